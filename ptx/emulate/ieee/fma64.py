@@ -1,0 +1,137 @@
+"""Fused multiply-add of float64, by error-free transforms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptx.emulate.ieee import exact, lanes
+from ptx.emulate.ieee.directed import towards
+from ptx.emulate.ieee.fma32 import set_zero_sums_negative
+from ptx.emulate.ieee.nan import settle_nans
+from ptx.emulate.ieee.rounding import Rounding
+from ptx.emulate.ieee.types import F64, Array, Mask
+
+_HALF_SPLIT = np.int64(1 << 26)
+_HIGH_BITS = np.int64(-(1 << 27))
+_SMALL_PRODUCT = 2.0**-900
+"""Below this a product's error term may underflow."""
+_JUST_OVER_ONE = 1.0 + 2.0**-51
+
+
+def fma64(a: F64, b: F64, c: F64, rounding: Rounding) -> F64:
+    """Give a·b+c with one rounding.
+
+    With a·b = p+pe and p+c = s+se exactly, t = se+pe is rounded, and r = s+t differs from the
+    right result only where s+t is an exact tie while t was inexact: rounding is monotone, and
+    each tie less s is itself a float64, so t never crosses one. Ties, non-finite results and
+    products whose error may underflow are done again in integers.
+    """
+    product = a * b
+    minus_rest = _minus_product_error(a, b, product)
+    total = product + c
+    error = _minus_sum_error(product, c, total)
+    # Negated, so that adding a zero rest keeps the sign of a zero total.
+    if rounding is Rounding.RN:
+        minus_rest = np.add(minus_rest, error, out=error)
+        result = total - minus_rest
+        risky = _ties(total, minus_rest, result)
+    else:
+        minus_sum = minus_rest + error
+        result = total - minus_sum
+        left = _residual(total, minus_rest, error, minus_sum, result)
+        towards(result, left, rounding)
+        if rounding is Rounding.RM:
+            set_zero_sums_negative(result, result, product, c)
+        risky = np.zeros(result.shape, np.bool_)
+    risky |= ~np.isfinite(result)
+    _add_small_products(risky, a, b, product)
+    if risky.any():
+        indices = lanes.indices_of(risky)
+        shape = result.shape
+        repaired = _careful(
+            lanes.pick(a, shape, indices),
+            lanes.pick(b, shape, indices),
+            lanes.pick(c, shape, indices),
+            rounding,
+        )
+        lanes.put(result, indices, repaired)
+        settle_nans(result, a, b, c)
+    return result
+
+
+def halves(x: F64) -> tuple[F64, F64]:
+    """Split finite values below 2^1023 into two of at most 26 significant bits each."""
+    bits = x.view(np.int64) + _HALF_SPLIT
+    bits &= _HIGH_BITS
+    high = bits.view(np.float64)
+    return high, x - high
+
+
+def _minus_product_error(a: F64, b: F64, product: F64) -> F64:
+    """Give product-a·b exactly (Dekker), where nothing overflows or underflows."""
+    a_high, a_low = halves(a)
+    b_high, b_low = halves(b)
+    work = a_high * b_high
+    error = product - work
+    np.multiply(a_high, b_low, out=work)
+    error -= work
+    np.multiply(a_low, b_high, out=work)
+    error -= work
+    np.multiply(a_low, b_low, out=work)
+    error -= work
+    return error
+
+
+def _minus_sum_error(x: Array, y: Array, total: F64) -> F64:
+    """Give total-(x+y) exactly, where nothing overflows; +0 where it is zero."""
+    y_part = total - x
+    x_part = total - y_part
+    x_part -= x
+    y_part -= y
+    x_part += y_part
+    return x_part
+
+
+def _ties(total: F64, minus_rest: F64, result: F64) -> Mask:
+    """Find the lanes whose sum lies on, or next to, a tie."""
+    left = total - result
+    left -= minus_rest
+    left *= _JUST_OVER_ONE
+    left += result
+    return left != result
+
+
+def _residual(total: F64, minus_rest: F64, error: F64, minus_sum: F64, result: F64) -> F64:
+    """Give the sign of the exact value less `result`."""
+    left = total - result
+    left -= minus_sum
+    # Where the sum came out exactly, what the rest's own rounding lost decides.
+    even = lanes.indices_of(left == 0)
+    if even.size:
+        shape = left.shape
+        lost = _minus_sum_error(
+            lanes.pick(minus_rest, shape, even),
+            lanes.pick(error, shape, even),
+            lanes.pick(minus_sum, shape, even),
+        )
+        lanes.put(left, even, lost)
+    return left
+
+
+def _add_small_products(risky: Mask, a: F64, b: F64, product: F64) -> None:
+    """Mark the lanes whose product may have lost part of its error term."""
+    small = np.abs(product) < _SMALL_PRODUCT
+    if small.any():
+        small &= (product != 0) | ((a != 0) & (b != 0))
+        risky |= small
+
+
+def _careful(a: F64, b: F64, c: F64, rounding: Rounding) -> F64:
+    """Give a·b+c for any values, slowly."""
+    finite_factors = np.isfinite(a) & np.isfinite(b)
+    # A finite product that overflows must not meet an infinite addend as an infinity.
+    result = np.where(finite_factors & np.isinf(c), c, a * b + c)
+    finite = lanes.indices_of(finite_factors & np.isfinite(c))
+    if finite.size:
+        lanes.put(result, finite, exact.exact_fma(a[finite], b[finite], c[finite], rounding))
+    return result

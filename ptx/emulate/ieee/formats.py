@@ -1,0 +1,107 @@
+"""The floating-point formats of PTX, and rounding a wide significand to any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptx.emulate.ieee.rounding import Rounding
+from ptx.emulate.ieee.types import I64, U64, Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A binary floating-point format with a sign bit.
+
+    `precision` counts the hidden bit, `min_exponent` is that of the least normal number, and
+    `max_finite` and `infinity` are bit patterns; a format without infinities has None.
+    """
+
+    name: str
+    width: int
+    precision: int
+    min_exponent: int
+    max_finite: int
+    infinity: int | None
+    nan: int | None
+
+
+F64 = Format("f64", 64, 53, -1022, 0x7FEF_FFFF_FFFF_FFFF, 0x7FF0 << 48, 0x7FF8 << 48)
+F32 = Format("f32", 32, 24, -126, 0x7F7F_FFFF, 0x7F80_0000, 0x7FFF_FFFF)
+F16 = Format("f16", 16, 11, -14, 0x7BFF, 0x7C00, 0x7FFF)
+BF16 = Format("bf16", 16, 8, -126, 0x7F7F, 0x7F80, 0x7FFF)
+
+_ONE = np.uint64(1)
+
+
+def leading_zeros(x: U64) -> I64:
+    """Count the zero bits above the highest set bit of non-zero words."""
+    # Clearing the bit below the highest one keeps the conversion from rounding up to a power.
+    _, exponent = np.frexp((x & ~(x >> _ONE)).astype(np.float64))
+    return np.asarray(64 - exponent.astype(np.int64))
+
+
+def round_to_format(
+    negative: Mask,
+    exponent: I64,
+    significand: U64,
+    sticky: Mask,
+    target: Format,
+    rounding: Rounding,
+) -> U64:
+    """Round ±significand·2^exponent to a format's bits, overflowing as the mode says.
+
+    All arguments have shape (n,). The significand's bit 63 is set; `sticky` says that the true
+    magnitude lies above it by less than one unit of bit 0.
+    Overflow gives the infinity, or `max_finite` where the mode rounds towards zero.
+    """
+    top = exponent + 63
+    short = np.maximum(target.min_exponent - top, 0)
+    drop = np.minimum(64 - target.precision + short, 65)
+    biased = np.maximum(top - target.min_exponent, 0)
+    biased = np.minimum(biased, (target.max_finite >> (target.precision - 1)) + 1)
+
+    shift = np.minimum(drop, 63).astype(np.uint64)
+    kept = np.where(drop >= 64, np.uint64(0), significand >> shift)
+    rest = np.where(drop >= 64, significand, significand - (kept << shift))
+    half = _ONE << (np.minimum(drop, 64) - 1).astype(np.uint64)
+    # Dropping 65 bits or more leaves less than half a unit, whatever the significand.
+    above = (rest > half) & (drop < 65)
+    tie = (rest == half) & (drop < 65)
+    inexact = (rest != 0) | sticky
+
+    up: Mask
+    match rounding:
+        case Rounding.RN:
+            up = above | (tie & (sticky | ((kept & _ONE) == _ONE)))
+        case Rounding.RNA:
+            up = above | tie
+        case Rounding.RM:
+            up = inexact & negative
+        case Rounding.RP:
+            up = inexact & ~negative
+        case _:
+            up = np.zeros_like(negative)
+    magnitude = (biased.astype(np.uint64) << np.uint64(target.precision - 1)) + kept + up
+    _overflow(magnitude, negative, target, rounding)
+    return magnitude | (negative.astype(np.uint64) << np.uint64(target.width - 1))
+
+
+def _overflow(magnitude: U64, negative: Mask, target: Format, rounding: Rounding) -> None:
+    """Replace magnitudes above the largest finite number, in place."""
+    over = magnitude > np.uint64(target.max_finite)
+    if not over.any():
+        return
+    infinity = target.max_finite if target.infinity is None else target.infinity
+    match rounding:
+        case Rounding.RN | Rounding.RNA:
+            magnitude[over] = infinity
+        case Rounding.RM:
+            magnitude[over & negative] = infinity
+            magnitude[over & ~negative] = target.max_finite
+        case Rounding.RP:
+            magnitude[over & ~negative] = infinity
+            magnitude[over & negative] = target.max_finite
+        case _:
+            magnitude[over] = target.max_finite
