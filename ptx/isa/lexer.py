@@ -1,0 +1,142 @@
+"""Tokens of PTX: a table of named patterns, and a cursor over them.
+
+PTX ISA, "Source Format", "Identifiers", "Constants".
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NoReturn
+
+from ptx.isa.errors import PtxSyntaxError, syntax_error
+
+# A dotted word is one token: `ld.global.f32`, `%tid.x`, `mbarrier::complete_tx::bytes`.
+PATTERNS: tuple[tuple[str, str], ...] = (
+    ("word", r"[A-Za-z_$%][\w$]*(?:(?:\.|::)[\w$]+)*"),
+    ("directive", r"\.[A-Za-z_][\w$]*(?:::[\w$]+)*"),
+    ("float", r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b"),
+    ("decimal", r"\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+"),
+    ("integer", r"0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?"),
+    ("string", r'"[^"\n]*"'),
+    ("punctuation", r"[{}()\[\];:,@!|+\-<>=*/~&^?]"),
+    ("bad", r"\S"),
+)
+TOKEN = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in PATTERNS))
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+
+def _blank(match: re.Match[str]) -> str:
+    found = match.group()
+    return found if found[0] == '"' else _NOT_NEWLINE.sub(" ", found)
+
+
+def without_comments(text: str) -> str:
+    """The same text with comments blanked, so that every offset keeps its line and column."""
+    return _COMMENT.sub(_blank, text)
+
+
+class LineIndex:
+    """Line numbers of offsets in one text."""
+
+    __slots__ = ("_starts",)
+
+    def __init__(self, text: str) -> None:
+        self._starts = [match.end() for match in re.finditer(r"\n", text)]
+
+    def line(self, offset: int) -> int:
+        """The 1-based line of character `offset`."""
+        return bisect_right(self._starts, offset) + 1
+
+
+class Cursor:
+    """The tokens of `text[start:end]`, read from left to right.
+
+    `words` and `kinds` end with one empty sentinel of kind "end".
+    """
+
+    __slots__ = ("index", "kinds", "starts", "text", "words")
+
+    def __init__(self, text: str, start: int = 0, end: int | None = None) -> None:
+        stop = len(text) if end is None else end
+        self.text = text
+        self.words: list[str] = []
+        self.kinds: list[str] = []
+        self.starts: list[int] = []
+        for match in TOKEN.finditer(text, start, stop):
+            self.words.append(match.group())
+            self.kinds.append(match.lastgroup or "bad")
+            self.starts.append(match.start())
+        self.words.append("")
+        self.kinds.append("end")
+        self.starts.append(stop)
+        self.index = 0
+
+    @property
+    def word(self) -> str:
+        """The current token, "" at the end."""
+        return self.words[self.index]
+
+    @property
+    def kind(self) -> str:
+        """The pattern that the current token matches."""
+        return self.kinds[self.index]
+
+    @property
+    def offset(self) -> int:
+        """Where the current token starts in the text."""
+        return self.starts[self.index]
+
+    def advance(self) -> str:
+        """The current token; the next becomes current."""
+        word = self.words[self.index]
+        if self.kinds[self.index] == "end":
+            self.fail("the text ends here, in the middle of a statement")
+        self.index += 1
+        return word
+
+    def accept(self, word: str) -> bool:
+        """Whether the current token is `word`, which is then passed."""
+        if self.words[self.index] == word:
+            self.index += 1
+            return True
+        return False
+
+    def expect(self, word: str) -> None:
+        """Pass `word`.
+
+        Raises:
+            PtxSyntaxError: the current token is another one.
+        """
+        if self.words[self.index] != word:
+            self.fail(
+                f"expected {word!r}, found {self.word!r}" if self.word else f"expected {word!r}"
+            )
+        self.index += 1
+
+    def expect_kind(self, kind: str) -> str:
+        """Pass a token of `kind` and return it."""
+        if self.kinds[self.index] != kind:
+            self.fail(f"expected {_ARTICLE.get(kind, kind)}, found {self.word!r}")
+        return self.advance()
+
+    def error(self, message: str, index: int | None = None) -> PtxSyntaxError:
+        """The error at token `index`, the current one by default."""
+        at = self.index if index is None else index
+        return syntax_error(self.text, self.starts[at], message, len(self.words[at]))
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise the error at the current token."""
+        raise self.error(message)
+
+
+_ARTICLE = {"word": "a name", "integer": "an integer", "directive": "a directive"}
+
+
+def integer_value(word: str) -> int:
+    """The value of an integer constant: decimal, hexadecimal, octal, binary; a U may follow."""
+    digits = word.rstrip("U")
+    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+        return int(digits, 8)
+    return int(digits, 0)

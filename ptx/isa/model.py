@@ -1,0 +1,267 @@
+"""A PTX module as values: variables, functions, instructions, operands.
+
+PTX ISA, "State Spaces, Types, and Variables", "Instruction Operands", "Directives".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Space(Enum):
+    """A state space that a variable lives in."""
+
+    REG = "reg"
+    CONST = "const"
+    GLOBAL = "global"
+    LOCAL = "local"
+    PARAM = "param"
+    SHARED = "shared"
+    TEX = "tex"
+
+
+class Linkage(Enum):
+    """Who else can see a symbol."""
+
+    NONE = ""
+    EXTERN = "extern"
+    VISIBLE = "visible"
+    WEAK = "weak"
+    COMMON = "common"
+
+
+TYPE_BYTES: dict[str, int] = {
+    **{f"{kind}{bits}": bits // 8 for kind in "bsu" for bits in (8, 16, 32, 64)},
+    "b128": 16, "u128": 16, "s128": 16, "f16": 2, "f16x2": 4, "bf16": 2, "bf16x2": 4, "tf32": 4,
+    "f32": 4, "f32x2": 8, "f64": 8, "pred": 1, "u16x2": 4, "s16x2": 4, "u8x4": 4, "s8x4": 4,
+    "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "texref": 8, "samplerref": 8, "surfref": 8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register, by a name that is unique in its function (a nested scope adds a suffix)."""
+
+    name: str
+    ptx_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialRegister:
+    """A read-only register of the machine, such as `%tid.x`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """An integer constant."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class FloatImmediate:
+    """A floating-point constant: its IEEE bits, of 32 (`0f`) or 64 bits (`0d` and decimals)."""
+
+    bits: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The name of a variable, function, parameter or label, with a byte offset."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A memory operand `[base+offset]`; an absolute address has base None."""
+
+    base: Register | Symbol | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A brace-enclosed list `{a, b}`; also the coordinates of textures."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A parenthesised list of a call: what it takes or what it gives back."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two destinations `d|p` of one instruction."""
+
+    first: Operand
+    second: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """A predicate operand `!p`."""
+
+    operand: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """The destination `_`, which throws the value away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """A bracketed list that is no plain address, such as a texture's `[tex, {x, y}]`."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = (
+    Register | SpecialRegister | Immediate | FloatImmediate | Symbol | Address | Vector
+    | Arguments | Pair | Negated | Sink | Bracket
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The predicate `@p` or `@!p` of an instruction."""
+
+    register: Register
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """A line of the CUDA source, from `.loc`; `file` is the number of a `.file` directive."""
+
+    file: int
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction: `@guard opcode.modifiers operands;` at a 1-based line of the PTX text."""
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Guard | None
+    line: int
+    location: SourceLocation | None
+
+    @property
+    def text(self) -> str:
+        """The opcode with its modifiers, as it is written."""
+        return ".".join((self.opcode, *self.modifiers))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place that a branch can name."""
+
+    name: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolValue:
+    """An element of an initialiser that is the address of a symbol.
+
+    `generic` asks for its generic address; `mask` and `shift` pick one byte of it, as in
+    `0xFF00(name)`; without them mask is 0.
+    """
+
+    name: str
+    offset: int
+    generic: bool
+    mask: int = 0
+
+
+Element = int | FloatImmediate | SymbolValue
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of `count` elements of `ptx_type`; 0 where an `extern` array does not say."""
+
+    name: str
+    space: Space
+    ptx_type: str
+    align: int
+    count: int
+    initialiser: tuple[Element, ...]
+    linkage: Linkage
+    line: int
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the whole variable."""
+        return TYPE_BYTES[self.ptx_type] * self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A formal parameter of a function; `is_pointer` where `.ptr` says so."""
+
+    name: str
+    space: Space
+    ptx_type: str
+    align: int
+    count: int
+    is_pointer: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the whole parameter."""
+        return TYPE_BYTES[self.ptx_type] * self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Prototype:
+    """What an indirect call passes (`.callprototype`)."""
+
+    returns: tuple[Parameter, ...]
+    params: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An `.entry` or `.func`; `span` is where its body lies in the text, None if only declared.
+
+    `directives` holds performance-tuning directives with their numbers: `maxntid`, `reqntid`,
+    `minnctapersm`, `maxnreg`, `noreturn`….
+    """
+
+    name: str
+    is_entry: bool
+    linkage: Linkage
+    returns: tuple[Parameter, ...]
+    params: tuple[Parameter, ...]
+    directives: dict[str, tuple[int, ...]]
+    span: tuple[int, int] | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A function's parsed body.
+
+    Names in nested scopes are made unique. `tables`: `.branchtargets`, `.calltargets`.
+    """
+
+    registers: tuple[Register, ...]
+    variables: tuple[Variable, ...]
+    statements: tuple[Instruction | Label, ...]
+    tables: dict[str, tuple[str, ...]]
+    prototypes: dict[str, Prototype]

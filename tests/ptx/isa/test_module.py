@@ -1,0 +1,178 @@
+"""Module-level directives, function bodies, scopes and errors of the PTX parser."""
+
+import pytest
+
+from ptx.isa import PtxSyntaxError, parse, signatures_of
+from ptx.isa.model import (
+    Address,
+    FloatImmediate,
+    Immediate,
+    Instruction,
+    Linkage,
+    Pair,
+    Register,
+    Space,
+    Symbol,
+    SymbolValue,
+    Vector,
+)
+from ptx.isa.signature import KernelSignature
+
+HEADER = ".version 8.0\n.target sm_90, debug\n.address_size 64\n"
+
+
+def entry(body: str, params: str = "") -> str:
+    return f"{HEADER}.visible .entry k({params})\n{{\n{body}\n}}\n"
+
+
+def instructions(body: str) -> list[Instruction]:
+    found = parse(entry(body)).body("k").statements
+    return [each for each in found if isinstance(each, Instruction)]
+
+
+def test_header_gives_version_and_target_without_options() -> None:
+    module = parse(entry("ret;"))
+    assert (module.version, module.target, module.address_size) == ("8.0", "sm_90", 64)
+
+
+def test_bodies_are_parsed_only_when_asked_for() -> None:
+    module = parse(entry("ret;") + ".func broken() { this is ? no statement; }\n")
+    assert len(module.body("k").statements) == 1
+    with pytest.raises(PtxSyntaxError):
+        module.body("broken")
+
+
+def test_variables_carry_space_alignment_count_and_initialiser() -> None:
+    module = parse(
+        HEADER
+        + ".const .align 4 .b8 tab[8] = {0, 0, 128, 63};\n"
+        + ".visible .global .align 8 .u64 where[2] = {generic(tab)+4, f};\n"
+        + ".extern .shared .align 16 .b8 raw[];\n"
+        + ".global .f32 x = 0f3F800000;\n"
+        + ".global .b8 low[2] = {0xFF(tab), 0xFF00(tab)};\n"
+    )
+    tab, where, raw, x, low = module.variables.values()
+    assert (tab.space, tab.align, tab.nbytes, tab.initialiser) == (
+        Space.CONST, 4, 8, (0, 0, 128, 63),
+    )  # fmt: skip
+    assert where.initialiser == (SymbolValue("tab", 4, True), SymbolValue("f", 0, False))
+    assert (raw.linkage, raw.nbytes, raw.align) == (Linkage.EXTERN, 0, 16)
+    assert x.initialiser == (FloatImmediate(0x3F800000, 32),)
+    assert low.initialiser[1] == SymbolValue("tab", 0, False, 0xFF00)
+
+
+def test_nested_scopes_hide_registers_and_labels() -> None:
+    body = """.reg .b32 %r<2>; .reg .pred p;
+    { .reg .b32 t; mov.u32 t, 5; { .reg .b32 t; mov.u32 t, 6; } mov.u32 %r0, t; @!p bra L; L: }
+    { L: bra L; }"""
+    statements = instructions(body)
+    outer, inner = (each.operands[0] for each in statements[:2])
+    assert isinstance(outer, Register)
+    assert isinstance(inner, Register)
+    assert outer.name != inner.name
+    assert statements[2].operands[1] == outer
+    first, second = statements[3].operands[0], statements[4].operands[0]
+    assert isinstance(first, Symbol)
+    assert first != second
+    assert statements[3].guard is not None
+    assert statements[3].guard.negated
+
+
+def test_operands_of_each_form() -> None:
+    body = """.reg .b32 %r<9>; .reg .b64 %rd<3>; .reg .pred %p<3>;
+    ld.global.v2.b32 {%r1, %r2}, [%rd1+-8];
+    shfl.sync.bfly.b32 %r3|%p1, %r1, 1, 0x1f, -1;
+    st.shared.b32 [name+4], 0f3F800000;
+    mov.b64 %rd2, name;
+    ld.b32 %r1, [16];
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2];"""
+    load, shuffle, store, move, absolute, bulk = instructions(body)
+    assert isinstance(load.operands[0], Vector)
+    assert load.operands[1] == Address(Register("%rd1", "b64"), -8)
+    assert isinstance(shuffle.operands[0], Pair)
+    assert shuffle.operands[3:] == (Immediate(31), Immediate(-1))
+    assert store.operands == (Address(Symbol("name"), 4), FloatImmediate(0x3F800000, 32))
+    assert move.operands[1] == Symbol("name")
+    assert absolute.operands[1] == Address(None, 16)
+    assert bulk.modifiers[2] == "shared::cluster"
+
+
+def test_lines_and_source_locations_follow_the_text() -> None:
+    body = "\t.loc 1 7 3\n\tbar.sync 0;\n.loc 1 9 1, function_name $L__x+4, inlined_at 1 2 3\nret;"
+    barrier, ret = instructions("// a comment { with a brace\n" + body)
+    assert (barrier.line, ret.line) == (8, 10)
+    assert barrier.location is not None
+    assert (barrier.location.line, barrier.text) == (7, "bar.sync")
+    assert ret.location is not None
+    assert ret.location.line == 9
+
+
+def test_branch_tables_and_prototypes_are_kept_by_label() -> None:
+    body = """.reg .b32 %r<2>; .reg .b64 %rd<2>;
+    ts: .branchtargets A, B;
+    pr : .callprototype (.param .b32 _) _ (.param .b32 _, .param .align 16 .b8 _[48]);
+    brx.idx %r1, ts;
+    A: B: ret;"""
+    parsed = parse(entry(body)).body("k")
+    assert parsed.tables == {"ts": ("A", "B")}
+    assert [param.nbytes for param in parsed.prototypes["pr"].params] == [4, 48]
+
+
+def test_debug_sections_are_passed_over() -> None:
+    text = entry("ret;") + '\t.section .debug_str\n\t{\n.b8 0 // {\n\t}\n.file 1 "/a//b{.cu"\n'
+    module = parse(text)
+    assert module.files == {1: "/a//b{.cu"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        (entry("ld.global.b32 %r1, [%rd1]"), 7, 1),
+        (entry("mov.u32 ?, 1;"), 6, 9),
+        (entry("L: ret; L: ret;"), 6, 9),
+        (entry("@q bra L;"), 6, 2),
+        (HEADER + "nonsense\n", 4, 1),
+    ],
+)
+def test_an_error_names_line_and_column_and_shows_a_caret(
+    text: str, line: int, column: int
+) -> None:
+    with pytest.raises(PtxSyntaxError) as caught:
+        parse(text).body("k")
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert str(caught.value).splitlines()[-1] == "  " + " " * (column - 1) + "^" * (
+        len(str(caught.value).splitlines()[-1]) - column - 1
+    )
+
+
+def test_text_without_a_version_is_no_ptx() -> None:
+    with pytest.raises(PtxSyntaxError, match="version"):
+        parse(".target sm_90\n")
+
+
+def test_signatures_lay_parameters_out_at_their_alignment() -> None:
+    params = (
+        ".param .u8 a, .param .u64 .ptr .global .align 1 b, .param .u64 n, "
+        ".param .align 16 .b8 s[24], .param .f32 f"
+    )
+    text = entry(
+        ".shared .align 4 .b8 one[10]; .shared .align 8 .b64 two; ld.shared.b32 %r, [two];", params
+    ).replace(")\n{", ")\n.maxntid 16, 8, 1\n.reqntid 32, 2\n{")
+    signature = signatures_of(text)["k"]
+    assert [(p.offset, p.nbytes, p.is_pointer) for p in signature.params] == [
+        (0, 1, False), (8, 8, True), (16, 8, None), (32, 24, False), (56, 4, False),
+    ]  # fmt: skip
+    assert (signature.nbytes, signature.shared_bytes) == (60, 24)
+    assert (signature.max_threads, signature.required_block) == (64, (32, 2, 1))
+    assert KernelSignature.from_json(signature.to_json()) == signature
+
+
+def test_shared_bytes_count_what_called_functions_use() -> None:
+    text = (
+        HEADER
+        + ".shared .align 4 .b8 used[100];\n.shared .align 4 .b8 unused[100];\n"
+        + ".func g() { mov.u32 %r1, used; ret; }\n"
+        + ".entry k() { call g; ret; }\n.entry other() { ret; }\n"
+    )
+    found = signatures_of(text)
+    assert (found["k"].shared_bytes, found["other"].shared_bytes) == (100, 0)
