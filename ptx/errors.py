@@ -2,6 +2,163 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ptx.diagnostics import Diagnostic
+    from ptx.options import CompileOptions
+    from ptx.target import Target
+
 
 class PtxError(Exception):
     """Root of the errors of package `ptx`."""
+
+
+class NvrtcNotFoundError(PtxError):
+    """The NVRTC library, or its binding, is not installed or cannot be loaded.
+
+    `command` is the one command that brings it; `reason` is what the loader said.
+    """
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(
+            "NVRTC, the CUDA run-time compiler, was not found. "
+            f"Install it with: {command}\n  (the loader said: {reason})"
+        )
+        self.command = command
+        self.reason = reason
+
+
+class NvJitLinkNotFoundError(PtxError):
+    """The nvJitLink library, or its binding, is not installed or cannot be loaded."""
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(
+            "nvJitLink, the CUDA run-time linker, was not found. "
+            f"Install it with: {command}\n  (the loader said: {reason})"
+        )
+        self.command = command
+        self.reason = reason
+
+
+class NvrtcError(PtxError):
+    """An NVRTC call failed for a reason that is not the source's.
+
+    `call` is the C function, `code` its nvrtcResult, `text` that code's name.
+    """
+
+    def __init__(self, call: str, code: int, text: str, detail: str = "") -> None:
+        super().__init__(f"{call} failed: {text} ({code})" + (f": {detail}" if detail else ""))
+        self.call = call
+        self.code = code
+        self.text = text
+
+
+class CompileError(PtxError):
+    """NVRTC refused a source.
+
+    The text points at the first error (file, line, the line's own text, a caret) and then gives
+    the whole log. `diagnostics` has every error and warning of the log in its order.
+    """
+
+    def __init__(
+        self,
+        log: str,
+        options: CompileOptions,
+        *,
+        name: str = "",
+        diagnostics: Sequence[Diagnostic] = (),
+        remark: str = "",
+    ) -> None:
+        self.log = log
+        self.options = options
+        self.name = name
+        self.diagnostics = tuple(diagnostics)
+        self.remark = remark
+        first = self.first_error
+        head = f"{name or 'the source'} does not compile"
+        parts = [f"{head}: {first.pointer()}" if first else head]
+        if remark:
+            parts.append(remark)
+        if log.strip() and (first is None or len(self.diagnostics) > 1):
+            parts.append(f"NVRTC's log:\n{log.strip()}")
+        super().__init__("\n".join(parts))
+
+    @property
+    def first_error(self) -> Diagnostic | None:
+        """The first diagnostic that is an error, or None when the log names no place."""
+        return next((d for d in self.diagnostics if d.is_error), None)
+
+    @property
+    def file(self) -> str | None:
+        """The file of the first error."""
+        return self.first_error.file if self.first_error else None
+
+    @property
+    def line(self) -> int | None:
+        """The line of the first error, counted from 1."""
+        return self.first_error.line if self.first_error else None
+
+
+class HeaderNotFoundError(CompileError):
+    """A source includes a header that no include folder has.
+
+    `header` is the name in the `#include`; `package` the pip package that brings it, or None when
+    it is not one of CUDA's; `searched` the folders that were searched, in order.
+    """
+
+    def __init__(
+        self,
+        header: str,
+        package: str | None,
+        searched: Sequence[str],
+        log: str,
+        options: CompileOptions,
+        *,
+        name: str = "",
+        diagnostics: Sequence[Diagnostic] = (),
+    ) -> None:
+        self.header = header
+        self.package = package
+        self.searched = tuple(searched)
+        folders = "".join(f"\n    {folder}" for folder in self.searched) or " none"
+        remedy = (
+            f"Install it with: pip install {package}"
+            if package
+            else "Add its folder to CompileOptions.include_paths, or pass its text in `headers`"
+        )
+        super().__init__(
+            log,
+            options,
+            name=name,
+            diagnostics=diagnostics,
+            remark=f"header {header!r} was not found. {remedy}\n  folders searched:{folders}",
+        )
+
+
+class UnsupportedTargetError(PtxError):
+    """No image for the wanted architecture can be made with what is installed.
+
+    `target` is what was asked for, None where a choice found nothing to choose; `supported` what
+    the installed NVRTC offers.
+    """
+
+    def __init__(self, message: str, target: Target | None, supported: Sequence[Target]) -> None:
+        super().__init__(message)
+        self.target = target
+        self.supported = tuple(supported)
+
+
+class LinkError(PtxError):
+    """nvJitLink refused its inputs. `log` is its error log, `options` the options it was given."""
+
+    def __init__(self, message: str, log: str, options: Sequence[str]) -> None:
+        super().__init__(f"{message}\n{log.strip()}" if log.strip() else message)
+        self.log = log
+        self.options = tuple(options)
+
+
+class ImageFormatError(PtxError):
+    """Bytes that should be a stored image are not one, or are damaged."""

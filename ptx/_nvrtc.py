@@ -1,0 +1,260 @@
+# ruff: noqa: N802 - the protocols have the C names
+"""The seam to NVRTC: the only module that imports `cuda.bindings.nvrtc`, and that on first use.
+
+A binding is present without its library, so every call may answer with a RuntimeError; the first
+call made here turns that into `NvrtcNotFoundError`, which names the command that brings NVRTC.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from ptx.errors import NvrtcError, NvrtcNotFoundError
+
+if TYPE_CHECKING:
+    from cuda.bindings.nvrtc import nvrtcBundledHeadersInfo, nvrtcProgram, nvrtcResult
+
+Blobs = tuple[bytes, ...]
+
+_OK = 0
+_INVALID_OPTION = 5
+_COMPILATION = 6
+_SKIP_IF_EXISTS = 1
+
+
+class NvrtcApi(Protocol):
+    """The functions of `cuda.bindings.nvrtc` that are called."""
+
+    def nvrtcGetErrorString(self, result: nvrtcResult, /) -> tuple[nvrtcResult, bytes]: ...
+    def nvrtcVersion(self) -> tuple[nvrtcResult, int, int]: ...
+    def nvrtcGetSupportedArchs(self) -> tuple[nvrtcResult, list[int]]: ...
+    def nvrtcCreateProgram(
+        self, src: bytes, name: bytes, count: int, headers: Blobs, names: Blobs, /
+    ) -> tuple[nvrtcResult, nvrtcProgram]: ...
+    def nvrtcDestroyProgram(self, prog: nvrtcProgram, /) -> tuple[nvrtcResult]: ...
+    def nvrtcCompileProgram(
+        self, prog: nvrtcProgram, count: int, options: Blobs, /
+    ) -> tuple[nvrtcResult]: ...
+    def nvrtcAddNameExpression(
+        self, prog: nvrtcProgram, expression: bytes, /
+    ) -> tuple[nvrtcResult]: ...
+    def nvrtcGetLoweredName(
+        self, prog: nvrtcProgram, expression: bytes, /
+    ) -> tuple[nvrtcResult, bytes | None]: ...
+    def nvrtcGetProgramLogSize(self, prog: nvrtcProgram, /) -> tuple[nvrtcResult, int]: ...
+    def nvrtcGetProgramLog(self, prog: nvrtcProgram, log: bytearray, /) -> tuple[nvrtcResult]: ...
+    def nvrtcGetPTXSize(self, prog: nvrtcProgram, /) -> tuple[nvrtcResult, int]: ...
+    def nvrtcGetPTX(self, prog: nvrtcProgram, ptx: bytearray, /) -> tuple[nvrtcResult]: ...
+    def nvrtcGetCUBINSize(self, prog: nvrtcProgram, /) -> tuple[nvrtcResult, int]: ...
+    def nvrtcGetCUBIN(self, prog: nvrtcProgram, cubin: bytearray, /) -> tuple[nvrtcResult]: ...
+    def nvrtcGetLTOIRSize(self, prog: nvrtcProgram, /) -> tuple[nvrtcResult, int]: ...
+    def nvrtcGetLTOIR(self, prog: nvrtcProgram, ltoir: bytearray, /) -> tuple[nvrtcResult]: ...
+
+
+class BundledHeadersApi(Protocol):
+    """What NVRTC 13.3 and newer add: headers inside the library itself."""
+
+    def nvrtcGetBundledHeadersInfo(
+        self,
+    ) -> tuple[nvrtcResult, nvrtcBundledHeadersInfo | None, bytes | None]: ...
+    def nvrtcInstallBundledHeaders(
+        self, path: bytes, flags: int, /
+    ) -> tuple[nvrtcResult, bytes | None]: ...
+
+
+def install_command() -> str:
+    """The one pip command that brings NVRTC for the cuda-python that is installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        major = version("cuda-bindings").partition(".")[0]
+    except PackageNotFoundError:
+        major = "13"
+    return f'pip install "cudadrv[cu{major}]"'
+
+
+@functools.cache
+def api() -> NvrtcApi:
+    """The NVRTC binding, once its library is known to load.
+
+    Raises:
+        NvrtcNotFoundError: the binding or the library is not there.
+    """
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as error:
+        raise NvrtcNotFoundError(install_command(), str(error)) from error
+    return nvrtc
+
+
+@functools.cache
+def version() -> tuple[int, int]:
+    """Version of the installed NVRTC, such as (13, 4). It loads the library."""
+    # nvrtcResult nvrtcVersion(int *major, int *minor)
+    result, major, minor = api().nvrtcVersion()
+    _check("nvrtcVersion", result)
+    return major, minor
+
+
+@functools.cache
+def supported_archs() -> tuple[int, ...]:
+    """The architecture numbers that the installed NVRTC compiles for, ascending."""
+    # nvrtcResult nvrtcGetSupportedArchs(int *supportedArchs)
+    result, archs = api().nvrtcGetSupportedArchs()
+    _check("nvrtcGetSupportedArchs", result)
+    return tuple(sorted(archs))
+
+
+def library_path() -> str | None:
+    """The file of the NVRTC library that this process uses, or None when it cannot be told."""
+    api()
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+    try:
+        return load_nvidia_dynamic_lib("nvrtc").abs_path
+    except DynamicLibNotFoundError:
+        return None
+
+
+def bundled_headers_api() -> BundledHeadersApi | None:
+    """The functions for bundled headers, or None where binding or library is older than 13.3."""
+    api()
+    from cuda.bindings import nvrtc
+
+    if not hasattr(nvrtc, "nvrtcInstallBundledHeaders"):
+        return None
+    return nvrtc
+
+
+def bundled_header_count() -> int:
+    """How many headers the installed NVRTC carries inside it; 0 where it carries none."""
+    bundle = bundled_headers_api()
+    if bundle is None:
+        return 0
+    try:
+        # nvrtcResult nvrtcGetBundledHeadersInfo(nvrtcBundledHeadersInfo *, const char **errorLog)
+        result, info, _ = bundle.nvrtcGetBundledHeadersInfo()
+    except RuntimeError:  # the binding knows the function, an older library does not
+        return 0
+    return info.numFiles if result == _OK and info is not None and info.available else 0
+
+
+def install_bundled_headers(folder: str) -> None:
+    """Unpack NVRTC's own headers into a folder, unless they are there already.
+
+    Raises:
+        NvrtcError: NVRTC could not write them.
+    """
+    bundle = bundled_headers_api()
+    if bundle is None:
+        raise NvrtcError("nvrtcInstallBundledHeaders", -1, "this NVRTC bundles no headers")
+    # nvrtcResult nvrtcInstallBundledHeaders(const char *path, unsigned flags, char **errorLog)
+    result, log = bundle.nvrtcInstallBundledHeaders(folder.encode(), _SKIP_IF_EXISTS)
+    _check("nvrtcInstallBundledHeaders", result, _text(log or b""))
+
+
+class NvrtcProgram:
+    """One nvrtcProgram: made, compiled, read, destroyed at the end of its `with` block."""
+
+    def __init__(self, source: str, name: str, headers: Sequence[tuple[str, str]]) -> None:
+        self._api = api()
+        # nvrtcResult nvrtcCreateProgram(nvrtcProgram *, const char *src, const char *name,
+        #                                int numHeaders, const char *const *headers, … *names)
+        result, self._handle = self._api.nvrtcCreateProgram(
+            source.encode(),
+            name.encode(),
+            len(headers),
+            tuple(text.encode() for _, text in headers),
+            tuple(header.encode() for header, _ in headers),
+        )
+        _check("nvrtcCreateProgram", result)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # nvrtcResult nvrtcDestroyProgram(nvrtcProgram *)
+        self._api.nvrtcDestroyProgram(self._handle)
+
+    def add_name_expression(self, expression: str) -> None:
+        """Ask for the lowered name of an expression, and instantiate it."""
+        # nvrtcResult nvrtcAddNameExpression(nvrtcProgram, const char *)
+        (result,) = self._api.nvrtcAddNameExpression(self._handle, expression.encode())
+        _check("nvrtcAddNameExpression", result, expression)
+
+    def compile(self, options: Sequence[str]) -> bool:
+        """Compile; False when the source or an option is refused, which the log then explains.
+
+        Raises:
+            NvrtcError: NVRTC itself failed.
+        """
+        # nvrtcResult nvrtcCompileProgram(nvrtcProgram, int numOptions, const char *const *options)
+        encoded = tuple(option.encode() for option in options)
+        (result,) = self._api.nvrtcCompileProgram(self._handle, len(encoded), encoded)
+        if result in (_COMPILATION, _INVALID_OPTION):
+            return False
+        _check("nvrtcCompileProgram", result, self.log())
+        return True
+
+    def lowered_name(self, expression: str) -> str:
+        """The name in the image of an expression that was added before compiling."""
+        # nvrtcResult nvrtcGetLoweredName(nvrtcProgram, const char *, const char **lowered_name)
+        result, lowered = self._api.nvrtcGetLoweredName(self._handle, expression.encode())
+        _check("nvrtcGetLoweredName", result, expression)
+        return _text(lowered or b"")
+
+    def log(self) -> str:
+        """The compiler's messages, without its trailing blanks."""
+        # nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char *log), and …Size
+        a = self._api
+        return _text(self._read(a.nvrtcGetProgramLogSize, a.nvrtcGetProgramLog)).strip("\n ")
+
+    def ptx(self) -> str:
+        """The PTX text, empty where this compilation gives none (LTO-IR)."""
+        # nvrtcResult nvrtcGetPTX(nvrtcProgram, char *ptx), and …Size
+        return _text(self._read(self._api.nvrtcGetPTXSize, self._api.nvrtcGetPTX))
+
+    def cubin(self) -> bytes:
+        """The machine code of a real architecture."""
+        # nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char *cubin), and …Size
+        return self._read(self._api.nvrtcGetCUBINSize, self._api.nvrtcGetCUBIN)
+
+    def ltoir(self) -> bytes:
+        """The LTO-IR of a compilation with -dlto."""
+        # nvrtcResult nvrtcGetLTOIR(nvrtcProgram, char *LTOIR), and …Size
+        return self._read(self._api.nvrtcGetLTOIRSize, self._api.nvrtcGetLTOIR)
+
+    def _read(
+        self,
+        size_of: Callable[[nvrtcProgram], tuple[nvrtcResult, int]],
+        read: Callable[[nvrtcProgram, bytearray], tuple[nvrtcResult]],
+    ) -> bytes:
+        result, nbytes = size_of(self._handle)
+        _check("an NVRTC size query", result)
+        data = bytearray(nbytes)
+        if nbytes:
+            (result,) = read(self._handle, data)
+            _check("an NVRTC read", result)
+        return bytes(data)
+
+
+def _text(data: bytes) -> str:
+    return data.rstrip(b"\0").decode(errors="replace")
+
+
+def _check(call: str, result: nvrtcResult, detail: str = "") -> None:
+    if result == _OK:
+        return
+    # const char *nvrtcGetErrorString(nvrtcResult)
+    _, text = api().nvrtcGetErrorString(result)
+    raise NvrtcError(call, int(result), _text(text), detail)

@@ -1,0 +1,34 @@
+"""Compiling CUDA C++ at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ptx.image import Image
+from ptx.options import CompileOptions
+from ptx.program import build
+from ptx.request import CompileRequest
+
+_DEFAULT = CompileOptions()
+
+
+def compile(
+    source: str,
+    options: CompileOptions = _DEFAULT,
+    *,
+    name: str = "kernel.cu",
+    name_expressions: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Image:
+    """Compile CUDA C++ to an image.
+
+    `name_expressions` are template instances such as "scale<float>", whose names in the image
+    are in `lowered_names`. `headers` are texts by include name, used in place of files.
+
+    Raises:
+        CompileError: with the log, pointing at the first error's line.
+        UnsupportedTargetError: the installed NVRTC does not know the architecture.
+        NvrtcNotFoundError: NVRTC is not installed; the text has the command that brings it.
+    """
+    request = CompileRequest.of(source, options, name, name_expressions, headers)
+    return build(request)

@@ -1,0 +1,90 @@
+"""A compiled image, with what the driver layer must know of its kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Self
+
+from ptx.errors import ImageFormatError
+from ptx.isa.signature import KernelSignature, signatures_of
+from ptx.target import ImageKind, Target
+
+_PTX_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
+_PTX_VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+
+
+class ImageOrigin(Enum):
+    """Where an image came from this time."""
+
+    COMPILED = "compiled"
+    DISK = "disk"
+    MEMORY = "memory"
+    GIVEN = "given"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Bytes that the driver (or the emulator) loads, and what they hold.
+
+    `data` is PTX text in UTF-8 without a trailing zero, or the bytes of a cubin, LTO-IR or fatbin.
+    `ptx` is the PTX text wherever the compiler gave one: for a cubin too, not for LTO-IR.
+    `lowered_names` maps each name expression to its name in the image; `signatures` a kernel's
+    name in the image to its parameters, empty where there is no PTX. `compiler` is the version of
+    the NVRTC (or nvJitLink) that made it, None where unknown. `origin` and `build_ms` (what making
+    it cost) do not take part in equality.
+    """
+
+    target: Target
+    data: bytes
+    ptx: str | None = None
+    log: str = ""
+    lowered_names: Mapping[str, str] = field(default_factory=dict)
+    signatures: Mapping[str, KernelSignature] = field(default_factory=dict)
+    compiler: tuple[int, int] | None = None
+    build_ms: float = field(default=0.0, compare=False)
+    origin: ImageOrigin = field(default=ImageOrigin.COMPILED, compare=False)
+
+    @property
+    def kind(self) -> ImageKind:
+        """The form of `data`."""
+        return self.target.kind
+
+    @property
+    def ptx_version(self) -> tuple[int, int] | None:
+        """The PTX ISA version that the PTX text asks of a driver, such as (8, 4)."""
+        match = _PTX_VERSION.search(self.ptx or "")
+        return (int(match[1]), int(match[2])) if match else None
+
+    @classmethod
+    def from_ptx(cls, text: str) -> Self:
+        """The image of PTX text from elsewhere; its target is what its `.target` line says.
+
+        Raises:
+            ImageFormatError: the text has no `.target` line.
+        """
+        match = _PTX_TARGET.search(text)
+        if match is None:
+            raise ImageFormatError("the text has no '.target sm_…' line: it is not a PTX module")
+        target = Target(ImageKind.PTX, int(match[1]), match[2])
+        text = text.rstrip("\0")
+        return cls(
+            target,
+            text.encode(),
+            text,
+            signatures=signatures_of(text),
+            origin=ImageOrigin.GIVEN,
+        )
+
+    @classmethod
+    def from_binary(cls, data: bytes, target: Target) -> Self:
+        """The image of a cubin, LTO-IR or fatbin from elsewhere."""
+        if target.kind is ImageKind.PTX:
+            raise ValueError("PTX is text: use Image.from_ptx")
+        return cls(target, bytes(data), origin=ImageOrigin.GIVEN)
+
+    def from_origin(self, origin: ImageOrigin) -> Image:
+        """The same image, said to come from elsewhere."""
+        return replace(self, origin=origin)

@@ -1,0 +1,139 @@
+"""The options of a compilation, each with one accepted form."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, get_args
+
+from ptx.target import ImageKind, Target
+
+CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
+
+DEFAULT_TARGET = Target.ptx("compute_75")
+"""The oldest architecture that every supported NVRTC knows; it has atomicAdd on float64."""
+
+_IDENTIFIER = re.compile(r"[^\W\d]\w*(\(.*\))?", re.DOTALL)
+
+_OWN_FIELD = {
+    "gpu-architecture": "target",
+    "arch": "target",
+    "dlto": "target",
+    "dlink-time-opt": "target",
+    "std": "std",
+    "include-path": "include_paths",
+    "I": "include_paths",
+    "define-macro": "defines",
+    "D": "defines",
+    "fmad": "fmad",
+    "ftz": "ftz",
+    "prec-div": "prec_div",
+    "prec-sqrt": "prec_sqrt",
+    "use_fast_math": "use_fast_math",
+    "generate-line-info": "lineinfo",
+    "lineinfo": "lineinfo",
+    "device-debug": "debug",
+    "G": "debug",
+    "maxrregcount": "maxrregcount",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """How NVRTC compiles a source.
+
+    `target` None leaves the choice to whoever knows the device: a context fills in its own;
+    `ptx.compile` by itself takes `DEFAULT_TARGET`. `fmad`, `ftz`, `prec_div` and `prec_sqrt` None
+    leave NVRTC's own default, which `use_fast_math` changes. `include_paths` are searched in their
+    order, before the CUDA headers that were found by themselves. `defines` maps a macro to its
+    text, None for a macro without one. `maxrregcount` is registers a thread. `extra` are further
+    NVRTC options, one string each; what has a field here is refused there.
+
+    Source: NVRTC manual, "Supported Compile Options".
+    """
+
+    target: Target | None = None
+    std: CppStandard = "c++17"
+    include_paths: tuple[str | os.PathLike[str], ...] = ()
+    defines: Mapping[str, str | int | None] = field(default_factory=dict)
+    fmad: bool | None = None
+    ftz: bool | None = None
+    prec_div: bool | None = None
+    prec_sqrt: bool | None = None
+    use_fast_math: bool = False
+    lineinfo: bool = False
+    debug: bool = False
+    maxrregcount: int | None = None
+    extra: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.std not in get_args(CppStandard):
+            raise ValueError(
+                f"std={self.std!r}: expected one of {', '.join(get_args(CppStandard))}"
+            )
+        for sequence in ("include_paths", "extra"):
+            if isinstance(getattr(self, sequence), (str, bytes)):
+                raise TypeError(f"{sequence} must be a tuple of strings, not one string")
+        # Copies, so that a caller's later change to its own list or dict changes nothing here.
+        paths = tuple(os.fspath(path) for path in self.include_paths)
+        object.__setattr__(self, "include_paths", paths)
+        object.__setattr__(self, "defines", {k: _define(k, v) for k, v in self.defines.items()})
+        object.__setattr__(self, "extra", tuple(self.extra))
+        for option in self.extra:
+            _refuse_own_field(option)
+        if self.maxrregcount is not None and self.maxrregcount < 1:
+            raise ValueError(f"maxrregcount={self.maxrregcount}: expected a positive count")
+        if self.target is not None and self.target.kind is ImageKind.FATBIN:
+            raise ValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
+
+    def __hash__(self) -> int:
+        return hash((self.target, tuple(sorted(self.flags())), self.include_paths))
+
+    def for_target(self, target: Target) -> CompileOptions:
+        """These options with `target` filled in where none is named yet."""
+        return self if self.target is not None else replace(self, target=target)
+
+    def flags(self) -> tuple[str, ...]:
+        """The options as NVRTC spells them, without target and include folders."""
+        flags = [f"--std={self.std}"]
+        for name, value in (
+            ("fmad", self.fmad),
+            ("ftz", self.ftz),
+            ("prec-div", self.prec_div),
+            ("prec-sqrt", self.prec_sqrt),
+        ):
+            if value is not None:
+                flags.append(f"--{name}={str(value).lower()}")
+        if self.use_fast_math:
+            flags.append("--use_fast_math")
+        if self.lineinfo:
+            flags.append("--generate-line-info")
+        if self.debug:
+            flags.append("--device-debug")
+        if self.maxrregcount is not None:
+            flags.append(f"--maxrregcount={self.maxrregcount}")
+        for macro, text in self.defines.items():
+            flags.append(f"--define-macro={macro}" if text is None else f"-D{macro}={text}")
+        return (*flags, *self.extra)
+
+
+NO_FMA = CompileOptions(fmad=False)
+"""FMA contraction off: a·b+c rounds twice, as a CPU reference does that has no FMA."""
+
+
+def _define(name: str, value: str | int | None) -> str | None:
+    if not _IDENTIFIER.fullmatch(name):
+        raise ValueError(f"defines: {name!r} is not a macro name")
+    return None if value is None else str(value)
+
+
+def _refuse_own_field(option: str) -> None:
+    if not option.startswith("-"):
+        return
+    name = option.lstrip("-").partition("=")[0]
+    if not option.startswith("--") and option[1:2] in ("I", "D"):
+        name = option[1]
+    if owner := _OWN_FIELD.get(name):
+        raise ValueError(f"extra option {option!r}: use CompileOptions.{owner} instead")

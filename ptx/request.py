@@ -1,0 +1,61 @@
+"""What is to be compiled: a source with its options, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ptx.options import DEFAULT_TARGET, CompileOptions
+from ptx.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class CompileRequest:
+    """A source and all that its image depends on, but for the compiler and the header files.
+
+    `options.target` is always filled in. `headers` are (include name, text) pairs, sorted by name;
+    NVRTC prefers them to files of the same name. `name` is what messages call the source, and its
+    folder is where an include in quotes is looked for first.
+    """
+
+    source: str
+    options: CompileOptions
+    name: str
+    name_expressions: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(
+        cls,
+        source: str,
+        options: CompileOptions,
+        name: str,
+        name_expressions: Iterable[str],
+        headers: Mapping[str, str] | None,
+    ) -> CompileRequest:
+        """Check and freeze the arguments of `ptx.compile`.
+
+        Raises:
+            TypeError: the source, a header or an expression is not text.
+            ValueError: a text holds a zero character, which would end it for NVRTC.
+        """
+        if isinstance(name_expressions, str):
+            raise TypeError("name_expressions must be a sequence of strings, not one string")
+        expressions = tuple(name_expressions)
+        pairs = tuple(sorted((headers or {}).items()))
+        for what, text in (
+            ("source", source),
+            ("name", name),
+            *(("name expression", e) for e in expressions),
+            *((f"header {header!r}", text) for header, text in pairs),
+        ):
+            if not isinstance(text, str):
+                raise TypeError(f"{what} must be str, not {type(text).__name__}")
+            if "\0" in text:
+                raise ValueError(f"{what} holds a zero character")
+        return cls(source, options.for_target(DEFAULT_TARGET), name, expressions, pairs)
+
+    @property
+    def target(self) -> Target:
+        """The target, which is always known here."""
+        return self.options.target or DEFAULT_TARGET

@@ -1,0 +1,101 @@
+"""Compile options: what NVRTC is told, and what is refused before it is asked."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from ptx import NO_FMA, CompileOptions, Target
+
+
+def test_defaults_say_nothing_but_the_standard() -> None:
+    assert CompileOptions().flags() == ("--std=c++17",)
+
+
+def test_every_field_becomes_its_option() -> None:
+    options = CompileOptions(
+        std="c++20",
+        defines={"N": 4, "FLAG": None, "TEXT": "a b"},
+        fmad=False,
+        ftz=True,
+        prec_div=False,
+        prec_sqrt=True,
+        use_fast_math=True,
+        lineinfo=True,
+        debug=True,
+        maxrregcount=32,
+        extra=("--diag-suppress=177",),
+    )
+    assert options.flags() == (
+        "--std=c++20",
+        "--fmad=false",
+        "--ftz=true",
+        "--prec-div=false",
+        "--prec-sqrt=true",
+        "--use_fast_math",
+        "--generate-line-info",
+        "--device-debug",
+        "--maxrregcount=32",
+        "-DN=4",
+        "--define-macro=FLAG",
+        "-DTEXT=a b",
+        "--diag-suppress=177",
+    )
+
+
+def test_fma_off_preset_changes_only_contraction() -> None:
+    assert CompileOptions(fmad=False) == NO_FMA
+
+
+@pytest.mark.parametrize(
+    ("option", "field"),
+    [
+        ("-arch=sm_90", "target"),
+        ("--gpu-architecture=sm_90", "target"),
+        ("-dlto", "target"),
+        ("-I/usr/include", "include_paths"),
+        ("--include-path=/x", "include_paths"),
+        ("-DN=1", "defines"),
+        ("--fmad=false", "fmad"),
+        ("-G", "debug"),
+        ("--std=c++14", "std"),
+    ],
+)
+def test_extra_option_that_has_a_field_names_the_field(option: str, field: str) -> None:
+    with pytest.raises(ValueError, match=rf"use CompileOptions\.{field} instead"):
+        CompileOptions(extra=(option,))
+
+
+def test_bad_values_are_refused_with_the_reason() -> None:
+    with pytest.raises(ValueError, match=r"std='c\+\+98'"):
+        CompileOptions(std="c++98")  # type: ignore[arg-type]  # what an untyped caller might pass
+    with pytest.raises(ValueError, match="maxrregcount=0"):
+        CompileOptions(maxrregcount=0)
+    with pytest.raises(ValueError, match="'2N' is not a macro name"):
+        CompileOptions(defines={"2N": 1})
+    with pytest.raises(TypeError, match="not one string"):
+        CompileOptions(include_paths="/usr/include")  # type: ignore[arg-type]  # likewise
+
+
+def test_options_do_not_follow_later_changes_of_what_they_were_made_from() -> None:
+    defines: dict[str, str | int | None] = {"N": 1}
+    options = CompileOptions(defines=defines, include_paths=(Path("a"),))
+    defines["N"] = 2
+    assert options.defines == {"N": "1"}
+    assert options.include_paths == ("a",)
+
+
+def test_options_are_values() -> None:
+    a = CompileOptions(defines={"N": 1}, target=Target.cubin("sm_90"))
+    b = CompileOptions(defines={"N": "1"}, target=Target.cubin("sm_90"))
+    assert a == b
+    assert hash(a) == hash(b)
+    assert pickle.loads(pickle.dumps(a)) == a
+
+
+def test_named_target_stays_and_a_missing_one_is_filled_in() -> None:
+    own = Target.cubin("sm_90a")
+    assert CompileOptions(target=own).for_target(Target.cubin("sm_90")).target == own
+    assert CompileOptions().for_target(own).target == own
