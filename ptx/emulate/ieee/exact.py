@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.ieee import formats
+from ptx.emulate.ieee.error_free import minus_product_error
 from ptx.emulate.ieee.rounding import Rounding
 from ptx.emulate.ieee.types import F64, I64, U64, Mask
 
@@ -110,3 +111,49 @@ def _shift_right_sticky(high: U64, low: U64, count: I64) -> tuple[U64, U64]:
     lost = lost | np.where(moves, low << back, np.uint64(0))
     low = np.where(moves, (low >> right) | (high << back), low)
     return high >> right, low | (lost != 0)
+
+
+def exact_quotient(a: F64, b: F64, rounding: Rounding) -> F64:
+    """Give a/b with one rounding, for non-zero operands."""
+    ma, ea = np.frexp(np.abs(a))
+    mb, eb = np.frexp(np.abs(b))
+    quotient = ma / mb
+    product = quotient * mb
+    rest = (ma - product) + minus_product_error(quotient, mb, product)
+    exponent = ea.astype(np.int64) - eb
+    return _round_estimate(np.signbit(a) ^ np.signbit(b), quotient, rest, exponent, rounding)
+
+
+def exact_root(x: F64, rounding: Rounding) -> F64:
+    """Give the square root of positive values with one rounding."""
+    mantissa, exponent = np.frexp(x)
+    exponent = exponent.astype(np.int64)
+    odd = exponent & 1
+    mantissa = np.ldexp(mantissa, -odd)
+    root = np.sqrt(mantissa)
+    product = root * root
+    rest = (mantissa - product) + minus_product_error(root, root, product)
+    return _round_estimate(np.signbit(x), root, rest, (exponent + odd) >> 1, rounding)
+
+
+def _round_estimate(
+    negative: Mask, estimate: F64, rest: F64, exponent: I64, rounding: Rounding
+) -> F64:
+    """Round estimate·2^exponent, given the sign of the exact value less the estimate.
+
+    The estimate lies in (1/4, 2) and is the nearest float64 to its exact value.
+    """
+    significand, unit = split(estimate)
+    significand = (significand << np.uint64(11)) - (rest < 0)
+    exponent = exponent + unit - 11
+    # Taking one from a power of two clears the top bit.
+    shift = formats.leading_zeros(significand)
+    bits = formats.round_to_format(
+        negative,
+        exponent - shift,
+        significand << shift.astype(np.uint64),
+        rest != 0,
+        formats.F64,
+        rounding,
+    )
+    return bits.view(np.float64)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.ieee import lanes
-from ptx.emulate.ieee.directed import narrow, towards
+from ptx.emulate.ieee.directed import narrow
+from ptx.emulate.ieee.error_free import round_to_odd, set_zero_sums_negative, sum_error
 from ptx.emulate.ieee.nan import settle_nans
 from ptx.emulate.ieee.rounding import Rounding
 from ptx.emulate.ieee.types import F32, F64, Array
@@ -34,7 +35,7 @@ def fma32(a: F32, b: F32, c: F32, rounding: Rounding) -> F32:
     if small.any():
         small &= wide != 0
         _repair(result, product, c, wide, lanes.indices_of(small))
-    return settle_nans(result, a, b, c)
+    return settle_nans(result)
 
 
 def _repair(result: F32, product: Array, c: Array, wide: F64, indices: lanes.Indices) -> None:
@@ -57,32 +58,3 @@ def _directed(product: Array, c: Array, wide: F64, rounding: Rounding) -> F32:
     if rounding is Rounding.RM:
         set_zero_sums_negative(result, wide, product, c)
     return settle_nans(result)
-
-
-def sum_error(x: Array, y: Array, total: Array) -> Array:
-    """Give x+y-total exactly (Knuth's TwoSum), where nothing overflows."""
-    y_part = total - x
-    x_part = total - y_part
-    np.subtract(y, y_part, out=y_part)
-    np.subtract(x, x_part, out=x_part)
-    x_part += y_part
-    return x_part
-
-
-def round_to_odd(total: F64, error: F64) -> F64:
-    """Make a rounded sum's last bit odd where it was inexact, on the exact value's side."""
-    even = (total.view(np.int64) & 1) == 0
-    # Truncate, then set the last bit: truncating only ever leaves an even one short of the value.
-    nudge = np.where(even & (np.abs(total) < np.inf), error, 0.0)
-    down = towards(total.copy(), nudge, Rounding.RZ)
-    return (down.view(np.int64) | (nudge != 0)).view(np.float64)
-
-
-def set_zero_sums_negative(result: Array, total: Array, x: Array, y: Array) -> None:
-    """Give sums that are exactly zero the sign of rounding down: plus only for two plus zeros."""
-    zeros = lanes.indices_of(total == 0)
-    if zeros.size:
-        shape = result.shape
-        both = np.signbit(lanes.pick(x, shape, zeros)) | np.signbit(lanes.pick(y, shape, zeros))
-        opposite = np.where(both, result.dtype.type(-0.0), lanes.pick(result, shape, zeros))
-        lanes.put(result, zeros, opposite)

@@ -6,14 +6,16 @@ import numpy as np
 
 from ptx.emulate.ieee import exact, lanes
 from ptx.emulate.ieee.directed import towards
-from ptx.emulate.ieee.fma32 import set_zero_sums_negative
+from ptx.emulate.ieee.error_free import (
+    minus_product_error,
+    minus_sum_error,
+    set_zero_sums_negative,
+)
 from ptx.emulate.ieee.nan import settle_nans
 from ptx.emulate.ieee.rounding import Rounding
 from ptx.emulate.ieee.types import F64, Array, Mask
 
-_HALF_SPLIT = np.int64(1 << 26)
-_HIGH_BITS = np.int64(-(1 << 27))
-_SMALL_PRODUCT = 2.0**-900
+SMALL_PRODUCT = 2.0**-900
 """Below this a product's error term may underflow."""
 _JUST_OVER_ONE = 1.0 + 2.0**-51
 
@@ -27,9 +29,9 @@ def fma64(a: F64, b: F64, c: F64, rounding: Rounding) -> F64:
     products whose error may underflow are done again in integers.
     """
     product = a * b
-    minus_rest = _minus_product_error(a, b, product)
+    minus_rest = minus_product_error(a, b, product)
     total = product + c
-    error = _minus_sum_error(product, c, total)
+    error = minus_sum_error(product, c, total)
     # Negated, so that adding a zero rest keeps the sign of a zero total.
     if rounding is Rounding.RN:
         minus_rest = np.add(minus_rest, error, out=error)
@@ -44,52 +46,19 @@ def fma64(a: F64, b: F64, c: F64, rounding: Rounding) -> F64:
             set_zero_sums_negative(result, result, product, c)
         risky = np.zeros(result.shape, np.bool_)
     risky |= ~np.isfinite(result)
-    _add_small_products(risky, a, b, product)
+    add_small_products(risky, a, b, product)
     if risky.any():
         indices = lanes.indices_of(risky)
         shape = result.shape
-        repaired = _careful(
+        repaired = careful_fma(
             lanes.pick(a, shape, indices),
             lanes.pick(b, shape, indices),
             lanes.pick(c, shape, indices),
             rounding,
         )
         lanes.put(result, indices, repaired)
-        settle_nans(result, a, b, c)
+        settle_nans(result, b, c, a)
     return result
-
-
-def halves(x: F64) -> tuple[F64, F64]:
-    """Split finite values below 2^1023 into two of at most 26 significant bits each."""
-    bits = x.view(np.int64) + _HALF_SPLIT
-    bits &= _HIGH_BITS
-    high = bits.view(np.float64)
-    return high, x - high
-
-
-def _minus_product_error(a: F64, b: F64, product: F64) -> F64:
-    """Give product-a·b exactly (Dekker), where nothing overflows or underflows."""
-    a_high, a_low = halves(a)
-    b_high, b_low = halves(b)
-    work = a_high * b_high
-    error = product - work
-    np.multiply(a_high, b_low, out=work)
-    error -= work
-    np.multiply(a_low, b_high, out=work)
-    error -= work
-    np.multiply(a_low, b_low, out=work)
-    error -= work
-    return error
-
-
-def _minus_sum_error(x: Array, y: Array, total: F64) -> F64:
-    """Give total-(x+y) exactly, where nothing overflows; +0 where it is zero."""
-    y_part = total - x
-    x_part = total - y_part
-    x_part -= x
-    y_part -= y
-    x_part += y_part
-    return x_part
 
 
 def _ties(total: F64, minus_rest: F64, result: F64) -> Mask:
@@ -109,7 +78,7 @@ def _residual(total: F64, minus_rest: F64, error: F64, minus_sum: F64, result: F
     even = lanes.indices_of(left == 0)
     if even.size:
         shape = left.shape
-        lost = _minus_sum_error(
+        lost = minus_sum_error(
             lanes.pick(minus_rest, shape, even),
             lanes.pick(error, shape, even),
             lanes.pick(minus_sum, shape, even),
@@ -118,15 +87,15 @@ def _residual(total: F64, minus_rest: F64, error: F64, minus_sum: F64, result: F
     return left
 
 
-def _add_small_products(risky: Mask, a: F64, b: F64, product: F64) -> None:
+def add_small_products(risky: Mask, a: F64, b: F64, product: F64) -> None:
     """Mark the lanes whose product may have lost part of its error term."""
-    small = np.abs(product) < _SMALL_PRODUCT
+    small = np.abs(product) < SMALL_PRODUCT
     if small.any():
         small &= (product != 0) | ((a != 0) & (b != 0))
         risky |= small
 
 
-def _careful(a: F64, b: F64, c: F64, rounding: Rounding) -> F64:
+def careful_fma(a: F64, b: F64, c: F64, rounding: Rounding) -> F64:
     """Give a·b+c for any values, slowly."""
     finite_factors = np.isfinite(a) & np.isfinite(b)
     # A finite product that overflows must not meet an infinite addend as an infinity.

@@ -1,0 +1,79 @@
+"""Error-free transforms: what a rounded float64 sum or product left behind, exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptx.emulate.ieee import lanes
+from ptx.emulate.ieee.directed import towards
+from ptx.emulate.ieee.rounding import Rounding
+from ptx.emulate.ieee.types import F64, Array
+
+_HALF_SPLIT = np.int64(1 << 26)
+_HIGH_BITS = np.int64(-(1 << 27))
+
+
+def sum_error(x: Array, y: Array, total: Array) -> Array:
+    """Give x+y-total exactly (Knuth's TwoSum), where `total` is finite."""
+    y_part = total - x
+    x_part = total - y_part
+    np.subtract(y, y_part, out=y_part)
+    np.subtract(x, x_part, out=x_part)
+    x_part += y_part
+    return x_part
+
+
+def minus_sum_error(x: Array, y: Array, total: F64) -> F64:
+    """Give total-(x+y) exactly, where `total` is finite; +0 where it is zero."""
+    y_part = total - x
+    x_part = total - y_part
+    x_part -= x
+    y_part -= y
+    x_part += y_part
+    return x_part
+
+
+def halves(x: F64) -> tuple[F64, F64]:
+    """Split finite values below 2^1023 into two of at most 26 significant bits each."""
+    bits = x.view(np.int64) + _HALF_SPLIT
+    bits &= _HIGH_BITS
+    high = bits.view(np.float64)
+    return high, x - high
+
+
+def minus_product_error(a: F64, b: F64, product: F64) -> F64:
+    """Give product-a·b exactly (Dekker), where nothing overflows or underflows."""
+    a_high, a_low = halves(a)
+    b_high, b_low = halves(b)
+    work = a_high * b_high
+    error = product - work
+    np.multiply(a_high, b_low, out=work)
+    error -= work
+    np.multiply(a_low, b_high, out=work)
+    error -= work
+    np.multiply(a_low, b_low, out=work)
+    error -= work
+    return error
+
+
+def round_to_odd(total: F64, error: F64) -> F64:
+    """Make a rounded sum's last bit odd where it was inexact, on the exact value's side.
+
+    Rounding the result again to a format of at most 51 significant bits then equals rounding the
+    exact value once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums").
+    """
+    even = (total.view(np.int64) & 1) == 0
+    # An odd sum stays: the exact value lies beside it. An even one is truncated, then made odd.
+    nudge = np.where(even & (np.abs(total) < np.inf), error, 0.0)
+    down = towards(total.copy(), nudge, Rounding.RZ)
+    return (down.view(np.int64) | (nudge != 0)).view(np.float64)
+
+
+def set_zero_sums_negative(result: Array, total: Array, x: Array, y: Array) -> None:
+    """Give sums that are exactly zero the sign of rounding down: plus only for two plus zeros."""
+    zeros = lanes.indices_of(total == 0)
+    if zeros.size:
+        shape = result.shape
+        both = np.signbit(lanes.pick(x, shape, zeros)) | np.signbit(lanes.pick(y, shape, zeros))
+        opposite = np.where(both, result.dtype.type(-0.0), lanes.pick(result, shape, zeros))
+        lanes.put(result, zeros, opposite)
