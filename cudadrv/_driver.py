@@ -4,19 +4,53 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Final
+from types import TracebackType
+from typing import Final, TypeVar, cast
 
-from ._api import CUresult, DriverApi, load_cuda
+from ._api import CUcontext, CUresult, DriverApi, load_cuda
 from .errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
+
+_T = TypeVar("_T")
+
+
+class Driver:
+    """One `DriverApi` in use, with what is cached a device ordinal as long as it is.
+
+    Attributes:
+        api: the functions.
+        is_emulated: whether `api` is the emulator. Only the choice of image format asks.
+        lock: held while a cached object is made.
+    """
+
+    __slots__ = ("_caches", "_pid", "api", "is_emulated", "lock")
+
+    def __init__(self, api: DriverApi) -> None:
+        (code,) = api.cuInit(0)
+        if code:
+            raise failure(api, code, "cuInit", "initialising the CUDA driver")
+        self.api = api
+        self.is_emulated: bool = getattr(api, "is_emulated", False)
+        self.lock = threading.RLock()
+        self._pid = os.getpid()
+        self._caches: dict[type, dict[int, object]] = {}
+
+    def cache(self, kind: type[_T]) -> dict[int, _T]:
+        """The cache of objects of `kind` by device ordinal; it lives as long as this driver."""
+        # One dict holds caches of several types; the key says which, so the cast is true.
+        return cast(dict[int, _T], self._caches.setdefault(kind, {}))
+
+    @property
+    def forked_from(self) -> int | None:
+        """The process that initialised the driver, where this one is a fork of it."""
+        return None if self._pid == os.getpid() else self._pid
 
 
 class _Selection:
-    """Which `DriverApi` the process uses, chosen once."""
+    """Which driver the process uses."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.api: DriverApi | None = None
-        self.initialised_in: int | None = None
+        self.driver: Driver | None = None
 
     def choose(self) -> DriverApi:
         """The implementation that CUDADRV_DRIVER names: "cuda" (the default), "emulator[:N]"."""
@@ -28,7 +62,7 @@ class _Selection:
             raise DriverSelectionError(
                 f'CUDADRV_DRIVER is {value!r}: use "cuda", "emulator" or "emulator:N" for N devices'
             )
-        from .emulator import Emulator  # the emulator stands above the seam; most never load it
+        from .emulator import Emulator  # it stands above this file, and most processes need none
 
         return Emulator(devices=int(count or 1))
 
@@ -36,38 +70,61 @@ class _Selection:
 _selection: Final = _Selection()
 
 
-def driver() -> DriverApi:
-    """The driver in use, initialised.
+def current() -> Driver:
+    """The driver in use, initialised; the first call chooses it.
 
     Raises:
         DriverNotFoundError: there is no CUDA driver; asking again is safe and answers the same.
         CudaError: cuInit failed.
+        ForkedProcessError: it was initialised before this process was forked.
     """
-    api = _selection.api
-    if api is not None:
-        return api
-    with _selection.lock:
-        if _selection.api is None:
-            chosen = _selection.choose()
-            (code,) = chosen.cuInit(0)
-            if code:
-                raise failure(chosen, code, "cuInit", "initialising the CUDA driver")
-            _selection.initialised_in = os.getpid()
-            _selection.api = chosen
-        return _selection.api
+    driver = _selection.driver
+    if driver is None:
+        with _selection.lock:
+            driver = _selection.driver
+            if driver is None:
+                driver = _selection.driver = Driver(_selection.choose())
+    return driver
 
 
-def install(api: DriverApi | None) -> DriverApi | None:
-    """Put `api` in the place of the driver in use; gives back what was there, None if none yet."""
+def in_use() -> Driver | None:
+    """The driver in use, or None while none is chosen."""
+    return _selection.driver
+
+
+def install(driver: Driver | None) -> Driver | None:
+    """Put `driver` in the place of the one in use; gives back what was there, None if none yet."""
     with _selection.lock:
-        former = _selection.api
-        if api is not None:
-            (code,) = api.cuInit(0)
-            if code:
-                raise failure(api, code, "cuInit", "initialising the CUDA driver")
-            _selection.initialised_in = os.getpid()
-        _selection.api = api
+        former, _selection.driver = _selection.driver, driver
         return former
+
+
+class Bound:
+    """Makes a context current for a `with` block and puts the former one back.
+
+    For the calls that take no stream and so work on whichever context is current.
+    """
+
+    __slots__ = ("_api", "_handle")
+
+    def __init__(self, api: DriverApi, handle: CUcontext) -> None:
+        self._api = api
+        self._handle = handle
+
+    def __enter__(self) -> None:
+        (code,) = self._api.cuCtxPushCurrent(self._handle)
+        if code:
+            raise failure(self._api, code, "cuCtxPushCurrent", "binding a context for one call")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        code, _ = self._api.cuCtxPopCurrent()
+        if code and error is None:
+            raise failure(self._api, code, "cuCtxPopCurrent", "putting the former context back")
 
 
 def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvError:
@@ -77,12 +134,14 @@ def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvErr
     and its fault is the error's cause.
     """
     value = int(code)
-    born = _selection.initialised_in
-    if value == CUresult.CUDA_ERROR_NOT_INITIALIZED and born not in (None, os.getpid()):
-        return ForkedProcessError(
-            f"{doing}: CUDA was initialised in process {born} before the fork, and the driver "
-            'refuses the child; start processes with multiprocessing.get_context("spawn")'
-        )
+    driver = _selection.driver
+    if value == CUresult.CUDA_ERROR_NOT_INITIALIZED and driver is not None:
+        parent = driver.forked_from
+        if parent is not None:
+            return ForkedProcessError(
+                f"{doing}: CUDA was initialised in process {parent} before the fork, and the "
+                'driver refuses the child; start processes with multiprocessing "spawn"'
+            )
     _, text = api.cuGetErrorString(code)
     error = CudaError.for_code(value)(
         doing, call=call, code=value, text=text.decode(errors="replace") if text else ""

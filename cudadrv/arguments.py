@@ -1,0 +1,199 @@
+"""Kernel arguments: what a value is, how it is packed, and the words for a refusal."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+import ptx
+
+from .errors import ArgumentError, WrongDeviceError
+from .foreign import ordered_pointer
+from .memory.array import DeviceArray
+from .memory.buffer import DeviceBuffer
+
+if TYPE_CHECKING:
+    from .stream import Stream
+
+Packable: TypeAlias = int | float | bytes
+
+_INTEGER_CODE: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
+_FLOAT_CODE: Final = {"f32": "f", "f64": "d"}
+_BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
+_NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
+
+
+class Kind(Enum):
+    """How a launcher reads an argument; the fast path is generated for the kinds it has seen."""
+
+    MEMORY = "our device memory: .ptr is the address, .context must be the launch's"
+    VALUE = "a number that struct packs as it is"
+    SIGNED = "a negative integer, packed with the signed code"
+    FLOAT = "a float for a parameter whose text says only bits"
+    CONVERTED = "anything else, through `Parameter.convert`"
+
+
+class Argument(NamedTuple):
+    """A value ready for struct, and the kind it was."""
+
+    value: Packable
+    kind: Kind
+
+
+class Parameter:
+    """One parameter of a kernel: packs values for it, or says why not."""
+
+    __slots__ = ("_integer", "kernel", "param", "position")
+
+    def __init__(self, kernel: str, position: int, param: ptx.KernelParam) -> None:
+        self.kernel = kernel
+        self.position = position
+        self.param = param
+        single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
+        self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
+
+    @property
+    def type_name(self) -> str:
+        """The parameter's type in words, for messages."""
+        param = self.param
+        if param.count > 1 or param.nbytes not in (1, 2, 4, 8):
+            return f"a structure of {param.nbytes} bytes"
+        if param.ptx_type in _NUMPY_NAME:
+            return _NUMPY_NAME[param.ptx_type]
+        if param.is_pointer:
+            return "a device pointer"
+        if param.is_pointer is None:
+            return "a device pointer or a 64-bit integer"
+        return f"a {param.nbytes * 8}-bit integer"
+
+    def code(self, kind: Kind) -> str:
+        """The struct code for a value of this kind."""
+        if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
+            return _FLOAT_CODE[self.param.ptx_type]
+        if kind is Kind.FLOAT:
+            return _BITS_FLOAT_CODE[self.param.ptx_type]
+        if self._integer is None or kind is Kind.CONVERTED:
+            return f"{self.param.nbytes}s"
+        return self._integer.lower() if kind is Kind.SIGNED else self._integer
+
+    def convert(self, value: object, stream: Stream) -> bytes:
+        """The bytes of a value of any kind; what the generated code calls for `CONVERTED`."""
+        packable, kind = self.read(value, stream)
+        if isinstance(packable, bytes):
+            return packable
+        return struct.pack("=" + self.code(kind), packable)
+
+    def read(self, value: object, stream: Stream) -> Argument:
+        """What a value packs to.
+
+        Raises:
+            ArgumentError: it has the wrong type, size or range.
+            WrongDeviceError: it is memory of another device or context.
+        """
+        if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
+            return self._read_float(value)
+        if self._integer is None:
+            return Argument(self._structure(value), Kind.CONVERTED)
+        if isinstance(value, (DeviceArray, DeviceBuffer)):
+            return self._read_memory(value, stream)
+        if isinstance(value, (int, np.integer)):
+            return self._read_integer(int(value))
+        if isinstance(value, (float, np.floating)) and self.param.ptx_type in _BITS_FLOAT_CODE:
+            return Argument(self._in_float_range(value), Kind.FLOAT)
+        return self._read_foreign(value, stream)
+
+    def _read_memory(self, value: DeviceArray | DeviceBuffer, stream: Stream) -> Argument:
+        if self.param.is_pointer is False:
+            raise self._refused(value)
+        if value.context is not stream.context:
+            raise WrongDeviceError(
+                f"argument {self.position} of kernel {self.kernel!r} is {value!r}, "
+                f"but the launch is on {stream!r}: copy it there with Stream.copy"
+            )
+        return Argument(value.ptr, Kind.MEMORY)
+
+    def _read_integer(self, value: int) -> Argument:
+        bits = self.param.nbytes * 8
+        if 0 <= value < 1 << bits:
+            return Argument(value, Kind.VALUE)
+        # PTX does not say whether an integer is signed: both ranges are taken.
+        if -(1 << bits - 1) <= value < 0 and not self.param.is_pointer:
+            return Argument(value, Kind.SIGNED)
+        raise self._error(f"is {value}, out of range for {self.type_name}")
+
+    def _read_float(self, value: object) -> Argument:
+        if isinstance(value, (int, float, np.floating, np.integer)):
+            return Argument(self._in_float_range(value), Kind.VALUE)
+        raise self._refused(value)
+
+    def _in_float_range(
+        self, value: int | float | np.floating[np.typing.NBitBase] | np.integer[np.typing.NBitBase]
+    ) -> float:
+        try:
+            struct.pack("=" + self.code(Kind.FLOAT if self._integer else Kind.VALUE), value)
+            return float(value)
+        except (OverflowError, struct.error):
+            raise self._error(f"is {value!r}, out of range for {self.type_name}") from None
+
+    def _read_foreign(self, value: object, stream: Stream) -> Argument:
+        """Memory of another library, None for a null pointer, or a scalar of the right size."""
+        if self.param.nbytes == 8 and self.param.is_pointer is not False:
+            if value is None:
+                return Argument(b"\0" * 8, Kind.CONVERTED)
+            pointer = ordered_pointer(value, stream)
+            if pointer is not None:
+                return Argument(struct.pack("=Q", pointer), Kind.CONVERTED)
+            if isinstance(value, np.ndarray):
+                raise self._error(
+                    f"is a host array {value.shape} {value.dtype}, but the parameter is "
+                    f"{self.type_name}: copy it with Stream.to_device first"
+                )
+        if isinstance(value, (np.bool_, np.void)) and value.nbytes == self.param.nbytes:
+            return Argument(value.tobytes(), Kind.CONVERTED)
+        if isinstance(value, ctypes.Structure):
+            return Argument(self._structure(value), Kind.CONVERTED)
+        raise self._refused(value)
+
+    def _structure(self, value: object) -> bytes:
+        """A structure by value: bytes, a NumPy scalar or 0-d array, or a ctypes structure."""
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            data = bytes(value)
+        elif isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+            data = value.tobytes()
+        elif isinstance(value, (ctypes.Structure, ctypes.Union, ctypes.Array)):
+            data = bytes(value)
+        else:
+            raise self._error(
+                f"is {_described(value)}, but the parameter is {self.type_name}: give bytes, a "
+                "NumPy structured scalar or a ctypes structure of that size"
+            )
+        if len(data) != self.param.nbytes:
+            raise self._error(
+                f"is {_described(value)} of {len(data)} bytes, but the parameter is "
+                f"{self.type_name}"
+            )
+        return data
+
+    def _refused(self, value: object) -> ArgumentError:
+        return self._error(f"is {_described(value)}, but the parameter is {self.type_name}")
+
+    def _error(self, what: str) -> ArgumentError:
+        return ArgumentError(
+            f"argument {self.position} of kernel {self.kernel!r} {what}",
+            kernel=self.kernel,
+            position=self.position,
+        )
+
+
+def _described(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"a host array {value.shape} {value.dtype}"
+    if isinstance(value, (DeviceArray, DeviceBuffer)):
+        return f"a {type(value).__name__}"
+    if isinstance(value, (int, float, np.generic)):
+        return f"{type(value).__name__} {value!r}"
+    return f"of type {type(value).__name__}"

@@ -1,0 +1,227 @@
+"""Contexts: the process-wide cache of primary contexts, and contexts of one's own."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TypeVar
+
+import ptx
+
+from ._api import CUcontext, CUstream_flags, DriverApi
+from ._driver import Bound, current, failure
+from .capability import GpuCapability
+from .device import Device, driver_version
+from .errors import ClosedError
+from .module import ImageLike, Module
+from .stream import Stream
+from .types import ContextFlags, MemoryInfo
+
+_T = TypeVar("_T")
+
+_NON_BLOCKING = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
+_BLOCKING = int(CUstream_flags.CU_STREAM_DEFAULT)
+
+
+class Context:
+    """A CUDA context: what streams, modules and memory belong to.
+
+    `cuda_context_for` gives the primary one of a device, which PyTorch, CuPy and the runtime API
+    share; `Context.create` makes one of its own, destroyed on `close`.
+
+    Attributes:
+        device: the device.
+        handle: the CUcontext; reading it after `close` raises `ClosedError`.
+        closed: whether it was closed.
+    """
+
+    __slots__ = (
+        "__weakref__", "_children", "_default_stream", "_finalizer", "_target",
+        "api", "closed", "device", "handle", "is_primary",
+    )  # fmt: skip
+
+    handle: CUcontext
+
+    def __init__(self, device: Device, handle: CUcontext, *, is_primary: bool) -> None:
+        self.api: DriverApi = device.driver.api
+        self.device = device
+        self.handle = handle
+        self.is_primary = is_primary
+        self.closed = False
+        self._default_stream: Stream | None = None
+        self._target: ptx.Target | None = None
+        # What must lose its handle when the context is destroyed under it.
+        self._children: weakref.WeakSet[Stream | Module] = weakref.WeakSet()
+        self._finalizer = None if is_primary else weakref.finalize(self, _destroy, self.api, handle)
+        if self._finalizer is not None:
+            self._finalizer.atexit = False
+
+    @classmethod
+    def create(
+        cls, device: Device | int = 0, flags: ContextFlags = ContextFlags.SCHED_AUTO
+    ) -> Context:
+        """A new context on a device (cuCtxCreate); the caller's current context stays as it was.
+
+        Raises:
+            InvalidDeviceError: there is no such device.
+        """
+        if isinstance(device, int):
+            device = Device.get(device)
+        api = device.driver.api
+        code, handle = api.cuCtxCreate(None, int(flags), device.handle)
+        if code:
+            raise failure(api, code, "cuCtxCreate", f"making a context on {device!r}")
+        code, _ = api.cuCtxPopCurrent()  # cuCtxCreate made it current
+        if code:
+            raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
+        return cls(device, handle, is_primary=False)
+
+    def __getattr__(self, name: str) -> object:
+        if name == "handle":
+            raise ClosedError(f"the context on device {self.device.ordinal} was closed")
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        kind = "primary" if self.is_primary else "own"
+        return f"<Context {kind}{', closed' if self.closed else ''} on device {self.ordinal}>"
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def ordinal(self) -> int:
+        """The device's ordinal."""
+        return self.device.ordinal
+
+    @property
+    def capability(self) -> GpuCapability:
+        """What the device's compute capability offers."""
+        return GpuCapability.from_compute_capability(*self.device.compute_capability)
+
+    @property
+    def target(self) -> ptx.Target:
+        """What to compile for: a cubin for this device, or PTX on the emulator.
+
+        Raises:
+            UnsupportedTargetError: the installed NVRTC makes nothing that this driver loads; the
+                text names the versions and the remedy.
+        """
+        if self._target is None:
+            capability = self.device.compute_capability
+            if self.device.is_emulated:
+                self._target = ptx.nearest_target(capability, ptx.ImageKind.PTX)
+            else:
+                self._target = ptx.choose_target(capability, driver_version())
+        return self._target
+
+    @property
+    def default_stream(self) -> Stream:
+        """The context's own stream, made on first use.
+
+        It synchronises with the legacy default stream, so that it keeps the order of work that
+        other libraries queue there, and unlike that stream it names its device.
+        """
+        if self._default_stream is None:
+            with self.device.driver.lock:
+                if self._default_stream is None:
+                    self._default_stream = self._make_stream(_BLOCKING, 0)
+        return self._default_stream
+
+    def new_stream(self, *, priority: int = 0) -> Stream:
+        """A stream that runs beside the others and does not wait for the legacy default stream.
+
+        Args:
+            priority: lower runs first; the driver clamps it to `priority_range`.
+        """
+        return self._make_stream(_NON_BLOCKING, priority)
+
+    def priority_range(self) -> tuple[int, int]:
+        """The least and the greatest priority of streams, such as (0, -5)."""
+        code, least, greatest = self._call(self.api.cuCtxGetStreamPriorityRange)
+        if code:
+            raise failure(self.api, code, "cuCtxGetStreamPriorityRange", f"priorities of {self!r}")
+        return least, greatest
+
+    def bind(self) -> None:
+        """Make this the calling thread's current context, whatever was current before."""
+        (code,) = self.api.cuCtxSetCurrent(self.handle)
+        if code:
+            raise failure(self.api, code, "cuCtxSetCurrent", f"binding {self!r} to the thread")
+
+    def synchronize(self) -> None:
+        """Wait until all work of the context is done.
+
+        Raises:
+            CudaError: some of that work failed.
+        """
+        (code,) = self._call(self.api.cuCtxSynchronize)
+        if code:
+            raise failure(self.api, code, "cuCtxSynchronize", f"waiting for {self!r}")
+
+    def memory_info(self) -> MemoryInfo:
+        """Free and total bytes of the device, as of now."""
+        code, free, total = self._call(self.api.cuMemGetInfo)
+        if code:
+            raise failure(self.api, code, "cuMemGetInfo", f"the free memory of {self!r}")
+        return MemoryInfo(free, total)
+
+    def load_module(self, image: ImageLike) -> Module:
+        """Load an image: a `ptx.Image`, PTX text, or the bytes of a cubin, fatbin or PTX.
+
+        Raises:
+            CudaError: the driver refuses the image; the JIT's log is in the text.
+        """
+        module = Module(self, image)
+        self._children.add(module)
+        return module
+
+    def close(self) -> None:
+        """Destroy the context with all that belongs to it; a primary context stays. Idempotent."""
+        if self._finalizer is not None and self._finalizer.alive:
+            for child in tuple(self._children):
+                child.discard()
+            self.closed = True
+            del self.handle
+            self._finalizer()
+
+    def _make_stream(self, flags: int, priority: int) -> Stream:
+        with Bound(self.api, self.handle):
+            code, handle = self.api.cuStreamCreateWithPriority(flags, priority)
+        if code:
+            raise failure(self.api, code, "cuStreamCreateWithPriority", f"a stream on {self!r}")
+        stream = Stream(self, handle, owned=flags == _NON_BLOCKING)
+        self._children.add(stream)
+        return stream
+
+    def _call(self, function: Callable[[], _T]) -> _T:
+        """Call what works on the current context, with this one current."""
+        with Bound(self.api, self.handle):
+            return function()
+
+
+def cuda_context_for(ordinal: int) -> Context:
+    """The primary context of a device, current on the calling thread.
+
+    There is one an ordinal for the process, whichever thread asks. It is bound at each call: what
+    another library made current in between does not matter.
+
+    Raises:
+        DriverNotFoundError: there is no CUDA driver.
+        InvalidDeviceError: there is no device of this ordinal.
+    """
+    driver = current()
+    cache = driver.cache(Context)
+    context = cache.get(ordinal)
+    if context is None:
+        device = Device.get(ordinal)
+        context = Context(device, device.primary_context(), is_primary=True)
+        context = cache.setdefault(ordinal, context)
+    context.bind()
+    return context
+
+
+def _destroy(api: DriverApi, handle: CUcontext) -> None:
+    api.cuCtxDestroy(handle)

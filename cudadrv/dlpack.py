@@ -1,0 +1,120 @@
+"""DLPack export of device arrays, without copying.
+
+Source: dlpack.h, version 0.8 (the unversioned DLManagedTensor), and the Python specification of
+DLPack: the capsule is named "dltensor" until a consumer renames it "used_dltensor" and owns it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Final
+
+from ._api import CUstream
+from ._driver import Bound, failure
+from .errors import DTypeError
+
+if TYPE_CHECKING:
+    from .memory.array import DeviceArray
+
+DL_CUDA: Final = 2  # kDLCUDA
+_NO_SYNC: Final = -1
+_KIND_CODE: Final = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+
+
+class _DLDevice(ctypes.Structure):
+    _fields_ = (("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32))
+
+
+class _DLDataType(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", _DLDevice),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DLDataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _DLManagedTensor(ctypes.Structure):
+    pass
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_DLManagedTensor))
+_DLManagedTensor._fields_ = (
+    ("dl_tensor", _DLTensor),
+    ("manager_ctx", ctypes.c_void_p),
+    ("deleter", _Deleter),
+)
+
+# Exported tensors by their number, alive until their consumer's deleter call; bounded by what
+# consumers hold.
+_exported: Final[dict[int, tuple[object, ...]]] = {}
+
+
+def _delete(managed: ctypes._Pointer[_DLManagedTensor]) -> None:
+    _exported.pop(ctypes.addressof(managed.contents), None)
+
+
+def _destroy_capsule(capsule: int) -> None:
+    """A capsule that no consumer took: give the tensor back."""
+    api = ctypes.pythonapi
+    if api.PyCapsule_IsValid(ctypes.c_void_p(capsule), b"dltensor"):
+        api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+        address = api.PyCapsule_GetPointer(ctypes.c_void_p(capsule), b"dltensor")
+        _exported.pop(address, None)
+
+
+# The C functions live as long as the process: a consumer may hold a tensor until its end.
+_DELETE: Final = _Deleter(_delete)
+_DESTROY_CAPSULE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_destroy_capsule)
+
+
+def export(array: DeviceArray, stream: int | None) -> object:
+    """A "dltensor" capsule over a device array, with the consumer's stream ordered after it.
+
+    Args:
+        array: what to export; it stays alive until the consumer gives it back.
+        stream: the consumer's CUstream as an int; None or 1 is the legacy default stream, -1 asks
+            for no ordering.
+
+    Raises:
+        DTypeError: DLPack has no such dtype.
+    """
+    dtype = array.dtype
+    if dtype.kind not in _KIND_CODE or not dtype.isnative or dtype.fields is not None:
+        raise DTypeError(f"DLPack has no dtype {dtype}")
+    if stream != _NO_SYNC:
+        _order_consumer(array, 1 if stream is None else stream)
+    shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
+    managed = _DLManagedTensor()
+    tensor = managed.dl_tensor
+    tensor.data = array.ptr or None
+    tensor.device = _DLDevice(DL_CUDA, array.context.ordinal)
+    tensor.ndim = array.ndim
+    tensor.dtype = _DLDataType(_KIND_CODE[dtype.kind], dtype.itemsize * 8, 1)
+    tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+    managed.deleter = _DELETE
+    address = ctypes.addressof(managed)
+    _exported[address] = (managed, shape, array)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype = ctypes.py_object
+    new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    capsule: object = new(address, b"dltensor", ctypes.cast(_DESTROY_CAPSULE, ctypes.c_void_p))
+    return capsule
+
+
+def _order_consumer(array: DeviceArray, consumer: int) -> None:
+    """Let the consumer's stream wait for what the array's stream holds now."""
+    stream = array.stream
+    if consumer == int(stream.handle):
+        return
+    with stream.record(timing=False) as event, Bound(stream.api, stream.context.handle):
+        (code,) = stream.api.cuStreamWaitEvent(CUstream(consumer), event.handle, 0)
+        if code:
+            raise failure(stream.api, code, "cuStreamWaitEvent", f"exporting {array!r}")

@@ -1,0 +1,169 @@
+"""Graphs: work captured from a stream once and replayed at the cost of one call."""
+
+from __future__ import annotations
+
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ._api import CUgraph, CUgraphExec, CUstreamCaptureMode, DriverApi
+from ._driver import failure
+from .errors import ClosedError, CudadrvError, InvalidValueError
+
+if TYPE_CHECKING:
+    from .context import Context
+    from .stream import Stream
+
+
+class Graph:
+    """What a stream was given during a capture; `instantiate` makes it ready to run.
+
+    The captured work holds addresses: the arrays it uses must live as long as it is replayed.
+    """
+
+    __slots__ = ("__weakref__", "_finalizer", "_handle", "context")
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._handle: CUgraph | None = None
+        self._finalizer: weakref.finalize[[DriverApi, CUgraph, Context], Graph] | None = None
+
+    def fill(self, handle: CUgraph) -> None:
+        """Take over the graph that a capture gave."""
+        self._handle = handle
+        self._finalizer = weakref.finalize(
+            self, _destroy_graph, self.context.api, handle, self.context
+        )
+        self._finalizer.atexit = False
+
+    @property
+    def handle(self) -> CUgraph:
+        """The CUgraph.
+
+        Raises:
+            ClosedError: the capture has not ended, it failed, or the graph was closed.
+        """
+        if self._handle is None:
+            raise ClosedError(
+                "the graph holds nothing: its capture has not ended, or it was closed"
+            )
+        return self._handle
+
+    @property
+    def node_count(self) -> int:
+        """How many operations were captured; asks the driver."""
+        api = self.context.api
+        code, _, count = api.cuGraphGetNodes(self.handle, 0)
+        if code:
+            raise failure(api, code, "cuGraphGetNodes", "counting a graph's nodes")
+        return count
+
+    def instantiate(self) -> GraphExec:
+        """Make the graph ready to be launched, any number of times."""
+        return GraphExec(self)
+
+    def close(self) -> None:
+        """Destroy the graph; executables made of it stay usable. Idempotent."""
+        self._handle = None
+        if self._finalizer is not None:
+            self._finalizer()
+
+
+class GraphExec:
+    """A graph ready to run; made by `Graph.instantiate`."""
+
+    __slots__ = ("__weakref__", "_api", "_finalizer", "context", "handle")
+
+    handle: CUgraphExec
+
+    def __init__(self, graph: Graph) -> None:
+        context = graph.context
+        api = context.api
+        code, handle = api.cuGraphInstantiate(graph.handle, 0)
+        if code:
+            raise failure(api, code, "cuGraphInstantiate", f"instantiating a graph on {context!r}")
+        self._api = api
+        self.context = context
+        self.handle = handle
+        self._finalizer = weakref.finalize(self, _destroy_exec, api, handle, context)
+        self._finalizer.atexit = False
+
+    def __getattr__(self, name: str) -> object:
+        if name == "handle":
+            raise ClosedError("the graph executable was closed")
+        raise AttributeError(name)
+
+    def __enter__(self) -> GraphExec:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def launch(self, stream: Stream) -> None:
+        """Queue the whole graph on `stream`; one run of an executable at a time, in order."""
+        (code,) = self._api.cuGraphLaunch(self.handle, stream.handle)
+        if code:
+            raise failure(self._api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
+
+    def close(self) -> None:
+        """Destroy the executable after the runs already queued. Idempotent."""
+        if self._finalizer.alive:
+            del self.handle
+            self._finalizer()
+
+
+class Capture:
+    """The `with` block of `Stream.capture`: records what its stream is given, runs nothing.
+
+    The mode is thread-local: calls of other threads neither disturb the capture nor are refused.
+    Device memory released in the block is given back when it ends.
+    """
+
+    __slots__ = ("_graph", "_stream")
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._graph = Graph(stream.context)
+
+    def __enter__(self) -> Graph:
+        stream = self._stream
+        if stream.capturing:
+            raise InvalidValueError(f"{stream!r} is already capturing")
+        mode = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        (code,) = stream.api.cuStreamBeginCapture(stream.handle, mode)
+        if code:
+            raise failure(stream.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")
+        stream.capturing = True
+        return self._graph
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        stream = self._stream
+        code, handle = stream.api.cuStreamEndCapture(stream.handle)
+        stream.capturing = False
+        stream.release_deferred()
+        if code:
+            fault: CudadrvError = failure(
+                stream.api, code, "cuStreamEndCapture", f"ending the capture of {stream!r}"
+            )
+            if error is None:
+                raise fault
+            error.add_note(f"the capture was lost: {fault}")
+        elif error is None:
+            self._graph.fill(handle)
+        else:
+            stream.api.cuGraphDestroy(handle)
+
+
+def _destroy_graph(api: DriverApi, handle: CUgraph, context: Context) -> None:
+    api.cuGraphDestroy(handle)
+    del context
+
+
+def _destroy_exec(api: DriverApi, handle: CUgraphExec, context: Context) -> None:
+    api.cuGraphExecDestroy(handle)
+    del context

@@ -1,0 +1,212 @@
+"""Kernels: a function of a module, what it takes and needs, and its launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import ptx
+
+from ._api import CUfunction, CUfunction_attribute
+from ._driver import Bound, failure
+from .arguments import Parameter
+from .errors import ClosedError, InvalidValueError
+from .launch_config import LaunchConfig, check_launch
+from .launcher import Launcher, ParameterBlock
+
+if TYPE_CHECKING:
+    from .module import Module
+    from .stream import Stream
+
+_MOST_LAUNCHERS = 256
+_DEFAULT_DYNAMIC_SHARED = 48 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAttributes:
+    """What a kernel needs, as the driver says; sizes in bytes.
+
+    Source: CUfunction_attribute in the CUDA Driver API manual.
+    """
+
+    max_threads_per_block: int
+    static_shared_bytes: int
+    const_bytes: int
+    local_bytes: int
+    registers: int
+    ptx_version: int
+    binary_version: int
+
+
+class Kernel:
+    """A kernel of a module; made by `Module.kernel`.
+
+    Attributes:
+        name: the name it was asked for.
+        module: the module, kept alive by the kernel.
+        signature: its parameters; None where neither the image nor the driver tells.
+        handle: the CUfunction; reading it after the module's `close` raises `ClosedError`.
+        parameters: what packs each argument.
+        parameter_bytes: size of the parameter block.
+    """
+
+    __slots__ = (
+        "_attributes", "_launchers", "_offsets", "_shared_allowed",
+        "handle", "module", "name", "parameter_bytes", "parameters", "signature",
+    )  # fmt: skip
+
+    handle: CUfunction
+
+    def __init__(
+        self, module: Module, name: str, handle: CUfunction, signature: ptx.KernelSignature | None
+    ) -> None:
+        self.module = module
+        self.name = name
+        self.handle = handle
+        self.signature = signature or _asked_signature(module, name, handle)
+        self.parameters = tuple(
+            Parameter(name, position, param) for position, param in enumerate(self.signature.params)
+        )
+        self.parameter_bytes = self.signature.nbytes
+        self._offsets = tuple(param.offset for param in self.signature.params)
+        self._attributes: KernelAttributes | None = None
+        self._launchers: dict[tuple[Stream, LaunchConfig], Launcher] = {}
+        self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
+
+    def __getattr__(self, name: str) -> object:
+        if name == "handle":
+            raise ClosedError(f"the module of kernel {self.name!r} was closed")
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name}({self.describe_parameters()})>"
+
+    @property
+    def attributes(self) -> KernelAttributes:
+        """What the kernel needs; asks the driver once."""
+        if self._attributes is None:
+            ask = self._ask
+            attribute = CUfunction_attribute
+            self._attributes = KernelAttributes(
+                ask(attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+                ask(attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+                ask(attribute.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
+                ask(attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+                ask(attribute.CU_FUNC_ATTRIBUTE_NUM_REGS),
+                ask(attribute.CU_FUNC_ATTRIBUTE_PTX_VERSION),
+                ask(attribute.CU_FUNC_ATTRIBUTE_BINARY_VERSION),
+            )
+        return self._attributes
+
+    def max_active_blocks(self, block_threads: int, shared_bytes: int = 0) -> int:
+        """How many blocks one multiprocessor can hold at once (the occupancy calculator)."""
+        self._allow_shared(shared_bytes)
+        api = self.module.api
+        with Bound(api, self.module.context.handle):
+            code, blocks = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                self.handle, block_threads, shared_bytes
+            )
+        if code:
+            call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+            raise failure(api, code, call, f"the occupancy of kernel {self.name!r}")
+        return blocks
+
+    def bind(self, stream: Stream, config: LaunchConfig) -> Launcher:
+        """A launcher for one stream and configuration, checked here once: ``launcher(*args)``.
+
+        Raises:
+            LaunchConfigError: the device or the kernel cannot run the configuration.
+            WrongDeviceError: the stream belongs to another context than the module.
+        """
+        stream.require(self.module.context, f"kernel {self.name!r}")
+        check_launch(self, config)
+        self._allow_shared(config.shared_bytes)
+        return Launcher(self, stream, config)
+
+    def launch(self, stream: Stream, config: LaunchConfig, *args: object) -> None:
+        """Queue the kernel on a stream.
+
+        Args:
+            stream: a stream of the module's context.
+            config: blocks, threads and resources.
+            args: numbers, device arrays and buffers, foreign device arrays, None for a null
+                pointer, and bytes, NumPy or ctypes structures for parameters by value.
+
+        Raises:
+            ArgumentError: an argument has the wrong count, type, range or memory space.
+            LaunchConfigError: the device or the kernel cannot run the configuration.
+            WrongDeviceError: the stream or an argument belongs to another device.
+        """
+        launcher = self._launchers.get((stream, config))
+        if launcher is None:
+            launcher = self.bind(stream, config)
+            # Bounded: a caller may make a configuration a launch.
+            if len(self._launchers) >= _MOST_LAUNCHERS:
+                self._launchers.clear()
+            self._launchers[stream, config] = launcher
+        launcher(*args)
+
+    def describe_parameters(self) -> str:
+        """The parameters' types in words."""
+        return ", ".join(parameter.type_name for parameter in self.parameters) or "none"
+
+    def new_block(self) -> ParameterBlock:
+        """Memory for one launch's parameters."""
+        return ParameterBlock(self._offsets, self.parameter_bytes)
+
+    def discard(self) -> None:
+        """Take the handle away, with its module."""
+        self._launchers.clear()
+        del self.handle
+
+    def _allow_shared(self, nbytes: int) -> None:
+        """Ask the driver for dynamic shared memory above 48 KiB; it must be asked once a kernel."""
+        if nbytes <= self._shared_allowed:
+            return
+        api = self.module.api
+        (code,) = api.cuFuncSetAttribute(
+            self.handle,
+            CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            nbytes,
+        )
+        if code:
+            doing = f"allowing kernel {self.name!r} {nbytes} bytes of dynamic shared memory"
+            raise failure(api, code, "cuFuncSetAttribute", doing)
+        self._shared_allowed = nbytes
+
+    def _ask(self, attribute: CUfunction_attribute) -> int:
+        api = self.module.api
+        code, value = api.cuFuncGetAttribute(attribute, self.handle)
+        if code:
+            raise failure(api, code, "cuFuncGetAttribute", f"attributes of kernel {self.name!r}")
+        return value
+
+
+def _asked_signature(module: Module, name: str, handle: CUfunction) -> ptx.KernelSignature:
+    """Sizes and offsets as the driver knows them, for an image without PTX text.
+
+    A parameter of 1, 2, 4 or 8 bytes is "bits": it takes an integer or a float of that size.
+    """
+    api = module.api
+    params: list[ptx.KernelParam] = []
+    end = 0
+    while True:
+        code, offset, nbytes = api.cuFuncGetParamInfo(handle, len(params))
+        if code == InvalidValueError.result:
+            break
+        if code:
+            raise failure(api, code, "cuFuncGetParamInfo", f"the parameters of kernel {name!r}")
+        scalar = nbytes in (1, 2, 4, 8)
+        params.append(
+            ptx.KernelParam(
+                name=f"{name}_param_{len(params)}",
+                ptx_type=f"b{8 * nbytes}" if scalar else "b8",
+                nbytes=nbytes,
+                align=nbytes if scalar else 1,
+                offset=offset,
+                is_pointer=None if nbytes == 8 else False,
+                count=1 if scalar else nbytes,
+            )
+        )
+        end = offset + nbytes
+    return ptx.KernelSignature(name, tuple(params), end, 0, None, None)

@@ -1,0 +1,179 @@
+"""`LaunchConfig`: the extents and resources of a launch, checked before the driver sees them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from .attributes import DeviceAttribute as Attribute
+from .errors import LaunchConfigError
+from .types import Dim3
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+Extents: TypeAlias = int | Sequence[int]
+
+_GRID_LIMITS = (
+    Attribute.MAX_GRID_DIM_X,
+    Attribute.MAX_GRID_DIM_Y,
+    Attribute.MAX_GRID_DIM_Z,
+)
+_BLOCK_LIMITS = (
+    Attribute.MAX_BLOCK_DIM_X,
+    Attribute.MAX_BLOCK_DIM_Y,
+    Attribute.MAX_BLOCK_DIM_Z,
+)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class LaunchConfig:
+    """How many blocks of how many threads, and with what.
+
+    Args:
+        grid: blocks along x, or (x, y) or (x, y, z).
+        block: threads of a block, likewise.
+        shared_bytes: dynamic shared memory of a block, in bytes.
+        cluster: blocks of a cluster (compute capability 9.0 and newer).
+        cooperative: whether all blocks must be resident at once, so that the grid can synchronise.
+
+    Raises:
+        LaunchConfigError: an extent is not a whole number of 1 or more. What the device or the
+            kernel does not allow is found when the kernel is bound or launched.
+    """
+
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    cluster: Dim3 | None
+    cooperative: bool
+
+    def __init__(
+        self,
+        grid: Extents,
+        block: Extents,
+        shared_bytes: int = 0,
+        cluster: Extents | None = None,
+        cooperative: bool = False,
+    ) -> None:
+        if shared_bytes < 0:
+            raise LaunchConfigError(f"shared_bytes is {shared_bytes!r}: it is 0 or more bytes")
+        # A frozen dataclass is filled through object.
+        put = object.__setattr__
+        put(self, "grid", _dim3("grid", grid))
+        put(self, "block", _dim3("block", block))
+        put(self, "shared_bytes", int(shared_bytes))
+        put(self, "cluster", None if cluster is None else _dim3("cluster", cluster))
+        put(self, "cooperative", bool(cooperative))
+
+    @classmethod
+    def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:
+        """One thread for each of `n` elements, in blocks of `block`; one block where n is 0."""
+        if n < 0:
+            raise LaunchConfigError(f"{n} elements: a launch is for 0 or more")
+        return cls(max(1, -(-n // block)) if block > 0 else 1, block)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return math.prod(self.block)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return math.prod(self.grid)
+
+
+def check_launch(kernel: Kernel, config: LaunchConfig) -> None:
+    """Raise `LaunchConfigError` for what the device or the kernel cannot run, saying the limit.
+
+    Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", asked of
+    the driver.
+    """
+    device = kernel.module.context.device
+    for what, extents, limits in (
+        ("grid", config.grid, _GRID_LIMITS),
+        ("block", config.block, _BLOCK_LIMITS),
+    ):
+        for axis, extent, attribute in zip("xyz", extents, limits, strict=True):
+            limit = device.attribute(attribute)
+            if extent > limit:
+                raise _refused(kernel, f"{what}.{axis} is {extent}; {device!r} allows {limit}")
+    attributes = kernel.attributes
+    if config.threads > attributes.max_threads_per_block:
+        raise _refused(
+            kernel,
+            f"a block of {config.threads} threads; this kernel on {device!r} allows "
+            f"{attributes.max_threads_per_block} (registers and launch bounds count)",
+        )
+    required = kernel.signature.required_block
+    if required is not None and config.block != required:
+        raise _refused(kernel, f"block {config.block}, but it was compiled for {required}")
+    _check_shared(kernel, config)
+    _check_cluster(kernel, config)
+    if config.cooperative:
+        _check_cooperative(kernel, config)
+
+
+def _check_shared(kernel: Kernel, config: LaunchConfig) -> None:
+    device = kernel.module.context.device
+    static = kernel.attributes.static_shared_bytes
+    limit = max(
+        device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK),
+        device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+    )
+    if static + config.shared_bytes > limit:
+        raise _refused(
+            kernel,
+            f"{config.shared_bytes} bytes of dynamic and {static} of static shared memory; "
+            f"{device!r} allows {limit} a block",
+        )
+
+
+def _check_cluster(kernel: Kernel, config: LaunchConfig) -> None:
+    if config.cluster is None:
+        return
+    device = kernel.module.context.device
+    if not kernel.module.context.capability.has_cluster_launch:
+        raise _refused(kernel, f"a cluster; {device!r} has none (compute capability 9.0 does)")
+    for axis, blocks, extent in zip("xyz", config.grid, config.cluster, strict=True):
+        if blocks % extent:
+            raise _refused(
+                kernel, f"grid.{axis} {blocks} is no multiple of cluster.{axis} {extent}"
+            )
+
+
+def _check_cooperative(kernel: Kernel, config: LaunchConfig) -> None:
+    device = kernel.module.context.device
+    if not device.attribute(Attribute.COOPERATIVE_LAUNCH):
+        raise _refused(kernel, f"a cooperative launch, which {device!r} does not offer")
+    each = kernel.max_active_blocks(config.threads, config.shared_bytes)
+    resident = each * device.attribute(Attribute.MULTIPROCESSOR_COUNT)
+    if config.blocks > resident:
+        raise _refused(
+            kernel,
+            f"a cooperative grid of {config.blocks} blocks; {resident} fit on {device!r} at once",
+        )
+
+
+def _refused(kernel: Kernel, what: str) -> LaunchConfigError:
+    return LaunchConfigError(f"kernel {kernel.name!r} cannot be launched with {what}")
+
+
+def _dim3(what: str, extents: Extents) -> Dim3:
+    values = (extents,) if isinstance(extents, int) else tuple(extents)
+    if not 1 <= len(values) <= 3:
+        raise LaunchConfigError(f"{what} is {extents!r}: it has 1 to 3 extents")
+    whole: list[int] = []
+    for value in values:
+        try:
+            number = value.__index__()
+        except AttributeError:
+            number = 0
+        if number < 1:
+            raise LaunchConfigError(f"{what} is {extents!r}: each extent is a whole number from 1")
+        whole.append(number)
+    x, y, z = (*whole, 1, 1)[:3]
+    return x, y, z

@@ -1,0 +1,1 @@
+"""Device and pinned host memory: buffers, arrays, copies, and the allocators above them."""

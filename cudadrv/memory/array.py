@@ -1,0 +1,221 @@
+"""`DeviceArray`: a typed, C-contiguous array in device memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dlpack import DL_CUDA, export
+from ..errors import ClosedError, DTypeError, InvalidValueError
+from .buffer import DeviceBuffer, _Addressed
+
+if TYPE_CHECKING:
+    from ..context import Context
+    from ..stream import Stream
+
+Shape: TypeAlias = int | Sequence[int]
+
+
+class CudaArrayInterface(TypedDict):
+    """Version 3 of Numba's CUDA array interface."""
+
+    shape: tuple[int, ...]
+    typestr: str
+    data: tuple[int, bool]
+    strides: tuple[int, ...] | None
+    stream: int | None
+    version: int
+
+
+class DeviceArray(_Addressed):
+    """A C-contiguous array of one dtype in device memory.
+
+    Made by `Stream.empty`, `Stream.zeros` and `Stream.to_device`. Views made by `reshape`, `view`
+    and slicing share the buffer and keep it alive.
+
+    Attributes:
+        ptr: the address of the first element; reading it after `close` raises `ClosedError`.
+        shape: the extents.
+        dtype: the NumPy dtype.
+        nbytes: the size in bytes.
+        buffer: the memory.
+        context: the context of the memory.
+    """
+
+    __slots__ = ("buffer", "context", "dtype", "nbytes", "shape")
+
+    def __init__(
+        self, buffer: DeviceBuffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0
+    ) -> None:
+        self.dtype = checked_dtype(dtype)
+        self.shape = checked_shape(shape)
+        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
+        if not 0 <= offset <= buffer.nbytes - self.nbytes:
+            raise InvalidValueError(
+                f"an array of {self.nbytes} bytes at offset {offset} does not fit a buffer of "
+                f"{buffer.nbytes} bytes"
+            )
+        self.buffer = buffer
+        self.context: Context = buffer.context
+        self.ptr = buffer.ptr + offset
+        buffer.adopt(self)
+
+    @classmethod
+    def allocate(cls, stream: Stream, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray:
+        """An array in fresh memory of a stream, not initialised."""
+        kind = checked_dtype(dtype)
+        extents = checked_shape(shape)
+        return cls(DeviceBuffer(stream, math.prod(extents) * kind.itemsize), extents, kind)
+
+    def __getattr__(self, name: str) -> object:
+        if name == "ptr":
+            raise ClosedError(f"the device array of shape {self.shape} {self.dtype} was closed")
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.buffer.closed else ""
+        return f"<DeviceArray {self.shape} {self.dtype} on device {self.context.ordinal}{state}>"
+
+    def __index__(self) -> int:
+        return self.ptr
+
+    def __enter__(self) -> DeviceArray:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a device array of no dimensions has no length")
+        return self.shape[0]
+
+    def __getitem__(self, key: slice | int) -> DeviceArray:
+        """The rows `key` of the first axis, as a view; a slice has step 1."""
+        row_bytes = self.nbytes // self.shape[0] if self.shape and self.shape[0] else 0
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step != 1:
+                raise InvalidValueError(f"a device array takes slices of step 1, not {step}")
+            shape = (max(stop - start, 0), *self.shape[1:])
+        else:
+            start = range(len(self))[key]
+            shape = self.shape[1:]
+        return DeviceArray(self.buffer, shape, self.dtype, self._offset + start * row_bytes)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that the memory came from."""
+        return self.buffer.stream
+
+    @property
+    def closed(self) -> bool:
+        """Whether the memory was given back."""
+        return self.buffer.closed
+
+    def close(self) -> None:
+        """Give the memory back, in the order of its stream; views go with it. Idempotent."""
+        self.buffer.close()
+
+    def reshape(self, *shape: int) -> DeviceArray:
+        """A view of the same elements in C order; one extent may be -1.
+
+        Raises:
+            InvalidValueError: the shape has another number of elements.
+        """
+        known = math.prod(extent for extent in shape if extent != -1)
+        if shape.count(-1) == 1 and known and self.size % known == 0:
+            shape = tuple(self.size // known if extent == -1 else extent for extent in shape)
+        if -1 in shape or math.prod(shape) != self.size:
+            raise InvalidValueError(f"{self.size} elements do not reshape to {shape}")
+        return DeviceArray(self.buffer, shape, self.dtype, self._offset)
+
+    def view(self, dtype: npt.DTypeLike) -> DeviceArray:
+        """A view of the same bytes as another dtype; the last extent changes with its size.
+
+        Raises:
+            InvalidValueError: the last extent's bytes are no multiple of the new item size.
+        """
+        new = checked_dtype(dtype)
+        if not self.shape:
+            shape: tuple[int, ...] = ()
+            fits = new.itemsize == self.dtype.itemsize
+        else:
+            row, rest = divmod(self.shape[-1] * self.dtype.itemsize, new.itemsize)
+            shape = (*self.shape[:-1], row)
+            fits = rest == 0
+        if not fits:
+            raise InvalidValueError(f"{self.shape} of {self.dtype} has no view as {new}")
+        return DeviceArray(self.buffer, shape, new, self._offset)
+
+    @property
+    def _offset(self) -> int:
+        return self.ptr - self.buffer.ptr
+
+    @property
+    def __cuda_array_interface__(self) -> CudaArrayInterface:
+        """Version 3 of the interface; consumers order themselves after `stream`."""
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.ptr, False),
+            "strides": None,
+            "stream": int(self.stream.handle),
+            "version": 3,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(kDLCUDA, ordinal)."""
+        return DL_CUDA, self.context.ordinal
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """A DLPack capsule over the array, ordered before the consumer's `stream`.
+
+        Raises:
+            DTypeError: DLPack has no such dtype.
+            BufferError: a copy or another device is asked for.
+        """
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError("a device array is exported in place: no copy, no other device")
+        return export(self, stream)
+
+
+def checked_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
+    """The dtype, if device memory can hold it.
+
+    Raises:
+        DTypeError: it holds Python objects or has no size.
+    """
+    result: np.dtype[np.generic] = np.dtype(dtype)
+    if result.hasobject or result.itemsize == 0:
+        raise DTypeError(f"dtype {result} cannot live in device memory: use a fixed-size dtype")
+    return result
+
+
+def checked_shape(shape: Shape) -> tuple[int, ...]:
+    """The shape as a tuple of extents of 0 or more."""
+    extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
+    if any(extent < 0 for extent in extents):
+        raise InvalidValueError(f"shape {extents}: extents are 0 or more")
+    return extents

@@ -1,0 +1,241 @@
+"""Streams: queues of device work, and the memory and copies that keep their order."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ._api import CUdeviceptr, CUstream, DriverApi
+from ._driver import failure
+from .errors import ClosedError, CopyError, CudadrvError, NotReadyError, WrongDeviceError
+from .event import Event
+from .graph import Capture
+from .memory import copy as _copy
+from .memory.array import DeviceArray, Shape
+from .memory.buffer import DeviceBuffer
+
+if TYPE_CHECKING:
+    from .context import Context
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+
+
+class Stream:
+    """A queue of work on one context's device; made by `Context.new_stream`.
+
+    Attributes:
+        context: the context, kept alive by the stream.
+        handle: the CUstream; reading it after `close` raises `ClosedError`.
+        capturing: whether a `capture` block is open on it.
+        closed: whether it was closed.
+    """
+
+    __slots__ = (
+        "__weakref__", "_deferred", "_finalizer", "api", "capturing", "closed", "context", "handle",
+    )  # fmt: skip
+
+    handle: CUstream
+
+    def __init__(self, context: Context, handle: CUstream, *, owned: bool) -> None:
+        self.api: DriverApi = context.api
+        self.context = context
+        self.handle = handle
+        self.capturing = False
+        self.closed = False
+        self._deferred: list[int] = []
+        self._finalizer = (
+            weakref.finalize(self, _destroy, self.api, handle, context) if owned else None
+        )
+        if self._finalizer is not None:
+            self._finalizer.atexit = False
+
+    def __getattr__(self, name: str) -> object:
+        if name == "handle":
+            raise ClosedError(f"the stream on device {self.context.ordinal} was closed")
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"{int(self.handle):#x}"
+        return f"<Stream {where} on device {self.context.ordinal}>"
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The protocol of cuda.core: (version 0, CUstream as an int)."""
+        return 0, int(self.handle)
+
+    def close(self) -> None:
+        """Destroy the stream once its queued work is done; this does not wait. Idempotent.
+
+        Memory of the stream stays usable. A context's default stream closes with its context.
+        """
+        if self._finalizer is not None and self._finalizer.alive:
+            self.discard()
+            self._finalizer()
+
+    def discard(self) -> None:
+        """Take the handle away: it is destroyed, or its context is."""
+        if not self.closed:
+            self.closed = True
+            del self.handle
+
+    def synchronize(self) -> None:
+        """Wait until everything queued is done.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        (code,) = self.api.cuStreamSynchronize(self.handle)
+        if code:
+            raise failure(self.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
+
+    def is_done(self) -> bool:
+        """Whether everything queued is done, without waiting.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        (code,) = self.api.cuStreamQuery(self.handle)
+        if code == NotReadyError.result:
+            return False
+        if code:
+            raise failure(self.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
+        return True
+
+    @property
+    def priority(self) -> int:
+        """The priority in force; lower runs first; asks the driver."""
+        code, priority = self.api.cuStreamGetPriority(self.handle)
+        if code:
+            raise failure(self.api, code, "cuStreamGetPriority", f"the priority of {self!r}")
+        return priority
+
+    def record(self, *, timing: bool = True) -> Event:
+        """A new event at this point of the stream."""
+        event = Event(self.context, timing=timing)
+        event.record(self)
+        return event
+
+    def wait(self, event: Event | Stream) -> None:
+        """Let what is queued from now on wait for an event, or for what a stream holds now."""
+        if isinstance(event, Stream):
+            if event is self:
+                return
+            event = event.record(timing=False)
+        (code,) = self.api.cuStreamWaitEvent(self.handle, event.handle, 0)
+        if code:
+            raise failure(self.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")
+
+    def alloc(self, nbytes: int) -> DeviceBuffer:
+        """Device memory of `nbytes` bytes, not initialised, usable in this stream's order.
+
+        Raises:
+            OutOfMemoryError: with the request and the free and total bytes.
+        """
+        return DeviceBuffer(self, nbytes)
+
+    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray:
+        """A device array, not initialised."""
+        return DeviceArray.allocate(self, shape, dtype)
+
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray:
+        """A device array of zeros."""
+        array = self.empty(shape, dtype)
+        if array.nbytes:
+            (code,) = self.api.cuMemsetD8Async(CUdeviceptr(array.ptr), 0, array.nbytes, self.handle)
+            if code:
+                raise failure(self.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
+        return array
+
+    def to_device(self, array: npt.ArrayLike) -> DeviceArray:
+        """A device copy of a host array of any strides, in C order.
+
+        The host array may be changed as soon as this returns.
+        """
+        source: npt.NDArray[np.generic] = np.asarray(array)
+        result = self.empty(source.shape, source.dtype)
+        _copy.upload(self, result, source)
+        return result
+
+    def to_host(
+        self, array: DeviceArray, out: npt.NDArray[np.generic] | None = None
+    ) -> npt.NDArray[np.generic]:
+        """A host copy of a device array, in `out` if given; waits for it.
+
+        Args:
+            array: the device array.
+            out: a host array of its shape and dtype, of any strides.
+        """
+        if out is None:
+            out = np.empty(array.shape, array.dtype)
+        elif out.shape != array.shape or out.dtype != array.dtype:
+            raise CopyError(
+                f"out is {out.shape} {out.dtype}, the device array {array.shape} {array.dtype}"
+            )
+        _copy.download(self, out, array)
+        return out
+
+    def copy(
+        self,
+        dst: DeviceArray | DeviceBuffer | npt.NDArray[np.generic],
+        src: DeviceArray | DeviceBuffer | npt.NDArray[np.generic],
+    ) -> None:
+        """Copy between arrays of one shape and dtype, or buffers of one size.
+
+        Either side may be a host array, and the two may lie on different devices; the stream is of
+        one of them. A copy to the host waits; others keep the order of the streams concerned.
+
+        Raises:
+            CopyError: the two sides do not match.
+            WrongDeviceError: the stream belongs to neither side's device.
+        """
+        _copy.copy(self, dst, src)
+
+    def fill(self, dst: DeviceArray | DeviceBuffer, value: object) -> None:
+        """Set every element of an array, or every byte of a buffer, to `value`."""
+        _copy.fill(self, dst, value)
+
+    def capture(self) -> Capture:
+        """``with stream.capture() as graph:`` records what the stream is given in the block."""
+        return Capture(self)
+
+    def follow(self, memory: DeviceArray | DeviceBuffer) -> None:
+        """Order this stream after the one that `memory` came from, where it is another."""
+        owner = memory.stream
+        if owner is not self and not owner.closed:
+            self.wait(owner)
+
+    def require(self, context: Context, what: str) -> None:
+        """Raise `WrongDeviceError` unless the stream belongs to `context`."""
+        if self.context is not context:
+            raise WrongDeviceError(f"{what} belongs to {context!r}, but {self!r} was given")
+
+    def release(self, pointer: int, users: Sequence[Stream] = ()) -> None:
+        """Free an address in this stream's order, after what `users` hold now; never raises."""
+        if self.capturing:
+            self._deferred.append(pointer)
+            return
+        for user in users:
+            # A finalizer must not raise, and a stream that fails has no work left to wait for.
+            with contextlib.suppress(CudadrvError):
+                self.wait(user)
+        self.api.cuMemFreeAsync(CUdeviceptr(pointer), self.handle)
+
+    def release_deferred(self) -> None:
+        """Free what was released during a capture that has ended."""
+        while self._deferred:
+            self.release(self._deferred.pop())
+
+
+def _destroy(api: DriverApi, handle: CUstream, context: Context) -> None:
+    if not context.closed:
+        api.cuStreamDestroy(handle)

@@ -1,0 +1,29 @@
+"""The small types that the rest of the package shares."""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from typing import NamedTuple, TypeAlias
+
+from ._api import CUctx_flags
+
+Dim3: TypeAlias = tuple[int, int, int]
+"""Extents along x, y and z."""
+
+
+class MemoryInfo(NamedTuple):
+    """Free and total memory of a device, in bytes."""
+
+    free: int
+    total: int
+
+
+class ContextFlags(IntFlag):
+    """How a thread waits for the device; CUctx_flags in the driver manual."""
+
+    SCHED_AUTO = int(CUctx_flags.CU_CTX_SCHED_AUTO)
+    SCHED_SPIN = int(CUctx_flags.CU_CTX_SCHED_SPIN)
+    SCHED_YIELD = int(CUctx_flags.CU_CTX_SCHED_YIELD)
+    SCHED_BLOCKING_SYNC = int(CUctx_flags.CU_CTX_SCHED_BLOCKING_SYNC)
+    MAP_HOST = int(CUctx_flags.CU_CTX_MAP_HOST)
+    LMEM_RESIZE_TO_MAX = int(CUctx_flags.CU_CTX_LMEM_RESIZE_TO_MAX)
