@@ -13,7 +13,7 @@ import ptx
 
 from .errors import ArgumentError, WrongDeviceError
 from .foreign import ordered_pointer
-from .memory.array import DeviceArray
+from .memory.array import AnyDeviceArray, DeviceArray
 from .memory.buffer import DeviceBuffer
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Parameter:
             return Argument(self._in_float_range(value), Kind.FLOAT)
         return self._read_foreign(value, stream)
 
-    def _read_memory(self, value: DeviceArray | DeviceBuffer, stream: Stream) -> Argument:
+    def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: Stream) -> Argument:
         if self.param.is_pointer is False:
             raise self._refused(value)
         if value.context is not stream.context:

@@ -14,7 +14,7 @@ from ._driver import Bound, failure
 from .errors import DTypeError
 
 if TYPE_CHECKING:
-    from .memory.array import DeviceArray
+    from .memory.array import AnyDeviceArray
 
 DL_CUDA: Final = 2  # kDLCUDA
 _NO_SYNC: Final = -1
@@ -75,7 +75,7 @@ _DELETE: Final = _Deleter(_delete)
 _DESTROY_CAPSULE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_destroy_capsule)
 
 
-def export(array: DeviceArray, stream: int | None) -> object:
+def export(array: AnyDeviceArray, stream: int | None) -> object:
     """A "dltensor" capsule over a device array, with the consumer's stream ordered after it.
 
     Args:
@@ -109,7 +109,7 @@ def export(array: DeviceArray, stream: int | None) -> object:
     return capsule
 
 
-def _order_consumer(array: DeviceArray, consumer: int) -> None:
+def _order_consumer(array: AnyDeviceArray, consumer: int) -> None:
     """Let the consumer's stream wait for what the array's stream holds now."""
     stream = array.stream
     if consumer == int(stream.handle):

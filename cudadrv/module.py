@@ -15,7 +15,7 @@ from ._api import CUjit_option, CUmodule, DriverApi
 from ._driver import Bound, failure
 from .errors import ClosedError, CudadrvError, KernelNotFoundError, NotFoundError
 from .kernel import Kernel
-from .memory.array import DeviceArray, Shape, checked_dtype
+from .memory.array import AnyDeviceArray, DeviceArray, Shape, checked_dtype
 from .memory.buffer import DeviceBuffer
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Module:
 
     def global_array(
         self, name: str, shape: Shape | None = None, dtype: npt.DTypeLike = "u1"
-    ) -> DeviceArray:
+    ) -> AnyDeviceArray:
         """A module variable (``__device__`` or ``__constant__``) as an array over its memory.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from .errors import ClosedError, CopyError, CudadrvError, NotReadyError, WrongDe
 from .event import Event
 from .graph import Capture
 from .memory import copy as _copy
-from .memory.array import DeviceArray, Shape
+from .memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType
 from .memory.buffer import DeviceBuffer
 
 if TYPE_CHECKING:
@@ -143,11 +143,20 @@ class Stream:
         """
         return DeviceBuffer(self, nbytes)
 
-    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray:
+    @overload
+    def empty(self, shape: Shape, dtype: TypedDType[_ScalarT]) -> DeviceArray[_ScalarT]: ...
+    # A dtype given as text says nothing to a type checker.
+    @overload
+    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
+    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]:
         """A device array, not initialised."""
         return DeviceArray.allocate(self, shape, dtype)
 
-    def zeros(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray:
+    @overload
+    def zeros(self, shape: Shape, dtype: TypedDType[_ScalarT]) -> DeviceArray[_ScalarT]: ...
+    @overload
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]:
         """A device array of zeros."""
         array = self.empty(shape, dtype)
         if array.nbytes:
@@ -156,24 +165,31 @@ class Stream:
                 raise failure(self.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
         return array
 
-    def to_device(self, array: npt.ArrayLike) -> DeviceArray:
+    @overload
+    def to_device(self, array: npt.NDArray[_ScalarT]) -> DeviceArray[_ScalarT]: ...
+    @overload
+    def to_device(self, array: npt.ArrayLike) -> DeviceArray[Any]: ...
+    def to_device(self, array: npt.ArrayLike) -> DeviceArray[Any]:
         """A device copy of a host array of any strides, in C order.
 
         The host array may be changed as soon as this returns.
         """
-        source: npt.NDArray[np.generic] = np.asarray(array)
+        source = np.asarray(array)
         result = self.empty(source.shape, source.dtype)
         _copy.upload(self, result, source)
         return result
 
     def to_host(
-        self, array: DeviceArray, out: npt.NDArray[np.generic] | None = None
-    ) -> npt.NDArray[np.generic]:
+        self, array: DeviceArray[_ScalarT], out: npt.NDArray[_ScalarT] | None = None
+    ) -> npt.NDArray[_ScalarT]:
         """A host copy of a device array, in `out` if given; waits for it.
 
         Args:
             array: the device array.
             out: a host array of its shape and dtype, of any strides.
+
+        Raises:
+            CopyError: `out` has another shape or dtype, or is read-only.
         """
         if out is None:
             out = np.empty(array.shape, array.dtype)
@@ -186,8 +202,8 @@ class Stream:
 
     def copy(
         self,
-        dst: DeviceArray | DeviceBuffer | npt.NDArray[np.generic],
-        src: DeviceArray | DeviceBuffer | npt.NDArray[np.generic],
+        dst: AnyDeviceArray | DeviceBuffer | AnyArray,
+        src: AnyDeviceArray | DeviceBuffer | AnyArray,
     ) -> None:
         """Copy between arrays of one shape and dtype, or buffers of one size.
 
@@ -200,7 +216,7 @@ class Stream:
         """
         _copy.copy(self, dst, src)
 
-    def fill(self, dst: DeviceArray | DeviceBuffer, value: object) -> None:
+    def fill(self, dst: AnyDeviceArray | DeviceBuffer, value: object) -> None:
         """Set every element of an array, or every byte of a buffer, to `value`."""
         _copy.fill(self, dst, value)
 
@@ -208,7 +224,7 @@ class Stream:
         """``with stream.capture() as graph:`` records what the stream is given in the block."""
         return Capture(self)
 
-    def follow(self, memory: DeviceArray | DeviceBuffer) -> None:
+    def follow(self, memory: AnyDeviceArray | DeviceBuffer) -> None:
         """Order this stream after the one that `memory` came from, where it is another."""
         owner = memory.stream
         if owner is not self and not owner.closed:

@@ -1,4 +1,4 @@
-"""The self-test's kernels and their answers by NumPy; the contract tests and benchmarks use both."""
+"""The self-test's kernels and their answers by NumPy, for tests and benchmarks as well."""
 
 from __future__ import annotations
 

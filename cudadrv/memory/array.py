@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypedDict, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..stream import Stream
 
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+_OtherT = TypeVar("_OtherT", bound=np.generic)
+
 Shape: TypeAlias = int | Sequence[int]
+TypedDType: TypeAlias = type[_ScalarT] | np.dtype[_ScalarT]
+"""A dtype whose scalar type the type checker knows, such as ``np.float32``."""
 
 
 class CudaArrayInterface(TypedDict):
@@ -31,7 +36,7 @@ class CudaArrayInterface(TypedDict):
     version: int
 
 
-class DeviceArray(_Addressed):
+class DeviceArray(_Addressed, Generic[_ScalarT]):
     """A C-contiguous array of one dtype in device memory.
 
     Made by `Stream.empty`, `Stream.zeros` and `Stream.to_device`. Views made by `reshape`, `view`
@@ -51,7 +56,8 @@ class DeviceArray(_Addressed):
     def __init__(
         self, buffer: DeviceBuffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0
     ) -> None:
-        self.dtype = checked_dtype(dtype)
+        # The caller's dtype is the type argument; NumPy's own functions say no more than Any.
+        self.dtype: np.dtype[_ScalarT] = checked_dtype(dtype)
         self.shape = checked_shape(shape)
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
         if not 0 <= offset <= buffer.nbytes - self.nbytes:
@@ -65,7 +71,7 @@ class DeviceArray(_Addressed):
         buffer.adopt(self)
 
     @classmethod
-    def allocate(cls, stream: Stream, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray:
+    def allocate(cls, stream: Stream, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[_ScalarT]:
         """An array in fresh memory of a stream, not initialised."""
         kind = checked_dtype(dtype)
         extents = checked_shape(shape)
@@ -83,7 +89,7 @@ class DeviceArray(_Addressed):
     def __index__(self) -> int:
         return self.ptr
 
-    def __enter__(self) -> DeviceArray:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -94,7 +100,7 @@ class DeviceArray(_Addressed):
             raise TypeError("a device array of no dimensions has no length")
         return self.shape[0]
 
-    def __getitem__(self, key: slice | int) -> DeviceArray:
+    def __getitem__(self, key: slice | int) -> DeviceArray[_ScalarT]:
         """The rows `key` of the first axis, as a view; a slice has step 1."""
         row_bytes = self.nbytes // self.shape[0] if self.shape and self.shape[0] else 0
         if isinstance(key, slice):
@@ -131,7 +137,7 @@ class DeviceArray(_Addressed):
         """Give the memory back, in the order of its stream; views go with it. Idempotent."""
         self.buffer.close()
 
-    def reshape(self, *shape: int) -> DeviceArray:
+    def reshape(self, *shape: int) -> DeviceArray[_ScalarT]:
         """A view of the same elements in C order; one extent may be -1.
 
         Raises:
@@ -144,7 +150,12 @@ class DeviceArray(_Addressed):
             raise InvalidValueError(f"{self.size} elements do not reshape to {shape}")
         return DeviceArray(self.buffer, shape, self.dtype, self._offset)
 
-    def view(self, dtype: npt.DTypeLike) -> DeviceArray:
+    @overload
+    def view(self, dtype: TypedDType[_OtherT]) -> DeviceArray[_OtherT]: ...
+    # A dtype given as text says nothing to a type checker.
+    @overload
+    def view(self, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
+    def view(self, dtype: npt.DTypeLike) -> DeviceArray[Any]:
         """A view of the same bytes as another dtype; the last extent changes with its size.
 
         Raises:
@@ -201,13 +212,19 @@ class DeviceArray(_Addressed):
         return export(self, stream)
 
 
-def checked_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
+# What takes arrays of every dtype says so with Any: the dtype is the caller's affair.
+AnyArray: TypeAlias = npt.NDArray[Any]
+AnyDeviceArray: TypeAlias = DeviceArray[Any]
+
+
+def checked_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """The dtype, if device memory can hold it.
 
     Raises:
         DTypeError: it holds Python objects or has no size.
     """
-    result: np.dtype[np.generic] = np.dtype(dtype)
+    # A dtype made from text or an object has no static scalar type.
+    result: np.dtype[Any] = np.dtype(dtype)
     if result.hasobject or result.itemsize == 0:
         raise DTypeError(f"dtype {result} cannot live in device memory: use a fixed-size dtype")
     return result

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from .._api import CUdeviceptr, CUmemorytype, CUpointer_attribute, DriverApi
 from .._driver import failure
 from ..errors import CopyError, WrongDeviceError
-from .array import DeviceArray, checked_dtype
+from .array import AnyArray, AnyDeviceArray, DeviceArray, checked_dtype
 from .buffer import DeviceBuffer
 
 if TYPE_CHECKING:
     from ..stream import Stream
 
-HostArray: TypeAlias = npt.NDArray[np.generic]
-DeviceMemory: TypeAlias = DeviceArray | DeviceBuffer
+HostArray: TypeAlias = AnyArray
+DeviceMemory: TypeAlias = AnyDeviceArray | DeviceBuffer
 _PINNED = int(CUmemorytype.CU_MEMORYTYPE_HOST)
 
 

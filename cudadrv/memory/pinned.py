@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
+from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +14,18 @@ from .._api import DriverApi
 from .._driver import Bound, failure
 from ..device import Device
 from ..errors import OutOfMemoryError
-from .array import Shape, checked_dtype, checked_shape
+from .array import AnyArray, Shape, TypedDType, checked_dtype, checked_shape
 
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _PORTABLE = 0x01  # CU_MEMHOSTALLOC_PORTABLE: pinned for every context
 
 
-def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
+@overload
+def pinned_empty(shape: Shape, dtype: TypedDType[_ScalarT]) -> npt.NDArray[_ScalarT]: ...
+# A dtype given as text says nothing to a type checker.
+@overload
+def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
+def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     """A C-contiguous host array in pinned memory, not initialised.
 
     The memory is pinned for every device, and is given back when the last array over it goes.

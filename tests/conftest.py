@@ -1,0 +1,24 @@
+"""Which driver the tests run on: CUDADRV_DRIVER if set, else the GPU if there is one."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import cudadrv
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault("CUDADRV_DRIVER", _default_driver())
+
+
+def pytest_report_header() -> str:
+    return f"cudadrv driver: {os.environ['CUDADRV_DRIVER']}"
+
+
+def _default_driver() -> str:
+    try:
+        return "cuda" if cudadrv.list_devices() else "emulator:2"
+    except cudadrv.DriverNotFoundError:
+        return "emulator:2"

@@ -1,0 +1,147 @@
+"""Faults that spoil a process or its driver, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PRELUDE = """
+import os, sys, threading
+import numpy as np
+import cudadrv, ptx
+from cudadrv import LaunchConfig, cuda_context_for
+from cudadrv.errors import *
+
+def kernel(source, name="k"):
+    context = cuda_context_for(0)
+    image = ptx.compile(source, ptx.CompileOptions(target=context.target))
+    return context.load_module(image).kernel(name)
+"""
+
+
+def run(code: str, **environment: str) -> str:
+    """What a process prints that runs `code`; a failure shows what it said."""
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + textwrap.dedent(code)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_illegal_address_is_told_and_stays() -> None:
+    text = run("""
+        k = kernel('extern "C" __global__ void k(int* p) { *p = 1; }')
+        stream = cuda_context_for(0).default_stream
+        try:
+            k.launch(stream, LaunchConfig(1, 1), 64)
+            stream.synchronize()
+        except IllegalAddressError as error:
+            print(error)
+        try:
+            stream.zeros(4, "f4")
+            stream.synchronize()
+        except CudaError as error:
+            print(error.code)
+    """)
+    first, second = text.splitlines()
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in first
+    assert "restart the process" in first
+    assert second == "700"
+
+
+def test_a_trap_is_told() -> None:
+    text = run("""
+        k = kernel('extern "C" __global__ void k() { __trap(); }')
+        stream = cuda_context_for(0).default_stream
+        try:
+            k.launch(stream, LaunchConfig(1, 1))
+            stream.synchronize()
+        except CudaError as error:
+            print(error.sticky, error.code in (715, 719))
+    """)
+    assert text == "True True\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_child_is_told_to_spawn() -> None:
+    text = run("""
+        import warnings
+        warnings.simplefilter("ignore")
+        stream = cuda_context_for(0).default_stream
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            try:
+                cuda_context_for(0).new_stream()
+            except ForkedProcessError as error:
+                print("before the fork" in str(error), "spawn" in str(error))
+            sys.stdout.flush()
+            os._exit(0)
+        print(os.waitpid(child, 0)[1])
+    """)
+    assert text == "True True\n0\n"
+
+
+def test_no_driver_is_told_every_time_from_every_thread() -> None:
+    text = run(
+        """
+        import ctypes
+        try:
+            ctypes.CDLL("libcuda.so.1")
+            print("there is a driver")
+            raise SystemExit
+        except OSError:
+            pass
+        texts = []
+        def ask():
+            for call in (cudadrv.init, cudadrv.list_devices, lambda: cuda_context_for(0)):
+                try:
+                    call()
+                except cudadrv.DriverNotFoundError as error:
+                    texts.append(str(error))
+        for _ in range(50):
+            ask()
+        threads = [threading.Thread(target=ask) for _ in range(16)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        print(len(texts), len(set(texts)))
+        print("CUDADRV_DRIVER=emulator" in texts[0], "NVIDIA driver" in texts[0])
+        """,
+        CUDADRV_DRIVER="cuda",
+    )
+    if text.startswith("there is a driver"):
+        pytest.skip("needs a machine without an NVIDIA driver")
+    assert text == "198 1\nTrue True\n"
+
+
+def test_a_driver_that_is_not_known_is_refused() -> None:
+    text = run(
+        """
+        try:
+            cudadrv.init()
+        except DriverSelectionError as error:
+            print(error)
+        """,
+        CUDADRV_DRIVER="rocm",
+    )
+    assert text.startswith("CUDADRV_DRIVER is 'rocm': use \"cuda\"")
+
+
+def test_importing_touches_no_driver() -> None:
+    text = run(
+        """
+        from cudadrv import _driver
+        print(_driver.in_use(), "nvrtc" in open("/proc/self/maps").read())
+        print("platformdirs" in sys.modules, "rich" in sys.modules)
+        """,
+    )
+    assert text == "None False\nFalse False\n"

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import LaunchConfig
+from cudadrv.errors import ClosedError, CudaError
+
+from .conftest import compile_module
+
+
+@pytest.fixture(scope="module")
+def add(context: cudadrv.Context) -> cudadrv.Kernel:
+    source = 'extern "C" __global__ void add(int* out, int v) { out[threadIdx.x] += v; }'
+    return compile_module(context, source).kernel("add")
+
+
+def test_a_graph_replays_what_was_captured(stream: cudadrv.Stream, add: cudadrv.Kernel) -> None:
+    out = stream.zeros(32, "i4")
+    launcher = add.bind(stream, LaunchConfig(1, 32))
+    with stream.capture() as graph:
+        for value in range(10):
+            launcher(out, value)
+    assert stream.to_host(out).sum() == 0  # captured, not run
+    assert graph.node_count == 10
+    with graph.instantiate() as executable:
+        for _ in range(3):
+            executable.launch(stream)
+        assert stream.to_host(out).tolist() == [135] * 32
+
+
+def test_a_graph_runs_on_other_streams_and_outlives_its_parts(
+    context: cudadrv.Context, stream: cudadrv.Stream, add: cudadrv.Kernel
+) -> None:
+    out = stream.zeros(4, "i4")
+    stream.synchronize()
+    with stream.capture() as graph:
+        stream.fill(out, 5)
+        add.launch(stream, LaunchConfig(1, 4), out, 1)
+    executable = graph.instantiate()
+    graph.close()
+    graph.close()
+    with context.new_stream() as other:
+        executable.launch(other)
+        assert other.to_host(out).tolist() == [6] * 4
+    executable.close()
+    with pytest.raises(ClosedError, match="the graph executable was closed"):
+        executable.launch(stream)
+    with pytest.raises(ClosedError, match="the graph holds nothing"):
+        graph.instantiate()
+
+
+def test_an_error_in_the_block_leaves_the_stream_usable(
+    stream: cudadrv.Stream, add: cudadrv.Kernel
+) -> None:
+    out = stream.zeros(4, "i4")
+    with pytest.raises(ZeroDivisionError), stream.capture() as graph:
+        add.launch(stream, LaunchConfig(1, 4), out, 1)
+        raise ZeroDivisionError
+    assert not stream.capturing
+    with pytest.raises(ClosedError):
+        graph.instantiate()
+    add.launch(stream, LaunchConfig(1, 4), out, 2)
+    assert stream.to_host(out).tolist() == [2] * 4
+
+
+def test_waiting_for_a_capturing_stream_is_refused_and_ends_the_capture(
+    stream: cudadrv.Stream, add: cudadrv.Kernel
+) -> None:
+    out = stream.zeros(4, "i4")
+    with pytest.raises(CudaError, match="CUDA_ERROR_STREAM_CAPTURE"), stream.capture():
+        add.launch(stream, LaunchConfig(1, 4), out, 1)
+        stream.synchronize()
+    assert stream.to_host(out).tolist() == [0] * 4
+
+
+def test_memory_dropped_in_a_capture_is_freed_after_it(
+    stream: cudadrv.Stream, add: cudadrv.Kernel
+) -> None:
+    out, scratch = stream.zeros(4, "i4"), stream.zeros(4, "i4")
+    stream.synchronize()
+    with stream.capture() as graph:
+        add.launch(stream, LaunchConfig(1, 4), out, 3)
+        scratch.close()
+    assert graph.node_count == 1
+    graph.instantiate().launch(stream)
+    assert np.array_equal(stream.to_host(out), [3] * 4)

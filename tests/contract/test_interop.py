@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import LaunchConfig
+from cudadrv.errors import DTypeError, WrongDeviceError
+from cudadrv.memory.array import AnyDeviceArray, CudaArrayInterface
+
+from .conftest import compile_module
+
+
+@pytest.fixture(scope="module")
+def double(context: cudadrv.Context) -> cudadrv.Kernel:
+    source = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+    return compile_module(context, source).kernel("twice")
+
+
+class ByArrayInterface:
+    """Memory of another library, by the CUDA array interface."""
+
+    def __init__(self, array: AnyDeviceArray, stream: int | None) -> None:
+        self._array = array
+        self._stream = stream
+
+    @property
+    def __cuda_array_interface__(self) -> CudaArrayInterface:
+        return {**self._array.__cuda_array_interface__, "stream": self._stream}
+
+
+class ByDlpack:
+    """Memory of another library, by DLPack."""
+
+    def __init__(self, array: AnyDeviceArray) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __dlpack__(self, *, stream: int | None = None) -> object:
+        return self._array.__dlpack__(stream=stream)
+
+
+def test_the_array_interface_describes_the_memory(stream: cudadrv.Stream) -> None:
+    array = stream.zeros((2, 3), "<f4")
+    assert array.__cuda_array_interface__ == {
+        "shape": (2, 3),
+        "typestr": "<f4",
+        "data": (array.ptr, False),
+        "strides": None,
+        "stream": int(stream.handle),
+        "version": 3,
+    }
+
+
+def test_foreign_memory_is_a_pointer(
+    context: cudadrv.Context, stream: cudadrv.Stream, double: cudadrv.Kernel
+) -> None:
+    launcher = double.bind(stream, LaunchConfig(1, 4))
+    with context.new_stream() as producer:
+        array = producer.to_device(np.ones(4, "f4"))
+        for foreign in (
+            ByArrayInterface(array, int(producer.handle)),
+            ByArrayInterface(array, 1),
+            ByArrayInterface(array, None),
+            ByDlpack(array),
+            array,
+        ):
+            launcher(foreign)
+        assert stream.to_host(array).tolist() == [32.0] * 4
+
+
+def test_foreign_memory_of_another_device_is_refused(
+    stream: cudadrv.Stream, double: cudadrv.Kernel, second_context: cudadrv.Context
+) -> None:
+    array = second_context.default_stream.zeros(4, "f4")
+    with pytest.raises(WrongDeviceError, match="ByArrayInterface on device 1"):
+        double.launch(stream, LaunchConfig(1, 4), ByArrayInterface(array, None))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "code", "bits"),
+    [("f4", 2, 32), ("i8", 0, 64), ("u1", 1, 8), ("c8", 5, 64), ("?", 6, 8)],
+)
+def test_a_dlpack_capsule_describes_the_memory(
+    stream: cudadrv.Stream, dtype: str, code: int, bits: int
+) -> None:
+    array = stream.zeros((3, 5), dtype)
+    capsule = array.__dlpack__(stream=-1)
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    address = get(capsule, b"dltensor")
+    data, device, ndim, kind = (
+        ctypes.c_uint64.from_address(address).value,
+        tuple((ctypes.c_int32 * 2).from_address(address + 8)),
+        ctypes.c_int32.from_address(address + 16).value,
+        tuple((ctypes.c_uint8 * 4).from_address(address + 20)),
+    )
+    shape = ctypes.cast(
+        ctypes.c_uint64.from_address(address + 24).value, ctypes.POINTER(ctypes.c_int64)
+    )
+    assert (data, device, ndim) == (array.ptr, (2, 0), 2)
+    assert kind == (code, bits, 1, 0)
+    assert shape[:2] == [3, 5]
+
+
+def test_dlpack_refuses_what_it_has_no_words_for(stream: cudadrv.Stream) -> None:
+    with pytest.raises(DTypeError, match="DLPack has no dtype"):
+        stream.zeros(3, "S3").__dlpack__()
+    with pytest.raises(BufferError):
+        stream.zeros(3, "f4").__dlpack__(copy=True)

@@ -1,0 +1,40 @@
+"""The kernels of the main job against NumPy."""
+
+from __future__ import annotations
+
+import pytest
+
+import cudadrv
+from cudadrv.cli import kernels
+
+
+@pytest.mark.parametrize("name", kernels.CHECKS)
+def test_a_kernel_agrees_with_numpy(
+    context: cudadrv.Context, module: cudadrv.Module, name: str
+) -> None:
+    check = kernels.CHECKS[name](context, module)
+    assert check.ok, f"off by {check.error}"
+
+
+def test_a_check_that_is_off_is_seen(context: cudadrv.Context, module: cudadrv.Module) -> None:
+    check = kernels.run_histogram(context, module)
+    check.expected[0] += 1
+    assert not check.ok
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 100_003])
+def test_a_sum_is_right_at_the_edges_of_blocks(
+    context: cudadrv.Context, module: cudadrv.Module, n: int
+) -> None:
+    assert kernels.run_sum(context, module, "float32", n).ok
+    assert kernels.run_sum(context, module, "float64", n).ok
+
+
+def test_the_kernels_run_on_every_further_device(
+    second_context: cudadrv.Context, module: cudadrv.Module
+) -> None:
+    image = module.image
+    assert image is not None
+    other = second_context.load_module(image)
+    for check in kernels.CHECKS.values():
+        assert check(second_context, other).ok

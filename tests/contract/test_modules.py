@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudadrv
+import ptx
+from cudadrv import LaunchConfig, PtxModuleCache
+from cudadrv.errors import (
+    ClosedError,
+    CudaError,
+    DriverCallFailed,
+    InvalidValueError,
+    KernelNotFoundError,
+)
+
+from .conftest import compile_module
+
+GLOBALS = """
+__device__ int counters[4] = {1, 2, 3, 4};
+__constant__ float factor = 2.5f;
+extern "C" __global__ void bump(float* out)
+{ counters[threadIdx.x] += 10; out[threadIdx.x] = factor; }
+template <int N> __global__ void fill(int* out) { out[threadIdx.x] = N; }
+"""
+NAMES = ("fill<7>", "fill<9>", "counters", "&factor")
+
+
+@pytest.fixture(scope="module")
+def own(context: cudadrv.Context) -> cudadrv.Module:
+    return compile_module(context, GLOBALS, *NAMES)
+
+
+def test_module_variables_can_be_read_and_written(
+    stream: cudadrv.Stream, own: cudadrv.Module
+) -> None:
+    counters = own.global_array("counters", 4, "i4")
+    assert stream.to_host(counters).tolist() == [1, 2, 3, 4]
+    factor = own.global_array("&factor", dtype="f4")
+    assert factor.shape == (1,)
+    stream.copy(factor, np.array([4.5], "f4"))
+    out = stream.zeros(4, "f4")
+    own.kernel("bump").launch(stream, LaunchConfig(1, 4), out)
+    assert stream.to_host(counters).tolist() == [11, 12, 13, 14]
+    assert stream.to_host(out).tolist() == [4.5] * 4
+    counters.close()
+    assert stream.to_host(own.global_array("counters", (2, 2), "i4")).tolist() == [
+        [11, 12],
+        [13, 14],
+    ]
+    with pytest.raises(InvalidValueError, match="does not fit a buffer of 16 bytes"):
+        own.global_array("counters", 5, "i4")
+    with pytest.raises(KernelNotFoundError, match="no variable 'absent'"):
+        own.global_array("absent")
+
+
+def test_name_expressions_find_template_instances(
+    stream: cudadrv.Stream, own: cudadrv.Module
+) -> None:
+    out = stream.zeros(3, "i4")
+    for n in (7, 9):
+        own.kernel(f"fill<{n}>").launch(stream, LaunchConfig(1, 3), out)
+        assert stream.to_host(out).tolist() == [n] * 3
+
+
+def test_a_kernel_that_does_not_exist_is_answered_with_those_that_do(own: cudadrv.Module) -> None:
+    with pytest.raises(KernelNotFoundError) as caught:
+        own.kernel("bumb")
+    assert "no kernel 'bumb'; it has: fill<7>, fill<9>" in str(caught.value)
+    assert {"bump", "fill<7>"} <= set(caught.value.available)
+    assert own.kernel("bump") is own.kernel("bump")
+    assert "bump" in own.kernel_names
+
+
+def test_a_closed_module_gives_no_kernels(context: cudadrv.Context) -> None:
+    module = compile_module(context, 'extern "C" __global__ void k() {}')
+    kernel = module.kernel("k")
+    module.close()
+    module.close()
+    with pytest.raises(ClosedError, match="the module on device 0 was closed"):
+        module.kernel("other")
+    with pytest.raises(ClosedError):
+        kernel.launch(context.default_stream, LaunchConfig(1, 1))
+
+
+def test_plain_ptx_text_loads(context: cudadrv.Context) -> None:
+    text = ptx.compile(
+        'extern "C" __global__ void two(int* p) { p[threadIdx.x] = 2; }',
+        ptx.CompileOptions(target=ptx.Target.ptx("compute_75")),
+    ).ptx
+    assert text is not None
+    if tuple(map(int, text.split(".version ")[1].split()[0].split("."))) > (8, 0):
+        # A driver refuses PTX of a newer NVRTC; this kernel needs nothing new.
+        text = text.replace(text.split(".version ")[1].split()[0], "7.8", 1)
+    stream = context.default_stream
+    for image in (text, text.encode()):
+        out = stream.zeros(4, "i4")
+        module = context.load_module(image)
+        assert module.kernel_names == ("two",)
+        module.kernel("two").launch(stream, LaunchConfig(1, 4), out)
+        assert stream.to_host(out).tolist() == [2] * 4
+
+
+@pytest.mark.parametrize("image", [b"not an image", b"", b"\x7fELF" + b"\0" * 60])
+def test_bytes_that_are_no_image_are_refused(context: cudadrv.Context, image: bytes) -> None:
+    with pytest.raises(CudaError, match=f"loading {len(image)} bytes on"):
+        context.load_module(image)
+
+
+def test_broken_ptx_is_refused_with_the_compilers_words(context: cudadrv.Context) -> None:
+    text = """
+.version 7.8
+.target sm_75
+.address_size 64
+.visible .entry k() { frobnicate.u32 %r1, 2; ret; }
+"""
+    with pytest.raises(CudaError) as caught:
+        module = context.load_module(text)
+        module.kernel("k")
+    assert "frobnicate" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+
+
+def test_the_module_cache_compiles_once_and_keeps_the_module(context: cudadrv.Context) -> None:
+    cache = PtxModuleCache()
+    assert cache.get() is None
+    source = 'extern "C" __global__ void k() {}'
+    module = cache.get_or_compile(context, "unit", source)
+    assert cache.get_or_compile(context, "unit", "this is never compiled") is module
+    assert cache.get() is module
+    assert cache.get(context) is module
+
+
+def test_the_module_cache_says_whose_source_failed(context: cudadrv.Context) -> None:
+    with pytest.raises(DriverCallFailed, match=r"^spline NVRTC compile failed: ") as caught:
+        PtxModuleCache().get_or_compile(context, "spline", "void f( {")
+    assert isinstance(caught.value.__cause__, ptx.CompileError)
+    keyed = cudadrv.KeyedPtxModuleCache()
+    with pytest.raises(DriverCallFailed, match=r"^spline NVRTC compile failed \(key=3\): "):
+        keyed.get_or_compile(context, "spline", 3, lambda: "void f( {")
+
+
+def test_the_module_cache_keeps_devices_apart(
+    context: cudadrv.Context, second_context: cudadrv.Context
+) -> None:
+    cache = PtxModuleCache()
+    source = 'extern "C" __global__ void k() {}'
+    first = cache.get_or_compile(context, "unit", source)
+    second = cache.get_or_compile(second_context, "unit", source)
+    assert (first.context, second.context) == (context, second_context)
+    assert cache.get() is first
+    assert cache.get(second_context) is second

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv.errors import ClosedError, InvalidHandleError, InvalidValueError
+
+
+def test_a_stream_does_its_work_in_order(stream: cudadrv.Stream) -> None:
+    array = stream.zeros(1000, "i4")
+    for value in range(5):
+        stream.fill(array, value)
+    assert stream.to_host(array).tolist() == [4] * 1000
+
+
+def test_a_done_stream_says_so(stream: cudadrv.Stream) -> None:
+    stream.zeros(10, "f4")
+    stream.synchronize()
+    assert stream.is_done()
+
+
+def test_priorities_are_clamped_to_the_range(context: cudadrv.Context) -> None:
+    least, greatest = context.priority_range()
+    assert greatest <= least
+    with context.new_stream(priority=greatest) as urgent, context.new_stream() as usual:
+        assert urgent.priority == greatest
+        assert usual.priority == 0
+
+
+def test_an_event_times_what_lies_between(stream: cudadrv.Stream) -> None:
+    start = stream.record()
+    stream.zeros(1 << 20, "f4")
+    end = stream.record()
+    end.synchronize()
+    assert start.is_done()
+    assert end.is_done()
+    assert 0 <= end.elapsed_ms(start) < 10_000
+    assert start.elapsed_ms(start) == 0
+
+
+def test_an_event_without_timing_cannot_be_timed(stream: cudadrv.Stream) -> None:
+    timed, untimed = stream.record(), stream.record(timing=False)
+    stream.synchronize()
+    with pytest.raises(InvalidHandleError, match="timing between two events"):
+        untimed.elapsed_ms(timed)
+
+
+def test_a_stream_waits_for_an_event_of_another(context: cudadrv.Context) -> None:
+    with context.new_stream() as first, context.new_stream() as second:
+        array = first.zeros(1 << 20, "i4")
+        first.fill(array, 7)
+        second.wait(first.record())
+        out = np.empty(1 << 20, np.int32)
+        assert second.to_host(array, out).sum() == 7 << 20
+        second.wait(first)
+        second.wait(second)
+
+
+def test_close_is_idempotent_and_use_after_it_is_an_error(context: cudadrv.Context) -> None:
+    stream = context.new_stream()
+    event = stream.record()
+    for closed in (event, stream):
+        closed.close()
+        closed.close()
+    assert stream.closed
+    with pytest.raises(ClosedError, match="the event was closed"):
+        event.synchronize()
+    with pytest.raises(ClosedError, match="the stream on device 0 was closed"):
+        stream.synchronize()
+    with pytest.raises(ClosedError):
+        stream.zeros(3, "f4")
+
+
+def test_the_default_stream_is_one_a_context_and_outlives_close(context: cudadrv.Context) -> None:
+    stream = context.default_stream
+    stream.close()
+    assert context.default_stream is stream
+    assert not stream.closed
+    assert stream.to_host(stream.zeros(2, "u1")).tolist() == [0, 0]
+
+
+def test_a_stream_offers_its_handle_by_protocol(stream: cudadrv.Stream) -> None:
+    assert stream.__cuda_stream__() == (0, int(stream.handle))
+
+
+def test_memory_outlives_the_stream_it_came_from(context: cudadrv.Context) -> None:
+    first = context.new_stream()
+    array = first.to_device(np.arange(10))
+    first.synchronize()
+    first.close()
+    with context.new_stream() as second:
+        assert second.to_host(array).tolist() == list(range(10))
+    array.close()
+    assert array.closed
+
+
+def test_a_capture_inside_a_capture_is_refused(stream: cudadrv.Stream) -> None:
+    array = stream.zeros(4, "i4")
+    with stream.capture(), pytest.raises(InvalidValueError, match="already capturing"):
+        stream.fill(array, 1)
+        stream.capture().__enter__()
