@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ._api import CUstream
 from ._driver import Bound, failure
+from .capsule import Destructor, dying_capsule_address, new_capsule
 from .errors import DTypeError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 DL_CUDA: Final = 2  # kDLCUDA
 _NO_SYNC: Final = -1
+_NAME: Final = b"dltensor"
 _KIND_CODE: Final = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 
@@ -63,16 +65,14 @@ def _delete(managed: ctypes._Pointer[_DLManagedTensor]) -> None:
 
 def _destroy_capsule(capsule: int) -> None:
     """A capsule that no consumer took: give the tensor back."""
-    api = ctypes.pythonapi
-    if api.PyCapsule_IsValid(ctypes.c_void_p(capsule), b"dltensor"):
-        api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-        address = api.PyCapsule_GetPointer(ctypes.c_void_p(capsule), b"dltensor")
+    address = dying_capsule_address(capsule, _NAME)
+    if address is not None:
         _exported.pop(address, None)
 
 
 # The C functions live as long as the process: a consumer may hold a tensor until its end.
 _DELETE: Final = _Deleter(_delete)
-_DESTROY_CAPSULE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_destroy_capsule)
+_DESTROY_CAPSULE: Final = Destructor(_destroy_capsule)
 
 
 def export(array: AnyDeviceArray, stream: int | None) -> object:
@@ -102,11 +102,7 @@ def export(array: AnyDeviceArray, stream: int | None) -> object:
     managed.deleter = _DELETE
     address = ctypes.addressof(managed)
     _exported[address] = (managed, shape, array)
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype = ctypes.py_object
-    new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    capsule: object = new(address, b"dltensor", ctypes.cast(_DESTROY_CAPSULE, ctypes.c_void_p))
-    return capsule
+    return new_capsule(address, _NAME, _DESTROY_CAPSULE)
 
 
 def _order_consumer(array: AnyDeviceArray, consumer: int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ._api import CUevent_flags, CUpointer_attribute, CUstream
 from ._driver import Bound, failure
+from .capsule import capsule_address
 from .errors import WrongDeviceError
 
 if TYPE_CHECKING:
@@ -104,8 +105,5 @@ def _order_after(stream: Stream, producer: int) -> None:
 
 def _capsule_address(capsule: object) -> int:
     # The capsule's own destructor gives the tensor back; its producer stays with the caller.
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype = ctypes.c_void_p
-    get.argtypes = (ctypes.py_object, ctypes.c_char_p)
-    head = _DLTensorHead.from_address(get(capsule, b"dltensor"))
+    head = _DLTensorHead.from_address(capsule_address(capsule, b"dltensor"))
     return (head.data or 0) + int(head.byte_offset)

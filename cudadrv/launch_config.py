@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from .attributes import DeviceAttribute as Attribute
 from .errors import LaunchConfigError
@@ -14,7 +15,7 @@ from .types import Dim3
 if TYPE_CHECKING:
     from .kernel import Kernel
 
-Extents: TypeAlias = int | Sequence[int]
+Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
 _GRID_LIMITS = (
     Attribute.MAX_GRID_DIM_X,
@@ -163,17 +164,14 @@ def _refused(kernel: Kernel, what: str) -> LaunchConfigError:
 
 
 def _dim3(what: str, extents: Extents) -> Dim3:
-    values = (extents,) if isinstance(extents, int) else tuple(extents)
+    values = tuple(extents) if isinstance(extents, Sequence) else (extents,)
     if not 1 <= len(values) <= 3:
         raise LaunchConfigError(f"{what} is {extents!r}: it has 1 to 3 extents")
-    whole: list[int] = []
-    for value in values:
-        try:
-            number = value.__index__()
-        except AttributeError:
-            number = 0
-        if number < 1:
-            raise LaunchConfigError(f"{what} is {extents!r}: each extent is a whole number from 1")
-        whole.append(number)
+    try:
+        whole = [operator.index(value) for value in values]
+    except TypeError:
+        whole = [0]
+    if min(whole) < 1:
+        raise LaunchConfigError(f"{what} is {extents!r}: each extent is a whole number from 1")
     x, y, z = (*whole, 1, 1)[:3]
     return x, y, z

@@ -297,7 +297,7 @@ def test_configurations_are_values() -> None:
     assert hash(LaunchConfig(4, 8)) == hash(LaunchConfig([4], [8]))
     assert LaunchConfig.for_elements(1000, 256) == LaunchConfig(4, 256)
     assert LaunchConfig.for_elements(0) == LaunchConfig(1, 256)
-    assert LaunchConfig(np.int64(3), (2, 2)).blocks == 3  # type: ignore[arg-type]  # any whole number
+    assert LaunchConfig(np.int64(3), (2, 2)).blocks == 3
     with pytest.raises(LaunchConfigError, match="-1 elements"):
         LaunchConfig.for_elements(-1)
 
