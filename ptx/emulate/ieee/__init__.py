@@ -1,18 +1,133 @@
-"""Exact IEEE-754 arithmetic on NumPy arrays and scalars, with the rules of PTX."""
+"""Exact IEEE-754 arithmetic on NumPy arrays and scalars, with the rules of PTX.
 
+float32 and float64 values are arrays or NumPy scalars of that dtype; half-precision values are bits
+in uint16, packed pairs in uint32. Results have the operands' dtype, and are scalars where every
+operand was one. Nothing warns, and nothing here has state.
+"""
+
+from ptx.emulate.ieee.approximate import (
+    cos_approx,
+    div_approx,
+    div_full,
+    ex2_approx,
+    half_ex2_approx,
+    half_tanh_approx,
+    lg2_approx,
+    rcp_approx,
+    rcp_approx_f64,
+    rsqrt_approx,
+    rsqrt_approx_f64,
+    sin_approx,
+    sqrt_approx,
+    tanh_approx,
+)
 from ptx.emulate.ieee.arithmetic import add, div, fma, mul, rcp, sqrt, sub
+from ptx.emulate.ieee.comparison import COMPARISONS, compare, maximum, minimum
+from ptx.emulate.ieee.float_conversion import convert_float, round_to_integral, to_tf32
+from ptx.emulate.ieee.formats import (
+    BF16,
+    E2M1,
+    E2M3,
+    E3M2,
+    E4M3,
+    E5M2,
+    F16,
+    F32,
+    F64,
+    Format,
+)
+from ptx.emulate.ieee.half import pack, packed, unpack
+from ptx.emulate.ieee.half_arithmetic import (
+    half_abs,
+    half_add,
+    half_compare,
+    half_fma,
+    half_maximum,
+    half_minimum,
+    half_mul,
+    half_neg,
+    half_sub,
+)
+from ptx.emulate.ieee.integer_conversion import float_to_integer, integer_to_bits, integer_to_float
+from ptx.emulate.ieee.minifloat import (
+    from_narrow,
+    from_ue8m0_pair,
+    halves_of_narrow_pair,
+    narrow_pair,
+    narrow_pair_of_halves,
+    to_narrow,
+    to_ue8m0,
+)
 from ptx.emulate.ieee.modifiers import flush_subnormals, saturate
 from ptx.emulate.ieee.rounding import Rounding
+from ptx.emulate.ieee.sign import absolute, copysign, neg, testp
 
 __all__ = [
+    "BF16",
+    "COMPARISONS",
+    "E2M1",
+    "E2M3",
+    "E3M2",
+    "E4M3",
+    "E5M2",
+    "F16",
+    "F32",
+    "F64",
+    "Format",
     "Rounding",
+    "absolute",
     "add",
+    "compare",
+    "convert_float",
+    "copysign",
+    "cos_approx",
     "div",
+    "div_approx",
+    "div_full",
+    "ex2_approx",
+    "float_to_integer",
     "flush_subnormals",
     "fma",
+    "from_narrow",
+    "from_ue8m0_pair",
+    "half_abs",
+    "half_add",
+    "half_compare",
+    "half_ex2_approx",
+    "half_fma",
+    "half_maximum",
+    "half_minimum",
+    "half_mul",
+    "half_neg",
+    "half_sub",
+    "half_tanh_approx",
+    "halves_of_narrow_pair",
+    "integer_to_bits",
+    "integer_to_float",
+    "lg2_approx",
+    "maximum",
+    "minimum",
     "mul",
+    "narrow_pair",
+    "narrow_pair_of_halves",
+    "neg",
+    "pack",
+    "packed",
     "rcp",
+    "rcp_approx",
+    "rcp_approx_f64",
+    "round_to_integral",
+    "rsqrt_approx",
+    "rsqrt_approx_f64",
     "saturate",
+    "sin_approx",
     "sqrt",
+    "sqrt_approx",
     "sub",
+    "tanh_approx",
+    "testp",
+    "to_narrow",
+    "to_tf32",
+    "to_ue8m0",
+    "unpack",
 ]

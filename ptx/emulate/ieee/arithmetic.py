@@ -1,71 +1,113 @@
 """Addition, multiplication, division, square root and fused multiply-add, correctly rounded.
 
 Every function takes float32 or float64 arrays or scalars of one dtype and gives that dtype, for
-any inputs, in the four modes of PTX's arithmetic. PTX ISA, "Floating Point Instructions".
+any inputs, in the four modes of PTX's arithmetic. `ftz`, for float32 only, flushes subnormal
+operands and results to zeros of their sign. PTX ISA, "Floating Point Instructions".
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.ieee import exact, lanes
+from ptx.emulate.ieee import lanes
 from ptx.emulate.ieee.directed import narrow, towards
-from ptx.emulate.ieee.error_free import minus_product_error, set_zero_sums_negative, sum_error
+from ptx.emulate.ieee.error_free import (
+    minus_product_error,
+    round_to_odd,
+    set_zero_sums_negative,
+    sum_error,
+)
+from ptx.emulate.ieee.exact import exact_quotient, exact_root
 from ptx.emulate.ieee.fma32 import fma32
 from ptx.emulate.ieee.fma64 import add_small_products, careful_fma, fma64
 from ptx.emulate.ieee.lanes import elementwise
+from ptx.emulate.ieee.modifiers import flush_result, flush_subnormals
 from ptx.emulate.ieee.nan import settle_nans
 from ptx.emulate.ieee.rounding import Rounding
 from ptx.emulate.ieee.types import F64, Array, Float, Mask
 
 
 @elementwise
-def fma(a: Float, b: Float, c: Float, *, rounding: Rounding = Rounding.RN) -> Float:
+def fma(
+    a: Float, b: Float, c: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False
+) -> Float:
     """Give a·b+c with one rounding (PTX `fma`, and `mad` on floats)."""
-    if a.dtype == np.float32:
+    if a.dtype == np.float64:
+        return fma64(a, b, c, rounding)
+    if not ftz:
         return fma32(a, b, c, rounding)
-    return fma64(a, b, c, rounding)
+    x, y, z = flush_subnormals(a), flush_subnormals(b), flush_subnormals(c)
+    result = fma32(x, y, z, rounding)
+
+    def exact(at: lanes.Indices) -> F64:
+        product = np.multiply(
+            lanes.pick(x, result.shape, at), lanes.pick(y, result.shape, at), dtype=np.float64
+        )
+        addend = lanes.pick(z, result.shape, at).astype(np.float64)
+        total = product + addend
+        return round_to_odd(total, sum_error(product, addend, total))
+
+    return flush_result(result, exact, rounding)
 
 
 @elementwise
-def add(a: Float, b: Float, *, rounding: Rounding = Rounding.RN) -> Float:
+def add(a: Float, b: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
     """Give a+b (PTX `add`)."""
-    return settle_nans(_sum(a, b, rounding), b, a)
+    if ftz:
+        # Sums of normal numbers are exact where they are small: flushing needs no more care.
+        return flush_subnormals(_sum_settled(flush_subnormals(a), flush_subnormals(b), rounding))
+    return _sum_settled(a, b, rounding)
 
 
 @elementwise
-def sub(a: Float, b: Float, *, rounding: Rounding = Rounding.RN) -> Float:
+def sub(a: Float, b: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
     """Give a-b (PTX `sub`)."""
-    return settle_nans(_sum(a, np.negative(b), rounding), b, a)
+    if ftz:
+        a, b = flush_subnormals(a), flush_subnormals(b)
+    # The NaN that comes out is that of b, not of -b.
+    result = settle_nans(_sum(a, np.negative(b), rounding), b, a)
+    return flush_subnormals(result) if ftz else result
 
 
 @elementwise
-def mul(a: Float, b: Float, *, rounding: Rounding = Rounding.RN) -> Float:
+def mul(a: Float, b: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
     """Give a·b (PTX `mul`)."""
+    if ftz:
+        a, b = flush_subnormals(a), flush_subnormals(b)
     if rounding is Rounding.RN:
         result = a * b
     elif a.dtype == np.float32:
         result = narrow(np.multiply(a, b, dtype=np.float64), None, rounding)
     else:
         result = _directed_product(a, b, rounding)
-    return settle_nans(result, b, a)
+    settle_nans(result, b, a)
+    return _flushed(np.multiply, result, a, b, rounding) if ftz else result
 
 
 @elementwise
-def div(a: Float, b: Float, *, rounding: Rounding = Rounding.RN) -> Float:
+def div(a: Float, b: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
     """Give a/b (PTX `div.rnd`)."""
-    return settle_nans(_quotient(a, b, rounding), a, b)
+    if ftz:
+        a, b = flush_subnormals(a), flush_subnormals(b)
+    result = settle_nans(_quotient(a, b, rounding), a, b)
+    return _flushed(np.divide, result, a, b, rounding) if ftz else result
 
 
 @elementwise
-def rcp(x: Float, *, rounding: Rounding = Rounding.RN) -> Float:
+def rcp(x: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
     """Give 1/x (PTX `rcp.rnd`)."""
-    return settle_nans(_quotient(np.ones(1, x.dtype), x, rounding), x)
+    if ftz:
+        x = flush_subnormals(x)
+    one = np.ones(1, x.dtype)
+    result = settle_nans(_quotient(one, x, rounding), x)
+    return _flushed(np.divide, result, one, x, rounding) if ftz else result
 
 
 @elementwise
-def sqrt(x: Float, *, rounding: Rounding = Rounding.RN) -> Float:
+def sqrt(x: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
     """Give the square root (PTX `sqrt.rnd`); that of -0 is -0."""
+    if ftz:
+        x = flush_subnormals(x)
     if rounding is Rounding.RN:
         result = np.sqrt(x)
     elif x.dtype == np.float32:
@@ -75,8 +117,22 @@ def sqrt(x: Float, *, rounding: Rounding = Rounding.RN) -> Float:
         result = np.sqrt(x)
         indices = lanes.indices_of((x > 0) & (x < np.inf))
         if indices.size:
-            lanes.put(result, indices, exact.exact_root(x.reshape(-1)[indices], rounding))
+            lanes.put(result, indices, exact_root(x.reshape(-1)[indices], rounding))
     return settle_nans(result, x)
+
+
+def _flushed(operation: np.ufunc, result: Array, a: Array, b: Array, rounding: Rounding) -> Array:
+    """Flush products and quotients, which float64 holds exactly or to more than enough bits."""
+
+    def exact(at: lanes.Indices) -> F64:
+        shape = result.shape
+        return operation(lanes.pick(a, shape, at), lanes.pick(b, shape, at), dtype=np.float64)
+
+    return flush_result(result, exact, rounding)
+
+
+def _sum_settled(a: Array, b: Array, rounding: Rounding) -> Array:
+    return settle_nans(_sum(a, b, rounding), b, a)
 
 
 def _sum(a: Array, b: Array, rounding: Rounding) -> Array:
@@ -126,5 +182,5 @@ def _quotient(a: Array, b: Array, rounding: Rounding) -> Array:
     indices = lanes.indices_of(finite)
     if indices.size:
         x, y = lanes.pick(a, shape, indices), lanes.pick(b, shape, indices)
-        lanes.put(result, indices, exact.exact_quotient(x, y, rounding))
+        lanes.put(result, indices, exact_quotient(x, y, rounding))
     return result

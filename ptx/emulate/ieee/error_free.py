@@ -56,17 +56,19 @@ def minus_product_error(a: F64, b: F64, product: F64) -> F64:
     return error
 
 
-def round_to_odd(total: F64, error: F64) -> F64:
+def round_to_odd(total: Array, error: Array) -> Array:
     """Make a rounded sum's last bit odd where it was inexact, on the exact value's side.
 
-    Rounding the result again to a format of at most 51 significant bits then equals rounding the
-    exact value once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums").
+    Both are float64 or both float32. Rounding the result again to a format with at least two bits
+    less then equals rounding the exact value once (Boldo and Melquiond,
+    "Emulation of FMA and correctly rounded sums").
     """
-    even = (total.view(np.int64) & 1) == 0
+    integer = np.int64 if total.dtype == np.float64 else np.int32
+    even = (total.view(integer) & integer(1)) == 0
     # An odd sum stays: the exact value lies beside it. An even one is truncated, then made odd.
-    nudge = np.where(even & (np.abs(total) < np.inf), error, 0.0)
+    nudge = np.where(even & (np.abs(total) < np.inf), error, total.dtype.type(0))
     down = towards(total.copy(), nudge, Rounding.RZ)
-    return (down.view(np.int64) | (nudge != 0)).view(np.float64)
+    return (down.view(integer) | (nudge != 0)).view(total.dtype)
 
 
 def set_zero_sums_negative(result: Array, total: Array, x: Array, y: Array) -> None:

@@ -13,7 +13,7 @@ from ptx.emulate.ieee.error_free import (
 )
 from ptx.emulate.ieee.nan import settle_nans
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import F64, Array, Mask
+from ptx.emulate.ieee.types import F64, Mask
 
 SMALL_PRODUCT = 2.0**-900
 """Below this a product's error term may underflow."""

@@ -31,6 +31,11 @@ F64 = Format("f64", 64, 53, -1022, 0x7FEF_FFFF_FFFF_FFFF, 0x7FF0 << 48, 0x7FF8 <
 F32 = Format("f32", 32, 24, -126, 0x7F7F_FFFF, 0x7F80_0000, 0x7FFF_FFFF)
 F16 = Format("f16", 16, 11, -14, 0x7BFF, 0x7C00, 0x7FFF)
 BF16 = Format("bf16", 16, 8, -126, 0x7F7F, 0x7F80, 0x7FFF)
+E4M3 = Format("e4m3", 8, 4, -6, 0x7E, None, 0x7F)
+E5M2 = Format("e5m2", 8, 3, -14, 0x7B, 0x7C, 0x7F)
+E2M3 = Format("e2m3", 6, 4, 0, 0x1F, None, None)
+E3M2 = Format("e3m2", 6, 3, -2, 0x1F, None, None)
+E2M1 = Format("e2m1", 4, 2, 0, 0x7, None, None)
 
 _ONE = np.uint64(1)
 

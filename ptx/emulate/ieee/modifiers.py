@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from ptx.emulate.ieee import lanes
+from ptx.emulate.ieee.directed import narrow
 from ptx.emulate.ieee.lanes import elementwise
-from ptx.emulate.ieee.types import Float
+from ptx.emulate.ieee.rounding import Rounding
+from ptx.emulate.ieee.types import F32, F64, Float
+
+_LEAST_NORMAL = np.float32(2.0**-126)
 
 
 @elementwise
@@ -24,3 +31,24 @@ def flush_subnormals(x: Float) -> Float:
 def saturate(x: Float) -> Float:
     """Clamp to [0, 1]; NaN and -0 give +0 (PTX `.sat`)."""
     return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
+
+
+def flush_result(
+    result: F32, exact: Callable[[lanes.Indices], F64], rounding: Rounding = Rounding.RN
+) -> F32:
+    """Flush an operation's float32 results as the hardware does.
+
+    It flushes what would be below the least normal number if exponents had no lower bound. So a
+    result that only reached that number by rounding to a subnormal's coarser last place is flushed
+    too. `exact` gives, for flat indices, float64 values that round as the exact ones do.
+    """
+    edge = np.abs(result) == _LEAST_NORMAL
+    if edge.any():
+        indices = lanes.indices_of(edge)
+        scaled = narrow(exact(indices) * 2.0**64, None, rounding)
+        low = indices[np.abs(scaled) < 2.0**-62]
+        lanes.put(result, low, np.copysign(np.float32(0), lanes.pick(result, result.shape, low)))
+    small = np.abs(result) < _LEAST_NORMAL
+    if small.any():
+        return np.where(small, np.copysign(np.float32(0), result), result)
+    return result

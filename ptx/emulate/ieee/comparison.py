@@ -1,0 +1,95 @@
+"""Comparisons, minimum and maximum of floats, by PTX's rules for NaN and signed zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+import numpy as np
+
+from ptx.emulate.ieee.lanes import elementwise
+from ptx.emulate.ieee.nan import settle_nans
+from ptx.emulate.ieee.types import Array, Float, Mask
+
+
+def _unordered(a: Array, b: Array) -> Mask:
+    return np.isnan(a) | np.isnan(b)
+
+
+COMPARISONS: MappingProxyType[str, Callable[[Array, Array], Mask]] = MappingProxyType(
+    {
+        # Ordered: false where an operand is a NaN.
+        "eq": lambda a, b: a == b,
+        "ne": lambda a, b: (a < b) | (a > b),
+        "lt": lambda a, b: a < b,
+        "le": lambda a, b: a <= b,
+        "gt": lambda a, b: a > b,
+        "ge": lambda a, b: a >= b,
+        # Unordered: true where an operand is a NaN.
+        "equ": lambda a, b: ~((a < b) | (a > b)),
+        "neu": lambda a, b: a != b,
+        "ltu": lambda a, b: ~(a >= b),
+        "leu": lambda a, b: ~(a > b),
+        "gtu": lambda a, b: ~(a <= b),
+        "geu": lambda a, b: ~(a < b),
+        "num": lambda a, b: ~_unordered(a, b),
+        "nan": _unordered,
+    }
+)
+"""PTX ISA, "Comparisons: Floating-Point Comparisons": each operator of `setp` and `set`."""
+
+
+@elementwise
+def compare(a: Float, b: Float, *, operator: str) -> Mask:
+    """Compare floats by the name of a PTX operator; a KeyError names one that does not exist."""
+    return COMPARISONS[operator](a, b)
+
+
+@elementwise
+def minimum(
+    *operands: Float, nan: bool = False, xorsign: bool = False, magnitudes: bool = False
+) -> Float:
+    """Give the least of two or three floats (PTX `min`), with -0 below +0.
+
+    A NaN loses against a number unless `nan` (`.NaN`); `xorsign` (`.xorsign.abs`) compares
+    magnitudes and gives the result the product of the signs, `magnitudes` (`.abs`) only compares
+    magnitudes.
+    """
+    return _extreme(operands, np.fmin, np.minimum, np.bitwise_or, nan, xorsign, magnitudes)
+
+
+@elementwise
+def maximum(
+    *operands: Float, nan: bool = False, xorsign: bool = False, magnitudes: bool = False
+) -> Float:
+    """Give the greatest of two or three floats (PTX `max`); see `minimum`."""
+    return _extreme(operands, np.fmax, np.maximum, np.bitwise_and, nan, xorsign, magnitudes)
+
+
+def _extreme(
+    operands: tuple[Array, ...],
+    of_numbers: np.ufunc,
+    or_nan: np.ufunc,
+    join_signs: np.ufunc,
+    nan: bool,
+    xorsign: bool,
+    magnitudes: bool,
+) -> Array:
+    choose = or_nan if nan else of_numbers
+    integer = np.uint32 if operands[0].dtype == np.float32 else np.uint64
+    terms = [np.abs(x) for x in operands] if xorsign or magnitudes else operands
+    result = terms[0]
+    for term in terms[1:]:
+        chosen = choose(result, term)
+        if not (xorsign or magnitudes):
+            zero = (result == 0) & (term == 0)
+            if zero.any():
+                signs = join_signs(result.view(integer), term.view(integer)).view(result.dtype)
+                chosen = np.where(zero, signs, chosen)
+        result = chosen
+    if xorsign:
+        sign = operands[0].view(integer)
+        for x in operands[1:]:
+            sign = sign ^ x.view(integer)
+        result = np.copysign(result, sign.view(result.dtype))
+    return settle_nans(result, *reversed(operands))

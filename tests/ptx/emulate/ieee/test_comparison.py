@@ -1,0 +1,103 @@
+"""Comparisons, minimum, maximum and sign operations by PTX's tables."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptx.emulate import ieee
+from ptx.emulate.ieee.sign import Property
+from tests.ptx.emulate.ieee import samples
+
+UNSIGNED = {np.float32: np.uint32, np.float64: np.uint64}
+CANONICAL = 0x7FFF_FFFF
+
+
+def bits(x: Any) -> int:
+    return int(x.view(np.uint32 if x.dtype == np.float32 else np.uint64))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_comparison_follows_the_order_of_the_values(dtype: type[Any]) -> None:
+    a, b = samples.combinations(dtype, 2)
+    x, y = a.tolist(), b.tolist()
+    for name in ieee.COMPARISONS:
+        got = ieee.compare(a, b, operator=name)
+        for i in range(len(x)):
+            unordered = math.isnan(x[i]) or math.isnan(y[i])
+            ordered = {
+                "eq": x[i] == y[i], "ne": x[i] != y[i], "lt": x[i] < y[i],
+                "le": x[i] <= y[i], "gt": x[i] > y[i], "ge": x[i] >= y[i],
+            }  # fmt: skip
+            if name in ("num", "nan"):
+                want = unordered == (name == "nan")
+            elif name.endswith("u"):
+                want = unordered or ordered[name[:-1]]
+            else:
+                want = not unordered and ordered[name]
+            assert bool(got[i]) == want, (name, x[i], y[i])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["minimum", "maximum"])
+def test_extremes_prefer_numbers_and_order_signed_zeros(name: str, dtype: type[Any]) -> None:
+    a, b = samples.combinations(dtype, 2)
+    got = getattr(ieee, name)(a, b)
+    pick = min if name == "minimum" else max
+    for i in range(len(a)):
+        numbers = [v for v in (a[i], b[i]) if not np.isnan(v)]
+        if not numbers:
+            assert np.isnan(got[i])
+            continue
+        want = pick(numbers, key=lambda v: (float(v), not np.signbit(v)))
+        assert bits(got[i]) == bits(want)
+
+
+def test_an_extreme_of_two_nans_is_the_canonical_nan() -> None:
+    x = np.uint32(0xFFC0_1234).view(np.float32)
+    assert bits(ieee.minimum(x, x)) == CANONICAL
+    assert bits(ieee.maximum(x, np.float32(1), nan=True)) == CANONICAL
+
+
+def test_the_modifiers_of_extremes_act_on_magnitudes() -> None:
+    a, b, c = np.float32(-3), np.float32(2), np.float32(-1)
+    assert ieee.maximum(a, b, xorsign=True) == -3
+    assert ieee.minimum(a, b, xorsign=True) == -2
+    assert ieee.maximum(a, b, magnitudes=True) == 3
+    assert ieee.minimum(a, b, c) == -3
+    assert ieee.maximum(a, np.float32(np.nan), c) == -1
+    assert bits(ieee.maximum(a, np.float32(np.nan), c, nan=True)) == CANONICAL
+
+
+def test_sign_operations_change_the_sign_bit_only() -> None:
+    x = np.array([1.5, -0.0, -np.inf, 5e-324])
+    assert ieee.neg(x).tobytes() == (-x).tobytes()
+    assert ieee.absolute(x).tobytes() == np.array([1.5, 0.0, np.inf, 5e-324]).tobytes()
+    assert ieee.copysign(np.float32(-0.0), np.float32(7)) == -7
+
+
+def test_sign_operations_give_the_nan_of_arithmetic() -> None:
+    single = np.uint32(0xFF80_0001).view(np.float32)
+    double = np.uint64(0xFFF0_0000_0000_0001).view(np.float64)
+    assert bits(ieee.neg(single)) == bits(ieee.absolute(single)) == CANONICAL
+    assert bits(ieee.neg(double)) == bits(ieee.absolute(double)) == 0xFFF8_0000_0000_0001
+    assert bits(ieee.copysign(np.float32(1), single)) == 0x7F80_0001
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_value_has_its_properties(dtype: type[Any]) -> None:
+    tiny = np.finfo(dtype).tiny
+    x = np.array([0, -1, tiny, tiny / 2, np.inf, np.nan], dtype)
+    expected: dict[Property, list[int]] = {
+        "finite": [1, 1, 1, 1, 0, 0],
+        "infinite": [0, 0, 0, 0, 1, 0],
+        "number": [1, 1, 1, 1, 1, 0],
+        "notanumber": [0, 0, 0, 0, 0, 1],
+        "normal": [1, 1, 1, 0, 0, 0],
+        "subnormal": [0, 0, 0, 1, 0, 0],
+    }
+    for which, want in expected.items():
+        assert ieee.testp(x, which=which).astype(int).tolist() == want
