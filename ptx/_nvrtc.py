@@ -1,8 +1,8 @@
 # ruff: noqa: N802 - the protocols have the C names
-"""The seam to NVRTC: the only module that imports `cuda.bindings.nvrtc`, and that on first use.
+"""The seam to NVRTC and nvJitLink: the only module that imports their bindings, on first use.
 
 A binding is present without its library, so every call may answer with a RuntimeError; the first
-call made here turns that into `NvrtcNotFoundError`, which names the command that brings NVRTC.
+call made here turns that into an error that names the command which brings the library.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from ptx.errors import NvrtcError, NvrtcNotFoundError
+from ptx.errors import NvJitLinkNotFoundError, NvrtcError, NvrtcNotFoundError
 
 if TYPE_CHECKING:
     from cuda.bindings.nvrtc import nvrtcBundledHeadersInfo, nvrtcProgram, nvrtcResult
@@ -65,15 +65,40 @@ class BundledHeadersApi(Protocol):
     ) -> tuple[nvrtcResult, bytes | None]: ...
 
 
-def install_command() -> str:
-    """The one pip command that brings NVRTC for the cuda-python that is installed."""
+class LinkerApi(Protocol):
+    """The functions of `cuda.bindings.nvjitlink` that are called; they raise nvJitLinkError."""
+
+    @property
+    def nvJitLinkError(self) -> type[Exception]: ...
+    def version(self) -> tuple[int, int]: ...
+    def create(self, count: int, options: Sequence[str], /) -> int: ...
+    def destroy(self, handle: int, /) -> None: ...
+    def add_data(self, handle: int, kind: int, data: bytes, size: int, name: str, /) -> None: ...
+    def complete(self, handle: int, /) -> None: ...
+    def get_error_log_size(self, handle: int, /) -> int: ...
+    def get_error_log(self, handle: int, log: bytearray, /) -> None: ...
+    def get_info_log_size(self, handle: int, /) -> int: ...
+    def get_info_log(self, handle: int, log: bytearray, /) -> None: ...
+    def get_linked_cubin_size(self, handle: int, /) -> int: ...
+    def get_linked_cubin(self, handle: int, cubin: bytearray, /) -> None: ...
+    def get_linked_ptx_size(self, handle: int, /) -> int: ...
+    def get_linked_ptx(self, handle: int, ptx: bytearray, /) -> None: ...
+
+
+@functools.cache
+def bindings_major() -> int:
+    """The CUDA major version of the installed cuda-bindings; 13 where there are none."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        major = version("cuda-bindings").partition(".")[0]
+        return int(version("cuda-bindings").partition(".")[0])
     except PackageNotFoundError:
-        major = "13"
-    return f'pip install "cudadrv[cu{major}]"'
+        return 13
+
+
+def install_command() -> str:
+    """The one pip command that brings NVRTC and nvJitLink for the installed cuda-python."""
+    return f'pip install "cudadrv[cu{bindings_major()}]"'
 
 
 @functools.cache
@@ -110,13 +135,38 @@ def supported_archs() -> tuple[int, ...]:
     return tuple(sorted(archs))
 
 
-def library_path() -> str | None:
-    """The file of the NVRTC library that this process uses, or None when it cannot be told."""
-    api()
+@functools.cache
+def linker_api() -> LinkerApi:
+    """The nvJitLink binding, once its library is known to load.
+
+    Raises:
+        NvJitLinkNotFoundError: the binding or the library is not there.
+    """
+    try:
+        from cuda.bindings import nvjitlink
+
+        nvjitlink.version()
+    except (ImportError, RuntimeError) as error:
+        raise NvJitLinkNotFoundError(install_command(), str(error)) from error
+    return nvjitlink
+
+
+@functools.cache
+def linker_version() -> tuple[int, int]:
+    """Version of the installed nvJitLink, such as (13, 5). It loads the library."""
+    # nvJitLinkResult nvJitLinkVersion(unsigned int *major, unsigned int *minor)
+    return linker_api().version()
+
+
+def library_path(name: str) -> str | None:
+    """The file of a toolkit library ("nvrtc", "nvJitLink") as this process loads it.
+
+    None where it cannot be told.
+    """
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
     try:
-        return load_nvidia_dynamic_lib("nvrtc").abs_path
+        return load_nvidia_dynamic_lib(name).abs_path
     except DynamicLibNotFoundError:
         return None
 

@@ -53,6 +53,7 @@ class CompileRequest:
                 raise TypeError(f"{what} must be str, not {type(text).__name__}")
             if "\0" in text:
                 raise ValueError(f"{what} holds a zero character")
+            text.encode()  # a lone surrogate fails here, as UnicodeEncodeError (a ValueError)
         return cls(source, options.for_target(DEFAULT_TARGET), name, expressions, pairs)
 
     @property

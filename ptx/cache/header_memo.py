@@ -1,0 +1,99 @@
+"""What header files hold, remembered by path, size and time, in memory and on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import time
+from dataclasses import astuple, dataclass
+from typing import TypeAlias
+
+from ptx.cache.scan import References, scan
+from ptx.cache.sealed import seal, unseal
+
+RACY_NS = 2_000_000_000
+"""A file changed less than this before it was read may change again under the same time stamp
+(a file system's clock can be that coarse): it is used but not remembered."""
+
+Stamp: TypeAlias = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """One header file: when it was read, the hash of its bytes, what it refers to."""
+
+    stamp: Stamp
+    digest: str
+    references: References
+
+
+class HeaderMemo:
+    """Headers by path. Bound: as many as sources reach, a few hundred bytes each.
+
+    A lookup costs one `stat`. Threads may share it: a race reads a file twice at worst.
+    """
+
+    def __init__(self) -> None:
+        self._headers: dict[str, Header] = {}
+        self.read_count = 0
+
+    def header(self, path: str) -> Header | None:
+        """What a file holds now, or None where there is no such file that can be read."""
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        stamp = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+        known = self._headers.get(path)
+        if known is not None and known.stamp == stamp:
+            return known
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        now = time.time_ns()
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+        except OSError:
+            return None
+        self.read_count += 1
+        header = Header(stamp, hashlib.sha256(content).hexdigest(), scan(content))
+        if max(found.st_mtime_ns, found.st_ctime_ns) + RACY_NS < now:
+            self._headers[path] = header
+        else:
+            self._headers.pop(path, None)
+        return header
+
+    def to_bytes(self, paths: list[str]) -> bytes:
+        """What is remembered of these files, to be kept on disk."""
+        known = {path: self._headers[path] for path in paths if path in self._headers}
+        return seal(
+            json.dumps(
+                {p: [h.stamp, h.digest, astuple(h.references)] for p, h in known.items()},
+                separators=(",", ":"),
+            ).encode("utf-8", "surrogatepass")
+        )
+
+    def add(self, data: bytes) -> None:
+        """Remember what another process found; damaged bytes add nothing."""
+        content = unseal(data)
+        if content is None:
+            return
+        for path, (stamp, digest, references) in json.loads(content).items():
+            quoted, angled, following, computed, definitions, opaque = references
+            self._headers.setdefault(
+                path,
+                Header(
+                    (stamp[0], stamp[1], stamp[2], stamp[3]),
+                    digest,
+                    References(
+                        tuple(quoted),
+                        tuple(angled),
+                        tuple(following),
+                        tuple(computed),
+                        tuple((macro, header) for macro, header in definitions),
+                        opaque,
+                    ),
+                ),
+            )

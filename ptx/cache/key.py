@@ -1,0 +1,115 @@
+"""What an image depends on, part by part, and the hash that names it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ptx.cache.closure import UncacheableError
+from ptx.cache.toolchain import Build
+from ptx.image import Image
+from ptx.options import CompileOptions, LinkOptions
+from ptx.request import CompileRequest
+from ptx.target import Target
+
+FORMAT = "1"
+"""Raised when an entry's meaning changes, so that older entries are not found."""
+
+
+_SIDE_EFFECTS = frozenset(
+    ("pch", "create-pch", "use-pch", "pch-dir", "time", "fdevice-time-trace", "options-file")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The parts of a key by name, the header files in reach, and the digest of it all."""
+
+    digest: str
+    parts: Mapping[str, str]
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def key_of(request: CompileRequest, nvrtc: Build, headers: Sequence[tuple[str, str]]) -> Key:
+    """The key of a compilation; `headers` are path and hash of every file in reach."""
+    options = request.options
+    parts = {
+        "source": _sha(request.source),
+        "name": request.name,
+        "target": str(request.target),
+        "options": json.dumps(options.flags()),
+        "include folders": json.dumps([os.path.abspath(path) for path in options.include_paths]),
+        "name expressions": json.dumps(sorted(request.name_expressions)),
+        "headers in memory": json.dumps([[name, _sha(text)] for name, text in request.headers]),
+        "NVRTC": str(nvrtc),
+    }
+    if options.lineinfo or options.debug:
+        # Line tables name the folder that relative names start from.
+        parts["working folder"] = os.getcwd()
+    return sealed_key(parts, headers)
+
+
+def link_key(images: Sequence[Image], target: Target, options: LinkOptions, linker: Build) -> Key:
+    """The key of a link: its inputs in their order, and what was told to the linker."""
+    inputs = [
+        [str(image.target), hashlib.sha256(image.data).hexdigest(), _names(image)]
+        for image in images
+    ]
+    return sealed_key(
+        {
+            "inputs": json.dumps(inputs),
+            "target": str(target),
+            "link options": json.dumps(options.flags()),
+            "nvJitLink": str(linker),
+        }
+    )
+
+
+def refuse_side_effects(options: CompileOptions) -> None:
+    """Keep away from the cache what writes or reads files that no key can know.
+
+    Raises:
+        UncacheableError: a further option asks for such.
+    """
+    for option in options.extra:
+        name = option.lstrip("-").partition("=")[0]
+        if name in _SIDE_EFFECTS:
+            raise UncacheableError(f"option {option} reads or writes files of its own")
+
+
+def sealed_key(parts: Mapping[str, str], headers: Sequence[tuple[str, str]] = ()) -> Key:
+    """The key of these parts."""
+    whole = json.dumps([FORMAT, sorted(parts.items()), headers], separators=(",", ":"))
+    return Key(_sha(whole), dict(parts), tuple(headers))
+
+
+def differences(old: Key, new: Key) -> tuple[str, ...]:
+    """Which parts differ, in words; for a header its path and what became of it."""
+    found = []
+    for part in dict.fromkeys((*new.parts, *old.parts)):
+        was, now = old.parts.get(part), new.parts.get(part)
+        if was != now:
+            shown = part in ("source", "headers in memory")
+            found.append(part if shown else f"{part}: {was} became {now}")
+    before, after = dict(old.headers), dict(new.headers)
+    for path in dict.fromkeys((*after, *before)):
+        if path not in before:
+            found.append(f"header {path}: newly in reach")
+        elif path not in after:
+            found.append(f"header {path}: no longer in reach")
+        elif before[path] != after[path]:
+            found.append(f"header {path}: changed")
+    return tuple(found)
+
+
+def _names(image: Image) -> list[list[str]]:
+    """What a linked image takes over from this input beside its code."""
+    kernels = [["signature", json.dumps(k.to_json())] for k in image.signatures.values()]
+    return [*map(list, sorted(image.lowered_names.items())), *kernels]
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

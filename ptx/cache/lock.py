@@ -1,0 +1,78 @@
+"""One process at a time for one image, as far as the file system can promise it.
+
+The system takes a lock back from a process that dies. One that hangs, or a file system without
+locks, costs a second compilation at worst, because nobody waits longer than a limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+WAIT_SECONDS = 120.0
+_LONGEST_SLEEP = 0.05
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def _release(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def _try(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _release(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+@contextlib.contextmanager
+def exclusive(
+    path: Path, settled: Callable[[], bool], wait_seconds: float = WAIT_SECONDS
+) -> Iterator[bool]:
+    """Hold a lock file; False where it was not had.
+
+    Waiting ends early when `settled()` says that what the lock is wanted for has come to pass.
+    The file stays: removing it would let two processes hold a lock of the same name.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        yield False
+        return
+    held = False
+    try:
+        held = _acquire(descriptor, settled, wait_seconds)
+        yield held
+    finally:
+        if held:
+            with contextlib.suppress(OSError):
+                _release(descriptor)
+        os.close(descriptor)
+
+
+def _acquire(descriptor: int, settled: Callable[[], bool], wait_seconds: float) -> bool:
+    deadline = time.monotonic() + wait_seconds
+    pause = 0.001
+    while True:
+        try:
+            _try(descriptor)
+        except (BlockingIOError, PermissionError):
+            pass  # another holds it
+        except OSError:
+            return False  # a file system without locks
+        else:
+            return True
+        if settled() or time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_SLEEP)

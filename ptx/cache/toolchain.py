@@ -1,0 +1,170 @@
+"""Which NVRTC, nvJitLink and CUDA headers this process would use, told without loading them.
+
+The first process asks the library and writes down the answer with the identity of the library's
+file and of every place where another one could appear. While those stand, later ones believe it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import site
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from ptx import _nvrtc
+from ptx.cache.folder import PrivateFolder
+from ptx.cache.sealed import seal, unseal
+from ptx.headers import header_folders
+
+_FILE = "toolchain"
+_MOST_NOTES = 64
+_IN_SITE_PACKAGES = (
+    "cuda/bindings",
+    "cuda/pathfinder",
+    "nvidia",
+    *(f"nvidia/cu{major}/{leaf}" for major in (12, 13) for leaf in ("lib", "bin", "include")),
+    *(f"nvidia/cu{major}/include/cccl" for major in (12, 13)),
+    *(f"nvidia/{part}/lib" for part in ("cuda_nvrtc", "nvjitlink")),
+    *(f"nvidia/cuda_{part}/include" for part in ("runtime", "cccl", "nvcc")),
+)
+_IN_TOOLKIT = ("", "lib", "lib64", "bin", "include", "targets/x86_64-linux/lib")
+_ROOTS = ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX")
+_SEARCH_PATHS = ("LD_LIBRARY_PATH", *(("PATH",) if os.name == "nt" else ()))
+_SYSTEM = ("/etc/ld.so.cache", "/usr/local", "/usr/local/cuda")
+
+
+class Library(Enum):
+    """A library of the toolkit, by the name that cuda-pathfinder knows it by."""
+
+    NVRTC = "nvrtc"
+    NVJITLINK = "nvJitLink"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A library's version, and its file's size: builds of one version differ in it."""
+
+    version: tuple[int, int]
+    nbytes: int
+
+    def __str__(self) -> str:
+        return f"{self.version[0]}.{self.version[1]} ({self.nbytes} bytes)"
+
+
+def build_of(library: Library, folder: PrivateFolder | None) -> Build:
+    """The build of a library, from the note in a cache folder where it still holds.
+
+    Raises:
+        NvrtcNotFoundError: there is no NVRTC; NvJitLinkNotFoundError likewise.
+    """
+    key = f"{library.value} {_fingerprint()}"
+    note = _noted(folder, key)
+    if (
+        note is not None
+        and _stamp(note["path"]) == note["stamp"]
+        and not _loaded_from_elsewhere(library, note["path"])
+    ):
+        return Build((note["version"][0], note["version"][1]), note["stamp"][0])
+    version = _nvrtc.version() if library is Library.NVRTC else _nvrtc.linker_version()
+    path = _nvrtc.library_path(library.value)
+    stamp = _stamp(path) if path else None
+    if path and stamp:
+        _note(folder, key, {"path": path, "stamp": stamp, "version": version})
+    return Build(version, stamp[0] if stamp else 0)
+
+
+def folders_of_headers(folder: PrivateFolder | None) -> tuple[str, ...]:
+    """The folders of CUDA's headers, from the note in a cache folder where it still holds."""
+    key = f"headers {_fingerprint()}"
+    note = _noted(folder, key)
+    if note is not None and all(map(os.path.isdir, note["paths"])):
+        return tuple(note["paths"])
+    paths = header_folders(folder.path if folder else None).paths
+    _note(folder, key, {"paths": paths})
+    return paths
+
+
+# Any below: a note is what the two functions above write, as JSON gives it back.
+
+
+def _noted(folder: PrivateFolder | None, key: str) -> dict[str, Any] | None:
+    note: dict[str, Any] | None = _notes(folder).get(key)
+    return note
+
+
+def _notes(folder: PrivateFolder | None) -> dict[str, Any]:
+    if folder is None:
+        return {}
+    try:
+        content = unseal(folder.read(_FILE) or b"")
+    except OSError:
+        return {}
+    notes: dict[str, Any] = json.loads(content) if content else {}
+    return notes
+
+
+def _note(folder: PrivateFolder | None, key: str, note: dict[str, Any]) -> None:
+    if folder is None:
+        return
+    notes = _notes(folder)
+    if len(notes) >= _MOST_NOTES:  # virtual environments come and go
+        notes.clear()
+    notes[key] = note
+    try:
+        folder.write(_FILE, seal(json.dumps(notes).encode()))
+    except OSError:
+        pass  # the next process asks again
+
+
+def _stamp(path: str) -> list[int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return [found.st_size, found.st_mtime_ns, found.st_ino]
+
+
+def _loaded_from_elsewhere(library: Library, path: str) -> bool:
+    """Whether this process has another copy loaded already, which the binding would then use."""
+    mark = f"lib{library.value}.so"
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            paths = {line.split(maxsplit=5)[-1].strip() for line in maps if mark in line}
+    except OSError:
+        return False
+    real = os.path.realpath(path)
+    return any(os.path.realpath(found) != real for found in paths)
+
+
+def _fingerprint() -> str:
+    """A hash that changes when another library or other headers may be found than before."""
+    parts = [sys.version, sys.prefix]
+    parts += [f"{name}={os.environ.get(name)}" for name in (*_ROOTS, *_SEARCH_PATHS)]
+    for path in dict.fromkeys(_places()):
+        try:
+            parts.append(f"{path} {os.stat(path).st_mtime_ns}")
+        except OSError:
+            continue
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _places() -> Iterator[str]:
+    """Folders whose time changes when a library or header folder comes or goes."""
+    bases = [*sys.path, *getattr(site, "getsitepackages", list)()]
+    if site.ENABLE_USER_SITE:
+        bases.append(site.getusersitepackages())
+    for base in dict.fromkeys(bases):
+        for leaf in _IN_SITE_PACKAGES:
+            yield os.path.join(base, leaf)
+    for name in _ROOTS:
+        if root := os.environ.get(name):
+            for leaf in _IN_TOOLKIT:
+                yield os.path.join(root, leaf)
+    for name in _SEARCH_PATHS:
+        yield from (os.environ.get(name) or "").split(os.pathsep)
+    yield from _SYSTEM

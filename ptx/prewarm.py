@@ -1,0 +1,96 @@
+"""Filling a cache ahead of time, in several processes if wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptx.errors import PtxError
+from ptx.image import ImageOrigin
+from ptx.image_cache import ImageCache, default_cache
+from ptx.request import CompileRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Prewarmed:
+    """What became of one request: where its image came from, or the error's text.
+
+    `ms` is the time it took; `index` its place in the list of requests.
+    """
+
+    index: int
+    name: str
+    target: str
+    origin: ImageOrigin | None
+    ms: float
+    error: str = ""
+
+
+Progress = Callable[[Prewarmed, int, int], None]
+"""Called with each result, how many are done, and how many there are."""
+
+
+def prewarm(
+    requests: Sequence[CompileRequest],
+    cache: ImageCache | None = None,
+    *,
+    processes: int = 1,
+    on_progress: Progress | None = None,
+) -> tuple[Prewarmed, ...]:
+    """Compile what is not in a cache yet; a source that does not compile stops no other.
+
+    Results are in the order of the requests, progress in the order of completion. `cache` None is
+    the process's default cache. With several processes the images are on disk afterwards, not in
+    this process's memory.
+    """
+    used = cache or default_cache()
+    results: list[Prewarmed | None] = [None] * len(requests)
+    for done, result in enumerate(_results(requests, used, processes), 1):
+        results[result.index] = result
+        if on_progress is not None:
+            on_progress(result, done, len(requests))
+    return tuple(result for result in results if result is not None)
+
+
+def _results(
+    requests: Sequence[CompileRequest], cache: ImageCache, processes: int
+) -> Iterator[Prewarmed]:
+    if processes <= 1 or len(requests) <= 1 or cache.folder is None:
+        for index, request in enumerate(requests):
+            yield _one(cache, index, request)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    # Spawned, not forked: a child of a process that used CUDA cannot use it.
+    pool = ProcessPoolExecutor(
+        min(processes, len(requests)), mp_context=multiprocessing.get_context("spawn")
+    )
+    with pool:
+        tasks = [
+            pool.submit(_in_process, cache.folder, cache.max_bytes, index, request)
+            for index, request in enumerate(requests)
+        ]
+        for task in as_completed(tasks):
+            yield task.result()
+
+
+def _in_process(folder: Path, max_bytes: int, index: int, request: CompileRequest) -> Prewarmed:
+    cache = ImageCache(folder, max_bytes=max_bytes)
+    try:
+        return _one(cache, index, request)
+    finally:
+        cache.close()
+
+
+def _one(cache: ImageCache, index: int, request: CompileRequest) -> Prewarmed:
+    started = time.perf_counter()
+    origin, error = None, ""
+    try:
+        origin = cache.get_or_build(request).origin
+    except PtxError as failure:
+        error = str(failure)
+    took = (time.perf_counter() - started) * 1e3
+    return Prewarmed(index, request.name, str(request.target), origin, took, error)
