@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.ieee import lanes
-from ptx.emulate.ieee.directed import towards
-from ptx.emulate.ieee.rounding import Rounding
 from ptx.emulate.ieee.types import F64, Array
 
 _HALF_SPLIT = np.int64(1 << 26)
@@ -64,11 +62,18 @@ def round_to_odd(total: Array, error: Array) -> Array:
     "Emulation of FMA and correctly rounded sums").
     """
     integer = np.int64 if total.dtype == np.float64 else np.int32
-    even = (total.view(integer) & integer(1)) == 0
-    # An odd sum stays: the exact value lies beside it. An even one is truncated, then made odd.
-    nudge = np.where(even & (np.abs(total) < np.inf), error, total.dtype.type(0))
-    down = towards(total.copy(), nudge, Rounding.RZ)
-    return (down.view(integer) | (nudge != 0)).view(total.dtype)
+    bits = total.view(integer)
+    # False where the sum is not finite, whose error is a NaN.
+    inexact = np.abs(error) > 0
+    # An odd sum stays: the exact value lies beside it. An even one that lies beyond the exact value
+    # steps back, which makes it odd; one that falls short becomes odd by its last bit.
+    beyond = (bits ^ error.view(integer)) < 0
+    beyond &= inexact
+    step = ~bits
+    step &= beyond
+    odd = bits - step
+    odd |= inexact
+    return odd.view(total.dtype)
 
 
 def set_zero_sums_negative(result: Array, total: Array, x: Array, y: Array) -> None:

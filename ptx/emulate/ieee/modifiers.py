@@ -30,7 +30,11 @@ def flush_subnormals(x: Float) -> Float:
 @elementwise
 def saturate(x: Float) -> Float:
     """Clamp to [0, 1]; NaN and -0 give +0 (PTX `.sat`)."""
-    return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
+    result = np.fmax(x, x.dtype.type(0))
+    np.minimum(result, x.dtype.type(1), out=result)
+    # Of two zeros `fmax` may give the negative one.
+    result += x.dtype.type(0)
+    return result
 
 
 def flush_result(
