@@ -32,8 +32,7 @@ from .module import Module
 from .module_cache import KeyedPtxModuleCache, PtxModuleCache
 from .stream import Stream
 from .types import ContextFlags, MemoryInfo
-
-__version__ = "0.1.0"
+from .version import VERSION as __version__
 
 __all__ = [
     "ArgumentError",

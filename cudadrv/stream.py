@@ -15,9 +15,9 @@ from ._driver import failure
 from .errors import ClosedError, CopyError, CudadrvError, NotReadyError, WrongDeviceError
 from .event import Event
 from .graph import Capture
-from .memory import copy as _copy
 from .memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType
 from .memory.buffer import DeviceBuffer
+from .memory.copy import copy as copy_memory, download, fill as fill_memory, upload
 
 if TYPE_CHECKING:
     from .context import Context
@@ -176,7 +176,7 @@ class Stream:
         """
         source = np.asarray(array)
         result = self.empty(source.shape, source.dtype)
-        _copy.upload(self, result, source)
+        upload(self, result, source)
         return result
 
     def to_host(
@@ -197,7 +197,7 @@ class Stream:
             raise CopyError(
                 f"out is {out.shape} {out.dtype}, the device array {array.shape} {array.dtype}"
             )
-        _copy.download(self, out, array)
+        download(self, out, array)
         return out
 
     def copy(
@@ -214,11 +214,11 @@ class Stream:
             CopyError: the two sides do not match.
             WrongDeviceError: the stream belongs to neither side's device.
         """
-        _copy.copy(self, dst, src)
+        copy_memory(self, dst, src)
 
     def fill(self, dst: AnyDeviceArray | DeviceBuffer, value: object) -> None:
         """Set every element of an array, or every byte of a buffer, to `value`."""
-        _copy.fill(self, dst, value)
+        fill_memory(self, dst, value)
 
     def capture(self) -> Capture:
         """``with stream.capture() as graph:`` records what the stream is given in the block."""

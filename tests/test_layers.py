@@ -1,0 +1,121 @@
+"""The laws of imports: ptx stands alone, two files touch cuda.bindings, layers point down."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted([*ROOT.glob("cudadrv/**/*.py"), *ROOT.glob("ptx/**/*.py")])
+
+# Lowest first: a file imports only what stands before it, or in its own group.
+CUDADRV_LAYERS = (
+    ("version", "errors", "attributes"),
+    ("_api",),
+    ("_driver", "types", "capability"),
+    ("capsule", "device"),
+    ("event", "dlpack", "memory.buffer", "memory.array"),
+    ("foreign", "memory.pinned", "memory.copy"),
+    ("graph",),
+    ("stream",),
+    ("launch_config", "arguments"),
+    ("launcher",),
+    ("kernel",),
+    ("module",),
+    ("context",),
+    ("module_cache", "memory"),
+    ("blas", "sobol"),
+    ("runtime", "pool"),
+    ("client", "trace"),
+    ("emulator",),
+    ("cli",),
+    ("__main__", "__init__"),
+)
+PTX_LAYERS = (
+    ("errors", "isa"),
+    ("target", "options", "diagnostics", "_nvrtc"),
+    ("",),  # the compiling half, whose files come and go
+    ("emulate",),
+    ("__init__",),
+)
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def runtime_imports(path: Path) -> Iterator[str]:
+    """The modules a file imports when it runs; what only the type checker reads is left out."""
+    package = module_name(path).split(".")[:-1]
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            parts = [*base, *(node.module.split(".") if node.module else [])]
+            if node.module:
+                yield ".".join(parts)
+            else:
+                yield from (".".join([*parts, alias.name]) for alias in node.names)
+
+
+def rank(name: str, layers: tuple[tuple[str, ...], ...]) -> int:
+    """The layer of a module without its package's name; the longest name that matches decides."""
+    best, length = None, -1
+    for number, group in enumerate(layers):
+        for entry in group:
+            hit = entry == "" or name == entry or name.startswith(entry + ".")
+            if hit and len(entry) > length:
+                best, length = number, len(entry)
+    assert best is not None, f"{name} has no layer: add it to the list"
+    return best
+
+
+def test_ptx_never_imports_cudadrv() -> None:
+    for path in ROOT.glob("ptx/**/*.py"):
+        found = [name for name in runtime_imports(path) if name.split(".")[0] == "cudadrv"]
+        assert not found, f"{module_name(path)} imports {found}"
+
+
+def test_only_the_seams_import_cuda_bindings() -> None:
+    for path in FILES:
+        if module_name(path) not in ("cudadrv._api", "ptx._nvrtc"):
+            found = [name for name in runtime_imports(path) if name.startswith("cuda.bindings")]
+            assert not found, f"{module_name(path)} imports {found}"
+
+
+# The choice of a driver may make an emulator, which stands above everything; it is imported there
+# when it is chosen, and only then.
+CHOOSES_THE_EMULATOR = "cudadrv._driver"
+
+
+def test_imports_point_down() -> None:
+    upward = []
+    for path in FILES:
+        package, _, name = module_name(path).partition(".")
+        layers = CUDADRV_LAYERS if package == "cudadrv" else PTX_LAYERS
+        for imported in runtime_imports(path):
+            root, _, target = imported.partition(".")
+            if root != package or not target:
+                continue
+            if module_name(path) == CHOOSES_THE_EMULATOR and target == "emulator":
+                continue
+            if rank(target, layers) > rank(name, layers):
+                upward.append(f"{module_name(path)} imports {imported}")
+    assert not upward
+
+
+def test_an_upward_import_would_be_seen() -> None:
+    assert rank("emulator.core", CUDADRV_LAYERS) > rank("stream", CUDADRV_LAYERS)
+    assert "cudadrv.stream" in set(runtime_imports(ROOT / "cudadrv/context.py"))
+    assert "cudadrv.stream" not in set(runtime_imports(ROOT / "cudadrv/event.py"))
