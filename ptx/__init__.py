@@ -1,10 +1,15 @@
 """PTX: compiled by NVRTC, kept on disk, linked, read and executed; no driver is needed.
 
-Importing this package loads no library and touches no disk.
+Importing this package loads no library, touches no disk and is quick: what is not needed to
+declare options and targets is imported when its name is first used.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ptx.compile import compile
-from ptx.diagnostics import Diagnostic
 from ptx.errors import (
     CompileError,
     HeaderNotFoundError,
@@ -17,21 +22,38 @@ from ptx.errors import (
     UnsupportedTargetError,
 )
 from ptx.image import Image, ImageOrigin
-from ptx.image_cache import (
-    CacheWarning,
-    Explanation,
-    ImageCache,
-    Verification,
-    default_cache,
-)
-from ptx.isa.module import PtxModule, parse
-from ptx.isa.signature import KernelParam, KernelSignature, signatures_of
 from ptx.link import link
 from ptx.options import DEFAULT_TARGET, NO_FMA, CompileOptions, LinkOptions
-from ptx.prewarm import Prewarmed, prewarm
 from ptx.request import CompileRequest
 from ptx.supported import choose_target, nearest_target, nvrtc_version, supported_targets
 from ptx.target import ImageKind, Target
+
+if TYPE_CHECKING:
+    from ptx.diagnostics import Diagnostic
+    from ptx.image_cache import (
+        CacheWarning,
+        Explanation,
+        ImageCache,
+        Verification,
+        default_cache,
+    )
+    from ptx.isa.signature import KernelParam, KernelSignature, signatures_of
+    from ptx.prewarming import Prewarmed, prewarm
+
+_LATER = {
+    "CacheWarning": "ptx.image_cache",
+    "Diagnostic": "ptx.diagnostics",
+    "Explanation": "ptx.image_cache",
+    "ImageCache": "ptx.image_cache",
+    "KernelParam": "ptx.isa.signature",
+    "KernelSignature": "ptx.isa.signature",
+    "Prewarmed": "ptx.prewarming",
+    "Verification": "ptx.image_cache",
+    "default_cache": "ptx.image_cache",
+    "prewarm": "ptx.prewarming",
+    "signatures_of": "ptx.isa.signature",
+}
+"""Public names by the module that is imported at their first use."""
 
 __all__ = [
     "DEFAULT_TARGET",
@@ -57,7 +79,6 @@ __all__ = [
     "NvrtcNotFoundError",
     "Prewarmed",
     "PtxError",
-    "PtxModule",
     "Target",
     "UnsupportedTargetError",
     "Verification",
@@ -67,8 +88,20 @@ __all__ = [
     "link",
     "nearest_target",
     "nvrtc_version",
-    "parse",
     "prewarm",
     "signatures_of",
     "supported_targets",
 ]
+
+
+def __getattr__(name: str) -> object:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ptx.image import Image
-from ptx.image_cache import ImageCache, default_cache
 from ptx.options import CompileOptions
-from ptx.program import build
 from ptx.request import CompileRequest
+
+if TYPE_CHECKING:
+    from ptx.image_cache import ImageCache
 
 _DEFAULT = CompileOptions()
 
@@ -34,6 +36,10 @@ def compile(
         NvrtcNotFoundError: NVRTC is not installed; the text has the command that brings it.
     """
     request = CompileRequest.of(source, options, name, name_expressions, headers)
+    # Here, so that importing this package stays quick.
+    from ptx.image_cache import default_cache
+    from ptx.program import build
+
     if cache is False:
         return build(request)
     used = default_cache() if cache is True else cache

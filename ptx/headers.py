@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ptx import _nvrtc
 from ptx.errors import NvrtcError
 from ptx.request import CompileRequest
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 _COMPONENTS = ("cudart", "cccl", "curand")
 _INCLUDE_WORD = re.compile(r"include|embed")
@@ -126,5 +129,7 @@ def _passing_bundle() -> str:
 
 
 @functools.cache
-def _passing_folder() -> tempfile.TemporaryDirectory[str]:
+def _passing_folder() -> TemporaryDirectory[str]:
+    import tempfile
+
     return tempfile.TemporaryDirectory(prefix="cudadrv-headers-", ignore_cleanup_errors=True)

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ptx.errors import ImageFormatError
-from ptx.isa.signature import KernelSignature, signatures_of
 from ptx.target import ImageKind, Target
+
+if TYPE_CHECKING:
+    from ptx.isa.signature import KernelSignature
 
 _PTX_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _PTX_VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
@@ -65,6 +67,8 @@ class Image:
         Raises:
             ImageFormatError: the text has no `.target` line.
         """
+        from ptx.isa.signature import signatures_of
+
         match = _PTX_TARGET.search(text)
         if match is None:
             raise ImageFormatError("the text has no '.target sm_…' line: it is not a PTX module")

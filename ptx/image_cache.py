@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import logging
 import os
+import sys
 import time
 import warnings
 import weakref
@@ -12,29 +12,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptx.cache.closure import UncacheableError
 from ptx.cache.entry import decode, decode_key, encode
 from ptx.cache.folder import (
     DEFAULT_MAX_BYTES,
     folder_from_environment,
     max_bytes_from_environment,
 )
-from ptx.cache.key import Key, differences, link_key, refuse_side_effects
+from ptx.cache.key import Key, UncacheableError, differences, link_key, refuse_side_effects
 from ptx.cache.memory import MemoryImages
 from ptx.cache.reach import Reach
 from ptx.cache.statistics import CacheStatistics, Counter, Tally, add_counts, sum_of_file
 from ptx.cache.store import Store
 from ptx.cache.toolchain import Library, build_of
-from ptx.headers import HeaderFolders
 from ptx.image import Image, ImageOrigin
-from ptx.linker import link_images
 from ptx.options import CompileOptions, LinkOptions
-from ptx.program import build
 from ptx.request import CompileRequest
 from ptx.target import Target
 
-_log = logging.getLogger(__name__)
-
+_DEBUG, _INFO = 10, 20  # logging's levels
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
 _OPTIONS = CompileOptions()
 _LINK_OPTIONS = LinkOptions()
@@ -136,17 +131,19 @@ class ImageCache:
 
     def get_or_build(self, request: CompileRequest) -> Image:
         """`get_or_compile` for a request that is one value."""
-        folders = HeaderFolders(self._reach.folders(request))
+
+        def make() -> Image:
+            from ptx.program import build  # a hit needs no compiler
+
+            self._counter.add(compiled=1)
+            return build(request, self._reach.folders(request))
+
         try:
             key = self._key(request)
         except UncacheableError as error:
             self._counter.add(uncacheable=1)
-            _log.info("%s is not cached: %s", request.name, error)
-            return build(request, folders)
-
-        def make() -> Image:
-            self._counter.add(compiled=1)
-            return build(request, folders)
+            _log(_INFO, "%s is not cached: %s", request.name, error)
+            return make()
 
         def unchanged() -> bool:
             try:
@@ -165,6 +162,8 @@ class ImageCache:
         """
 
         def make() -> Image:
+            from ptx.linker import link_images
+
             self._counter.add(linked=1)
             return link_images(images, target, options)
 
@@ -264,7 +263,7 @@ class ImageCache:
             return image
         if self._store.has(key.digest):
             self._counter.add(refused=1)
-            _log.info("entry %.12s is damaged or not to be trusted", key.digest)
+            _log(_INFO, "entry %.12s is damaged or not to be trusted", key.digest)
         with self._store.lock(key.digest):
             image = self._read(key)
             if image is not None:
@@ -274,14 +273,14 @@ class ImageCache:
             if unchanged():
                 self._write(key, image)
             else:
-                _log.info("%s is not kept: a header changed while it was compiled", what)
+                _log(_INFO, "%s is not kept: a header changed while it was compiled", what)
         return image
 
     def _made(self, key: Key, what: str, make: Callable[[], Image]) -> Image:
         self._counter.add(misses=1)
         image = make()
         self._counter.add(build_ms=image.build_ms)
-        _log.info("miss: made %s in %.1f ms as %.12s", what, image.build_ms, key.digest)
+        _log(_INFO, "miss: made %s in %.1f ms as %.12s", what, image.build_ms, key.digest)
         return image
 
     def _read(self, key: Key, *, counted: bool = True) -> Image | None:
@@ -294,7 +293,7 @@ class ImageCache:
             took = (time.perf_counter() - started) * 1e3
             saved = max(0.0, image.build_ms - took)
             self._counter.add(disk_hits=1, bytes_read=len(data), saved_ms=saved)
-            _log.debug("hit: %.12s read in %.2f ms", key.digest, took)
+            _log(_DEBUG, "hit: %.12s read in %.2f ms", key.digest, took)
         return image
 
     def _data(self, digest: str) -> bytes | None:
@@ -309,7 +308,7 @@ class ImageCache:
             return
         data = encode(image, key)
         if len(data) > self._store.max_bytes:
-            _log.info("entry %.12s of %d bytes is above the cache's bound", key.digest, len(data))
+            _log(_INFO, "entry %.12s of %d bytes is above the cache's bound", key.digest, len(data))
             return
         try:
             evicted = self._store.write(key.digest, data)
@@ -319,7 +318,7 @@ class ImageCache:
             self._warn(error)
 
     def _warn(self, error: OSError) -> None:
-        _log.info("cache folder: %s", error)
+        _log(_INFO, "cache folder: %s", error)
         if self._warned:
             return
         self._warned = True
@@ -329,6 +328,15 @@ class ImageCache:
             CacheWarning,
             stacklevel=2,
         )
+
+
+def _log(level: int, message: str, *values: object) -> None:
+    """Log as "ptx.image_cache", without being the one to import `logging`.
+
+    Where nobody has imported it, nobody can have asked for records.
+    """
+    if logging := sys.modules.get("logging"):
+        logging.getLogger(__name__).log(level, message, *values)
 
 
 def default_cache() -> ImageCache:

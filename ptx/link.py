@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ptx.image import Image
-from ptx.image_cache import ImageCache, default_cache
-from ptx.linker import link_images
 from ptx.options import LinkOptions
 from ptx.target import Target
+
+if TYPE_CHECKING:
+    from ptx.image_cache import ImageCache
 
 _DEFAULT = LinkOptions()
 
@@ -30,6 +32,10 @@ def link(
         LinkError: an input is refused or a symbol is missing; it carries nvJitLink's log.
         NvJitLinkNotFoundError: nvJitLink is not installed; the text has the remedy.
     """
+    # Here, so that importing this package stays quick.
+    from ptx.image_cache import default_cache
+    from ptx.linker import link_images
+
     if cache is False:
         return link_images(images, target, options)
     used = default_cache() if cache is True else cache

@@ -8,30 +8,31 @@ from collections.abc import Sequence
 from ptx import _nvrtc
 from ptx.diagnostics import parse_log
 from ptx.errors import CompileError, HeaderNotFoundError, UnsupportedTargetError
-from ptx.headers import HeaderFolders, header_folders, includes_anything, package_of
+from ptx.headers import header_folders, includes_anything, package_of
 from ptx.image import Image
-from ptx.isa.signature import signatures_of
 from ptx.request import CompileRequest
 from ptx.supported import supported_targets
 from ptx.target import ImageKind
 
 
-def build(request: CompileRequest, folders: HeaderFolders | None = None) -> Image:
-    """Compile with NVRTC.
+def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Image:
+    """Compile with NVRTC; `folders` are those of CUDA's headers, None to look for them.
 
     Raises:
         CompileError: the source or an option is refused; HeaderNotFoundError among them.
         UnsupportedTargetError: this NVRTC does not know the architecture.
         NvrtcNotFoundError: there is no NVRTC.
     """
+    from ptx.isa.signature import signatures_of  # a hit in the cache needs no parser
+
     started = time.perf_counter()
     if folders is None:
-        folders = header_folders() if includes_anything(request) else HeaderFolders()
+        folders = header_folders().paths if includes_anything(request) else ()
     target = request.target
     with _nvrtc.NvrtcProgram(request.source, request.name, request.headers) as program:
         for expression in request.name_expressions:
             program.add_name_expression(expression)
-        compiled = program.compile(nvrtc_options(request, folders.paths))
+        compiled = program.compile(nvrtc_options(request, folders))
         log = program.log()
         if not compiled:
             raise _refusal(request, log, folders)
@@ -66,7 +67,7 @@ def nvrtc_options(request: CompileRequest, folders: Sequence[str]) -> tuple[str,
     return (*options, *(f"--include-path={path}" for path in paths))
 
 
-def _refusal(request: CompileRequest, log: str, folders: HeaderFolders) -> Exception:
+def _refusal(request: CompileRequest, log: str, folders: Sequence[str]) -> Exception:
     options, name = request.options, request.name
     found = parse_log(log, name=name, source=request.source)
     if "--gpu-architecture" in log and request.target.number not in _nvrtc.supported_archs():
@@ -80,7 +81,7 @@ def _refusal(request: CompileRequest, log: str, folders: HeaderFolders) -> Excep
         )
     for diagnostic in found:
         if header := diagnostic.missing_header:
-            searched = (*map(str, options.include_paths), *folders.paths)
+            searched = (*map(str, options.include_paths), *folders)
             return HeaderNotFoundError(
                 header, package_of(header), searched, log, options, name=name, diagnostics=found
             )

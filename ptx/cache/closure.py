@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from ptx.cache.header_memo import HeaderMemo
+from ptx.cache.key import UncacheableError
 from ptx.cache.scan import References, defined_otherwise, scan
 from ptx.request import CompileRequest
 
@@ -22,26 +23,19 @@ MAX_FILES = 20_000
 _PRE_INCLUDE = ("--pre-include", "-include")
 
 
-class UncacheableError(Exception):
-    """What an image depends on cannot be told; the text says why. Never leaves the cache."""
+def closure_of(
+    request: CompileRequest, folders: Iterable[str], memo: HeaderMemo
+) -> tuple[tuple[str, str], ...]:
+    """Path and content hash of every header in reach of a request, sorted by path.
 
-
-@dataclass(slots=True)
-class Closure:
-    """Path and content hash of every header in reach, sorted by path."""
-
-    files: tuple[tuple[str, str], ...] = ()
-
-
-def closure_of(request: CompileRequest, folders: Iterable[str], memo: HeaderMemo) -> Closure:
-    """Follow every include of a request through its own folders and then `folders`.
+    Includes are followed through the request's own folders and then `folders`.
 
     Raises:
         UncacheableError: there are too many files that a computed name could mean.
     """
     walk = _Walk(request, tuple(folders), memo)
     walk.run()
-    return Closure(tuple(sorted(walk.found.items())))
+    return tuple(sorted(walk.found.items()))
 
 
 def pre_included(extra: Iterable[str]) -> tuple[str, ...]:

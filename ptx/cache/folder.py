@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
@@ -89,7 +88,9 @@ class PrivateFolder:
             OSError: there is no room, no right, or no trust; nothing is left behind.
         """
         self.ensure()
-        descriptor, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=self.path)
+        temporary = self.path / f"{_TEMPORARY}{os.getpid()}-{os.urandom(8).hex()}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(temporary, flags, 0o600)
         try:
             with open(descriptor, "wb") as file:
                 file.write(data)

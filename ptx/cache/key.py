@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ptx.cache.closure import UncacheableError
 from ptx.cache.toolchain import Build
 from ptx.image import Image
 from ptx.options import CompileOptions, LinkOptions
@@ -22,6 +21,10 @@ FORMAT = "1"
 _SIDE_EFFECTS = frozenset(
     ("pch", "create-pch", "use-pch", "pch-dir", "time", "fdevice-time-trace", "options-file")
 )
+
+
+class UncacheableError(Exception):
+    """What an image depends on cannot be told; the text says why. Never leaves the cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 from pathlib import Path
 
@@ -78,6 +77,8 @@ class Store:
 
     def clear(self) -> int:
         """Remove what the cache keeps, and nothing else; how many entries went."""
+        import shutil
+
         entries = sum(remove(entry.path) for entry in self.images.files())
         for folder in (self.images, self.memos, self.top):
             for entry in folder.unfinished():
