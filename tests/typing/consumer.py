@@ -1,0 +1,91 @@
+"""A package on top of cudadrv, as a type checker sees it: every value has a type of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_type
+
+import numpy as np
+import numpy.typing as npt
+
+import cudadrv
+import ptx
+from cudadrv import emulator
+
+
+def devices() -> None:
+    assert_type(cudadrv.driver_version(), tuple[int, int])
+    assert_type(cudadrv.list_devices(), tuple[cudadrv.Device, ...])
+    device = cudadrv.best_device()
+    assert_type(device.name, str)
+    assert_type(device.total_memory, int)
+    assert_type(device.compute_capability, tuple[int, int])
+    assert_type(device.attribute(cudadrv.DeviceAttribute.WARP_SIZE), int)
+    assert_type(device.info(), cudadrv.GpuDeviceInfo)
+    assert_type(device.info().score(), float)
+    assert_type(cudadrv.can_access_peer(device, device), bool)
+
+
+def compiling() -> None:
+    options = ptx.CompileOptions(target=ptx.Target.cubin("sm_90"), defines={"N": 3, "FAST": None})
+    image = ptx.compile("", options, name_expressions=("scale<float>",))
+    assert_type(image, ptx.Image)
+    assert_type(image.data, bytes)
+    assert_type(image.ptx, str | None)
+    assert_type(image.lowered_names, Mapping[str, str])
+    assert_type(image.signatures["k"].params[0].nbytes, int)
+    assert_type(ptx.nvrtc_version(), tuple[int, int])
+    assert_type(ptx.supported_targets(), tuple[ptx.Target, ...])
+    assert_type(ptx.parse(""), ptx.PtxModule)
+
+
+def memory(x: npt.NDArray[np.float32]) -> None:
+    context = cudadrv.cuda_context_for(0)
+    assert_type(context, cudadrv.Context)
+    assert_type(context.memory_info().free, int)
+    stream = context.new_stream(priority=-1)
+    assert_type(stream, cudadrv.Stream)
+    array = stream.to_device(x)
+    assert_type(array, cudadrv.DeviceArray[np.float32])
+    assert_type(stream.to_host(array), npt.NDArray[np.float32])
+    assert_type(stream.zeros((2, 3), np.int64), cudadrv.DeviceArray[np.int64])
+    assert_type(stream.empty(3, np.dtype(np.float64)), cudadrv.DeviceArray[np.float64])
+    assert_type(array.view(np.uint8), cudadrv.DeviceArray[np.uint8])
+    assert_type(array[1:3], cudadrv.DeviceArray[np.float32])
+    assert_type(array.ptr, int)
+    assert_type(array.shape, tuple[int, ...])
+    assert_type(stream.alloc(100), cudadrv.DeviceBuffer)
+    assert_type(cudadrv.pinned_empty(10, np.float64), npt.NDArray[np.float64])
+    event = stream.record()
+    assert_type(event, cudadrv.Event)
+    assert_type(event.elapsed_ms(event), float)
+    with stream.capture() as graph:
+        assert_type(graph, cudadrv.Graph)
+    assert_type(graph.instantiate(), cudadrv.GraphExec)
+
+
+def launching(image: ptx.Image) -> None:
+    context = cudadrv.cuda_context_for(0)
+    module = context.load_module(image)
+    assert_type(module, cudadrv.Module)
+    kernel = module.kernel("saxpy")
+    assert_type(kernel, cudadrv.Kernel)
+    assert_type(kernel.attributes.registers, int)
+    config = cudadrv.LaunchConfig.for_elements(1000)
+    assert_type(config.grid, tuple[int, int, int])
+    launcher = kernel.bind(context.default_stream, config)
+    assert_type(launcher, cudadrv.Launcher)
+    assert_type(launcher.prepare(1, 2.0), cudadrv.PreparedLaunch)
+    assert_type(cudadrv.PtxModuleCache().get_or_compile(context, "unit", ""), cudadrv.Module)
+
+
+def faults(error: cudadrv.CudaError) -> None:
+    assert_type(error.code, int)
+    assert_type(error.call, str)
+    assert_type(error.name, str)
+
+
+def emulated() -> None:
+    with emulator.session(devices=2) as machine:
+        assert_type(machine, emulator.Emulator)
+    emulator.use(devices=[emulator.EmulatedDevice(compute_capability=(8, 0))])
