@@ -1,0 +1,196 @@
+"""Primary contexts, created contexts and each thread's stack of current ones.
+
+CUDA Driver API: "Primary Context Management", "Context Management", "Peer Context Memory Access".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
+from ..answer import OK, SUCCESS, Refusal, call, invalid_value
+from ..contexts import Context
+from ..machine import Machine, Owner
+from ..ordering import Ordering
+
+_FLAGS: Final = int(CUctx_flags.CU_CTX_FLAGS_MASK)
+_SCHED_MASK: Final = int(CUctx_flags.CU_CTX_SCHED_MASK)
+_SCHEDULES: Final = (0, 1, 2, 4)
+
+
+class ContextCalls(Ordering):
+    """Primary contexts, created contexts and each thread's stack of current ones."""
+
+    @call(1)
+    def cuDevicePrimaryCtxRetain(self, dev: CUdevice, /) -> tuple[CUresult, CUcontext]:
+        """The device's primary context, made active if nobody retained it."""
+        machine = self._machine(dev)
+        with machine.lock:
+            context = self._primaries.get(machine.ordinal)
+            if context is None or context.destroyed:
+                self._refuse_if_bad(machine)
+                handle = context.handle if context is not None else next(self._handles)
+                context = Context(handle, machine, flags=0, primary=True)
+                self._contexts[handle] = self._primaries[machine.ordinal] = context
+            context.retained += 1
+            return SUCCESS, CUcontext(context.handle)
+
+    @call()
+    def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]:
+        """Release it once; the last release destroys what it holds."""
+        machine = self._machine(dev)
+        with machine.lock:
+            context = self._primaries.get(machine.ordinal)
+            if context is None or context.destroyed:
+                raise Refusal(
+                    CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained"
+                )
+            context.retained -= 1
+            if context.retained == 0:
+                self._destroy(context)
+        return OK
+
+    @call(2)
+    def cuDevicePrimaryCtxGetState(self, dev: CUdevice, /) -> tuple[CUresult, int, int]:
+        """Flags, and 1 while it is active."""
+        context = self._primaries.get(self._machine(dev).ordinal)
+        if context is None or context.destroyed:
+            return SUCCESS, 0, 0
+        return SUCCESS, context.flags, 1
+
+    @call(1)
+    def cuCtxCreate(
+        self, ctx_create_params: CUctxCreateParams | None, flags: int, dev: CUdevice, /
+    ) -> tuple[CUresult, CUcontext]:
+        """A new context, made current. Execution affinity and interception are not supported."""
+        machine = self._machine(dev)
+        if flags & ~_FLAGS or flags & _SCHED_MASK not in _SCHEDULES:
+            raise invalid_value(f"no context flags are {flags:#x}")
+        if ctx_create_params is not None:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no context parameters"
+            )
+        self._refuse_if_bad(machine)
+        context = Context(next(self._handles), machine, flags=flags, primary=False)
+        self._contexts[context.handle] = context
+        self._thread.stack.append(context.handle)
+        return SUCCESS, CUcontext(context.handle)
+
+    @call()
+    def cuCtxDestroy(self, ctx: CUcontext, /) -> tuple[CUresult]:
+        """Destroy a created context, and pop it if it is the calling thread's current one.
+
+        It may stay on the stacks of threads, where every use of it fails.
+        """
+        if not int(ctx):
+            raise invalid_value("the context is null")
+        context = self._context(ctx)
+        if context.primary:
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_CONTEXT,
+                "a primary context is released, not destroyed",
+            )
+        if context.destroyed:
+            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+        with context.machine.lock:
+            self._destroy(context)
+        stack = self._thread.stack
+        if stack and stack[-1] == context.handle:
+            stack.pop()
+        return OK
+
+    @call()
+    def cuCtxSetCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]:
+        """Put a context in the place of the top of the stack; null pops it."""
+        stack = self._thread.stack
+        handle = int(ctx)
+        if handle and handle not in self._contexts:
+            self._context(ctx)
+        if stack:
+            stack.pop()
+        if handle:
+            stack.append(handle)
+        return OK
+
+    @call(1)
+    def cuCtxGetCurrent(self) -> tuple[CUresult, CUcontext]:
+        """The current context, null without one."""
+        stack = self._thread.stack
+        return SUCCESS, CUcontext(stack[-1] if stack else 0)
+
+    @call()
+    def cuCtxPushCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]:
+        """Make a context current on top of the others."""
+        if not int(ctx):
+            raise invalid_value("the context is null")
+        self._thread.stack.append(self._context(ctx).handle)
+        return OK
+
+    @call(1)
+    def cuCtxPopCurrent(self) -> tuple[CUresult, CUcontext]:
+        """Take the current context off the stack."""
+        handle = self._top().handle
+        self._thread.stack.pop()
+        return SUCCESS, CUcontext(handle)
+
+    @call(1)
+    def cuCtxGetDevice(self) -> tuple[CUresult, CUdevice]:
+        """The current context's device, even after the context was destroyed (measured)."""
+        return SUCCESS, CUdevice(self._top().machine.ordinal)
+
+    @call()
+    def cuCtxSynchronize(self) -> tuple[CUresult]:
+        """Nothing is ever pending; refused while a stream of the context is capturing."""
+        context = self._current()
+        if self._captures:
+            self._refuse_sync_in_capture(context)
+        with context.machine.lock:
+            context.machine.pool.synchronised()
+        return OK
+
+    @call(2)
+    def cuCtxGetStreamPriorityRange(self) -> tuple[CUresult, int, int]:
+        """Least and greatest priority, as on every device that has priorities."""
+        self._current()
+        return SUCCESS, 0, -5
+
+    @call()
+    def cuCtxEnablePeerAccess(self, peer_context: CUcontext, flags: int, /) -> tuple[CUresult]:
+        """Let the current context's kernels reach the memory of another device."""
+        context = self._current()
+        if flags:
+            raise invalid_value(f"peer access takes flags 0, not {flags}")
+        peer = self._usable(self._context(peer_context)).machine
+        own = context.machine
+        if own is peer or not (own.profile.peer_access and peer.profile.peer_access):
+            raise Refusal(
+                CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
+                f"device {own.ordinal} cannot access the memory of device {peer.ordinal}",
+            )
+        if peer.ordinal in context.peers:
+            raise Refusal(
+                CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
+                f"access to device {peer.ordinal} is already enabled",
+            )
+        context.peers.add(peer.ordinal)
+        if peer.memory not in own.model.peers:
+            own.model.peers.append(peer.memory)
+        return OK
+
+    @staticmethod
+    def _refuse_if_bad(machine: Machine) -> None:
+        fault = machine.fault
+        if fault is not None:
+            raise Refusal(fault.code, fault.text, fault.cause)
+
+    def _destroy(self, context: Context) -> None:
+        """Destroy what a context holds; handles of it answer that it is destroyed."""
+        context.destroyed = True
+        machine = context.machine
+        for stream in [s for s in self._streams.values() if s.context is context]:
+            self._drop_capture(stream)
+        for module in [m for m in self._modules.values() if m.context is context]:
+            module.close()
+        for piece in list(machine.pieces.values()):
+            if piece.owner is Owner.PLAIN and piece.context == context.handle:
+                machine.free(piece)

@@ -1,0 +1,110 @@
+"""Events.
+
+CUDA Driver API: "Event Management". The clock is the host's.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from ..._api import CUevent, CUresult, CUstream
+from ..answer import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
+from ..ordering import Ordering
+from ..streams import Event
+
+_DISABLE_TIMING: Final = 2
+_INTERPROCESS: Final = 4
+_FLAGS: Final = 7
+
+
+class EventCalls(Ordering):
+    """Events."""
+
+    @call(1)
+    def cuEventCreate(self, flags: int, /) -> tuple[CUresult, CUevent]:
+        """An event of the current context."""
+        context = self._current()
+        if flags & ~_FLAGS:
+            raise invalid_value(f"no event flags are {flags:#x}")
+        if flags & _INTERPROCESS and not flags & _DISABLE_TIMING:
+            raise invalid_value("an interprocess event must be created without timing")
+        event = Event(next(self._handles), context, flags)
+        self._events[event.handle] = event
+        return SUCCESS, CUevent(event.handle)
+
+    @call()
+    def cuEventDestroy(self, h_event: CUevent, /) -> tuple[CUresult]:
+        """Destroy an event."""
+        self._events.pop(self._event(h_event).handle, None)
+        return OK
+
+    @call()
+    def cuEventRecord(self, h_event: CUevent, h_stream: CUstream, /) -> tuple[CUresult]:
+        """Mark the place in the stream; in a capturing stream, the place in the capture."""
+        event = self._event(h_event)
+        stream = self._stream(h_stream)
+        if event.context is not stream.context:
+            raise invalid_handle(
+                "invalid resource handle: the event and the stream belong to different contexts"
+            )
+        if stream.capture is None:
+            if self._captures:
+                self._refuse_if_implicit(stream)
+            event.capture, event.tip = None, frozenset()
+            event.time_ns = time.perf_counter_ns()
+            return OK
+        with self._lock:
+            self._refuse_if_invalid(stream.capture)
+            event.capture, event.tip = stream.capture, stream.tip
+            event.time_ns = None
+        return OK
+
+    @call()
+    def cuEventQuery(self, h_event: CUevent, /) -> tuple[CUresult]:
+        """Always done, recorded or not."""
+        self._refuse_if_captured(self._event(h_event))
+        return OK
+
+    @call()
+    def cuEventSynchronize(self, h_event: CUevent, /) -> tuple[CUresult]:
+        """Nothing is ever pending."""
+        event = self._event(h_event)
+        self._refuse_if_captured(event)
+        machine = event.context.machine
+        with machine.lock:
+            machine.pool.synchronised()
+        return OK
+
+    def _refuse_if_captured(self, event: Event) -> None:
+        if event.capture is None:
+            self._refuse_unsafe()
+            return
+        with self._lock:
+            if event.capture.ended:
+                raise invalid_value("the event was last recorded in a capture, which has ended")
+            raise self._invalidate(
+                [event.capture],
+                CUresult.CUDA_ERROR_CAPTURED_EVENT,
+                "the event was last recorded in a capturing stream; the capture is now invalid",
+            )
+
+    @call(1)
+    def cuEventElapsedTime(self, h_start: CUevent, h_end: CUevent, /) -> tuple[CUresult, float]:
+        """Milliseconds of host time between two recorded events with timing."""
+        start, end = self._event(h_start), self._event(h_end)
+        for event in (start, end):
+            if event.capture is not None:
+                if event.capture.ended:
+                    raise invalid_value("an event was last recorded in a capture")
+                raise Refusal(
+                    CUresult.CUDA_ERROR_CAPTURED_EVENT,
+                    "an event was last recorded in a capturing stream",
+                )
+            if event.flags & _DISABLE_TIMING:
+                raise invalid_handle("invalid resource handle: an event was created without timing")
+        if start.time_ns is None or end.time_ns is None:
+            raise invalid_handle("invalid resource handle: an event was not recorded")
+        if start.context is not end.context:
+            raise invalid_handle("invalid resource handle: the events belong to different contexts")
+        return SUCCESS, (end.time_ns - start.time_ns) / 1e6

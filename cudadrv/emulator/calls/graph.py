@@ -1,0 +1,92 @@
+"""Graphs: instantiation, launch and what they hold.
+
+CUDA Driver API: "Graph Management".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..._api import CUgraph, CUgraphExec, CUgraphNode, CUresult, CUstream
+from ..answer import OK, SUCCESS, Refusal, call, invalid_value
+from ..graphs import Executable, Graph
+from ..ordering import Ordering
+
+_AUTO_FREE: Final = 1
+# Also device launch and node priorities, which need nothing more; uploading takes parameters.
+_FLAGS: Final = (0, 1, 4, 8, 9, 12, 13)
+
+
+class GraphCalls(Ordering):
+    """Graphs: instantiation, launch and what they hold."""
+
+    @call(1)
+    def cuGraphInstantiate(self, h_graph: CUgraph, flags: int, /) -> tuple[CUresult, CUgraphExec]:
+        """An executable of the graph as it is; one at a time if it allocates memory."""
+        graph = self._graph(h_graph)
+        if flags not in _FLAGS:
+            raise invalid_value(f"no instantiation flags are {flags:#x}")
+        self._refuse_unsafe()
+        if graph.memory and graph.executables:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_SUPPORTED,
+                "a graph that allocates memory can have one executable at a time",
+            )
+        executable = Executable(next(self._handles), graph, bool(flags & _AUTO_FREE))
+        self._executables[executable.handle] = executable
+        return SUCCESS, CUgraphExec(executable.handle)
+
+    @call()
+    def cuGraphLaunch(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
+        """Replay the graph; a capturing stream does not take it (measured)."""
+        executable = self._executable(h_graph_exec)
+        stream = self._stream(h_stream)
+        if self._captures:
+            self._refuse_if_implicit(stream)
+            self._refuse_in_capture(stream)
+        executable.launch()
+        return OK
+
+    @call()
+    def cuGraphDestroy(self, h_graph: CUgraph, /) -> tuple[CUresult]:
+        """Destroy the graph; its executables live on."""
+        graph = self._graph(h_graph)
+        del self._graphs[graph.handle]
+        graph.close()
+        return OK
+
+    @call()
+    def cuGraphExecDestroy(self, h_graph_exec: CUgraphExec, /) -> tuple[CUresult]:
+        """Destroy an executable."""
+        executable = self._executable(h_graph_exec)
+        self._refuse_unsafe()
+        del self._executables[executable.handle]
+        executable.close()
+        return OK
+
+    @call(2)
+    def cuGraphGetNodes(
+        self, h_graph: CUgraph, num_nodes: int = 0, /
+    ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
+        """Up to `num_nodes` nodes, filled up with null ones, and how many; with 0, the count."""
+        graph = self._graph(h_graph)
+        if not graph.node_handles:
+            graph.node_handles = [next(self._handles) for _ in graph.nodes]
+        count = len(graph.nodes)
+        if num_nodes <= 0:
+            return SUCCESS, [], count
+        handles = graph.node_handles[:num_nodes]
+        padding = [0] * (num_nodes - len(handles))
+        return SUCCESS, [CUgraphNode(h) for h in handles + padding], len(handles)
+
+    def _graph(self, handle: CUgraph) -> Graph:
+        graph = self._graphs.get(int(handle))
+        if graph is None:
+            raise invalid_value(f"{int(handle):#x} is no graph")
+        return graph
+
+    def _executable(self, handle: CUgraphExec) -> Executable:
+        executable = self._executables.get(int(handle))
+        if executable is None:
+            raise invalid_value(f"{int(handle):#x} is no executable graph")
+        return executable

@@ -1,0 +1,113 @@
+"""Kernel launches.
+
+CUDA Driver API: "Execution Control". A captured launch copies its parameters when it is captured.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
+from ..answer import OK, Refusal, call, invalid_handle
+from ..capture import NodeKind
+from ..launch import NO_CLUSTER, Shape, check, execute, read_parameters
+from .function import FunctionCalls
+
+_NEEDS_EVENT: Final = (
+    CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+    CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
+    CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
+)
+
+
+class LaunchCalls(FunctionCalls):
+    """Kernel launches."""
+
+    @call()
+    def cuLaunchKernel(
+        self,
+        f: CUfunction,
+        grid_dim_x: int,
+        grid_dim_y: int,
+        grid_dim_z: int,
+        block_dim_x: int,
+        block_dim_y: int,
+        block_dim_z: int,
+        shared_mem_bytes: int,
+        h_stream: CUstream,
+        kernel_params: int,
+        extra: int,
+        /,
+    ) -> tuple[CUresult]:
+        """Launch a kernel."""
+        shape = Shape(
+            (grid_dim_x, grid_dim_y, grid_dim_z),
+            (block_dim_x, block_dim_y, block_dim_z),
+            shared_mem_bytes,
+        )
+        self._launch(f, shape, h_stream, kernel_params, extra)
+        return OK
+
+    @call()
+    def cuLaunchKernelEx(
+        self, config: CUlaunchConfig, f: CUfunction, kernel_params: int, extra: int, /
+    ) -> tuple[CUresult]:
+        """Launch a kernel, cooperatively or in clusters if attributes ask for it.
+
+        Attributes that only hint at scheduling have no effect; those with events are not supported.
+        """
+        cooperative, cluster = False, NO_CLUSTER
+        for attribute in config.attrs[: config.numAttrs]:
+            if attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+                cooperative = bool(attribute.value.cooperative)
+            elif attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+                extents = attribute.value.clusterDim
+                cluster = (extents.x, extents.y, extents.z)
+            elif attribute.id in _NEEDS_EVENT:
+                raise Refusal(
+                    CUresult.CUDA_ERROR_NOT_SUPPORTED,
+                    f"the emulator takes no launch attribute {int(attribute.id)}",
+                )
+        shape = Shape(
+            (config.gridDimX, config.gridDimY, config.gridDimZ),
+            (config.blockDimX, config.blockDimY, config.blockDimZ),
+            config.sharedMemBytes,
+            cooperative,
+            cluster,
+        )
+        self._launch(f, shape, config.hStream, kernel_params, extra)
+        return OK
+
+    def _launch(
+        self, handle: CUfunction, shape: Shape, h_stream: CUstream, kernel_params: int, extra: int
+    ) -> None:
+        function = self._function(handle)
+        stream = self._stream(h_stream)
+        context = function.module.context
+        if stream.context is not context:
+            raise invalid_handle(
+                f"invalid resource handle: kernel {function.name} and the stream belong to "
+                "different contexts"
+            )
+        machine = context.machine
+        try:
+            if shape.cluster == NO_CLUSTER and any(function.cluster):
+                shape = Shape(
+                    shape.grid,
+                    shape.block,
+                    shape.shared_bytes,
+                    shape.cooperative,
+                    function.cluster,
+                )
+            check(function, shape, machine)
+            parameters = read_parameters(function, kernel_params, extra)
+        except Refusal:
+            if stream.capture is not None:
+                stream.capture.invalid = True
+            raise
+        limits = self.limits
+        self._submit(
+            stream,
+            NodeKind.KERNEL,
+            lambda: execute(function, shape, parameters, machine, limits),
+        )

@@ -1,0 +1,256 @@
+"""Device memory, pinned host memory and what a pointer is.
+
+CUDA Driver API: "Memory Management", "Stream Ordered Memory Allocator", "Unified Addressing".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..._api import (
+    CUcontext,
+    CUdeviceptr,
+    CUmemoryPool,
+    CUmemorytype,
+    CUpointer_attribute,
+    CUresult,
+    CUstream,
+)
+from ..answer import OK, SUCCESS, Refusal, call, invalid_value
+from ..capture import Capture, NodeKind
+from ..graph_memory import GraphMemory
+from ..host_memory import HostPiece
+from ..machine import Machine, Owner
+from ..ordering import Ordering
+from ..streams import Stream
+
+_HOST_FLAGS: Final = 7
+_READ_WRITE: Final = 3
+
+
+class MemoryCalls(Ordering):
+    """Device memory, pinned host memory and what a pointer is."""
+
+    @call(2)
+    def cuMemGetInfo(self) -> tuple[CUresult, int, int]:
+        """Free and total bytes; what a pool reserves is not free."""
+        machine = self._current().machine
+        with machine.lock:
+            return SUCCESS, machine.free_bytes, machine.profile.total_memory
+
+    @call(1)
+    def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]:
+        """Memory of the current context."""
+        context = self._current()
+        self._refuse_unsafe()
+        if bytesize <= 0:
+            raise invalid_value("cuMemAlloc was asked for no bytes")
+        with context.machine.lock:
+            piece = context.machine.allocate(bytesize, Owner.PLAIN, context=context.handle)
+        return SUCCESS, CUdeviceptr(piece.address)
+
+    @call()
+    def cuMemFree(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
+        """Free what cuMemAlloc or cuMemAllocAsync gave; null is fine."""
+        address = int(dptr)
+        if address:
+            self._free(address)
+        elif self._thread.stack:
+            self._current()
+        return OK
+
+    @call(1)
+    def cuMemAllocAsync(self, bytesize: int, h_stream: CUstream, /) -> tuple[CUresult, CUdeviceptr]:
+        """Memory of the stream's device's pool; no bytes give null (measured).
+
+        In a capture it becomes a node, and the memory is the graph's.
+        """
+        stream = self._stream(h_stream)
+        machine = stream.context.machine
+        if stream.capture is not None:
+            return SUCCESS, CUdeviceptr(self._allocate_in(stream.capture, stream, bytesize))
+        if self._captures:
+            self._refuse_if_implicit(stream)
+            self._refuse_unsafe()
+        if bytesize <= 0:
+            return SUCCESS, CUdeviceptr(0)
+        with machine.lock:
+            piece = machine.allocate(bytesize, Owner.POOL)
+        return SUCCESS, CUdeviceptr(piece.address)
+
+    def _allocate_in(self, capture: Capture, stream: Stream, nbytes: int) -> int:
+        with self._lock:
+            self._refuse_if_invalid(capture)
+            if nbytes <= 0:
+                return 0
+            machine = stream.context.machine
+            with machine.lock:
+                memory = GraphMemory(machine, nbytes)
+            capture.add(stream, NodeKind.ALLOC, memory.allocate, memory)
+            return memory.piece.address
+
+    @call()
+    def cuMemFreeAsync(self, dptr: CUdeviceptr, h_stream: CUstream, /) -> tuple[CUresult]:
+        """Free memory; in a capture, only what the same capture allocated."""
+        stream = self._stream(h_stream)
+        address = int(dptr)
+        if stream.capture is not None:
+            self._free_in(stream.capture, stream, address)
+            return OK
+        if self._captures:
+            self._refuse_if_implicit(stream)
+        if address:
+            self._free(address)
+        return OK
+
+    def _free_in(self, capture: Capture, stream: Stream, address: int) -> None:
+        with self._lock:
+            self._refuse_if_invalid(capture)
+            freed = {id(n.memory) for n in capture.nodes if n.kind is NodeKind.FREE}
+            for node in capture.nodes:
+                memory = node.memory
+                if (
+                    node.kind is NodeKind.ALLOC
+                    and memory is not None
+                    and memory.piece.address == address
+                    and id(memory) not in freed
+                ):
+                    capture.add(stream, NodeKind.FREE, memory.free, memory)
+                    return
+        if address:
+            raise invalid_value(
+                f"{address:#x} was not allocated in this capture, so the graph cannot free it"
+            )
+
+    def _free(self, address: int) -> None:
+        machine = self._machine_of(address)
+        if machine is None:
+            raise invalid_value(f"cannot free {address:#x}: it is no device address")
+        if machine.fault is not None:
+            raise Refusal(machine.fault.code, machine.fault.text, machine.fault.cause)
+        self._refuse_unsafe()
+        with machine.lock:
+            piece = machine.pieces.get(address)
+            if piece is None:
+                raise invalid_value(f"cannot free {address:#x}: {machine.why_not_free(address)}")
+            if piece.graph is not None:
+                piece.graph.free()
+            else:
+                machine.free(piece)
+
+    @call(1)
+    def cuMemHostAlloc(self, bytesize: int, flags: int, /) -> tuple[CUresult, int]:
+        """Pinned host memory; no bytes give null. Kernels cannot reach it."""
+        context = self._current()
+        self._refuse_unsafe()
+        if flags & ~_HOST_FLAGS:
+            raise invalid_value(f"no flags of host memory are {flags:#x}")
+        if bytesize <= 0:
+            return SUCCESS, 0
+        try:
+            with self._lock:
+                piece = self._host.allocate(bytesize, context.handle, context.machine.ordinal)
+        except (OSError, ValueError, OverflowError) as error:
+            raise Refusal(
+                CUresult.CUDA_ERROR_OUT_OF_MEMORY,
+                f"out of memory: {bytesize} bytes of host memory asked for ({error})",
+            ) from error
+        return SUCCESS, piece.address
+
+    @call()
+    def cuMemFreeHost(self, p: int, /) -> tuple[CUresult]:
+        """Free pinned host memory; null is fine."""
+        if not p:
+            return OK
+        if self._thread.stack:
+            self._usable(self._top())
+        self._refuse_unsafe()
+        with self._lock:
+            if not self._host.free(p):
+                raise invalid_value(f"cannot free {p:#x}: no pinned memory starts there")
+        return OK
+
+    @call(1)
+    def cuPointerGetAttribute(
+        self, attribute: CUpointer_attribute, ptr: int, /
+    ) -> tuple[CUresult, object]:
+        """What the memory at an address is, in the Python types of cuda.bindings."""
+        address = int(ptr)
+        answers = self._answers(address)
+        if answers is None:
+            raise invalid_value(f"{address:#x} is not in memory that the driver knows")
+        number = int(attribute)
+        if number not in answers:
+            raise invalid_value(f"memory at {address:#x} has no pointer attribute {number}")
+        return SUCCESS, answers[number]
+
+    def _answers(self, address: int) -> dict[int, object] | None:
+        host = self._host.find(address)
+        if host is not None:
+            return _host_answers(host, address)
+        machine = self._machine_of(address)
+        return None if machine is None else self._device_answers(machine, address)
+
+    def _device_answers(self, machine: Machine, address: int) -> dict[int, object] | None:
+        with machine.lock:
+            found = machine.memory.find(address)
+            if found is None:
+                return None
+            piece = machine.pieces.get(found.address)
+        if piece is not None and piece.graph is not None and not piece.graph.live:
+            return None
+        return {
+            **_common_answers(address, found.address, found.nbytes, machine.ordinal),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(
+                piece.context if piece is not None else self._owner_of_variable(found.address)
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(
+                CUmemorytype.CU_MEMORYTYPE_DEVICE
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): 0
+            if piece is None
+            else piece.number,
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
+                machine.pool_handle if piece is not None and piece.owner is Owner.POOL else 0
+            ),
+        }
+
+    def _owner_of_variable(self, address: int) -> int:
+        """The context of the module whose variable starts at an address."""
+        for module in list(self._modules.values()):
+            if module.holds(address):
+                return module.context.handle
+        return 0
+
+
+def _common_answers(address: int, start: int, nbytes: int, ordinal: int) -> dict[int, object]:
+    answers = {
+        "DEVICE_POINTER": CUdeviceptr(address),
+        "SYNC_MEMOPS": False,
+        "IS_MANAGED": False,
+        "DEVICE_ORDINAL": ordinal,
+        "IS_LEGACY_CUDA_IPC_CAPABLE": False,
+        "RANGE_START_ADDR": CUdeviceptr(start),
+        "RANGE_SIZE": nbytes,
+        "MAPPED": True,
+        "ALLOWED_HANDLE_TYPES": 0,
+        "IS_GPU_DIRECT_RDMA_CAPABLE": 0,
+        "ACCESS_FLAGS": _READ_WRITE,
+    }
+    return {
+        int(getattr(CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")): value
+        for name, value in answers.items()
+    }
+
+
+def _host_answers(piece: HostPiece, address: int) -> dict[int, object]:
+    return {
+        **_common_answers(address, piece.address, piece.nbytes, piece.ordinal),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(piece.context),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(
+            CUmemorytype.CU_MEMORYTYPE_HOST
+        ),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_HOST_POINTER): address,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): piece.number,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(0),
+    }

@@ -1,0 +1,211 @@
+"""Streams and stream capture.
+
+CUDA Driver API: "Stream Management".
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from ..._api import (
+    CUevent,
+    CUgraph,
+    CUresult,
+    CUstream,
+    CUstreamCaptureMode,
+    CUstreamCaptureStatus,
+)
+from ..answer import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
+from ..capture import Capture, NodeKind
+from ..graphs import Graph
+from ..ordering import Ordering
+from ..streams import NON_BLOCKING, Event, Stream
+
+_WAIT_EXTERNAL: Final = 1
+_GREATEST_PRIORITY: Final = -5
+_MODES: Final = tuple(CUstreamCaptureMode)
+_NOTHING: Final = frozenset[int]()
+
+
+def _no_operation() -> None:
+    """An event wait in a graph: what it waits for has always happened."""
+
+
+class StreamCalls(Ordering):
+    """Streams and stream capture."""
+
+    @call(1)
+    def cuStreamCreateWithPriority(self, flags: int, priority: int, /) -> tuple[CUresult, CUstream]:
+        """A stream of the current context; a priority outside the range is clamped to it."""
+        context = self._current()
+        if flags & ~NON_BLOCKING:
+            raise invalid_value(f"no stream flags are {flags:#x}")
+        stream = Stream(
+            next(self._handles), context, flags, min(max(priority, _GREATEST_PRIORITY), 0)
+        )
+        self._streams[stream.handle] = stream
+        return SUCCESS, CUstream(stream.handle)
+
+    @call()
+    def cuStreamDestroy(self, h_stream: CUstream, /) -> tuple[CUresult]:
+        """Destroy a stream; its capture, if it is capturing, is given up."""
+        if int(h_stream) <= 2:
+            raise invalid_handle("invalid resource handle: a default stream cannot be destroyed")
+        stream = self._stream(h_stream)
+        self._drop_capture(stream)
+        self._streams.pop(stream.handle, None)
+        return OK
+
+    @call()
+    def cuStreamSynchronize(self, h_stream: CUstream, /) -> tuple[CUresult]:
+        """Nothing is ever pending; unused memory above the pool's threshold goes back."""
+        stream = self._stream(h_stream)
+        self._refuse_wait(stream)
+        machine = stream.context.machine
+        with machine.lock:
+            machine.pool.synchronised()
+        return OK
+
+    @call()
+    def cuStreamQuery(self, h_stream: CUstream, /) -> tuple[CUresult]:
+        """Always done."""
+        self._refuse_wait(self._stream(h_stream))
+        return OK
+
+    def _refuse_wait(self, stream: Stream) -> None:
+        if self._captures:
+            self._refuse_if_implicit(stream)
+            self._refuse_in_capture(stream)
+            self._refuse_unsafe()
+
+    @call(1)
+    def cuStreamGetPriority(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
+        """The priority that the stream has."""
+        return SUCCESS, self._stream(h_stream).priority
+
+    @call()
+    def cuStreamWaitEvent(
+        self, h_stream: CUstream, h_event: CUevent, flags: int, /
+    ) -> tuple[CUresult]:
+        """Order a stream after an event; an event of a capture brings the stream into it."""
+        stream = self._stream(h_stream)
+        if flags & ~_WAIT_EXTERNAL:
+            raise invalid_value(f"no wait flags are {flags:#x}")
+        try:
+            event = self._event(h_event)
+        except Refusal:
+            if stream.capture is not None:
+                stream.capture.invalid = True
+            raise
+        with self._lock:
+            if stream.capture is not None:
+                self._refuse_if_invalid(stream.capture)
+            if event.capture is not None:
+                self._join(stream, event, event.capture)
+            elif stream.capture is None:
+                self._refuse_if_implicit(stream)
+            elif flags & _WAIT_EXTERNAL:
+                stream.capture.add(stream, NodeKind.WAIT, _no_operation)
+            elif event.time_ns is not None:
+                raise self._invalidate(
+                    [stream.capture],
+                    CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
+                    "a capturing stream cannot wait for an event recorded outside its capture; "
+                    "the capture is now invalid",
+                )
+        return OK
+
+    def _join(self, stream: Stream, event: Event, capture: Capture) -> None:
+        """Order a stream after an event that was recorded in a capture; `_lock` is held."""
+        if capture.ended:
+            raise invalid_value("the event was recorded in a capture that has ended")
+        if stream.is_legacy:
+            raise self._invalidate(
+                [capture],
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+                "the legacy stream cannot take part in a capture",
+            )
+        if stream.capture is not None and stream.capture is not capture:
+            raise self._invalidate(
+                [capture, stream.capture],
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_MERGE,
+                "the stream and the event belong to different captures; both are now invalid",
+            )
+        self._refuse_if_invalid(capture)
+        capture.join(stream, event.tip)
+
+    @call()
+    def cuStreamBeginCapture(
+        self, h_stream: CUstream, mode: CUstreamCaptureMode, /
+    ) -> tuple[CUresult]:
+        """Record what follows in the stream; the legacy stream cannot."""
+        stream = self._stream(h_stream)
+        if mode not in _MODES:
+            raise invalid_value(f"there is no capture mode {int(mode)}")
+        if stream.is_legacy:
+            raise Refusal(
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                "the legacy stream cannot be captured: use a created stream",
+            )
+        with self._lock:
+            if stream.capture is not None:
+                raise Refusal(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is capturing already")
+            capture = Capture(stream, mode, threading.get_ident())
+            capture.join(stream, _NOTHING)
+            self._captures.add(capture)
+        return OK
+
+    @call(1)
+    def cuStreamEndCapture(self, h_stream: CUstream, /) -> tuple[CUresult, CUgraph]:
+        """End a capture in the stream where it began, joined, and get its graph."""
+        stream = self._stream(h_stream)
+        with self._lock:
+            capture = stream.capture
+            if capture is None:
+                raise Refusal(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
+            if capture.origin is not stream:
+                raise self._invalidate(
+                    [capture],
+                    CUresult.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
+                    "the capture began in another stream; it is now invalid",
+                )
+            joined = capture.is_joined
+            self._end(capture)
+            try:
+                self._refuse_end(capture, joined)
+            except Refusal:
+                capture.abandon()
+                raise
+        graph = Graph(next(self._handles), tuple(capture.nodes))
+        self._graphs[graph.handle] = graph
+        return SUCCESS, CUgraph(graph.handle)
+
+    def _refuse_end(self, capture: Capture, joined: bool) -> None:
+        """Refuse the graph of a capture that did not end as it must."""
+        self._refuse_if_invalid(capture)
+        relaxed = capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        if not relaxed and capture.thread != threading.get_ident():
+            raise Refusal(
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+                "another thread began the capture, and its mode is not relaxed",
+            )
+        if not joined:
+            raise Refusal(
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
+                "work of another stream in the capture was not joined: let the first stream "
+                "wait for an event recorded after it",
+            )
+
+    @call(1)
+    def cuStreamIsCapturing(self, h_stream: CUstream, /) -> tuple[CUresult, CUstreamCaptureStatus]:
+        """Whether the stream takes part in a capture, and whether that is still valid."""
+        stream = self._stream(h_stream)
+        if self._captures:
+            self._refuse_if_implicit(stream)
+        capture = stream.capture
+        if capture is None:
+            return SUCCESS, CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+        if capture.invalid:
+            return SUCCESS, CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_INVALIDATED
+        return SUCCESS, CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE

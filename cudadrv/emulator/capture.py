@@ -1,0 +1,107 @@
+"""Stream capture: what was called instead of run, in order, and what depends on what.
+
+CUDA Programming Guide, "Creating a Graph Using Stream Capture".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from .._api import CUstreamCaptureMode
+
+if TYPE_CHECKING:
+    from .graph_memory import GraphMemory
+    from .streams import Stream
+
+# The nodes after which a stream's next operation comes.
+Tip = frozenset[int]
+
+
+class NodeKind(Enum):
+    """What a node of a graph does."""
+
+    KERNEL = "kernel"
+    COPY = "memcpy"
+    SET = "memset"
+    WAIT = "event wait"
+    ALLOC = "memory allocation"
+    FREE = "memory free"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation with all it needs; `run` may raise `Refusal`. `memory` of ALLOC and FREE."""
+
+    kind: NodeKind
+    run: Callable[[], None]
+    after: Tip
+    memory: GraphMemory | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Capture:
+    """A capture sequence.
+
+    Attributes:
+        origin: the stream that it began in, and must end in.
+        thread: identity of the thread that began it.
+        streams: all that take part.
+        invalid: an error happened in it.
+        ended: it gave its graph, or was given up.
+    """
+
+    origin: Stream
+    mode: CUstreamCaptureMode
+    thread: int
+    nodes: list[Node] = field(default_factory=list)
+    streams: set[Stream] = field(default_factory=set)
+    invalid: bool = False
+    ended: bool = False
+
+    def add(
+        self,
+        stream: Stream,
+        kind: NodeKind,
+        run: Callable[[], None],
+        memory: GraphMemory | None = None,
+    ) -> None:
+        """Record an operation of a stream."""
+        self.nodes.append(Node(kind, run, stream.tip, memory))
+        stream.tip = frozenset({len(self.nodes) - 1})
+
+    def join(self, stream: Stream, tip: Tip) -> None:
+        """Make what follows in a stream depend on `tip`; brings in a stream from outside."""
+        if stream.capture is not self:
+            stream.capture, stream.tip = self, frozenset()
+            self.streams.add(stream)
+        stream.tip = stream.tip | tip
+
+    def end(self) -> None:
+        """Let go of the streams."""
+        self.ended = True
+        for stream in self.streams:
+            stream.capture, stream.tip = None, frozenset()
+
+    def abandon(self) -> None:
+        """Give back the memory that the recorded allocations took, as there will be no graph."""
+        for node in self.nodes:
+            if node.kind is NodeKind.ALLOC and node.memory is not None:
+                node.memory.release()
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the origin depends, at its end, on every node."""
+        return len(self._ancestors(self.origin.tip)) == len(self.nodes)
+
+    def _ancestors(self, tip: Iterable[int]) -> set[int]:
+        seen: set[int] = set()
+        waiting = list(tip)
+        while waiting:
+            number = waiting.pop()
+            if number not in seen:
+                seen.add(number)
+                waiting += self.nodes[number].after
+        return seen

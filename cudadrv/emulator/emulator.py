@@ -1,0 +1,75 @@
+"""The emulated driver: all its functions in one class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ptx.emulate.device import DEFAULT_LIMITS, Limits
+
+from .._api import DriverApi
+from .calls.context import ContextCalls
+from .calls.copy import CopyCalls
+from .calls.device import DeviceCalls
+from .calls.event import EventCalls
+from .calls.graph import GraphCalls
+from .calls.launch import LaunchCalls
+from .calls.memory import MemoryCalls
+from .calls.pool import PoolCalls
+from .calls.stream import StreamCalls
+from .on_demand import OnDemand
+from .profiles import EmulatedDevice
+
+# Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.
+NEWEST_DRIVER: Final = (13, 9)
+
+
+class Emulator(
+    DeviceCalls,
+    ContextCalls,
+    StreamCalls,
+    EventCalls,
+    MemoryCalls,
+    CopyCalls,
+    PoolCalls,
+    LaunchCalls,
+    GraphCalls,
+    OnDemand,
+):
+    """The driver API, executed on the PTX emulator.
+
+    Every function has the signature, the result tuple and the error codes of cuda.bindings 13.
+    Operations run at their call. A kernel's fault spoils its device for good: the launch and every
+    later call on the device's contexts answer its code, `last_fault` is the typed error and
+    cuGetErrorString its text. Devices are independent and may be used by several threads at once;
+    the launches of one device follow each other.
+
+    Attributes:
+        is_emulated: True; what images to compile depends on it.
+        limits: how far a kernel may run before it counts as a runaway.
+    """
+
+    is_emulated: Final = True
+
+    def __init__(
+        self,
+        devices: int | Sequence[EmulatedDevice] = 1,
+        *,
+        driver_version: tuple[int, int] = NEWEST_DRIVER,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        """`devices` is how many of the default kind, or the devices themselves.
+
+        `driver_version` is what cuDriverGetVersion says, and which PTX is too new.
+
+        Raises:
+            ValueError: a count or a device that cannot be.
+        """
+        if isinstance(devices, int):
+            devices = [EmulatedDevice()] * devices
+        super().__init__(devices, driver_version, limits)
+
+
+def _the_emulator_is_a_driver(emulator: Emulator) -> DriverApi:
+    """For the type checker alone."""
+    return emulator

@@ -1,0 +1,71 @@
+"""Memory that a graph allocates: one address for all its launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .answer import invalid_value
+from .machine import Owner
+
+if TYPE_CHECKING:
+    from .machine import Machine, Piece
+
+
+@dataclass(eq=False, slots=True)
+class GraphMemory:
+    """An allocation recorded by a capture.
+
+    The bytes are taken when it is captured, and given back when neither the graph nor an
+    executable of it is left and the memory is free.
+
+    Attributes:
+        live: allocated by a launch and not freed since.
+        owners: the graph and its executables, counted.
+    """
+
+    machine: Machine
+    nbytes: int
+    live: bool = False
+    owners: int = 1
+    piece: Piece = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.piece = self.machine.allocate(self.nbytes, Owner.GRAPH, graph=self)
+
+    def allocate(self) -> None:
+        """What the allocation node does."""
+        self.refuse_if_live()
+        self.live = True
+
+    def refuse_if_live(self) -> None:
+        """What a launch checks first.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
+        """
+        if self.live:
+            raise invalid_value(
+                f"the graph's allocation at {self.piece.address:#x} from an earlier launch was "
+                "not freed"
+            )
+
+    def free(self) -> None:
+        """What the free node does, and a free outside the graph.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+        """
+        if not self.live:
+            raise invalid_value(f"the graph's memory at {self.piece.address:#x} is not allocated")
+        self.live = False
+        self._give_back()
+
+    def release(self) -> None:
+        """One owner fewer."""
+        self.owners -= 1
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self.owners == 0 and not self.live:
+            self.machine.free(self.piece)

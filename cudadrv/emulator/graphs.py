@@ -1,0 +1,74 @@
+"""Graphs and their executables: operations with their parameters, replayed in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .capture import Node, NodeKind
+from .graph_memory import GraphMemory
+
+
+def _allocations(nodes: tuple[Node, ...]) -> tuple[GraphMemory, ...]:
+    return tuple(
+        node.memory for node in nodes if node.kind is NodeKind.ALLOC and node.memory is not None
+    )
+
+
+@dataclass(eq=False, slots=True)
+class Graph:
+    """What a capture recorded.
+
+    Attributes:
+        node_handles: of the nodes, made when they are first asked for.
+        executables: how many of it exist; with allocations there can be only one.
+    """
+
+    handle: int
+    nodes: tuple[Node, ...]
+    node_handles: list[int] = field(default_factory=list)
+    executables: int = 0
+
+    @property
+    def memory(self) -> tuple[GraphMemory, ...]:
+        """The memory that its allocation nodes allocate."""
+        return _allocations(self.nodes)
+
+    def close(self) -> None:
+        """Let go of its memory."""
+        for memory in self.memory:
+            memory.release()
+
+
+@dataclass(eq=False, slots=True)
+class Executable:
+    """An instantiated graph, independent of the graph's further life."""
+
+    handle: int
+    graph: Graph
+    frees_on_launch: bool
+
+    def __post_init__(self) -> None:
+        self.graph.executables += 1
+        for memory in self.graph.memory:
+            memory.owners += 1
+
+    def launch(self) -> None:
+        """Run the nodes in the order of their capture, which respects what each depends on.
+
+        Raises:
+            Refusal: an operation failed; those before it are done.
+        """
+        memory = self.graph.memory
+        for allocation in memory:
+            if allocation.live and self.frees_on_launch:
+                allocation.free()
+        for allocation in memory:
+            allocation.refuse_if_live()
+        for node in self.graph.nodes:
+            node.run()
+
+    def close(self) -> None:
+        """Let go of its memory."""
+        self.graph.executables -= 1
+        for memory in self.graph.memory:
+            memory.release()

@@ -1,0 +1,62 @@
+"""Pinned host memory: ordinary memory that the driver remembers."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from bisect import bisect_left, bisect_right, insort
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HostPiece:
+    """A page-locked allocation: `nbytes` at `address`, of the context with handle `context`."""
+
+    address: int
+    nbytes: int
+    context: int
+    ordinal: int
+    number: int
+    # Alive as long as the allocation is.
+    pages: mmap.mmap
+    view: ctypes.Array[ctypes.c_char]
+
+
+class HostMemory:
+    """The live allocations of cuMemHostAlloc, by address."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, HostPiece] = {}
+        self._starts: list[int] = []
+        self._numbered = 0
+
+    def allocate(self, nbytes: int, context: int, ordinal: int) -> HostPiece:
+        """Whole pages, zeroed, that hold `nbytes`.
+
+        Raises:
+            OSError, ValueError, OverflowError: the host has not that much.
+        """
+        pages = mmap.mmap(-1, nbytes)
+        view = (ctypes.c_char * nbytes).from_buffer(pages)
+        self._numbered += 1
+        piece = HostPiece(
+            ctypes.addressof(view), nbytes, context, ordinal, self._numbered, pages, view
+        )
+        insort(self._starts, piece.address)
+        self._pieces[piece.address] = piece
+        return piece
+
+    def free(self, address: int) -> bool:
+        """Forget an allocation; False if none starts there."""
+        if self._pieces.pop(address, None) is None:
+            return False
+        del self._starts[bisect_left(self._starts, address)]
+        return True
+
+    def find(self, address: int) -> HostPiece | None:
+        """The allocation that holds an address."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0:
+            return None
+        piece = self._pieces[self._starts[at]]
+        return piece if address < piece.address + piece.nbytes else None

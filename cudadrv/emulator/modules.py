@@ -1,0 +1,187 @@
+"""Modules and functions, as the emulator keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ptx.emulate.errors import OutOfMemory, UnsupportedInstruction
+from ptx.emulate.program import EmulatedKernel, Program
+from ptx.errors import PtxError
+from ptx.isa import PtxModule, PtxSyntaxError, parse
+from ptx.isa.signature import KernelSignature, signature_of
+
+from .._api import CUresult
+from .answer import Refusal
+
+if TYPE_CHECKING:
+    from .contexts import Context
+    from .launch import Shape
+
+_ELF = b"\x7fELF"
+_FATBIN = b"\x50\xed\x55\xba"
+_LTO_IR = b"\xed\x43\x4e\x7f"
+_STATIC_DEFAULT = 49152  # shared memory a block may have without asking
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """A kernel of a module, generated when its first use needs it.
+
+    Attributes:
+        max_dynamic: dynamic shared memory that a launch may ask for.
+        carveout: preferred share of shared memory in the L1, -1 for the default; without effect.
+        cluster: required cluster shape, zeros where none is.
+        approved: launch shapes that passed the checks.
+    """
+
+    handle: int
+    module: Module
+    signature: KernelSignature
+    max_dynamic: int
+    carveout: int = -1
+    non_portable: bool = False
+    cluster: tuple[int, int, int] = (0, 0, 0)
+    closed: bool = False
+    approved: set[Shape] = field(default_factory=set)
+    _kernel: EmulatedKernel | None = None
+
+    @property
+    def name(self) -> str:
+        """The kernel's name in the PTX."""
+        return self.signature.name
+
+    def kernel(self) -> EmulatedKernel:
+        """The kernel, ready to run.
+
+        Raises:
+            Refusal: CUDA_ERROR_NOT_SUPPORTED with the opcode and its line, if it uses an
+                instruction that the emulator does not know; CUDA_ERROR_INVALID_PTX.
+        """
+        kernel = self._kernel
+        if kernel is None:
+            try:
+                with self.module.context.machine.lock:
+                    kernel = self._kernel = self.module.program.kernel(self.name)
+            except UnsupportedInstruction as error:
+                raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
+            except PtxSyntaxError as error:
+                raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+        return kernel
+
+
+@dataclass(eq=False, slots=True)
+class Module:
+    """A PTX text loaded in a context; `functions` has a `Function` for each kernel, by name."""
+
+    handle: int
+    context: Context
+    program: Program
+    functions: dict[str, Function] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Free its variables; its functions are dead from now on."""
+        for function in self.functions.values():
+            function.closed = True
+        with self.context.machine.lock:
+            self.program.close()
+
+    def holds(self, address: int) -> bool:
+        """Whether a variable of the module starts at an address."""
+        return any(start == address for start, _ in self.program.globals.values())
+
+
+def new_function(handle: int, module: Module, name: str) -> Function:
+    """The function of a kernel that the module defines."""
+    entry = module.program.module.functions[name]
+    signature = signature_of(module.program.module, entry)
+    required = (*entry.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
+    has_cluster = "reqnctapercluster" in entry.directives
+    return Function(
+        handle,
+        module,
+        signature,
+        max_dynamic=max(0, _STATIC_DEFAULT - signature.shared_bytes),
+        cluster=(required[0], required[1], required[2]) if has_cluster else (0, 0, 0),
+    )
+
+
+def read_image(image: bytes) -> PtxModule:
+    """The module of an image.
+
+    Raises:
+        Refusal: with the driver's code for an image that is no PTX, or is wrong.
+    """
+    if image.startswith((_ELF, _FATBIN, _LTO_IR)):
+        raise Refusal(
+            CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
+            "the image is machine code or LTO-IR, and the emulator executes PTX: compile for "
+            'a target such as ptx.Target.ptx("compute_90")',
+        )
+    text = image.rstrip(b"\0").decode(errors="replace")
+    if ".version" not in text:
+        raise Refusal(
+            CUresult.CUDA_ERROR_INVALID_IMAGE, "the image is no PTX: it has no .version directive"
+        )
+    try:
+        return parse(text)
+    except PtxSyntaxError as error:
+        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+
+
+def check_target(
+    module: PtxModule, capability: tuple[int, int], driver_version: tuple[int, int]
+) -> None:
+    """Refuse PTX that is newer than the driver, or for another architecture.
+
+    Raises:
+        Refusal: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
+    """
+    newest = _newest_ptx(driver_version)
+    if _numbers(module.version) > newest:
+        raise Refusal(
+            CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+            f"unsupported .version {module.version}; the newest that driver "
+            f"{driver_version[0]}.{driver_version[1]} takes is {newest[0]}.{newest[1]}",
+        )
+    digits = module.target.removeprefix("sm_").rstrip("af")
+    wanted = (int(digits[:-1]), int(digits[-1])) if digits.isdecimal() else (0, 0)
+    exact = module.target.endswith("a") and wanted != capability
+    family = module.target.endswith("f") and wanted[0] != capability[0]
+    if wanted > capability or exact or family:
+        raise Refusal(
+            CUresult.CUDA_ERROR_INVALID_PTX,
+            f"the PTX is for .target {module.target}, the device has compute capability "
+            f"{capability[0]}.{capability[1]}",
+        )
+
+
+def _newest_ptx(driver_version: tuple[int, int]) -> tuple[int, int]:
+    """The PTX ISA of a CUDA release: 13.x has 9.x; 12.9 has 8.8 (PTX ISA, "Release Notes")."""
+    major, minor = driver_version
+    if major >= 13:
+        return major - 4, minor
+    # 12.7 and 12.8 share a version, as do 12.5 and 12.6.
+    return (8, minor - (minor > 5) - (minor > 7) + (minor > 7)) if major == 12 else (7, minor)
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    major, _, minor = version.partition(".")
+    return int(major), int(minor or 0)
+
+
+def load_program(module: PtxModule, context: Context, name: str) -> Program:
+    """Place the module's variables on the context's device.
+
+    Raises:
+        Refusal: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_INVALID_PTX for what cannot be placed.
+    """
+    try:
+        with context.machine.lock:
+            return Program(module, context.machine.model, name=name)
+    except OutOfMemory as error:
+        raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, f"out of memory: {error}") from None
+    except UnsupportedInstruction as error:
+        raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
+    except PtxError as error:
+        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None

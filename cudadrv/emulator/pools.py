@@ -1,0 +1,80 @@
+"""The accounts of a memory pool: what is used, what is reserved, what may be kept.
+
+CUDA Driver API, "Stream Ordered Memory Allocator". Pure arithmetic; the bytes themselves are in
+the device's memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CHUNK = 32 << 20  # a pool takes and gives back memory in pieces of this size
+
+
+def _in_chunks(nbytes: int) -> int:
+    return -(-nbytes // CHUNK) * CHUNK
+
+
+@dataclass(slots=True)
+class Pool:
+    """One pool.
+
+    Attributes:
+        threshold: bytes that a synchronisation leaves reserved.
+        used: bytes asked for and not freed.
+        held: the same, with the rounding of the allocator.
+        reserved: bytes taken from the device, used or not.
+        used_high, reserved_high: the most since they were reset.
+        reuse: the three reuse policies, by attribute number; kept, and without effect here.
+    """
+
+    threshold: int
+    used: int
+    used_high: int
+    held: int
+    reserved: int
+    reserved_high: int
+    reuse: dict[int, int]
+
+    @classmethod
+    def empty(cls) -> Pool:
+        """A pool with the defaults of a device's own."""
+        return cls(0, 0, 0, 0, 0, 0, {1: 1, 2: 1, 3: 1})
+
+    @property
+    def slack(self) -> int:
+        """Bytes that are reserved and not used."""
+        return self.reserved - self.held
+
+    def growth(self, held: int, available: int) -> int | None:
+        """Bytes to reserve for an allocation that holds `held`; None if `available` is too little.
+
+        A whole number of chunks where they fit, else just what is needed.
+        """
+        missing = held - self.slack
+        if missing <= 0:
+            return 0
+        whole = _in_chunks(missing)
+        return whole if whole <= available else (missing if missing <= available else None)
+
+    def take(self, nbytes: int, held: int, growth: int) -> None:
+        """Account for an allocation."""
+        self.used += nbytes
+        self.held += held
+        self.reserved += growth
+        self.used_high = max(self.used_high, self.used)
+        self.reserved_high = max(self.reserved_high, self.reserved)
+
+    def give(self, nbytes: int, held: int) -> None:
+        """Account for a free: the memory stays reserved."""
+        self.used -= nbytes
+        self.held -= held
+
+    def trim(self, keep: int) -> None:
+        """Give back what is not used, down to `keep` bytes (cuMemPoolTrimTo)."""
+        self.reserved = min(self.reserved, _in_chunks(max(self.held, keep)))
+
+    def synchronised(self) -> None:
+        """What a synchronisation does: give back what is above the threshold."""
+        if self.reserved > self.threshold:
+            self.trim(self.threshold)
