@@ -145,14 +145,22 @@ def _sum(a: Array, b: Array, rounding: Rounding) -> Array:
     else:
         result = total = a + b
         error = sum_error(a, b, total)
-        over = np.isinf(total)
-        if over.any():
-            # An infinity made of finite terms lies beyond the exact value; any other is exact.
-            error = np.where(over & np.isfinite(a) & np.isfinite(b), -total, error)
+        lost = ~np.isfinite(error)
+        if lost.any():
+            error = np.where(lost, _error_near_overflow(a, b, total), error)
         result = towards(total.copy(), error, rounding)
     if rounding is Rounding.RM:
         set_zero_sums_negative(result, total, a, b)
     return result
+
+
+def _error_near_overflow(a: F64, b: F64, total: F64) -> F64:
+    """Give the sign of a+b-total where a step of TwoSum overflows, and 0 for infinite terms."""
+    a_larger = np.abs(a) >= np.abs(b)
+    larger, smaller = np.where(a_larger, a, b), np.where(a_larger, b, a)
+    # An infinity made of finite terms lies beyond the exact value; any other is exact.
+    error = np.where(np.isinf(total), -total, smaller - (total - larger))
+    return np.where(np.isfinite(larger), error, 0.0)
 
 
 def _directed_product(a: F64, b: F64, rounding: Rounding) -> F64:

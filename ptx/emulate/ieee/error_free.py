@@ -7,12 +7,11 @@ import numpy as np
 from ptx.emulate.ieee import lanes
 from ptx.emulate.ieee.types import F64, Array
 
-_HALF_SPLIT = np.int64(1 << 26)
-_HIGH_BITS = np.int64(-(1 << 27))
+_SPLITTER = 2.0**27 + 1.0
 
 
 def sum_error(x: Array, y: Array, total: Array) -> Array:
-    """Give x+y-total exactly (Knuth's TwoSum), where `total` is finite."""
+    """Give x+y-total exactly (Knuth's TwoSum), where nothing overflows on the way."""
     y_part = total - x
     x_part = total - y_part
     np.subtract(y, y_part, out=y_part)
@@ -22,7 +21,7 @@ def sum_error(x: Array, y: Array, total: Array) -> Array:
 
 
 def minus_sum_error(x: Array, y: Array, total: F64) -> F64:
-    """Give total-(x+y) exactly, where `total` is finite; +0 where it is zero."""
+    """Give total-(x+y) exactly, where nothing overflows on the way; +0 where it is zero."""
     y_part = total - x
     x_part = total - y_part
     x_part -= x
@@ -32,11 +31,15 @@ def minus_sum_error(x: Array, y: Array, total: F64) -> F64:
 
 
 def halves(x: F64) -> tuple[F64, F64]:
-    """Split finite values below 2^1023 into two of at most 26 significant bits each."""
-    bits = x.view(np.int64) + _HALF_SPLIT
-    bits &= _HIGH_BITS
-    high = bits.view(np.float64)
-    return high, x - high
+    """Split values below 2^996 into two of at most 26 significant bits each (Veltkamp).
+
+    Cutting bits would be faster, but is wrong for subnormal values, whose leading bit is anywhere.
+    """
+    high = x * _SPLITTER
+    low = high - x
+    high -= low
+    np.subtract(x, high, out=low)
+    return high, low
 
 
 def minus_product_error(a: F64, b: F64, product: F64) -> F64:

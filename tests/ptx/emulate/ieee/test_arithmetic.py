@@ -98,6 +98,27 @@ def test_an_operation_rounds_its_exact_value_once(name: str, dtype: type[Any]) -
                 assert want is None or int(bits[i]) == want, (mode, [float(v).hex() for v in row])
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        # A step of the error-free sum overflows although the sum does not.
+        ("add", "-0x1.ffffffffffffep1021 0x1.fffffffffffffp1023"),
+        ("sub", "0x1.fffffffffffffp1023 0x1.ffffffffffffep1021"),
+        # A subnormal factor whose only bit lies where a normal one would be split.
+        ("mul", "0x0.0000004p-1022 -0x1.fffffffffffffp162"),
+        ("mul", "0x1.fffffffffffffp1023 0x1.0000000000001p-1"),
+        ("mul", "0x1.fffffffffffffp1000 -0x1.0000000000001p1000"),
+    ],
+)
+def test_operands_at_the_ends_of_the_range_round_once(
+    name: str, row: str, mode: reference.Mode
+) -> None:
+    operands = [np.float64(float.fromhex(v)) for v in row.split()]
+    got = getattr(ieee, name)(*operands, rounding=Rounding[mode])
+    assert int(got.view(np.uint64)) == expected_bits(name, operands, mode, np.float64)
+
+
 @given(
     x=st.integers(0, 2**64 - 1),
     y=st.integers(0, 2**64 - 1),

@@ -54,6 +54,10 @@ def families(dtype: type[Any], n: int) -> list[list[samples.Values]]:
         tiny = dtype(2.0 ** -(reach - 2 * digits))
         made.append([x * tiny, y, samples.near_powers(dtype, n, 60, rng)])
         made.append([samples.short(dtype, n, digits, 2, rng), y, x * tiny])
+        # Subnormal factors of few bits, against factors that bring them back into range.
+        few = samples.short(dtype, n, digits // 3, digits, rng) * np.finfo(dtype).smallest_subnormal
+        made.append([few, samples.near_powers(dtype, n, reach, rng), x * tiny])
+        made.append([samples.near_powers(dtype, n, reach, rng), few, few])
     return made
 
 
