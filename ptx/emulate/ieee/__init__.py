@@ -23,7 +23,12 @@ from ptx.emulate.ieee.approximate import (
 )
 from ptx.emulate.ieee.arithmetic import add, div, fma, mul, rcp, sqrt, sub
 from ptx.emulate.ieee.comparison import COMPARISONS, compare, maximum, minimum
-from ptx.emulate.ieee.float_conversion import convert_float, round_to_integral, to_tf32
+from ptx.emulate.ieee.float_conversion import (
+    convert_float,
+    round_stochastically,
+    round_to_integral,
+    to_tf32,
+)
 from ptx.emulate.ieee.formats import (
     BF16,
     E2M1,
@@ -116,6 +121,7 @@ __all__ = [
     "rcp",
     "rcp_approx",
     "rcp_approx_f64",
+    "round_stochastically",
     "round_to_integral",
     "rsqrt_approx",
     "rsqrt_approx_f64",

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import numpy as np
 
 from ptx.emulate.ieee import half
@@ -20,6 +22,8 @@ from ptx.emulate.ieee.types import Array, Bits, Float
 
 _AWAY = (Rounding.RM, Rounding.RP)
 """The modes in which `cvt.ftz.f16.f32` was seen not to flush its operand (capability 9.0)."""
+_RANDOM_BITS = MappingProxyType({"f16": 13, "bf16": 16, "e2m1": 8})
+"""How many random bits `.rs` adds below the last kept bit; formats of 6 and 8 bits take 16."""
 _TF32_DROPPED = np.uint32(0x1FFF)
 _TF32_HALF = np.uint32(0x1000)
 
@@ -99,6 +103,30 @@ def _keep_payload(bits: Array, x: Array, target: Format) -> None:
         sign = (words >> np.uint64(target.precision + 10)) << np.uint64(15)
         quiet_bit = np.uint64((target.infinity or 0) | 1 << (target.precision - 2))
         bits[nans] = payload | sign | quiet_bit
+
+
+@elementwise
+def round_stochastically(
+    x: Float, random: Bits, *, target: Format, relu: bool = False, satfinite: bool = False
+) -> Bits:
+    """Round float32 by adding random bits to the dropped ones and keeping the carry (PTX `.rs`).
+
+    `random` holds one value's bits in its low end, as many as the format takes (PTX ISA, `cvt`,
+    figures of the `rbits` layout). Gives uint16 bits, uint8 for formats of 8 bits and less. No
+    hardware result was at hand to compare with.
+    """
+    count = _RANDOM_BITS.get(target.name, 16)
+    addend = (random & random.dtype.type((1 << count) - 1)).astype(np.float64)
+    bits = encode(
+        x.astype(np.float64),
+        target,
+        Rounding.RS,
+        satfinite=satfinite,
+        random_bits=(addend, count),
+    )
+    if relu:
+        bits = np.where(np.signbit(x) & ~np.isnan(x), np.uint32(0), bits)
+    return bits.astype(np.uint16 if target.width == 16 else np.uint8)
 
 
 @elementwise

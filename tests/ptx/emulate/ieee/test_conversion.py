@@ -169,3 +169,29 @@ def test_flushing_conversions_drop_subnormal_operands_and_results() -> None:
         np.float32(-0.0).tobytes()
     )
     assert ieee.convert_float(np.float32(1e-40), source=F32, target=F64, ftz=True) == 0
+
+
+@pytest.mark.parametrize(("target", "count"), [(F16, 13), (BF16, 16)], ids=lambda v: str(v)[:12])
+def test_stochastic_rounding_carries_as_often_as_the_dropped_part_is_large(
+    target: Format, count: int
+) -> None:
+    quarter = np.float32(1 + 0.25 * 2.0 ** (1 - target.precision))
+    random = np.arange(1 << count, dtype=np.uint32)
+    x = np.full(random.size, -quarter)
+    bits = ieee.round_stochastically(x, random, target=target)
+    low, high = np.unique(bits).tolist()
+    assert high == low + 1
+    assert (bits == high).mean() == 0.25
+    assert ieee.convert_float(np.uint16(low), source=target, target=F32) == -1
+    exact = ieee.round_stochastically(np.float32(1.5), np.uint32(0xFFFF_FFFF), target=target)
+    assert ieee.convert_float(exact, source=target, target=F32) == 1.5
+
+
+def test_rounding_modes_that_an_instruction_lacks_are_refused() -> None:
+    one = np.float32(1)
+    with pytest.raises(ValueError, match="not a rounding mode of arithmetic"):
+        ieee.add(one, one, rounding=Rounding.RNA)
+    with pytest.raises(ValueError, match=r"cvt\.tf32"):
+        ieee.to_tf32(one, rounding=Rounding.RM)
+    with pytest.raises(ValueError, match="random"):
+        ieee.convert_float(one, source=F32, target=F16, rounding=Rounding.RS)
