@@ -1,0 +1,1 @@
+"""PTX executed in NumPy."""

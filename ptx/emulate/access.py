@@ -1,0 +1,242 @@
+"""Accesses to memory: where an element lies, whether the access is allowed, and its value.
+
+Each instruction that touches memory has a `Site`, which remembers the last allocation it hit, so
+that the allocation table is asked only when that does not hold all of its addresses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.device import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from ptx.emulate.fault import find_memory, memory_fault
+from ptx.emulate.geometry import Value
+from ptx.emulate.memory import DeviceMemory
+from ptx.emulate.span import Index, Span, span
+from ptx.emulate.types import NUMPY
+
+if TYPE_CHECKING:
+    from ptx.emulate.fibre import Fibre
+    from ptx.isa.model import Instruction
+
+Elements = NDArray[Any]  # of the type that the access has
+Located = tuple[Elements, Index | int]
+
+
+class Site:
+    """One memory instruction: what it accesses, and the bounds that its last access kept.
+
+    Attributes:
+        kind: of one element; `nbytes` its size, `total` that of all `count` elements of a vector.
+        space: "global", "shared", "local", "param" or "generic".
+    """
+
+    __slots__ = (
+        "count", "dtype", "high", "instruction", "kind", "low", "memory", "nbytes", "shift",
+        "space", "total", "version", "writes",
+    )  # fmt: skip
+
+    def __init__(
+        self, instruction: Instruction, space: str, kind: str, count: int, *, writes: bool
+    ) -> None:
+        self.instruction = instruction
+        self.space = space
+        self.kind = kind
+        self.dtype = NUMPY[kind]
+        self.nbytes = np.dtype(self.dtype).itemsize
+        self.shift = self.nbytes.bit_length() - 1
+        self.count = count
+        self.total = self.nbytes * count
+        self.writes = writes
+        self.low = 0
+        self.high = 0
+        self.version = -1
+        self.memory: DeviceMemory | None = None
+
+    def forget(self) -> None:
+        """Consult the allocation table at the next access."""
+        self.version = -1
+
+
+def locate(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
+    """The elements that an access means: an array and where in it, one index for all lanes or each.
+
+    `addresses` must lie in one space; `divide` splits generic addresses that do not.
+
+    Raises:
+        MemoryFault: an address is out of bounds, freed or misaligned.
+    """
+    space = site.space
+    if space == "generic":
+        space, addresses = _window(addresses, offset)
+    if space == "global":
+        return _global(fibre, addresses, offset, site)
+    if space == "param":
+        return _params(fibre, addresses, offset, site)
+    return _per_thread(fibre, addresses, offset, site, space)
+
+
+def _global(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
+    base = addresses.base + offset
+    part = addresses.part
+    memory = fibre.chunk.launch.memory
+    if part is None:
+        low = high = base
+        bits = base
+    else:
+        least, greatest, bits = part.bounds()
+        low, high = base + least, base + greatest
+        bits |= base
+    if (
+        low < site.low
+        or high + site.total > site.high
+        or bits & (site.total - 1)
+        or site.version != memory.version
+    ):
+        memory = find_memory(fibre, addresses, offset, site)
+    elif site.memory is not None:
+        memory = site.memory
+    elements = memory.view(site.dtype)
+    start = base - memory.base
+    if part is None:
+        return elements, start >> site.shift
+    if start < 0 or least < 0 or bits & (site.nbytes - 1):
+        return elements, (part.array + np.int64(start)) >> site.shift
+    return elements[start >> site.shift :], part.index(site.shift)
+
+
+def _params(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
+    params = fibre.chunk.launch.param_bytes
+    low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
+    if low < 0 or high > len(params):
+        raise memory_fault(fibre, addresses, offset, site, "param", len(params))
+    elements = params.view(site.dtype)
+    if addresses.part is None:
+        return elements, (addresses.base + offset) >> site.shift
+    return elements, (addresses.addresses(fibre.n) + offset) >> site.shift
+
+
+def _per_thread(fibre: Fibre, addresses: Span, offset: int, site: Site, space: str) -> Located:
+    """Shared and local memory: every thread's window starts at a place of its own."""
+    chunk = fibre.chunk
+    base = addresses.base + offset
+    part = addresses.part
+    shift = site.shift
+    if space == "shared":
+        limit, memory = chunk.launch.shared_bytes, chunk.shared
+    else:
+        limit, memory = chunk.local_stride, chunk.local
+    least, greatest, bits = (0, 0, 0) if part is None else part.bounds()
+    if base + least < 0 or base + greatest + site.total > limit or (bits | base) & (site.total - 1):
+        raise_if_wrong(fibre, addresses, offset, site, space, limit)
+    elements = memory.view(site.dtype)
+    if space == "shared" and chunk.geometry.blocks == 1:
+        if part is None:
+            return elements, base >> shift
+        return elements, (addresses.addresses(fibre.n) + offset) >> shift
+    start = fibre.start_index(space, shift)
+    if part is None:
+        return elements[base >> shift :], start
+    if base >= 0 and least >= 0 and not bits & (site.nbytes - 1):
+        return elements[base >> shift :], part.placed(space, shift, start)
+    return elements, ((addresses.addresses(fibre.n) + offset) >> shift) + start
+
+
+def raise_if_wrong(
+    fibre: Fibre, addresses: Span, offset: int, site: Site, space: str, limit: int
+) -> None:
+    """The exact check, lane by lane, after the quick one failed.
+
+    Raises:
+        MemoryFault: a lane is outside the window of `limit` bytes, or misaligned.
+    """
+    every = addresses.addresses(fibre.n) + offset
+    wrong = (every < 0) | (every + site.total > limit) | ((every & (site.total - 1)) != 0)
+    if wrong.any():
+        raise memory_fault(fibre, addresses, offset, site, space, limit)
+
+
+_WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW))
+
+
+def _window(addresses: Span, offset: int) -> tuple[str, Span]:
+    """The space that generic addresses lie in, and the addresses within it."""
+    low, high = addresses.lowest() + offset, addresses.highest() + offset
+    for space, start in _WINDOWS:
+        if start <= low and high < start + WINDOW_BYTES:
+            return space, addresses.moved(-start)
+    return "global", addresses
+
+
+def is_mixed(addresses: Span, offset: int) -> bool:
+    """Whether generic addresses lie in several spaces."""
+    if addresses.part is None:
+        return False
+    low, high = addresses.lowest() + offset, addresses.highest() + offset
+    for _, start in _WINDOWS:
+        for edge in (start, start + WINDOW_BYTES):
+            if low < edge <= high:
+                return True
+    return False
+
+
+def divide(fibre: Fibre, addresses: Span, offset: int) -> list[tuple[Index, Fibre, Span]]:
+    """Lanes grouped by the space that their generic addresses lie in.
+
+    Each group gives its positions, a fibre of just these threads (without registers) and their
+    addresses without the offset.
+    """
+    every = addresses.addresses(fibre.n)
+    groups = (every + offset) // WINDOW_BYTES
+    groups[groups > PARAM_WINDOW // WINDOW_BYTES] = 0
+    found: list[tuple[Index, Fibre, Span]] = []
+    for group in np.unique(groups):
+        positions = (groups == group).nonzero()[0]
+        found.append((positions, fibre.subset(positions, ()), span(every[positions])))
+    return found
+
+
+def load(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Value:
+    """`ld`: the value, a scalar where all threads read the same place."""
+    if site.space == "generic" and is_mixed(addresses, offset):
+        result = np.empty(fibre.n, dtype=site.dtype)
+        for positions, part, where in divide(fibre, addresses, offset):
+            result[positions] = load(part, where, offset, site)
+        return result
+    elements, index = locate(fibre, addresses, offset, site)
+    if isinstance(index, np.ndarray):
+        return elements.take(index, mode="clip")
+    found: Value = elements[index]
+    return found
+
+
+def load_vector(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[Value]:
+    """`ld.vN`: the elements of the vector."""
+    if site.space == "generic" and is_mixed(addresses, offset):
+        results = [np.empty(fibre.n, dtype=site.dtype) for _ in range(site.count)]
+        for positions, part, where in divide(fibre, addresses, offset):
+            for result, value in zip(results, load_vector(part, where, offset, site), strict=True):
+                result[positions] = value
+        return list(results)
+    elements, index = locate(fibre, addresses, offset, site)
+    if isinstance(index, np.ndarray):
+        return [elements[k:].take(index, mode="clip") for k in range(site.count)]
+    return [elements[index + k] for k in range(site.count)]
+
+
+def store(fibre: Fibre, addresses: Span, offset: int, site: Site, *values: Value) -> None:
+    """`st`: where several threads write one place, the last thread's value stays."""
+    if site.space == "generic" and is_mixed(addresses, offset):
+        for positions, part, where in divide(fibre, addresses, offset):
+            chosen = [value.take(positions) if value.ndim else value for value in values]
+            store(part, where, offset, site, *chosen)
+        return
+    elements, index = locate(fibre, addresses, offset, site)
+    for k, value in enumerate(values):
+        if isinstance(index, np.ndarray):
+            elements[k:][index] = value
+        else:
+            elements[index + k] = value[-1] if value.ndim else value

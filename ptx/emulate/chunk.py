@@ -1,0 +1,231 @@
+"""A chunk: thread blocks that are executed together, and the scheduler of their fibres.
+
+The fibre with the smallest place (the return addresses of its open calls, then its block) runs;
+fibres that meet become one. A fibre that waited too long is run for a while whatever its place, so
+that a spin loop lets the thread that it waits for go on.
+"""
+
+from __future__ import annotations
+
+import time
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.errors import Runaway, StackOverflow
+from ptx.emulate.fibre import GONE, Fibre
+from ptx.emulate.geometry import Dim3, Geometry, Value, coordinates
+from ptx.emulate.merge import merge
+from ptx.emulate.rendezvous import Rendezvous
+from ptx.emulate.span import Index
+from ptx.emulate.special import special_value
+
+if TYPE_CHECKING:
+    from ptx.emulate.code import KernelCode
+    from ptx.emulate.launch import Launch
+
+Key = tuple[int, ...]
+
+_PATIENCE = 2048  # steps that a waiting fibre is passed over, at first
+_LEAST_PATIENCE = 8
+
+
+class Chunk:
+    """`geometry.blocks` thread blocks from number `first` of the grid on.
+
+    Attributes:
+        shared: (blocks * shared_stride,) uint8, each block's shared memory.
+        local: (threads * local_stride,) uint8, each thread's local memory.
+        alive: threads that have not exited.
+    """
+
+    def __init__(self, launch: Launch, geometry: Geometry, first: int) -> None:
+        self.launch = launch
+        self.code: KernelCode = launch.code
+        self.geometry = geometry
+        self.first = first
+        self.alive = geometry.threads
+        self.shared_stride = launch.shared_stride
+        self.local_stride = launch.local_stride
+        self.shared = np.zeros(geometry.blocks * self.shared_stride, dtype=np.uint8)
+        self._local: NDArray[np.uint8] | None = None
+        self.exited: list[Index] = []
+        self.meeting = Rendezvous(self)
+        self.steps = 0
+        self._waiting: dict[Key, list[Fibre]] = {}
+        self._heap: list[Key] = []
+        self._special: dict[str, Value] = {}
+        self._indices: dict[tuple[str, int], Index] = {}
+        self._scratch: Index | None = None
+        self._patience = _PATIENCE
+        self._place: Key = (0,)
+
+    @property
+    def local(self) -> NDArray[np.uint8]:
+        """Each thread's local memory; it is made when first used."""
+        if self._local is None:
+            self._local = np.zeros(self.geometry.threads * self.local_stride, dtype=np.uint8)
+        return self._local
+
+    def scratch_index(self) -> Index:
+        """An intp array of the chunk's length, free for use until the next call."""
+        if self._scratch is None:
+            self._scratch = np.zeros(self.geometry.threads, dtype=np.intp)
+        return self._scratch
+
+    def start_index(self, space: str, shift: int) -> Index:
+        """Per lane, the element where its shared or local memory starts, in units of 2**shift."""
+        found = self._indices.get((space, shift))
+        if found is None:
+            if space == "shared":
+                found = self.geometry.index("slot") * (self.shared_stride >> shift)
+            else:
+                found = self.geometry.index("lane") * (self.local_stride >> shift)
+            self._indices[space, shift] = found
+        return found
+
+    def special(self, name: str) -> Value:
+        """A special register's value for every lane, or a scalar."""
+        found = self._special.get(name)
+        if found is None:
+            found, constant = special_value(self, name)
+            if constant:
+                self._special[name] = found
+        return found
+
+    def wait(self, fibre: Fibre, block: int) -> None:
+        """The fibre is to go on at `block` when its turn comes."""
+        key = (*fibre.prefix, block)
+        fibre.tick = self.steps
+        found = self._waiting.get(key)
+        if found is None:
+            self._waiting[key] = [fibre]
+            heappush(self._heap, key)
+        else:
+            found.append(fibre)
+
+    def finished(self, fibre: Fibre) -> None:
+        """The fibre's threads have exited."""
+        self.alive -= fibre.count
+        if self.alive:
+            self.exited.append(fibre.lane_numbers())
+
+    def block_of(self, lane: int) -> Dim3:
+        """The block coordinates of a lane."""
+        slot = lane // self.geometry.threads_per_block
+        return coordinates(self.first + slot, self.launch.grid)
+
+    def thread_of(self, lane: int) -> Dim3:
+        """The thread coordinates of a lane."""
+        return coordinates(lane % self.geometry.threads_per_block, self.geometry.block)
+
+    def check_stack(self, fibre: Fibre, nbytes: int) -> None:
+        """Refuse a call whose frame would leave the thread's local memory.
+
+        Raises:
+            StackOverflow: it would.
+        """
+        if nbytes > self.local_stride:
+            raise StackOverflow(
+                f"calls need more than the {self.local_stride} bytes of local memory of a thread;"
+                " set Limits.stack_bytes higher if this recursion is meant",
+                self.launch.where_of_block(self, fibre, self._place[-1]),
+            )
+
+    def run(self) -> None:
+        """Execute all threads to their end.
+
+        Raises:
+            EmulationFault: what the kernel did wrong.
+        """
+        first = Fibre(self, list(self.code.zeros[0]), None, self.geometry.threads)
+        self.wait(first, 0)
+        while self._heap or self.meeting.resolve():
+            fibre, block = self._next()
+            self._run(fibre, block, 0)
+
+    @property
+    def has_runnable(self) -> bool:
+        """Whether a fibre is ready to run."""
+        return bool(self._heap)
+
+    def run_one(self, fibre: Fibre, block: int) -> None:
+        """Execute one block of a fibre that a rendezvous released; it then waits for its turn."""
+        fibre.written |= self.code.defined[block]
+        following = self.code.blocks[block](fibre, fibre.regs)
+        if following != GONE:
+            self.wait(fibre, following)
+
+    def _next(self) -> tuple[Fibre, int]:
+        """The fibre with the smallest place, merged with all that wait there."""
+        key = heappop(self._heap)
+        return self._merged(key, self._waiting.pop(key))
+
+    def _merged(self, key: Key, fibres: list[Fibre]) -> tuple[Fibre, int]:
+        block = key[-1]
+        live = self.code.live[block]
+        fibre = fibres[0] if len(fibres) == 1 else merge(fibres, live)
+        if fibre.present is not None:
+            fibre.compact(live)
+        return fibre, block
+
+    def _run(self, fibre: Fibre, block: int, quantum: int) -> None:
+        """Execute a fibre until it ends, waits, or another one has a smaller place.
+
+        With a quantum, other fibres are not looked at for that many steps.
+        """
+        code = self.code
+        functions, defined, pure, live = code.blocks, code.defined, code.is_pure, code.live
+        heap = self._heap
+        budget = quantum
+        deadline = self.steps + self._patience
+        while True:
+            if fibre.present is not None and not pure[block]:
+                fibre.compact(live[block])
+            self.steps += 1
+            self._place = (*fibre.prefix, block)
+            fibre.written |= defined[block]
+            following = functions[block](fibre, fibre.regs)
+            if following == GONE:
+                return
+            block = following
+            if self.steps >= deadline:
+                self._check_time(fibre, block)
+                if heap or self.meeting.anyone:
+                    self._let_others(fibre, block)
+                    return
+                deadline = self.steps + self._patience
+            if budget:
+                budget -= 1
+                continue
+            if heap and heap[0] <= (*fibre.prefix, block):
+                self.wait(fibre, block)
+                return
+
+    def _let_others(self, fibre: Fibre, block: int) -> None:
+        """After long patience: release what can be, and run the fibre that waited longest."""
+        self.wait(fibre, block)
+        self.meeting.resolve()
+        key = min(self._waiting, key=lambda each: self._waiting[each][0].tick)
+        if self._waiting[key][0].tick > self.steps - self._patience:
+            return
+        self._patience = max(_LEAST_PATIENCE, self._patience // 2)
+        self._heap.remove(key)
+        heapify(self._heap)
+        starved, at = self._merged(key, self._waiting.pop(key))
+        self._run(starved, at, max(64, self._patience))
+
+    def _check_time(self, fibre: Fibre, block: int) -> None:
+        limit = self.launch.limits.max_steps
+        if self.steps > limit:
+            raise Runaway(
+                f"still running after {self.steps} basic blocks, the limit that Limits.max_steps"
+                " sets",
+                self.launch.where_of_block(self, fibre, block),
+            )
+
+    def clock(self) -> int:
+        """Ticks of the device's clock."""
+        return time.perf_counter_ns() * self.launch.device.clock_khz // 1_000_000

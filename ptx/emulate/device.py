@@ -1,0 +1,56 @@
+"""What the emulator knows of a device, and how far a launch may go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptx.emulate.memory import DeviceMemory
+
+# Windows of the generic address space; device memory starts above them.
+SHARED_WINDOW = 0x0100_0000
+LOCAL_WINDOW = 0x0200_0000
+PARAM_WINDOW = 0x0300_0000
+CODE_WINDOW = 0x0400_0000
+WINDOW_BYTES = 0x0100_0000
+LOWEST_DEVICE_ADDRESS = 0x1_0000_0000
+
+
+@dataclass(slots=True)
+class DeviceModel:
+    """One emulated device, as far as kernels can see it.
+
+    Attributes:
+        memory: its global memory.
+        peers: memories of other devices that kernels here may access.
+        clock_khz: rate of `%clock` against the wall clock.
+    """
+
+    memory: DeviceMemory
+    compute_capability: tuple[int, int] = (9, 0)
+    sm_count: int = 132
+    warp_size: int = 32
+    max_shared_per_block: int = 232448
+    max_threads_per_block: int = 1024
+    clock_khz: int = 1_980_000
+    peers: list[DeviceMemory] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one launch.
+
+    Attributes:
+        max_steps: basic blocks that a chunk of thread blocks may execute before `Runaway`.
+        chunk_threads: threads that are executed together, whole blocks of them.
+        stack_bytes: local memory of a thread where calls recurse.
+        strict_barriers: report a barrier that exited threads did not reach; hardware lets it pass
+            (CUDA guide: it waits for all non-exited threads of the block).
+    """
+
+    max_steps: int = 20_000_000
+    chunk_threads: int = 32768
+    stack_bytes: int = 16384
+    strict_barriers: bool = False
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,129 @@
+"""What can go wrong in a kernel, and when one is taken from its module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptx.errors import PtxError
+
+
+class UnsupportedInstruction(PtxError):
+    """A kernel uses what the emulator does not execute; the module's others still work."""
+
+    def __init__(self, kernel: str, opcode: str, line: int, reason: str = "") -> None:
+        self.kernel = kernel
+        self.opcode = opcode
+        self.line = line
+        why = reason or "the emulator does not execute this instruction"
+        super().__init__(f"kernel {kernel}: {opcode} at PTX line {line}: {why}")
+
+
+class OutOfMemory(PtxError):
+    """An allocation that the device's memory cannot hold."""
+
+    def __init__(self, nbytes: int, free: int, total: int) -> None:
+        self.nbytes = nbytes
+        self.free = free
+        self.total = total
+        super().__init__(
+            f"{nbytes} bytes asked for, but only {free} of {total} bytes of device memory are free"
+            " (the largest free piece may be smaller)"
+        )
+
+
+class BadFree(PtxError):
+    """A free of an address that is no live allocation."""
+
+    def __init__(self, address: int, reason: str) -> None:
+        self.address = address
+        super().__init__(f"cannot free {address:#x}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The place of a fault: kernel, block and thread, and the lines of PTX and CUDA."""
+
+    kernel: str
+    block: tuple[int, int, int] | None
+    thread: tuple[int, int, int] | None
+    instruction: str
+    ptx_line: int
+    source_file: str | None
+    source_line: int | None
+
+    def __str__(self) -> str:
+        parts = [f"kernel {self.kernel}"]
+        if self.block is not None and self.thread is not None:
+            parts.append(f"block {self.block}, thread {self.thread}")
+        parts.append(f"{self.instruction} at PTX line {self.ptx_line}")
+        if self.source_line is not None:
+            parts.append(f"{self.source_file}:{self.source_line}")
+        return ", ".join(parts)
+
+
+class EmulationFault(PtxError):
+    """A kernel did what would make a GPU fail, or what its checkers would report."""
+
+    def __init__(self, message: str, where: Where) -> None:
+        self.where = where
+        super().__init__(f"{message} ({where})")
+
+
+class MemoryFault(EmulationFault):
+    """A wrong access: `address`, its size and space, and the allocation nearest to it in words."""
+
+    def __init__(
+        self,
+        message: str,
+        where: Where,
+        *,
+        address: int,
+        nbytes: int,
+        space: str,
+        nearest: str = "",
+    ) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.space = space
+        self.nearest = nearest
+        super().__init__(f"{message}; {nearest}" if nearest else message, where)
+
+
+class OutOfBounds(MemoryFault):
+    """An access outside every live allocation, or outside the shared or local window."""
+
+
+class UseAfterFree(OutOfBounds):
+    """An access to an allocation that was freed."""
+
+
+class Misaligned(MemoryFault):
+    """An access whose address is no multiple of its size."""
+
+
+class Deadlock(EmulationFault):
+    """Threads wait and nothing can wake them."""
+
+
+class BarrierDivergence(Deadlock):
+    """A barrier that some threads of the block will never reach."""
+
+
+class Runaway(EmulationFault):
+    """A kernel ran longer than the limit that was set."""
+
+
+class Trap(EmulationFault):
+    """The kernel executed `trap`, or a breakpoint without a debugger."""
+
+
+class StackOverflow(EmulationFault):
+    """Calls nest deeper than the local memory of a thread allows."""
+
+
+class InvalidCall(EmulationFault):
+    """An indirect call to an address that is no function."""
+
+
+class LaunchError(PtxError):
+    """A launch that cannot start: its grid, block, parameters or shared memory are wrong."""

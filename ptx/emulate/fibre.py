@@ -1,0 +1,320 @@
+"""Fibres: sets of threads that execute together, each with its own registers.
+
+A fibre's registers are a list by register number; a value is a NumPy scalar where all its threads
+agree, else an array with one element a thread. Arrays are never changed in place once they are in a
+register, so fibres may share them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.errors import InvalidCall, Trap
+from ptx.emulate.geometry import Value
+from ptx.emulate.span import Index
+from ptx.isa.model import Instruction
+
+if TYPE_CHECKING:
+    from ptx.emulate.chunk import Chunk
+
+Bools = NDArray[np.bool_]
+Registers = list[Value]
+GONE = -1  # what a basic block returns when its fibre does not go on
+
+_UNSET: Value = np.uint32(0)
+_KEEP_SHARE = 0.75  # a running fibre keeps its arrays while this share of their lanes is present
+_LAZY_SHARE = 0.25  # a waiting one, while this share is
+
+
+class Lineage:
+    """A fibre that waits at a join with all its arrays while a part of it runs elsewhere.
+
+    `written`: registers that the waiting fibre wrote since its own split from `parent`.
+    """
+
+    __slots__ = ("parent", "written")
+
+    def __init__(self, parent: Lineage | None, written: int) -> None:
+        self.parent = parent
+        self.written = written
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a call left behind: the caller's registers, the lanes they belong to, its stack.
+
+    `function` was called; `results`: where the caller wants its results, offsets and sizes.
+    """
+
+    registers: Registers
+    lanes: Index | None
+    stack_pointer: int
+    live: tuple[int, ...]
+    function: int
+    results: tuple[tuple[int, int], ...]
+
+
+class Fibre:
+    """Threads of one chunk at one place.
+
+    Attributes:
+        lanes: (n,) their numbers in the chunk, ascending; None where they are all of the chunk's.
+        n: the length of the register arrays.
+        present: (n,) which elements still belong to the fibre; None where all do.
+        count: how many belong to it.
+        prefix: return addresses of the calls that it is in, outermost first.
+        written: registers written since it was split off `lineage`.
+        released: a rendezvous let it pass; its block is executed again with this set.
+        exchange: values that lanes in other fibres brought to the rendezvous, by name.
+    """
+
+    __slots__ = (
+        "_cached", "chunk", "count", "exchange", "frames", "lanes", "lineage", "n", "prefix",
+        "present", "regs", "released", "stack_pointer", "tick", "token", "written",
+    )  # fmt: skip
+
+    def __init__(self, chunk: Chunk, regs: Registers, lanes: Index | None, n: int) -> None:
+        self.chunk = chunk
+        self.regs = regs
+        self.lanes = lanes
+        self.n = n
+        self.count = n
+        self.present: Bools | None = None
+        self.prefix: tuple[int, ...] = ()
+        self.frames: tuple[Frame, ...] = ()
+        self.stack_pointer = 0
+        self.lineage: Lineage | None = None
+        self.token: Lineage | None = None
+        self.written = 0
+        self.released = False
+        self.exchange: dict[str, Value] | None = None
+        self.tick = 0
+        self._cached: dict[str, Value] = {}
+
+    # What generated code calls.
+
+    def at(self, values: Value) -> Value:
+        """This fibre's elements of one value a lane of the chunk."""
+        if self.lanes is None or values.ndim == 0:
+            return values
+        return values.take(self.lanes, mode="clip")
+
+    def place(self, name: str) -> Value:
+        """A `Geometry` array for this fibre's threads."""
+        if self.lanes is None:
+            return self.chunk.geometry.array(name)
+        found = self._cached.get(name)
+        if found is None:
+            found = self._cached[name] = self.at(self.chunk.geometry.array(name))
+        return found
+
+    def start_index(self, space: str, shift: int) -> Index:
+        """(n,) where each thread's shared or local memory starts, in elements of 2**shift bytes."""
+        if self.lanes is None:
+            return self.chunk.start_index(space, shift)
+        name = f"{space}{shift}"
+        found: Index | None = self._cached.get(name)
+        if found is None:
+            found = self.chunk.start_index(space, shift).take(self.lanes, mode="clip")
+            self._cached[name] = found
+        return found
+
+    def special(self, name: str) -> Value:
+        """A special register."""
+        if self.lanes is None:
+            return self.chunk.special(name)
+        found = self._cached.get(name)
+        if found is None:
+            found = self._cached[name] = self.at(self.chunk.special(name))
+        return found
+
+    def lane_numbers(self) -> Index:
+        """(n,) the threads' numbers in the chunk."""
+        return self.chunk.geometry.index("lane") if self.lanes is None else self.lanes
+
+    def spread(self, value: Value) -> NDArray[np.generic]:
+        """(n,) the value for each thread."""
+        if value.ndim:
+            return np.asarray(value)
+        return np.full(self.n, value, dtype=value.dtype)
+
+    def split(self, taken: Value, target: int, following: int) -> int:
+        """A branch: where this fibre goes on, or GONE after it was split in two that both wait."""
+        if taken.ndim == 0:
+            return target if taken else following
+        mask: Bools = np.asarray(taken, dtype=np.bool_)
+        present = self.present
+        if present is not None:
+            mask = mask & present
+        count = int(np.count_nonzero(mask))
+        if count == self.count:
+            return target
+        if count == 0:
+            return following
+        others = ~mask if present is None else present & ~mask
+        if target < following:
+            return self._part(mask, count, target, others, following)
+        return self._part(others, self.count - count, following, mask, target)
+
+    def _part(self, running: Bools, count: int, to: int, waiting: Bools, at: int) -> int:
+        """Split: `count` lanes run on at the smaller block `to`, the rest wait at `at`."""
+        chunk = self.chunk
+        rest = self.count - count
+        if chunk.code.is_pure[to] and count >= _KEEP_SHARE * self.n:
+            chunk.wait(self.subset(waiting.nonzero()[0], chunk.code.live[at]), at)
+            self.present = running
+            self.count = count
+            return to
+        part = self.subset(running.nonzero()[0], chunk.code.live[to])
+        if rest >= _LAZY_SHARE * self.n:
+            self.token = Lineage(self.lineage, self.written)
+            part.lineage, part.written = self.token, 0
+            self.present = waiting
+            self.count = rest
+            chunk.wait(self, at)
+        else:
+            chunk.wait(self.subset(waiting.nonzero()[0], chunk.code.live[at]), at)
+        chunk.wait(part, to)
+        return GONE
+
+    def subset(self, positions: Index, live: tuple[int, ...]) -> Fibre:
+        """A fibre of some of this one's elements, with just the live registers."""
+        mine = self.regs
+        regs: Registers = [_UNSET] * len(mine)
+        for number in live:
+            value = mine[number]
+            regs[number] = value.take(positions, mode="clip") if value.ndim else value
+        lanes = positions if self.lanes is None else self.lanes.take(positions, mode="clip")
+        found = Fibre(self.chunk, regs, lanes, len(positions))
+        found.prefix = self.prefix
+        found.frames = self.frames
+        found.stack_pointer = self.stack_pointer
+        found.lineage = self.lineage
+        found.written = self.written
+        return found
+
+    def compact(self, live: tuple[int, ...]) -> None:
+        """Drop the elements that are not present."""
+        if self.present is None:
+            return
+        positions = self.present.nonzero()[0]
+        part = self.subset(positions, live)
+        self.regs, self.lanes, self.n = part.regs, part.lanes, part.n
+        self.present = None
+        self.token = None
+        self._cached = {}
+
+    def branch_index(self, index: Value, targets: tuple[int, ...]) -> int:
+        """`brx.idx`: each thread goes to the target that its index names."""
+        if index.ndim == 0:
+            return targets[int(index)]
+        numbers = np.asarray(index)
+        for number in np.unique(numbers):
+            block = targets[int(number)]
+            chosen = (numbers == number).nonzero()[0]
+            self.chunk.wait(self.subset(chosen, self.chunk.code.live[block]), block)
+        return GONE
+
+    def call(
+        self,
+        function: int,
+        back: int,
+        frame_bytes: int,
+        arguments: tuple[tuple[int, int], ...],
+        results: tuple[tuple[int, int], ...],
+    ) -> int:
+        """`call`: the first block of a function, with a frame of its own behind this one's.
+
+        `arguments` and `results` are the offset and size of this function's `.param` variables.
+        """
+        chunk = self.chunk
+        code = chunk.code
+        base = self.stack_pointer + frame_bytes
+        chunk.check_stack(self, base + code.frame_bytes[function])
+        for (source, nbytes), (target, room) in zip(arguments, code.params[function], strict=False):
+            self._copy(self.stack_pointer + source, base + target, min(nbytes, room))
+        frame = Frame(self.regs, self.lanes, self.stack_pointer, code.live[back], function, results)
+        self.frames = (*self.frames, frame)
+        self.prefix = (*self.prefix, back)
+        self.stack_pointer = base
+        self.regs = list(code.zeros[function])
+        self.lineage = None
+        return code.entries[function]
+
+    def call_address(
+        self,
+        address: Value,
+        back: int,
+        frame_bytes: int,
+        arguments: tuple[tuple[int, int], ...],
+        results: tuple[tuple[int, int], ...],
+        instruction: Instruction,
+    ) -> int:
+        """An indirect call: threads that call different functions part."""
+        code = self.chunk.code
+        if address.ndim == 0:
+            function = code.by_address.get(int(address))
+            if function is None:
+                raise InvalidCall(
+                    f"a call to {int(address):#x}, which is no function",
+                    self.chunk.launch.where(self, 0, instruction),
+                )
+            return self.call(function, back, frame_bytes, arguments, results)
+        addresses = np.asarray(address)
+        for each in np.unique(addresses):
+            part = self.subset((addresses == each).nonzero()[0], code.live[back])
+            block = part.call_address(each, back, frame_bytes, arguments, results, instruction)
+            self.chunk.wait(part, block)
+        return GONE
+
+    def leave(self) -> int:
+        """`ret`: back to the caller; from the kernel itself, the threads are done."""
+        if not self.frames:
+            return self.finish()
+        frame = self.frames[-1]
+        sources = self.chunk.code.results[frame.function]
+        for (source, room), (target, nbytes) in zip(sources, frame.results, strict=False):
+            self._copy(self.stack_pointer + source, frame.stack_pointer + target, min(room, nbytes))
+        block = self.prefix[-1]
+        self.regs = self.registers_of(frame)
+        self.frames = self.frames[:-1]
+        self.prefix = self.prefix[:-1]
+        self.stack_pointer = frame.stack_pointer
+        self.lineage = None
+        return block
+
+    def _copy(self, source: int, target: int, nbytes: int) -> None:
+        """Copy bytes within every thread's local memory."""
+        local = self.chunk.local.reshape(self.chunk.geometry.threads, -1)
+        rows = slice(None) if self.lanes is None else self.lanes
+        local[rows, target : target + nbytes] = local[rows, source : source + nbytes]
+
+    def trap(self, instruction: Instruction) -> None:
+        """`trap`.
+
+        Raises:
+            Trap: always.
+        """
+        raise Trap("the kernel trapped", self.chunk.launch.where(self, 0, instruction))
+
+    def finish(self) -> int:
+        """`exit`: the threads are done."""
+        self.chunk.finished(self)
+        return GONE
+
+    def registers_of(self, frame: Frame) -> Registers:
+        """The caller's registers for the lanes that this fibre has now."""
+        if frame.lanes is self.lanes:
+            return list(frame.registers)
+        mine = self.lane_numbers()
+        where = mine if frame.lanes is None else np.searchsorted(frame.lanes, mine)
+        regs = list(frame.registers)
+        for number in frame.live:
+            value = regs[number]
+            if value.ndim:
+                regs[number] = value.take(where, mode="clip")
+        return regs

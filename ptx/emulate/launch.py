@@ -1,0 +1,113 @@
+"""One launch of a kernel: its grid, parameters and chunks, and where in it something happened."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.chunk import Chunk
+from ptx.emulate.code import KernelCode
+from ptx.emulate.device import DeviceModel, Limits
+from ptx.emulate.errors import Where
+from ptx.emulate.fibre import Fibre
+from ptx.emulate.geometry import Dim3, Value, geometry
+from ptx.emulate.layout import aligned
+from ptx.emulate.types import NUMPY
+from ptx.isa.model import Instruction
+
+_SHARED_ALIGN = 128
+
+
+class Parameters(dict[tuple[str, int], Value]):
+    """Kernel parameters by kind and offset, read when first asked for."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        super().__init__()
+        self._data = data
+
+    def __missing__(self, key: tuple[str, int]) -> Value:
+        kind, offset = key
+        dtype = np.dtype(NUMPY[kind])
+        value: Value = self._data[offset : offset + dtype.itemsize].view(dtype)[0]
+        self[key] = value
+        return value
+
+
+class Launch:
+    """A launch in progress.
+
+    Attributes:
+        params: kernel parameters by kind and offset; param_bytes: the block they lie in.
+        shared_bytes: a block's shared memory, static and dynamic.
+        shared_stride, local_stride: distance of the windows of two blocks, of two threads.
+        results: what device-side functions leave for the host, by name.
+    """
+
+    def __init__(
+        self,
+        code: KernelCode,
+        device: DeviceModel,
+        grid: Dim3,
+        block: Dim3,
+        params: bytes,
+        dynamic_shared: int,
+        limits: Limits,
+    ) -> None:
+        self.code = code
+        self.device = device
+        self.memory = device.memory
+        self.grid = grid
+        self.block = block
+        self.limits = limits
+        self.dynamic_shared = dynamic_shared
+        self.param_bytes = np.frombuffer(params.ljust(-(-len(params) // 8) * 8 + 8), dtype=np.uint8)
+        self.params = Parameters(self.param_bytes)
+        self.shared_bytes = code.shared_bytes + dynamic_shared
+        self.shared_stride = aligned(self.shared_bytes, _SHARED_ALIGN)
+        stack = code.stack_bytes
+        if code.is_recursive:
+            stack = max(stack, limits.stack_bytes)
+        self.local_stride = aligned(stack, 16)
+
+    def run(self, *, together: bool = False) -> None:
+        """Execute the grid, chunk by chunk; all blocks in one chunk if `together`.
+
+        Raises:
+            EmulationFault: what the kernel did wrong.
+        """
+        threads = self.block[0] * self.block[1] * self.block[2]
+        blocks = self.grid[0] * self.grid[1] * self.grid[2]
+        size = blocks if together else min(blocks, max(1, self.limits.chunk_threads // threads))
+        for site in self.code.sites:
+            site.forget()
+        with np.errstate(all="ignore"):
+            for first in range(0, blocks, size):
+                Chunk(self, geometry(self.block, min(size, blocks - first)), first).run()
+
+    def where(self, fibre: Fibre, position: int, instruction: Instruction | None) -> Where:
+        """The place of the fibre's thread number `position`, which executes an instruction."""
+        lane = int(fibre.lane_numbers()[position])
+        chunk = fibre.chunk
+        return self._where(chunk.block_of(lane), chunk.thread_of(lane), instruction)
+
+    def where_of_block(
+        self, chunk: Chunk, fibre: Fibre, block: int, *, last: bool = False
+    ) -> Where:
+        """The place of the fibre's first thread, at the first (or last) instruction of a block."""
+        table = self.code.last if last else self.code.first
+        instruction = table[block] if 0 <= block < len(table) else None
+        position = 0 if fibre.present is None else int(np.argmax(fibre.present))
+        lane = int(fibre.lane_numbers()[position])
+        return self._where(chunk.block_of(lane), chunk.thread_of(lane), instruction)
+
+    def _where(self, block: Dim3, thread: Dim3, instruction: Instruction | None) -> Where:
+        location = instruction.location if instruction is not None else None
+        return Where(
+            kernel=self.code.kernel,
+            block=block,
+            thread=thread,
+            instruction=instruction.text if instruction is not None else "the branch",
+            ptx_line=instruction.line if instruction is not None else 0,
+            source_file=self.code.files.get(location.file) if location is not None else None,
+            source_line=location.line if location is not None else None,
+        )

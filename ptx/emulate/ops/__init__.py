@@ -1,0 +1,27 @@
+"""The families of operations; importing this package fills the table."""
+
+from ptx.emulate.ops import (
+    atomic,
+    barrier,
+    compare,
+    control,
+    convert,
+    floating,
+    integer,
+    logic,
+    memory,
+    move,
+)
+
+__all__ = [
+    "atomic",
+    "barrier",
+    "compare",
+    "control",
+    "convert",
+    "floating",
+    "integer",
+    "logic",
+    "memory",
+    "move",
+]

@@ -1,0 +1,99 @@
+"""Control flow beside `bra`, which the flow graph itself knows. PTX ISA, "Control Flow"."""
+
+from __future__ import annotations
+
+from ptx.emulate.emitter import Emitter
+from ptx.emulate.table import Effect, find_external, operation
+from ptx.isa.model import Arguments, Instruction, Operand, Register, Symbol
+
+_SECTION = "Control Flow Instructions"
+
+
+def _return(e: Emitter, i: Instruction) -> None:
+    e.leave("f.leave()")
+
+
+def _exit(e: Emitter, i: Instruction) -> None:
+    e.leave("f.finish()")
+
+
+def _trap(e: Emitter, i: Instruction) -> None:
+    e.line(f"f.trap({e.scope.bind(i, 'instruction')})")
+    e.leave("-1")
+
+
+def _branch_index(e: Emitter, i: Instruction) -> None:
+    index = e.value(i.operands[0], "u32")
+    e.leave(f"f.branch_index({index}, {e.targets!r})")
+
+
+def _nothing(e: Emitter, i: Instruction) -> None:
+    """Time does not pass for a thread that sleeps."""
+
+
+def _split(e: Emitter, i: Instruction) -> tuple[Operand, tuple[Operand, ...], tuple[Operand, ...]]:
+    """A call's target, its arguments and its results."""
+    operands = list(i.operands)
+    results: tuple[Operand, ...] = ()
+    arguments: tuple[Operand, ...] = ()
+    if operands and isinstance(operands[0], Arguments):
+        results = operands.pop(0).items  # type: ignore[union-attr]  # just asked
+    if not operands:
+        raise e.refuse("a call needs a function")
+    target = operands.pop(0)
+    if operands and isinstance(operands[0], Arguments):
+        arguments = operands.pop(0).items  # type: ignore[union-attr]  # just asked
+    return target, arguments, results
+
+
+def _symbols(e: Emitter, operands: tuple[Operand, ...]) -> tuple[Symbol, ...]:
+    found = tuple(each for each in operands if isinstance(each, Symbol))
+    if len(found) != len(operands):
+        raise e.refuse("only .param variables are passed in calls")
+    return found
+
+
+def _places(e: Emitter, symbols: tuple[Symbol, ...]) -> str:
+    """Offsets and sizes of `.param` variables in this function's frame."""
+    return repr(tuple(e.scope.frame_place(symbol.name, e) for symbol in symbols))
+
+
+def _call(e: Emitter, i: Instruction) -> None:
+    target, arguments, results = _split(e, i)
+    given, wanted = _symbols(e, arguments), _symbols(e, results)
+    frame = e.scope.frame.nbytes
+    if isinstance(target, Register):
+        address = e.value(target, "u64")
+        site = e.scope.bind(i, "instruction")
+        places = f"{_places(e, given)}, {_places(e, wanted)}"
+        e.leave(f"f.call_address({address}, {e.following}, {frame}, {places}, {site})")
+        return
+    if not isinstance(target, Symbol):
+        raise e.refuse("a call needs a function")
+    number = e.functions.get(e.scope.real_name(target.name))
+    if number is None:
+        meaning = find_external(target.name)
+        if meaning is None:
+            raise e.refuse(f"the function {target.name} is not defined in this module")
+        meaning(e, given, wanted)
+        e.leave(str(e.following))
+        return
+    places = f"{_places(e, given)}, {_places(e, wanted)}"
+    e.leave(f"f.call({number}, {e.following}, {frame}, {places})")
+
+
+operation(
+    "ret", ("",), 0, _return, effect=Effect.ENDS, modifiers=["uni"], writes=0, section=_SECTION
+)
+operation("exit", ("",), 0, _exit, effect=Effect.ENDS, writes=0, section=_SECTION)
+operation("trap", ("",), 0, _trap, effect=Effect.ENDS, writes=0, section="trap")
+operation("brkpt", ("",), 0, _trap, effect=Effect.ENDS, writes=0, section="brkpt")
+operation(
+    "brx.idx", ("",), 2, _branch_index, effect=Effect.ENDS, modifiers=["uni"], writes=0,
+    section=_SECTION,
+)  # fmt: skip
+operation(
+    "call", ("",), (1, 2, 3, 4), _call, effect=Effect.ENDS, modifiers=["uni"], writes=0,
+    section=_SECTION,
+)  # fmt: skip
+operation("nanosleep", ("u32",), 1, _nothing, writes=0, section="nanosleep")

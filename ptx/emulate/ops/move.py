@@ -1,0 +1,97 @@
+"""Moves between registers, packing, and generic addresses. PTX ISA, "mov", "cvta", "isspacep"."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptx.emulate.device import (
+    LOCAL_WINDOW,
+    LOWEST_DEVICE_ADDRESS,
+    PARAM_WINDOW,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+)
+from ptx.emulate.emitter import Emitter
+from ptx.emulate.geometry import Value
+from ptx.emulate.table import operation, type_suffix
+from ptx.emulate.types import kind_of, width_of
+from ptx.isa.model import Instruction, Sink, Vector
+
+_TYPES = tuple(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
+_WINDOWS = {"shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "local": LOCAL_WINDOW}
+_SPACES = ("global", "const", "param", "param::entry", *_WINDOWS)
+
+
+def _move(e: Emitter, i: Instruction) -> None:
+    kind = kind_of(type_suffix(i))
+    target, source = i.operands
+    if isinstance(source, Vector):
+        e.assign(target, kind, _packed(e, kind, source))
+    elif isinstance(target, Vector):
+        _unpack(e, kind, target, e.temporary(e.value(source, kind)))
+    else:
+        e.assign(target, kind, e.value(source, kind))
+
+
+def _packed(e: Emitter, kind: str, source: Vector) -> str:
+    """The elements side by side, the first lowest."""
+    bits = 8 * width_of(kind) // len(source.items)
+    part = f"u{bits}"
+    pieces: list[str] = []
+    for position, item in enumerate(source.items):
+        piece = f"{e.value(item, part)}.astype({e.dtype(kind)})"
+        if position:
+            piece = f"({piece} << {e.constant(position * bits, kind)})"
+        pieces.append(piece)
+    return " | ".join(pieces)
+
+
+def _unpack(e: Emitter, kind: str, target: Vector, value: str) -> None:
+    bits = 8 * width_of(kind) // len(target.items)
+    part = f"u{bits}"
+    for position, item in enumerate(target.items):
+        if isinstance(item, Sink):
+            continue
+        piece = f"({value} >> {e.constant(position * bits, kind)})" if position else value
+        e.assign(item, part, f"{piece}.astype({e.dtype(part)})")
+
+
+def _convert_address(e: Emitter, i: Instruction) -> None:
+    """`cvta[.to]`: generic addresses of shared and local memory lie in windows of their own."""
+    kind = type_suffix(i)
+    space = next(word for word in i.modifiers if word in _SPACES)
+    value = e.value(i.operands[1], kind)
+    window = _WINDOWS.get(space)
+    if window is not None:
+        sign = "-" if "to" in i.modifiers else "+"
+        value = f"{value} {sign} {e.constant(window, kind)}"
+    e.assign(i.operands[0], kind, value)
+
+
+def within(addresses: Value, low: int, high: int) -> Value:
+    """Whether 64-bit addresses lie in low <= a < high."""
+    values = addresses.astype(np.uint64)
+    inside: Value = (values >= np.uint64(low)) & (values < np.uint64(high))
+    return inside
+
+
+def _is_in_space(e: Emitter, i: Instruction) -> None:
+    source = i.operands[1]
+    space = next(word for word in i.modifiers if word in _SPACES)
+    value = e.temporary(e.value(source, "u64"))
+    test = e.helper(within)
+    if space in _WINDOWS:
+        ranges = [(_WINDOWS[space], _WINDOWS[space] + WINDOW_BYTES)]
+    elif space.startswith("param"):
+        ranges = [(PARAM_WINDOW, PARAM_WINDOW + WINDOW_BYTES)]
+    elif space == "const":
+        ranges = e.scope.const_ranges() or [(0, 0)]
+    else:
+        ranges = [(LOWEST_DEVICE_ADDRESS, 2**63)]
+    parts = [f"{test}({value}, {low}, {high})" for low, high in ranges]
+    e.assign(i.operands[0], "pred", " | ".join(parts))
+
+
+operation("mov", (*_TYPES, "f32", "f64", "pred"), 2, _move, section="mov")
+operation("cvta", ("u32", "u64"), 2, _convert_address, modifiers=["to", *_SPACES], section="cvta")
+operation("isspacep", ("",), 2, _is_in_space, modifiers=_SPACES, section="isspacep")

@@ -1,0 +1,162 @@
+"""A module loaded on an emulated device, and its kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ptx.emulate.code import KernelCode
+from ptx.emulate.device import DEFAULT_LIMITS, DeviceModel, Limits
+from ptx.emulate.errors import LaunchError
+from ptx.emulate.generate import generate
+from ptx.emulate.geometry import Dim3
+from ptx.emulate.launch import Launch
+from ptx.emulate.layout import ModuleLayout
+from ptx.isa.model import Space
+from ptx.isa.module import PtxModule
+from ptx.isa.signature import KernelSignature, signature_of
+
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+_MAX_BLOCK = (1024, 1024, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAttributes:
+    """What `cuFuncGetAttribute` says of a kernel; sizes in bytes, `registers` an estimate."""
+
+    shared_bytes: int
+    local_bytes: int
+    const_bytes: int
+    registers: int
+    max_threads: int
+
+
+class EmulatedKernel:
+    """A kernel that can be launched."""
+
+    def __init__(self, program: Program, signature: KernelSignature, code: KernelCode) -> None:
+        self._program = program
+        self._code = code
+        self.signature = signature
+        self.name = signature.name
+
+    @cached_property
+    def attributes(self) -> KernelAttributes:
+        """Sizes and bounds."""
+        module, layout = self._program.module, self._program.globals
+        const = sum(
+            layout[v.name][1]
+            for v in module.variables.values()
+            if v.space is Space.CONST and v.name in layout
+        )
+        most = self._program.device.max_threads_per_block
+        return KernelAttributes(
+            shared_bytes=self._code.shared_bytes,
+            local_bytes=self._code.stack_bytes,
+            const_bytes=const,
+            registers=min(255, max(16, self._code.registers)),
+            max_threads=min(most, self.signature.max_threads or most),
+        )
+
+    @property
+    def source(self) -> str:
+        """The generated Python, for those who want to know."""
+        return self._code.source
+
+    def launch(
+        self,
+        grid: Dim3,
+        block: Dim3,
+        params: bytes = b"",
+        *,
+        shared_bytes: int = 0,
+        cooperative: bool = False,
+        cluster: Dim3 = (1, 1, 1),
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        """Run the kernel to its end.
+
+        `params` is laid out by the signature's offsets; `shared_bytes` is dynamic shared memory.
+        A cooperative grid runs as one chunk, so that its blocks may wait for each other.
+
+        Raises:
+            LaunchError: the launch cannot start.
+            EmulationFault: what the kernel did wrong.
+        """
+        self._check(grid, block, params, shared_bytes)
+        if cluster != (1, 1, 1):
+            raise LaunchError(
+                f"kernel {self.name}: clusters are not emulated, {cluster} was asked for"
+            )
+        launch = Launch(self._code, self._program.device, grid, block, params, shared_bytes, limits)
+        launch.run(together=cooperative)
+
+    def _check(self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int) -> None:
+        for what, extent, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
+            if any(not 1 <= e <= m for e, m in zip(extent, most, strict=True)):
+                raise LaunchError(f"kernel {self.name}: {what} {extent} is not within 1 to {most}")
+        threads = block[0] * block[1] * block[2]
+        most_threads = self.attributes.max_threads
+        if threads > most_threads:
+            raise LaunchError(
+                f"kernel {self.name}: a block of {threads} threads is above its limit of"
+                f" {most_threads}"
+            )
+        if self.signature.required_block not in (None, block):
+            raise LaunchError(
+                f"kernel {self.name} needs blocks of {self.signature.required_block}, not {block}"
+            )
+        if len(params) < self.signature.nbytes:
+            raise LaunchError(
+                f"kernel {self.name} takes {self.signature.nbytes} bytes of parameters, not"
+                f" {len(params)}"
+            )
+        total = self._code.shared_bytes + shared_bytes
+        limit = self._program.device.max_shared_per_block
+        if shared_bytes < 0 or total > limit:
+            raise LaunchError(
+                f"kernel {self.name}: {self._code.shared_bytes} bytes of static and"
+                f" {shared_bytes} of dynamic shared memory are above the device's {limit} a block"
+            )
+
+
+class Program:
+    """A module on a device: its variables are placed and initialised; kernels are made on demand.
+
+    Attributes:
+        globals: name -> (address, nbytes) of the module's variables.
+    """
+
+    def __init__(self, module: PtxModule, device: DeviceModel, *, name: str = "a module") -> None:
+        self.module = module
+        self.device = device
+        self._layout = ModuleLayout(module, device, name)
+        self._kernels: dict[str, EmulatedKernel] = {}
+
+    @property
+    def globals(self) -> dict[str, tuple[int, int]]:
+        """Addresses and sizes of the module's variables."""
+        return self._layout.globals
+
+    def kernel(self, name: str) -> EmulatedKernel:
+        """A kernel, generated when first asked for.
+
+        Raises:
+            KeyError: there is no such kernel.
+            UnsupportedInstruction: it uses what the emulator does not execute.
+            PtxSyntaxError: its text is wrong.
+        """
+        found = self._kernels.get(name)
+        if found is None:
+            function = self.module.functions.get(name)
+            if function is None or not function.is_entry or function.span is None:
+                raise KeyError(name)
+            signature = signature_of(self.module, function)
+            code = generate(self.module, self._layout, name)
+            found = self._kernels[name] = EmulatedKernel(self, signature, code)
+        return found
+
+    def close(self) -> None:
+        """Free the module's variables; once is enough."""
+        self._layout.close()
+        self._kernels.clear()

@@ -1,0 +1,105 @@
+"""Addresses of one access: a number common to all lanes plus, where they differ, an array.
+
+The bounds, the low bits and the element index of an array are computed once and shared by every
+access that adds another constant to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Index = NDArray[np.intp]
+_min: Any = np.minimum.reduce  # NumPy's stubs do not take its own arrays here
+_max: Any = np.maximum.reduce
+_or: Any = np.bitwise_or.reduce
+
+
+class Part:
+    """The part of an address that differs from lane to lane: (n,) int64 or int32."""
+
+    __slots__ = ("_bounds", "_indices", "_placed", "array")
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self._bounds: tuple[int, int, int] | None = None
+        self._indices: dict[int, Index] = {}
+        self._placed: dict[tuple[str, int], Index] = {}
+
+    def bounds(self) -> tuple[int, int, int]:
+        """Least value, greatest value, and the OR of all values."""
+        found = self._bounds
+        if found is None:
+            array = self.array
+            found = self._bounds = (int(_min(array)), int(_max(array)), int(_or(array)))
+        return found
+
+    def index(self, shift: int) -> Index:
+        """The values divided by 2**shift."""
+        found = self._indices.get(shift)
+        if found is None:
+            array = self.array >> shift if shift else self.array
+            found = self._indices[shift] = array.astype(np.intp, copy=False)
+        return found
+
+    def placed(self, space: str, shift: int, start: Index) -> Index:
+        """The values divided by 2**shift, from each lane's own start in a space."""
+        found = self._placed.get((space, shift))
+        if found is None:
+            found = self._placed[space, shift] = self.index(shift) + start
+        return found
+
+
+class Span:
+    """Addresses `base + part.array`, or just `base` for all lanes."""
+
+    __slots__ = ("base", "part")
+
+    def __init__(self, base: int, part: Part | None) -> None:
+        self.base = base
+        self.part = part
+
+    def plus(self, other: Span) -> Span:
+        """The sum; it shares the array where only one of the two has one."""
+        if other.part is None:
+            return Span(self.base + other.base, self.part)
+        if self.part is None:
+            return Span(self.base + other.base, other.part)
+        total: NDArray[Any] = self.part.array + other.part.array
+        return Span(self.base + other.base, Part(total))
+
+    def moved(self, offset: int) -> Span:
+        """The same addresses, `offset` further."""
+        return Span(self.base + offset, self.part)
+
+    def lowest(self) -> int:
+        """The least address."""
+        return self.base if self.part is None else self.base + self.part.bounds()[0]
+
+    def highest(self) -> int:
+        """The greatest address."""
+        return self.base if self.part is None else self.base + self.part.bounds()[1]
+
+    def addresses(self, count: int) -> NDArray[np.int64]:
+        """(count,) int64: every lane's address."""
+        if self.part is None:
+            return np.full(count, self.base, dtype=np.int64)
+        return self.part.array.astype(np.int64) + np.int64(self.base)
+
+
+def span(value: Any) -> Span:  # a NumPy array or scalar of any 32- or 64-bit type
+    """The addresses in a register of 32 or 64 bits.
+
+    A 32-bit one names shared or local memory, far below 2**31: it is read as signed, so that sums
+    with negative constants need no wrapping.
+    """
+    wide = value.dtype.itemsize == 8
+    signed = value.view(np.int64 if wide else np.int32)
+    return Span(int(signed), None) if value.ndim == 0 else Span(0, Part(signed))
+
+
+def number(address: int) -> Span:
+    """The same address for all lanes."""
+    return Span(address, None)

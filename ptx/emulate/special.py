@@ -1,0 +1,113 @@
+"""Special registers. PTX ISA, "Special Registers"."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptx.emulate.geometry import Value
+
+if TYPE_CHECKING:
+    from ptx.emulate.chunk import Chunk
+
+_PLACES = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
+_AXES = ("x", "y", "z")
+_ZERO = frozenset(
+    {"tid.w", "ctaid.w", "gridid", "nctaid.w", "cluster_ctarank", "is_explicit_cluster",
+     "clusterid.w", "cluster_ctaid.w", "smem_reserved", "current_graph_exec",
+     *(f"pm{n}" for n in range(8)), *(f"envreg{n}" for n in range(32)),
+     *(f"cluster_ctaid.{axis}" for axis in _AXES),
+     "reserved_smem_offset_begin", "reserved_smem_offset_end", "reserved_smem_offset_cap"}
+)  # fmt: skip
+_ONE = frozenset({"cluster_nctarank", *(f"cluster_nctaid.{axis}" for axis in _AXES)})
+_WIDE = frozenset({"clock64", "globaltimer", "gridid", "current_graph_exec"})
+_TIMES = frozenset(
+    {"clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi"}
+)
+_MASKS = frozenset(f"lanemask_{kind}" for kind in ("eq", "le", "lt", "ge", "gt"))
+_COUNTS = frozenset(
+    {"nsmid", "smid", "warpsize", "nwarpid", "dynamic_smem_size", "total_smem_size",
+     "aggr_smem_size", "ntid.w"}
+)  # fmt: skip
+
+
+def known_special(name: str) -> str | None:
+    """The kind of a special register, None if the emulator does not have it."""
+    bare = name.removeprefix("%")
+    if bare in _WIDE:
+        return "u64"
+    stem, _, axis = bare.partition(".")
+    if axis in _AXES and stem in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid"):
+        return "u32"
+    others = _ZERO | _ONE | _TIMES | _MASKS | _COUNTS | set(_PLACES)
+    return "u32" if bare in others else None
+
+
+def special_value(chunk: Chunk, name: str) -> tuple[Value, bool]:
+    """The register's value for each lane of a chunk, and whether it never changes."""
+    if name in _PLACES:
+        return chunk.geometry.array(name), True
+    if name in _TIMES:
+        return _time(chunk, name), False
+    if name in _MASKS:
+        return _lane_mask(chunk, name.removeprefix("lanemask_")), True
+    stem, _, axis = name.partition(".")
+    launch = chunk.launch
+    if axis in _AXES:
+        at = _AXES.index(axis)
+        if stem == "ntid":
+            return np.uint32(chunk.geometry.block[at]), True
+        if stem in ("nctaid", "nclusterid"):
+            return np.uint32(launch.grid[at]), True
+        if stem in ("ctaid", "clusterid"):
+            return _block_number(chunk, at), True
+    if name in _WIDE:
+        return np.uint64(0), True
+    counts = {
+        "nsmid": launch.device.sm_count,
+        "smid": chunk.first % launch.device.sm_count,
+        "warpsize": launch.device.warp_size,
+        "nwarpid": 64,
+        "dynamic_smem_size": launch.dynamic_shared,
+        "total_smem_size": launch.code.shared_bytes + launch.dynamic_shared,
+        "aggr_smem_size": launch.code.shared_bytes + launch.dynamic_shared,
+        "ntid.w": 1,
+    }
+    if name in counts:
+        return np.uint32(counts[name]), True
+    return np.uint32(name in _ONE), True
+
+
+def _block_number(chunk: Chunk, axis: int) -> Value:
+    grid, blocks = chunk.launch.grid, chunk.geometry.blocks
+    if grid[axis] == 1:
+        return np.uint32(0)
+    stride = (1, grid[0], grid[0] * grid[1])[axis]
+    if blocks == 1:
+        return np.uint32(chunk.first // stride % grid[axis])
+    numbers = chunk.first + np.arange(blocks, dtype=np.intp)
+    each = (numbers // stride % grid[axis]).astype(np.uint32)
+    if (each == each[0]).all():
+        return each[0]
+    return np.repeat(each, chunk.geometry.threads_per_block)
+
+
+def _lane_mask(chunk: Chunk, kind: str) -> Value:
+    one = np.uint32(1) << np.asarray(chunk.geometry.array("laneid"), dtype=np.uint32)
+    below = one - np.uint32(1)
+    masks = {"eq": one, "lt": below, "le": below | one, "ge": ~below, "gt": ~(below | one)}
+    return masks[kind]
+
+
+def _time(chunk: Chunk, name: str) -> Value:
+    if name.startswith("globaltimer"):
+        now = time.time_ns()
+        if name == "globaltimer":
+            return np.uint64(now)
+    else:
+        now = chunk.clock()
+        if name == "clock64":
+            return np.uint64(now)
+    return np.uint32(now >> 32 & 0xFFFFFFFF if name.endswith("hi") else now & 0xFFFFFFFF)
