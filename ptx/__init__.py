@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Verification,
         default_cache,
     )
+    from ptx.isa.module import PtxModule, parse
     from ptx.isa.signature import KernelParam, KernelSignature, signatures_of
     from ptx.prewarming import Prewarmed, prewarm
 
@@ -48,8 +49,10 @@ _LATER = {
     "KernelParam": "ptx.isa.signature",
     "KernelSignature": "ptx.isa.signature",
     "Prewarmed": "ptx.prewarming",
+    "PtxModule": "ptx.isa.module",
     "Verification": "ptx.image_cache",
     "default_cache": "ptx.image_cache",
+    "parse": "ptx.isa.module",
     "prewarm": "ptx.prewarming",
     "signatures_of": "ptx.isa.signature",
 }
@@ -79,6 +82,7 @@ __all__ = [
     "NvrtcNotFoundError",
     "Prewarmed",
     "PtxError",
+    "PtxModule",
     "Target",
     "UnsupportedTargetError",
     "Verification",
@@ -88,6 +92,7 @@ __all__ = [
     "link",
     "nearest_target",
     "nvrtc_version",
+    "parse",
     "prewarm",
     "signatures_of",
     "supported_targets",
