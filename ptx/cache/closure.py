@@ -7,6 +7,7 @@ of its name); then in the include folders in order.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ from ptx.cache.scan import References, defined_otherwise, scan
 from ptx.request import CompileRequest
 
 MAX_FILES = 20_000
-"""More files than this in reach, and the image is not cached: only a computed name does that."""
+MAX_BYTES = 256 * 1024 * 1024
+"""More than this in reach, and the image is not cached: only a computed name does that."""
 
 _PRE_INCLUDE = ("--pre-include", "-include")
 
@@ -173,7 +175,7 @@ class _Walk:
             if any(folder == done or folder.startswith(done + os.sep) for done in self._whole):
                 continue
             self._whole.add(folder)
-            for path in _files_below(folder):
+            for path in _files_below(folder, MAX_FILES - len(self.found)):
                 self._reach(path)
         self._took_paths_whole = True
 
@@ -186,7 +188,16 @@ def _content(path: str) -> bytes:
         return b""
 
 
-def _files_below(folder: str) -> Iterator[str]:
+def _files_below(folder: str, most: int) -> list[str]:
+    """Every file in a folder and the folders in it; counted and weighed before any is read."""
+    found: list[str] = []
+    nbytes = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            yield os.path.join(place, name)
+            path = os.path.join(place, name)
+            with contextlib.suppress(OSError):
+                nbytes += os.stat(path).st_size
+            found.append(path)
+        if len(found) > most or nbytes > MAX_BYTES:
+            raise UncacheableError(f"a computed include could mean any file in {folder}")
+    return found

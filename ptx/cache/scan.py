@@ -12,15 +12,18 @@ import re
 from dataclasses import dataclass
 
 _SPLICE = re.compile(rb"(?:\\|\?\?/)[ \t\v\f]*\r?\n")
-_BLANK = rb"(?:[ \t\v\f]|/\*.*?\*/)*"
+# Atomic: a comment ends at its first */, and going back to look for another takes quadratic time.
+_BLANK = rb"(?>[ \t\v\f]|/\*.*?\*/)*+"
 _DIRECTIVE = re.compile(
     rb"(?:#|%:|\?\?=)" + _BLANK + rb"(include_next|include|embed)\b" + _BLANK + rb"([^\n]*)",
     re.DOTALL,
 )
 _HEADER_NAME = re.compile(rb'<([^>\n]+)>|"([^"\n]+)"')
 _OBJECT_MACRO = re.compile(rb"([A-Za-z_]\w*)[ \t]*(?:\r?$|//|/\*)")
-_HAS = re.compile(rb"has_(?:include|embed)\w*\s*\(\s*([^\n]*)")
-_IN_PARENTHESES = re.compile(rb'\([ \t]*(?:<([\w./+\-]+)>|"([\w./+\-]+)")[ \t]*\)')
+_HAS = re.compile(rb"has_(?:include|embed)\w*" + _BLANK + rb"\(" + _BLANK + rb"([^\n]*)", re.DOTALL)
+_IN_PARENTHESES = re.compile(
+    rb"\(" + _BLANK + rb'(?:<([\w./+\-]+)>|"([\w./+\-]+)")' + _BLANK + rb"\)", re.DOTALL
+)
 _ONE_HEADER = re.compile(rb'[ \t]+(?:<[^>]+>|"[^"]+")[ \t]*\r?(?://|/\*|$)')
 _DEFINITION = re.compile(
     rb"define" + _BLANK + rb'([A-Za-z_]\w*)[ \t]+(<[^>\n]+>|"[^"\n]+")[ \t]*\r?(?:\n|//|/\*|$)',

@@ -1,0 +1,160 @@
+"""A disk that refuses: everything works, uncached, with one warning."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ptx
+from ptx import CompileOptions, ImageCache, ImageOrigin, Target
+
+SOURCE = "__global__ void k(int* x) { *x = 1; }"
+PTX80 = CompileOptions(target=Target.ptx("compute_80"))
+
+SCRIPT = """
+import json, os, sys, warnings
+{before}
+import ptx
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    cache = ptx.ImageCache({folder!r})
+    options = ptx.CompileOptions(target=ptx.Target.ptx("compute_80"))
+    images = [
+        cache.get_or_compile("__global__ void k(int* x) {{ *x = %d; }}" % n, options)
+        for n in (1, 2, 1)
+    ]
+print(json.dumps({{
+    "origins": [image.origin.value for image in images],
+    "right": all(".entry _Z1kPi" in image.ptx for image in images),
+    "warnings": [str(w.message) for w in caught],
+    "failed": cache.stats().process.failed,
+    "files": [name for _, _, names in os.walk({folder!r}) for name in names],
+}}))
+"""
+
+
+def run(folder: Path, before: str = "", *, prefix: tuple[str, ...] = ()) -> dict[str, object]:
+    script = SCRIPT.format(folder=str(folder), before=before)
+    done = subprocess.run(
+        [*prefix, sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[3],
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+def test_file_where_the_folder_should_be_costs_one_warning(tmp_path: Path) -> None:
+    path = tmp_path / "cache"
+    path.write_text("not a folder")
+    cache = ImageCache(path)
+    with pytest.warns(ptx.CacheWarning, match="CUDADRV_CACHE_DIR"):
+        first = cache.get_or_compile(SOURCE, PTX80)
+    # The second time without a warning, which would be an error here.
+    second = cache.get_or_compile(SOURCE + " ", PTX80)
+    assert (first.origin, second.origin) == (ImageOrigin.COMPILED, ImageOrigin.COMPILED)
+    assert cache.get_or_compile(SOURCE, PTX80).origin is ImageOrigin.MEMORY
+    assert path.read_text() == "not a folder"
+
+
+def test_file_where_the_images_should_be_costs_one_warning(tmp_path: Path) -> None:
+    (tmp_path / "images").write_text("not a folder")
+    with pytest.warns(ptx.CacheWarning):
+        image = ImageCache(tmp_path).get_or_compile(SOURCE, PTX80)
+    assert image.origin is ImageOrigin.COMPILED
+
+
+def in_namespace(command: str) -> tuple[str, ...]:
+    """A prefix that runs what follows after a mount of its own; skips where that is no right."""
+    prefix = ("unshare", "-rm", "sh", "-c", f'{command} && exec "$@"', "sh")
+    if shutil.which("unshare") is None or subprocess.run([*prefix, "true"]).returncode:
+        pytest.skip("no right to mount in a namespace")
+    return prefix
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no POSIX permissions")
+def test_read_only_folder_still_gives_hits(tmp_path: Path) -> None:
+    ImageCache(tmp_path).get_or_compile(SOURCE, PTX80)
+    folders = [tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())]
+    prefix: tuple[str, ...] = ()
+    if os.geteuid() == 0:  # who may write whatever the mode says
+        prefix = in_namespace(
+            f"mount --bind {tmp_path} {tmp_path} && mount -o remount,ro,bind {tmp_path}"
+        )
+    for folder in folders:
+        folder.chmod(0o500)
+    try:
+        answer = run(tmp_path, prefix=prefix)
+    finally:
+        for folder in folders:
+            folder.chmod(0o700)
+    assert answer["right"]
+    assert answer["origins"] == ["disk", "compiled", "memory"]
+    assert len(answer["warnings"]) == 1  # type: ignore[arg-type]  # JSON
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no RLIMIT_FSIZE")
+def test_write_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
+    before = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
+    answer = run(tmp_path / "cache", before)
+    assert answer["right"]
+    assert answer["origins"] == ["compiled", "compiled", "memory"]
+    assert answer["failed"] == 2
+    assert len(answer["warnings"]) == 1  # type: ignore[arg-type]  # JSON
+    names = answer["files"]
+    assert isinstance(names, list)
+    assert not [name for name in names if name.endswith(".image") or name.startswith(".")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no tmpfs")
+def test_full_disk_costs_one_warning(tmp_path: Path) -> None:
+    prefix = in_namespace(f"mount -t tmpfs -o size=4k none {tmp_path}")
+    answer = run(tmp_path / "cache", prefix=prefix)
+    assert answer["right"]
+    assert answer["failed"] == 2
+    assert len(answer["warnings"]) == 1  # type: ignore[arg-type]  # JSON
+    assert answer["origins"] == ["compiled", "compiled", "memory"]
+
+
+def test_zero_megabytes_turn_the_disk_off(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDADRV_CACHE_MAX_MB", "0")
+    assert ptx.compile(SOURCE, PTX80).origin is ImageOrigin.COMPILED
+    assert ptx.compile(SOURCE, PTX80).origin is ImageOrigin.MEMORY
+    assert ptx.default_cache().folder is None
+    assert not cache_folder.exists()
+
+
+def test_bound_that_is_no_number_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDADRV_CACHE_MAX_MB", "lots")
+    with pytest.raises(ValueError, match="CUDADRV_CACHE_MAX_MB='lots' is not a number"):
+        ptx.compile(SOURCE, PTX80)
+
+
+def test_environment_names_folder_and_bound(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDADRV_CACHE_MAX_MB", "1.5")
+    ptx.compile(SOURCE, PTX80)
+    stats = ptx.default_cache().stats()
+    assert (stats.folder, stats.max_bytes, stats.entries) == (cache_folder, 3 << 19, 1)
+
+
+def test_platform_folder_is_used_where_nothing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDADRV_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if sys.platform != "linux":
+        pytest.skip("XDG_CACHE_HOME is Linux's")
+    assert ptx.default_cache().folder == tmp_path / "cudadrv"
