@@ -6,7 +6,7 @@ Pages are committed when first written, so that a device of 80 GiB costs nothing
 from __future__ import annotations
 
 import mmap
-import sys
+import platform
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Allocation:
 
 def _reserve(nbytes: int) -> NDArray[np.uint8]:
     """Bytes that read as zero and are committed page by page."""
-    if sys.platform.startswith("linux"):
+    if platform.system() == "Linux":
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
         return np.frombuffer(mmap.mmap(-1, nbytes, flags=flags), dtype=np.uint8)
     return np.zeros(nbytes, dtype=np.uint8)

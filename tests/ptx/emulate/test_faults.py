@@ -1,0 +1,171 @@
+"""What a wrong kernel is told, and that the rest of its module still works."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptx.emulate.device import Limits
+from ptx.emulate.errors import (
+    BarrierDivergence,
+    LaunchError,
+    Misaligned,
+    OutOfBounds,
+    Runaway,
+    StackOverflow,
+    Trap,
+    UnsupportedInstruction,
+    UseAfterFree,
+)
+from tests.ptx.emulate.machine import Machine, compiled, ptx_text
+
+
+@pytest.fixture(params=["compute_90", "compute_100"])
+def machine(request: pytest.FixtureRequest) -> Machine:
+    return Machine(compiled(request.param, "lineinfo"))
+
+
+def test_a_write_past_the_end_names_thread_line_and_nearest_allocation(machine: Machine) -> None:
+    out = machine.put(np.zeros(100, np.int32), origin="the result")
+    with pytest.raises(OutOfBounds) as caught:
+        machine.launch("write_at", 2, 32, out, 100)
+    fault = caught.value
+    assert fault.address == out + 400
+    assert (fault.where.block, fault.where.thread) == ((0, 0, 0), (0, 0, 0))
+    assert fault.where.kernel == "write_at"
+    assert fault.where.source_file is not None
+    assert fault.where.source_file.endswith("kernels.cu")
+    assert fault.where.source_line is not None
+    line = machine.program.module.text.splitlines()[fault.where.ptx_line - 1]
+    assert "st.global" in line
+    assert "0 bytes behind the nearest allocation of 400 bytes" in str(fault)
+    assert "the result" in str(fault)
+
+
+def test_only_the_wrong_lane_is_blamed() -> None:
+    text = ptx_text(
+        """.reg .b32 %r<4>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x;
+        mul.lo.u32 %r2, %r1, 36; cvt.u64.u32 %rd2, %r2; add.u64 %rd3, %rd1, %rd2;
+        ld.global.u32 %r3, [%rd3]; st.global.u32 [%rd1], %r3; ret;""",
+        ".param .u64 a",
+    )
+    machine = Machine(text)
+    address = machine.put(np.zeros(64, np.int32))
+    with pytest.raises(OutOfBounds) as caught:
+        machine.launch("k", 1, 16, address)
+    assert caught.value.where.thread == (8, 0, 0)
+    assert caught.value.address == address + 8 * 36
+
+
+def test_a_gap_between_neighbours_is_out_of_bounds(machine: Machine) -> None:
+    first = machine.put(np.zeros(64, np.int32))
+    machine.put(np.zeros(64, np.int32))
+    with pytest.raises(OutOfBounds):
+        machine.launch("write_at", 1, 1, first, 64)
+
+
+def test_null_pointers_and_freed_memory_are_told_apart(machine: Machine) -> None:
+    with pytest.raises(OutOfBounds, match="null pointer"):
+        machine.launch("write_at", 1, 1, 0, 0)
+    freed = machine.put(np.zeros(8, np.int32), origin="the scratch")
+    machine.launch("write_at", 1, 1, freed, 0)
+    machine.memory.free(freed)
+    with pytest.raises(UseAfterFree, match="the scratch"):
+        machine.launch("write_at", 1, 1, freed, 3)
+
+
+def test_misaligned_access_names_the_address(machine: Machine) -> None:
+    out = machine.put(np.zeros(8, np.int32))
+    with pytest.raises(Misaligned, match="no multiple of 4") as caught:
+        machine.launch("write_at", 1, 1, out + 2, 0)
+    assert caught.value.address == out + 2
+
+
+@pytest.mark.parametrize("offset", [-4, 256])
+def test_shared_memory_ends_where_the_launch_says(offset: int) -> None:
+    text = ptx_text(
+        f""".reg .b32 %r<4>; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, raw;
+        add.u32 %r3, %r3, %r2; st.shared.u32 [%r3+{offset}], %r1; ret;""",
+        before=".extern .shared .align 4 .b8 raw[];",
+    )
+    with pytest.raises(OutOfBounds, match="256 bytes of shared memory"):
+        Machine(text).launch("k", 2, 64, shared=256)
+
+
+def test_an_unknown_opcode_refuses_its_kernel_with_opcode_and_line(machine: Machine) -> None:
+    with pytest.raises(UnsupportedInstruction) as caught:
+        machine.program.kernel("unknown")
+    assert caught.value.opcode == "wgmma.fence.sync.aligned"
+    line = machine.program.module.text.splitlines()[caught.value.line - 1]
+    assert "wgmma" in line
+    machine.launch("write_at", 1, 1, machine.put(np.zeros(1, np.int32)), 0)
+
+
+def test_an_unknown_modifier_refuses_the_instruction() -> None:
+    machine = Machine(ptx_text(".reg .b32 %r<3>; add.fancy.u32 %r1, %r2, 1; ret;"))
+    with pytest.raises(UnsupportedInstruction, match=r"add\.fancy\.u32 at PTX line 7"):
+        machine.program.kernel("k")
+
+
+def test_a_barrier_that_some_threads_never_reach_is_reported(machine: Machine) -> None:
+    out = machine.put(np.zeros(64, np.int32))
+    with pytest.raises(BarrierDivergence, match="16 at barrier 1, 48 at barrier 2"):
+        machine.launch("divergent_barrier", 1, 64, out)
+
+
+def test_exited_threads_do_not_hold_a_barrier_up_unless_asked(machine: Machine) -> None:
+    out = machine.put(np.zeros(64, np.int32))
+    machine.launch("early_exit", 1, 64, out, 40)
+    expected = [*range(39, -1, -1), *[0] * 24]
+    assert machine.get(out, 64, np.int32).tolist() == expected
+    with pytest.raises(BarrierDivergence, match="24 exited"):
+        machine.launch("early_exit", 1, 64, out, 40, limits=Limits(strict_barriers=True))
+
+
+def test_an_endless_loop_meets_the_limit(machine: Machine) -> None:
+    out = machine.put(np.zeros(1, np.int32))
+    with pytest.raises(Runaway, match=r"max_steps"):
+        machine.launch("forever", 1, 32, out, limits=Limits(max_steps=5000))
+
+
+def test_trap_says_where() -> None:
+    machine = Machine(
+        ptx_text(
+            """.reg .pred %p; .reg .b32 %r; mov.u32 %r, %tid.x; setp.eq.u32 %p, %r, 5;
+            @%p trap; ret;"""
+        )
+    )
+    with pytest.raises(Trap) as caught:
+        machine.launch("k", 1, 32)
+    assert caught.value.where.thread == (5, 0, 0)
+
+
+def test_endless_recursion_is_a_stack_overflow() -> None:
+    text = ptx_text(
+        "call f; ret;", before=".func f() { .local .b8 x[64]; .reg .b64 %r; mov.u64 %r, x;"
+        " st.local.u8 [%r], 1; call f; ret; }",
+    )  # fmt: skip
+    with pytest.raises(StackOverflow, match="stack_bytes"):
+        Machine(text).launch("k", 1, 32, limits=Limits(stack_bytes=4096))
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "shared", "words"),
+    [
+        ((0, 1, 1), (1, 1, 1), 0, "grid"),
+        ((1, 70000, 1), (1, 1, 1), 0, "grid"),
+        ((1, 1, 1), (1, 1, 65), 0, "block"),
+        ((1, 1, 1), (1024, 2, 1), 0, "2048 threads"),
+        ((1, 1, 1), (1, 1, 1), 1 << 20, "shared memory"),
+    ],
+)
+def test_impossible_launches_are_refused(
+    machine: Machine,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    shared: int,
+    words: str,
+) -> None:
+    out = machine.put(np.zeros(1, np.int32))
+    with pytest.raises(LaunchError, match=words):
+        machine.launch("write_at", grid, block, out, 0, shared=shared)
