@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptx import _nvrtc
+from ptx.cache.folder import PrivateFolder
 from ptx.errors import NvrtcError
 from ptx.request import CompileRequest
 
@@ -29,8 +30,9 @@ _PACKAGES_13 = (
     ("nvidia-cuda-profiler-api", r"cuda_?[pP]rofiler\w*\.h"),
     (
         "nvidia-cuda-runtime",
-        r"cooperative_groups(\.h|/.*)|cuda_\w+\.(h|hpp)|cuda\.h|cuComplex\.h|mma\.h|sm_\d+_\w+\.h"
-        r"|(vector|builtin|device|driver|channel|common|host|library|math|surface|texture)_\w+\.h",
+        r"cooperative_groups(\.h|/.*)|cuda(_\w+)?\.(h|hpp)|cudart_platform\.h|cuComplex\.h|mma\.h"
+        r"|(sm_\d+|vector|builtin|device|driver|channel|common|host|library|math|surface|texture)"
+        r"_\w+\.(h|hpp)",
     ),
 )
 _NAMES_12 = {"nvidia-cuda-crt": "nvidia-cuda-nvcc-cu12"}
@@ -109,10 +111,10 @@ def _bundled(cache_folder: Path | None) -> str | None:
     if cache_folder is not None:
         kept = cache_folder / f"headers-{major}.{minor}"
         try:
-            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            PrivateFolder(cache_folder).ensure()
             _nvrtc.install_bundled_headers(str(kept))
         except (OSError, NvrtcError):
-            pass  # a read-only or full folder: this process alone then
+            pass  # a read-only, full or untrusted folder: this process alone then
         else:
             return str(kept)
     try:

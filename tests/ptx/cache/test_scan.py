@@ -1,0 +1,75 @@
+"""Which headers a text refers to: a superset, whatever stands around the directive."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from ptx.cache.scan import References, defined_otherwise, scan
+
+
+@pytest.mark.parametrize(
+    ("text", "references"),
+    [
+        ("", References()),
+        ('#include "a.h"\n#include <b.h>', References(quoted=("a.h",), angled=("b.h",))),
+        ("#include_next <a.h>", References(following=("a.h",))),
+        ("  #\tinclude<a.h>//", References(angled=("a.h",))),
+        ("%:include <a.h>", References(angled=("a.h",))),
+        ("??=include <a.h>", References(angled=("a.h",))),
+        ("#incl\\\nude <a.h>", References(angled=("a.h",))),
+        ("#incl??/\nude <a.h>", References(angled=("a.h",))),
+        ("/*\n*/ # /* <b.h> */ include /* */ <a.h>", References(angled=("a.h",))),
+        ("#if 0\n#include <a.h>\n#endif", References(angled=("a.h",))),
+        ("#include NAME", References(computed=("NAME",))),
+        ("#include NAME // why", References(computed=("NAME",))),
+        ("#include NAME(x)", References(opaque=True)),
+        ("#include A B", References(opaque=True)),
+        ("// #include this header", References()),
+        (" * #include the header", References()),
+        ("int x; #include <a.h>", References()),
+        ('#define N "a.h"\n', References(definitions=(("N", '"a.h"'),))),
+        ("#define N <a.h> // x\n", References(definitions=(("N", "<a.h>"),))),
+        ("#if __has_include(<a.h>)", References(angled=("a.h",))),
+        ('#if __has_include ( "a.h" )', References(quoted=("a.h",))),
+        ("#if __has_include(NAME)", References(computed=("NAME",))),
+        ("#if HAVE(<a/b.h>)", References(angled=("a/b.h",))),
+    ],
+)
+def test_text_gives_its_references(text: str, references: References) -> None:
+    assert scan(text.encode()) == references
+
+
+@pytest.mark.parametrize(
+    ("text", "otherwise"),
+    [
+        ("#define N <a.h>", False),
+        ('#define N "a.h" // x', False),
+        ("#define NAME x", False),
+        ("#define N OTHER", True),
+        ("#define N(x) <x>", True),
+        ('#define N "a" "b.h"', True),
+        ("#define N", True),
+    ],
+)
+def test_macro_that_is_more_than_one_header_is_told(text: str, otherwise: bool) -> None:
+    found = defined_otherwise(text.encode(), frozenset({"N"}))
+    assert found == ({"N"} if otherwise else set())
+
+
+BLANK = st.sampled_from(["", " ", "\t", "/* c */", "\\\n", " \\\n ", "/*\n#*/"])
+
+
+@given(BLANK, BLANK, BLANK, st.sampled_from(["#", "%:", "??="]), st.text(max_size=20))
+def test_directive_is_found_behind_anything(
+    before: str, within: str, after: str, mark: str, text: str
+) -> None:
+    line = f"{before}{mark}{within}include{after}<dir/name.h>"
+    source = f"{text}\n{line}\n{text}".encode("utf-8", "surrogatepass")
+    assert "dir/name.h" in scan(source).angled
+
+
+def test_many_comments_are_passed_over() -> None:
+    """Going back over comments would take quadratic time: here, minutes."""
+    text = b"(/* a */ # /* b */ define /* c */ " * 20_000
+    assert scan(text + b"\n#include <a.h>") == References(angled=("a.h",))

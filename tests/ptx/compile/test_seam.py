@@ -1,0 +1,64 @@
+"""The seam to NVRTC and nvJitLink: imported late, with stubs that say what the modules have."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cuda.bindings import nvjitlink, nvrtc
+
+import ptx
+
+ROOT = Path(ptx.__file__).parents[1]
+
+
+def test_importing_ptx_imports_no_binding_and_touches_no_library() -> None:
+    script = (
+        "import sys, ptx\n"
+        "print(sorted(m for m in sys.modules if m.split('.')[0] in ('cuda', 'numpy', "
+        "'platformdirs', 'logging', 'ptx.image_cache')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_every_public_name_is_there() -> None:
+    assert all(hasattr(ptx, name) for name in ptx.__all__)
+    assert set(ptx.__all__) <= set(dir(ptx))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        ptx.__getattr__("nothing")
+
+
+def stub_members(module: str, enum: str) -> dict[str, int]:
+    tree = ast.parse((ROOT / "stubs/cuda/bindings" / f"{module}.pyi").read_text())
+    (found,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == enum]
+    return {
+        target.id: ast.literal_eval(node.value)
+        for node in found.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "enum"),
+    [("nvrtc", "nvrtcResult"), ("nvjitlink", "Result"), ("nvjitlink", "InputType")],
+)
+def test_enum_members_of_the_stub_have_the_values_of_the_module(module: str, enum: str) -> None:
+    if not (ROOT / "stubs").is_dir():
+        pytest.skip("the stubs are not installed with the package")
+    real = getattr({"nvrtc": nvrtc, "nvjitlink": nvjitlink}[module], enum)
+    members = {member.name: int(member) for member in real}
+    stub = stub_members(module, enum)
+    # An older binding lacks the newest members; a newer one may have more.
+    shared = {name: value for name, value in stub.items() if name in members}
+    assert shared == {name: members[name] for name in shared}
+    assert len(shared) >= 0.75 * len(stub)
+    if nvrtc.nvrtcVersion()[1:] == (13, 4):
+        assert stub.keys() <= members.keys()
