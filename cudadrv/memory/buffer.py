@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from .._api import CUdeviceptr
+from .._api import CUdeviceptr, CUresult
 from .._driver import Bound, failure
 from ..errors import ClosedError, CudadrvError, InvalidValueError, OutOfMemoryError
 
@@ -22,25 +21,31 @@ class DeviceBuffer:
     `close` raises `ClosedError`.
     """
 
-    __slots__ = (
-        "__weakref__", "_arrays", "_finalizer", "_users", "context", "nbytes", "ptr", "stream",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_arrays", "_memory", "context", "nbytes", "ptr", "stream")
 
     ptr: int
 
     def __init__(self, stream: Stream, nbytes: int) -> None:
+        self._memory: object | None = None
+        if nbytes > 0:
+            code, pointer = stream.api.cuMemAllocAsync(nbytes, stream.handle)
+            if code:
+                raise _refused(stream, nbytes, code)
+            self._memory = memory = _Memory()
+            memory.pointer = pointer
+            memory.stream = stream
+            memory.users = None
+            self.ptr = int(pointer)
+        else:
+            if nbytes < 0:
+                raise InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
+            self._memory = _NOTHING
+            self.ptr = 0
         self.stream = stream
         self.context: Context = stream.context
         self.nbytes = nbytes
-        self.ptr = _allocate(stream, nbytes)
-        # Streams of other work that still uses the memory; its release waits for them.
-        self._users: list[Stream] = []
         # Arrays over this buffer, whose addresses must go when it is closed.
         self._arrays: weakref.WeakSet[_Addressed] | None = None
-        self._finalizer: weakref.finalize[..., DeviceBuffer] = weakref.finalize(
-            self, _release, stream, self.ptr, self._users
-        )
-        self._finalizer.atexit = False
 
     @classmethod
     def borrowed(cls, stream: Stream, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
@@ -50,10 +55,8 @@ class DeviceBuffer:
         self.context = stream.context
         self.nbytes = nbytes
         self.ptr = pointer
-        self._users = []
+        self._memory = (owner,)
         self._arrays = None
-        self._finalizer = weakref.finalize(self, _let_go, owner)
-        self._finalizer.atexit = False
         return self
 
     def __getattr__(self, name: str) -> object:
@@ -62,7 +65,7 @@ class DeviceBuffer:
         raise AttributeError(name)
 
     def __repr__(self) -> str:
-        where = f"at {self.ptr:#x}" if self._finalizer.alive else "closed"
+        where = "closed" if self.closed else f"at {self.ptr:#x}"
         return f"<DeviceBuffer {self.nbytes} bytes {where} on device {self.context.ordinal}>"
 
     def __index__(self) -> int:
@@ -77,29 +80,76 @@ class DeviceBuffer:
     @property
     def closed(self) -> bool:
         """Whether the memory was given back."""
-        return not self._finalizer.alive
+        return self._memory is None
 
     def record_use(self, stream: Stream) -> None:
         """Let the release wait for what `stream` has been given until then.
 
         For work on another stream than the buffer's own; copies between streams do it themselves.
         """
-        if stream is not self.stream and stream not in self._users:
-            self._users.append(stream)
+        memory = self._memory
+        if stream is self.stream or not isinstance(memory, _Memory):
+            return
+        if memory.users is None:
+            memory.users = [stream]
+        elif stream not in memory.users:
+            memory.users.append(stream)
 
     def close(self) -> None:
         """Give the memory back after the work queued on its stream so far. Idempotent."""
-        if self._finalizer.alive:
+        if self._memory is not None:
             del self.ptr
-            for array in self._arrays or ():
-                del array.ptr
-            self._finalizer()
+            if self._arrays is not None:
+                for array in self._arrays:
+                    del array.ptr
+            # Its only reference: the memory is released here.
+            self._memory = None
 
     def adopt(self, array: _Addressed) -> None:
         """Remember an array over this buffer, so that `close` takes its address away too."""
         if self._arrays is None:
             self._arrays = weakref.WeakSet()
         self._arrays.add(array)
+
+
+class _Memory:
+    """What a buffer of ours releases: raw handles alone, freed when the last reference goes.
+
+    An object with a finalizer of its own costs a third of what `weakref.finalize` does, and like
+    that never sees the buffer it belongs to.
+
+    Attributes:
+        pointer: the address, as the driver gave it.
+        stream: the stream that orders its release.
+        users: streams of other work that still uses the memory; the release waits for them.
+    """
+
+    __slots__ = ("pointer", "stream", "users")
+
+    pointer: CUdeviceptr
+    stream: Stream
+    users: list[Stream] | None
+
+    def __del__(self) -> None:
+        try:
+            stream = self.stream
+            context = stream.context
+            if context.closed:
+                return
+            if stream.closed:
+                # Nothing orders the release any more: cuMemFree waits for the device.
+                with Bound(stream.api, context.handle):
+                    stream.api.cuMemFree(self.pointer)
+            elif stream.capturing or self.users is not None:
+                stream.release(int(self.pointer), self.users or ())
+            else:
+                stream.api.cuMemFreeAsync(self.pointer, stream.handle)
+        except Exception:
+            # A finalizer must not raise: the context may be gone, or the interpreter be ending.
+            return
+
+
+_NOTHING: Final = ("no memory",)
 
 
 class _Addressed:
@@ -110,18 +160,11 @@ class _Addressed:
     ptr: int
 
 
-def _allocate(stream: Stream, nbytes: int) -> int:
-    if nbytes <= 0:
-        if nbytes < 0:
-            raise InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
-        return 0
-    api = stream.api
-    code, pointer = api.cuMemAllocAsync(nbytes, stream.handle)
+def _refused(stream: Stream, nbytes: int, code: CUresult) -> CudadrvError:
     if code == OutOfMemoryError.result:
-        raise out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
-    if code:
-        raise failure(api, code, "cuMemAllocAsync", f"allocating {nbytes} bytes on {stream!r}")
-    return int(pointer)
+        return out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
+    doing = f"allocating {nbytes} bytes on {stream!r}"
+    return failure(stream.api, code, "cuMemAllocAsync", doing)
 
 
 def out_of_memory(context: Context, nbytes: int, call: str) -> OutOfMemoryError:
@@ -132,20 +175,3 @@ def out_of_memory(context: Context, nbytes: int, call: str) -> OutOfMemoryError:
         f"which has {free} bytes free of {total}",
         call=call,
     )
-
-
-def _let_go(owner: object) -> None:
-    """End a borrowed buffer; holding `owner` until now is all that it is for."""
-
-
-def _release(stream: Stream, pointer: int, users: list[Stream]) -> None:
-    """Free memory in the order of its stream; a finalizer, so it never raises."""
-    if pointer == 0 or stream.context.closed:
-        return
-    api = stream.api
-    if stream.closed:
-        # Nothing orders the release any more: cuMemFree waits for the device.
-        with contextlib.suppress(CudadrvError), Bound(api, stream.context.handle):
-            api.cuMemFree(CUdeviceptr(pointer))
-        return
-    stream.release(pointer, users)
