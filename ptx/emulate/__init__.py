@@ -1,1 +1,131 @@
-"""PTX executed in NumPy."""
+"""PTX executed in NumPy: what stands in for a GPU where there is none.
+
+`Program(module, device)` loads a parsed module; `Program.kernel(name)` generates one Python
+function for each basic block of the kernel and of what it may call; `EmulatedKernel.launch` runs it.
+
+How it runs
+-----------
+Thread blocks are executed in chunks (`chunk.Chunk`), whole blocks of them, by default 32,768
+threads. A thread's number in its chunk is its lane. Lanes at the same place form a fibre
+(`fibre.Fibre`) with registers of its own: a register's value is a NumPy scalar where all its
+threads agree, else an (n,) array; both behave alike in operators, `.view`, `.astype`, `.ndim`.
+Arrays are never changed in place. A branch that divides a fibre splits it; the fibre with the
+smallest place runs; fibres that meet become one (`merge.py`). Threads that wait for others are
+parked in `rendezvous.Rendezvous`.
+
+How to add an opcode
+--------------------
+Write `ops/<family>.py`, import it in `ops/__init__.py`, and call for each opcode
+
+    operation("bfe", ("u32", "s32", "u64", "s64"), 4, _extract, section="bfe")
+
+with the type suffixes as they are written ("f32.s32" for two), the number of operands, and an
+emitter. Modifiers that only vary the emitter's work go into `modifiers=`; one that is not named
+there refuses the instruction. A modifier may also be part of the name, so that another family can
+own it: the record whose name covers most modifiers wins ("bar.warp.sync" before "bar"). Two
+records for the same name and type fail at import. `writes=` is how many of the first operands are
+destinations (1 unless told; 0 for `st`, `red`, `bar`); `reads_carry` and `writes_carry` say that it
+uses CC.CF, which emitters read and write as the operand `flow.CARRY`.
+
+An emitter gets an `emitter.Emitter` and the `Instruction`, and writes Python:
+
+    def _extract(e: Emitter, i: Instruction) -> None:
+        kind = type_suffix(i)
+        value = e.value(i.operands[1], kind)
+        start, length = (e.value(operand, "u32") for operand in i.operands[2:])
+        e.assign(i.operands[0], kind, f"{e.helper(extract)}({value}, {start}, {length})")
+
+- `e.value(operand, type)` gives an expression for a register, constant, special register, symbol
+  or negated predicate, its bits read as that PTX type; `e.values` the elements of a vector.
+- `e.assign(operand, type, expression)` writes a result. The expression must have exactly the NumPy
+  type of that PTX type (`types.NUMPY`; bit, packed and bf16/fp8 types are unsigned integers).
+  It sees to guards, sinks and wider registers. `e.assign_all` writes a vector destination.
+- `e.constant(value, kind)` names a typed scalar; `e.helper(function)` names a Python function,
+  which gets arrays or scalars and must keep a scalar a scalar if all its arguments are (`emitter.choose`
+  is `where` with that habit; index a 0-d array with `[()]`).
+- `e.temporary(expression)` names an intermediate value, `e.line(code)` is a statement, `f` is the
+  fibre and `R` its registers. `e.is_used(operand)` says whether a result is ever read.
+- `raise e.refuse("why")` when a form is not executed: never guess.
+
+The effect says what else an operation does. `PURE`: nothing; it may run for absent threads, and is
+dropped where its result is not used. `MEMORY`: it touches memory or may fault; under a guard it is
+branched around, so emitters never see its guard. `ENDS`: it ends its basic block; the emitter calls
+`e.leave(expression)` with what to return: the next block's number (`e.following`) or `GONE`.
+
+Memory: `where, offset, space = e.address(operand, space)` and `site = e.site(space, type, count)`
+are handed to `access.load`, `store`, or, for anything else, `access.locate(f, where, offset,
+site)`, which checks the access and gives an array and an index (an int for one common address, else (n,)).
+`is_mixed` and `divide` part generic addresses of several spaces, see `ops/atomic.py`.
+
+Meetings: an operation with `Effect.MEETS` always starts its basic block, so that the block can be
+executed again. Its emitter begins with
+
+    mask = e.temporary(e.value(i.operands[-1], "u32"))
+    e.line(f"if not f.chunk.meeting.meets(f, {mask}, {e.here}, {key!r}, {{'a': {a}}}):")
+    e.line("    return -1")
+
+`key` names what must be equal for lanes to meet ("shfl.sync.bfly.b32"). When it goes on, all lanes
+that `mask` names (and that have not exited) have arrived: either they are all in this fibre, or
+`f.exchange` is a dict with (threads of the chunk,) arrays of what each lane brought, by the names
+given, and "here". `f.place("warp_slot")` is each thread's position if blocks were padded to whole
+warps (its warp is that // 32, its lane % 32), `f.lane_numbers()` its number in the chunk,
+`f.place("slot")` its block in the chunk. Block barriers end a block instead: see `ops/barrier.py`.
+
+Functions that PTX only declares (`vprintf`, `malloc`): `table.external(name, emit)`, whose emitter
+reads the caller's arguments with `e.parameter(symbol, type)`, writes its result with
+`e.set_parameter(symbol, type, expression)`, and may leave values in `f.chunk.launch.results`.
+
+Faults are raised with a place: `f.chunk.launch.where(f, position, instruction)`; `position` is an
+index into the fibre's threads and the instruction is named by `e.scope.bind(i, "instruction")`.
+"""
+
+from __future__ import annotations
+
+from ptx.emulate.device import DEFAULT_LIMITS, DeviceModel, Limits
+from ptx.emulate.errors import (
+    BadFree,
+    BarrierDivergence,
+    Deadlock,
+    EmulationFault,
+    InvalidCall,
+    LaunchError,
+    MemoryFault,
+    Misaligned,
+    OutOfBounds,
+    OutOfMemory,
+    Runaway,
+    StackOverflow,
+    Trap,
+    UnsupportedInstruction,
+    UseAfterFree,
+    Where,
+)
+from ptx.emulate.memory import Allocation, DeviceMemory
+from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "Allocation",
+    "BadFree",
+    "BarrierDivergence",
+    "Deadlock",
+    "DeviceMemory",
+    "DeviceModel",
+    "EmulatedKernel",
+    "EmulationFault",
+    "InvalidCall",
+    "KernelAttributes",
+    "LaunchError",
+    "Limits",
+    "MemoryFault",
+    "Misaligned",
+    "OutOfBounds",
+    "OutOfMemory",
+    "Program",
+    "Runaway",
+    "StackOverflow",
+    "Trap",
+    "UnsupportedInstruction",
+    "UseAfterFree",
+    "Where",
+]

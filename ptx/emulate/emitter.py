@@ -32,7 +32,7 @@ from ptx.isa.model import (
     Vector,
 )
 
-Bound = object  # what a name of the generated code stands for: a constant, a helper, a Site
+_LONGEST_CHAIN = 8  # sums of sums that are put off together
 
 
 def choose(condition: Value, yes: Value, no: Value) -> Value:
@@ -50,7 +50,8 @@ class Emitter:
         instruction: the one that is being emitted.
         here, following: numbers of this block and of the one behind it, as `return` gives them.
         targets: of an indexed branch.
-        live_after, live_out: masks of the registers read after this instruction, after this block.
+        live_results: the registers that this instruction writes and that are read later; live_out:
+            mask of those that are read after this block.
         functions: number of each function of the kernel; entries: their first blocks.
     """
 
@@ -60,7 +61,7 @@ class Emitter:
         self.lines: list[str] = []
         self.here = 0
         self.following = 0
-        self.live_after = 0
+        self.live_results: frozenset[int] = frozenset()
         self.live_out = 0
         self.targets: tuple[int, ...] = ()
         self.first = 0
@@ -70,6 +71,9 @@ class Emitter:
         self._views: dict[tuple[int, str], str] = {}
         self._spans: dict[int, str] = {}
         self._pending: dict[int, tuple[Operand, Operand]] = {}
+        self._depths: dict[int, int] = {}
+        self._dependents: dict[int, list[int]] = {}
+        self._viewed: dict[int, list[str]] = {}
         self._written: set[int] = set()
         self._temporaries = 0
 
@@ -83,6 +87,9 @@ class Emitter:
         self._views.clear()
         self._spans.clear()
         self._pending.clear()
+        self._depths.clear()
+        self._dependents.clear()
+        self._viewed.clear()
         self._written.clear()
         self._temporaries = 0
 
@@ -128,7 +135,7 @@ class Emitter:
     def is_used(self, operand: Operand) -> bool:
         """Whether a destination is read later; a sink never is."""
         if isinstance(operand, Register):
-            return bool(self.live_after >> self.scope.number(operand) & 1)
+            return self.scope.number(operand) in self.live_results
         if isinstance(operand, Vector):
             return any(self.is_used(item) for item in operand.items)
         if isinstance(operand, Pair):
@@ -223,8 +230,21 @@ class Emitter:
             return False
         if not all(isinstance(each, Register | Immediate) for each in (left, right)):
             return False
+        depth = 1
+        for each in (left, right):
+            if isinstance(each, Register):
+                depth += self._depths.get(self.scope.number(each), 0)
+        if depth > _LONGEST_CHAIN:
+            for each in (left, right):
+                if isinstance(each, Register):
+                    self._settle(self.scope.number(each))
+            depth = 1
         self._forget(number)
         self._pending[number] = (left, right)
+        for each in (left, right):
+            if isinstance(each, Register):
+                self._dependents.setdefault(self.scope.number(each), []).append(number)
+        self._depths[number] = depth
         self._kinds[number] = self._sum_kind(number)
         self._written.add(number)
         return True
@@ -302,6 +322,7 @@ class Emitter:
     def _settle(self, number: int) -> None:
         """Compute a sum that was put off."""
         pending = self._pending.pop(number, None)
+        self._depths.pop(number, None)
         if pending is not None:
             kind = self._sum_kind(number)
             left, right = (self.value(each, kind) for each in pending)
@@ -313,20 +334,17 @@ class Emitter:
 
     def _forget(self, number: int) -> None:
         """The register is about to change: settle what depends on its old value."""
-        dependent = [
-            other
-            for other, operands in self._pending.items()
-            if any(
-                isinstance(each, Register) and self.scope.number(each) == number
-                for each in operands
-            )
-        ]
-        for other in dependent:
-            self._settle(other)
+        for other in self._dependents.pop(number, ()):
+            pending = self._pending.get(other)
+            if pending is not None and any(
+                isinstance(each, Register) and self.scope.number(each) == number for each in pending
+            ):
+                self._settle(other)
         self._pending.pop(number, None)
+        self._depths.pop(number, None)
         self._spans.pop(number, None)
-        for key in [key for key in self._views if key[0] == number]:
-            del self._views[key]
+        for kind in self._viewed.pop(number, ()):
+            self._views.pop((number, kind), None)
 
     def _register(self, number: int, kind: str) -> str:
         size = self.scope.width[number]
@@ -351,6 +369,7 @@ class Emitter:
         view = self._views.get((number, kind))
         if view is None:
             view = self._views[number, kind] = f"{name}_{kind}"
+            self._viewed.setdefault(number, []).append(kind)
             self.line(f"{view} = {name}.view({self.dtype(kind)})")
         return view
 

@@ -33,10 +33,12 @@ CARRY = Register("%CC", "u32")
 
 @dataclass(slots=True)
 class Step:
-    """One instruction and its record in the table."""
+    """One instruction and its record in the table; `reads` and `writes` are register numbers."""
 
     instruction: Instruction
     operation: Operation
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -215,17 +217,33 @@ def reads_and_writes(step: Step) -> tuple[list[Register], list[Register]]:
     return reads, writes
 
 
+def mask_of(numbers: set[int]) -> int:
+    """The bit mask of a set of register numbers."""
+    if not numbers:
+        return 0
+    data = bytearray(max(numbers) // 8 + 1)
+    for number in numbers:
+        data[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(data, "little")
+
+
 def find_live_registers(blocks: list[Block], index_of: Callable[[Register], int]) -> None:
-    """Set `used`, `defined` and `live` of every block (backward data flow to a fixed point)."""
+    """Number the registers of each step; set `used`, `defined` and `live` of every block.
+
+    Backward data flow, repeated until nothing changes.
+    """
     for block in blocks:
+        used: set[int] = set()
+        defined: set[int] = set()
         for step in block.steps:
             reads, writes = reads_and_writes(step)
-            for register in reads:
-                block.used |= (1 << index_of(register)) & ~block.defined
-            for register in writes:
-                block.defined |= 1 << index_of(register)
-        if block.guard is not None:
-            block.used |= (1 << index_of(block.guard.register)) & ~block.defined
+            step.reads = tuple(index_of(register) for register in reads)
+            step.writes = tuple(index_of(register) for register in writes)
+            used.update(number for number in step.reads if number not in defined)
+            defined.update(step.writes)
+        if block.guard is not None and index_of(block.guard.register) not in defined:
+            used.add(index_of(block.guard.register))
+        block.used, block.defined = mask_of(used), mask_of(defined)
         block.live = block.used
     changed = True
     while changed:

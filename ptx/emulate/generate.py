@@ -12,9 +12,7 @@ from ptx.emulate.fibre import GONE
 from ptx.emulate.flow import (
     Block,
     FlowBuilder,
-    Step,
     find_live_registers,
-    reads_and_writes,
 )
 from ptx.emulate.layout import FRAME_ALIGN, ModuleLayout, aligned, frame_layout
 from ptx.emulate.scope import FunctionScope, Namespace
@@ -215,8 +213,8 @@ class _BlockWriter:
         ended = False
         for step, live in zip(block.steps, after, strict=True):
             emitter.instruction = step.instruction
-            emitter.live_after = live
-            if self._is_dead(step, live):
+            emitter.live_results = live
+            if step.operation.effect is Effect.PURE and not live:
                 continue
             try:
                 step.operation.emit(emitter, step.instruction)
@@ -241,25 +239,17 @@ class _BlockWriter:
         emitter.flush(live_out)
         emitter.line(f"return f.split({condition}, {first + block.target}, {following})")
 
-    def _live_after_each(self, live_out: int) -> list[int]:
-        block, number = self._block, self._unit.scope.number
-        live = live_out
+    def _live_after_each(self, live_out: int) -> list[frozenset[int]]:
+        """For each step, which of the registers that it writes are read later."""
+        block = self._block
+        live = set(bits(live_out))
         if block.guard is not None:
-            live |= 1 << number(block.guard.register)
-        found: list[int] = []
+            live.add(self._unit.scope.number(block.guard.register))
+        found: list[frozenset[int]] = []
         for step in reversed(block.steps):
-            found.append(live)
-            reads, writes = reads_and_writes(step)
-            for register in writes:
-                live &= ~(1 << number(register))
-            for register in reads:
-                live |= 1 << number(register)
+            writes = frozenset(step.writes)
+            found.append(writes & live)
+            live -= writes
+            live.update(step.reads)
         found.reverse()
         return found
-
-    def _is_dead(self, step: Step, live: int) -> bool:
-        """Whether a pure operation's results are never read."""
-        if step.operation.effect is not Effect.PURE:
-            return False
-        _, writes = reads_and_writes(step)
-        return not any(live >> self._unit.scope.number(each) & 1 for each in writes)

@@ -68,6 +68,7 @@ class Launch:
         if code.is_recursive:
             stack = max(stack, limits.stack_bytes)
         self.local_stride = aligned(stack, 16)
+        self.results: dict[str, object] = {}
 
     def run(self, *, together: bool = False) -> None:
         """Execute the grid, chunk by chunk; all blocks in one chunk if `together`.

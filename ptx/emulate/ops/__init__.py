@@ -3,6 +3,7 @@
 from ptx.emulate.ops import (
     atomic,
     barrier,
+    carry,
     compare,
     control,
     convert,
@@ -16,6 +17,7 @@ from ptx.emulate.ops import (
 __all__ = [
     "atomic",
     "barrier",
+    "carry",
     "compare",
     "control",
     "convert",

@@ -113,7 +113,7 @@ def _high(e: Emitter, i: Instruction, kind: str) -> str:
     return f"({_wide(e, i, kind)} >> {shift}).astype({e.dtype(kind)})"
 
 
-def _product(e: Emitter, i: Instruction) -> tuple[str, str]:
+def product_of(e: Emitter, i: Instruction) -> tuple[str, str]:
     """The product that `.lo`, `.hi` or `.wide` asks for, and its kind."""
     kind = type_suffix(i)
     if "wide" in i.modifiers:
@@ -129,12 +129,12 @@ def _product(e: Emitter, i: Instruction) -> tuple[str, str]:
 
 
 def _multiply(e: Emitter, i: Instruction) -> None:
-    product, kind = _product(e, i)
+    product, kind = product_of(e, i)
     e.assign(i.operands[0], kind, product)
 
 
 def _multiply_add(e: Emitter, i: Instruction) -> None:
-    product, kind = _product(e, i)
+    product, kind = product_of(e, i)
     addend = e.value(i.operands[3], kind)
     if "sat" in i.modifiers:
         if "hi" not in i.modifiers or kind != "s32":

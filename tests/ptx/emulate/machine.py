@@ -37,7 +37,9 @@ def compiled(target: str, *extra: str) -> str:
     options = ptx.CompileOptions(
         target=ptx.Target.ptx(target), lineinfo="lineinfo" in extra, debug="debug" in extra
     )
-    return ptx.compile(source, options, name="kernels.cu", cache=False).ptx
+    text = ptx.compile(source, options, name="kernels.cu", cache=False).ptx
+    assert text is not None
+    return text
 
 
 class Machine:
@@ -60,7 +62,8 @@ class Machine:
         """Copy `count` elements back."""
         start = address - self.memory.base
         nbytes = count * np.dtype(dtype).itemsize
-        return self.memory.data[start : start + nbytes].view(dtype).copy()
+        found: NDArray[Any] = self.memory.data[start : start + nbytes].view(dtype).copy()
+        return found
 
     def launch(
         self,
