@@ -68,7 +68,7 @@ def hit(folder: str, kernel: str) -> None:
             {
                 "origin": image.origin.value,
                 "signatures": sorted(image.signatures),
-                "modules": sorted(m for m in sys.modules if m.startswith("cuda")),
+                "modules": sorted(m for m in sys.modules if m.startswith(("cuda.b", "cuda.p"))),
                 "library": "libnvrtc" in maps.read_text() if maps.exists() else False,
             }
         )
