@@ -1,0 +1,166 @@
+"""Free lists under one cap: whole-number accounts that need no lock while a list stays in its room.
+
+`collections.deque` appends and pops atomically, with and without the GIL, so blocks come and go
+without a lock. The cap holds all the same, because every list has *room*: a number of blocks that
+is set aside for it, and the room of all lists together stays within the cap. Only an append that
+goes past its list's room takes the lock, to ask for more or to choose what makes way.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from bisect import insort
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, Generic, TypeVar
+
+_T = TypeVar("_T")
+
+NO_LIMIT: Final = sys.maxsize
+
+
+class FreeList(deque[_T]):
+    """Free blocks of one size, oldest first.
+
+    Whoever appends calls `FreeLists.overflowed` if there are more than `room` then.
+
+    Attributes:
+        nbytes: the size of one block.
+        room: how many blocks may stay without asking; -1 while it is being changed.
+        retired: no longer part of its `FreeLists`; what is appended comes back at once.
+    """
+
+    __slots__ = ("nbytes", "retired", "room")
+
+    def __init__(self, nbytes: int, room: int) -> None:
+        super().__init__()
+        self.nbytes = nbytes
+        self.room = room
+        self.retired = False
+
+
+class FreeLists(Generic[_T]):
+    """The free lists of one cache, and what they may hold together.
+
+    Args:
+        cap_bytes: the most that may be cached; None is no cap.
+        limit: the most blocks a list may have; its oldest makes way.
+    """
+
+    def __init__(self, cap_bytes: int | None = None, limit: int = NO_LIMIT) -> None:
+        self._cap_bytes = cap_bytes
+        self._limit = limit
+        self._unbounded = cap_bytes is None and limit == NO_LIMIT
+        # Reentrant: a finalizer that gives a block back may run while it is held.
+        self._lock = threading.RLock()
+        self._lists: list[FreeList[_T]] = []  # by size
+        self._room_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+    @property
+    def cap_bytes(self) -> int | None:
+        """The most that may be cached, or None."""
+        return self._cap_bytes
+
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes in free lists as of now."""
+        return sum(len(blocks) * blocks.nbytes for blocks in tuple(self._lists))
+
+    def new_list(self, nbytes: int) -> FreeList[_T]:
+        """An empty list for blocks of `nbytes`, under the cap."""
+        blocks: FreeList[_T] = FreeList(nbytes, NO_LIMIT if self._unbounded else 0)
+        with self._lock:
+            insort(self._lists, blocks, key=_block_bytes)
+        return blocks
+
+    def overflowed(self, blocks: FreeList[_T]) -> list[_T]:
+        """Make room for a list with more blocks than room; gives what must be freed instead.
+
+        The oldest block makes way in a list at its limit. Over the cap the largest blocks go
+        first, whichever list they are in.
+        """
+        evicted: list[_T] = []
+        with self._lock:
+            while len(blocks) > blocks.room:
+                if blocks.retired or blocks.room >= self._limit:
+                    _take(blocks, evicted)
+                elif self._has_room(blocks.nbytes):
+                    blocks.room += 1
+                    self._room_bytes += blocks.nbytes
+                else:
+                    self._evict_largest(evicted)
+        return evicted
+
+    def drain(self, keep_bytes: int = 0) -> list[_T]:
+        """Take blocks out, the largest first, until at most `keep_bytes` are cached."""
+        taken: list[_T] = []
+        with self._lock:
+            excess = self.cached_bytes - keep_bytes
+            for blocks in reversed(self._lists):
+                while excess > 0 and _take(blocks, taken):
+                    excess -= blocks.nbytes
+                self._shrink(blocks)
+        return taken
+
+    def retire_empty(self, among: Iterable[FreeList[_T]] | None = None) -> None:
+        """Take lists that are empty out of the accounts, and mark them `retired`.
+
+        Args:
+            among: the lists to look at; None is all.
+        """
+        with self._lock:
+            for blocks in tuple(self._lists if among is None else among):
+                room, blocks.room = blocks.room, -1
+                if blocks:
+                    blocks.room = room
+                else:
+                    blocks.retired, blocks.room = True, 0
+                    self._room_bytes -= 0 if self._unbounded else room * blocks.nbytes
+            self._lists = [blocks for blocks in self._lists if not blocks.retired]
+
+    def _has_room(self, nbytes: int) -> bool:
+        """Whether `nbytes` more may be set aside; takes back unused room until they may."""
+        if self._cap_bytes is None:
+            return True
+        for blocks in reversed(self._lists):
+            if self._room_bytes + nbytes <= self._cap_bytes:
+                break
+            self._shrink(blocks)
+        return self._room_bytes + nbytes <= self._cap_bytes
+
+    def _shrink(self, blocks: FreeList[_T]) -> None:
+        """Take back the room that a list does not use; `_lock` is held.
+
+        Room goes to -1 before the length is read: an append that this reading misses comes after
+        it, so its own look at the room finds too little and waits for the lock.
+        """
+        if self._unbounded:
+            return
+        room, blocks.room = blocks.room, -1
+        kept = min(room, len(blocks))
+        self._room_bytes -= (room - kept) * blocks.nbytes
+        blocks.room = kept
+
+    def _evict_largest(self, evicted: list[_T]) -> None:
+        """Take one of the largest blocks, with its room; `_lock` is held."""
+        for blocks in reversed(self._lists):
+            if _take(blocks, evicted):
+                self._shrink(blocks)
+                return
+
+
+def _take(blocks: FreeList[_T], taken: list[_T]) -> bool:
+    """Move the oldest block over; whether there was one."""
+    try:
+        taken.append(blocks.popleft())
+    except IndexError:
+        return False  # another thread took it first
+    return True
+
+
+def _block_bytes(blocks: FreeList[_T]) -> int:
+    return blocks.nbytes
