@@ -23,7 +23,7 @@ from ptx.cache.memory import MemoryImages
 from ptx.cache.reach import Reach
 from ptx.cache.statistics import CacheStatistics, Counter, Tally, add_counts, sum_of_file
 from ptx.cache.store import Store
-from ptx.cache.toolchain import Library, build_of
+from ptx.cache.toolchain import Build, Library, build_of
 from ptx.image import Image, ImageOrigin
 from ptx.options import CompileOptions, LinkOptions
 from ptx.request import CompileRequest
@@ -111,6 +111,14 @@ class ImageCache:
         """Write this process's counts to the folder, as its end does otherwise; idempotent."""
         if self._store is not None:
             self._at_exit()
+
+    def nvrtc(self) -> Build:
+        """Version and architectures of the NVRTC that misses use; a warm cache knows it unloaded.
+
+        Raises:
+            NvrtcNotFoundError: there is no NVRTC.
+        """
+        return self._reach.nvrtc()
 
     def get_or_compile(
         self,

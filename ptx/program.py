@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ptx import _nvrtc
 from ptx.diagnostics import parse_log
@@ -14,6 +15,9 @@ from ptx.request import CompileRequest
 from ptx.supported import supported_targets
 from ptx.target import ImageKind
 
+if TYPE_CHECKING:
+    from ptx.isa.signature import KernelSignature
+
 
 def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Image:
     """Compile with NVRTC; `folders` are those of CUDA's headers, None to look for them.
@@ -23,8 +27,6 @@ def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Imag
         UnsupportedTargetError: this NVRTC does not know the architecture.
         NvrtcNotFoundError: there is no NVRTC.
     """
-    from ptx.isa.signature import signatures_of  # a hit in the cache needs no parser
-
     started = time.perf_counter()
     if folders is None:
         folders = header_folders().paths if includes_anything(request) else ()
@@ -44,16 +46,31 @@ def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Imag
         else:
             data = (text or "").encode()
         lowered = {e: program.lowered_name(e) for e in request.name_expressions}
+    signatures, remark = _signatures(text)
     return Image(
         target=target,
         data=data,
         ptx=text,
-        log=log,
+        log="\n".join(filter(None, (log, remark))),
         lowered_names=lowered,
-        signatures=signatures_of(text) if text else {},
+        signatures=signatures,
         compiler=_nvrtc.version(),
         build_ms=(time.perf_counter() - started) * 1e3,
     )
+
+
+def _signatures(text: str | None) -> tuple[dict[str, KernelSignature], str]:
+    """The kernels' signatures; or a remark where our reader does not understand what NVRTC wrote.
+
+    The image is good nevertheless: a driver loads it, and can be asked for sizes and offsets.
+    """
+    from ptx.isa.errors import PtxSyntaxError  # here: a hit in the cache needs no parser
+    from ptx.isa.signature import signatures_of
+
+    try:
+        return (signatures_of(text) if text else {}), ""
+    except PtxSyntaxError as error:
+        return {}, f"cudadrv: the kernels' parameter types are not known: {error}"
 
 
 def nvrtc_options(request: CompileRequest, folders: Sequence[str]) -> tuple[str, ...]:

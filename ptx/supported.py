@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ptx import _nvrtc
 from ptx.errors import UnsupportedTargetError
 from ptx.target import ImageKind, Target
 
+if TYPE_CHECKING:
+    from ptx.cache.toolchain import Build
+
 
 def nvrtc_version() -> tuple[int, int]:
-    """Version of the installed NVRTC, such as (13, 4). It loads the library."""
+    """Version of the installed NVRTC, such as (13, 4). It loads the library.
+
+    Raises:
+        NvrtcNotFoundError: there is no NVRTC.
+    """
     return _nvrtc.version()
 
 
 def supported_targets(kind: ImageKind = ImageKind.CUBIN) -> tuple[Target, ...]:
-    """The portable architectures that the installed NVRTC compiles for, ascending, as one kind."""
-    return tuple(Target(kind, number) for number in _nvrtc.supported_archs())
+    """The portable architectures that the installed NVRTC compiles for, ascending, as one kind.
+
+    The default image cache remembers them, so that a process whose images are cached loads no
+    NVRTC to choose its target.
+
+    Raises:
+        NvrtcNotFoundError: there is no NVRTC.
+    """
+    return tuple(Target(kind, number) for number in _nvrtc_of_cache().archs)
 
 
 def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageKind.PTX) -> Target:
@@ -31,7 +47,7 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
     if fitting:
         return fitting[-1]
     raise UnsupportedTargetError(
-        f"NVRTC {_dotted(nvrtc_version())} makes no {kind.value} for a device of compute "
+        f"NVRTC {_dotted(_nvrtc_of_cache().version)} makes no {kind.value} for a device of compute "
         f"capability {_dotted(compute_capability)}: it knows {_listed(known)}. Install an NVRTC "
         "that knows it",
         None,
@@ -53,7 +69,7 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
     known = supported_targets()
     if cubin in known:
         return cubin
-    version = nvrtc_version()
+    version = _nvrtc_of_cache().version
     if version > driver_version:
         raise UnsupportedTargetError(
             f"NVRTC {_dotted(version)} does not know {cubin.arch}, and the driver, of CUDA "
@@ -64,6 +80,12 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
             known,
         )
     return nearest_target(compute_capability, ImageKind.PTX)
+
+
+def _nvrtc_of_cache() -> Build:
+    from ptx.image_cache import default_cache
+
+    return default_cache().nvrtc()
 
 
 def _dotted(version: tuple[int, int]) -> str:

@@ -34,16 +34,20 @@ class Reach:
         Raises:
             UncacheableError: what the image depends on cannot be told.
         """
-        if self._nvrtc is None:
-            self._nvrtc = build_of(Library.NVRTC, self._top)
         if not includes_anything(request):
-            return key_of(request, self._nvrtc, ())
+            return key_of(request, self.nvrtc(), ())
         if self._headers is None:
             from ptx.cache.header_reach import HeaderReach
 
             self._headers = HeaderReach(self._store)
         headers = self._headers.files(request, self.folders(request))
-        return key_of(request, self._nvrtc, headers)
+        return key_of(request, self.nvrtc(), headers)
+
+    def nvrtc(self) -> Build:
+        """The NVRTC of this process, which is not loaded for it where that is known already."""
+        if self._nvrtc is None:
+            self._nvrtc = build_of(Library.NVRTC, self._top)
+        return self._nvrtc
 
     def folders(self, request: CompileRequest) -> tuple[str, ...]:
         """The folders of CUDA's headers, none for a request that includes nothing."""

@@ -47,10 +47,14 @@ class Library(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A library's version, and its file's size: builds of one version differ in it."""
+    """A library's version, and its file's size: builds of one version differ in it.
+
+    `archs` are the architecture numbers that an NVRTC compiles for, ascending.
+    """
 
     version: tuple[int, int]
     nbytes: int
+    archs: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.version[0]}.{self.version[1]} ({self.nbytes} bytes)"
@@ -69,13 +73,17 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
         and _stamp(note["path"]) == note["stamp"]
         and not _loaded_from_elsewhere(library, note["path"])
     ):
-        return Build((note["version"][0], note["version"][1]), note["stamp"][0])
-    version = _nvrtc.version() if library is Library.NVRTC else _nvrtc.linker_version()
+        version = (note["version"][0], note["version"][1])
+        return Build(version, note["stamp"][0], tuple(note["archs"]))
+    nvrtc = library is Library.NVRTC
+    version = _nvrtc.version() if nvrtc else _nvrtc.linker_version()
+    archs = _nvrtc.supported_archs() if nvrtc else ()
     path = _nvrtc.library_path(library.value)
     stamp = _stamp(path) if path else None
     if path and stamp:
-        _note(folder, key, {"path": path, "stamp": stamp, "version": version})
-    return Build(version, stamp[0] if stamp else 0)
+        note = {"path": path, "stamp": stamp, "version": version, "archs": archs}
+        _note(folder, key, note)
+    return Build(version, stamp[0] if stamp else 0, archs)
 
 
 def folders_of_headers(folder: PrivateFolder | None) -> tuple[str, ...]:

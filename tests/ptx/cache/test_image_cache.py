@@ -266,7 +266,7 @@ def noted(tmp_path: Path) -> tuple[PrivateFolder, Path]:
     (key,) = notes
     found = os.stat(library)
     stamp = [found.st_size, found.st_mtime_ns, found.st_ino]
-    notes[key] = {"path": str(library), "stamp": stamp, "version": [99, 1]}
+    notes[key] = {"path": str(library), "stamp": stamp, "version": [99, 1], "archs": [990]}
     folder.write("toolchain", seal(json.dumps(notes).encode()))
     return folder, library
 
@@ -276,7 +276,7 @@ def test_noted_build_is_believed_until_the_library_changes(
 ) -> None:
     folder, library = noted
     monkeypatch.setattr(toolchain, "_loaded_from_elsewhere", lambda library, path: False)
-    assert build_of(Library.NVRTC, folder) == Build((99, 1), 3)
+    assert build_of(Library.NVRTC, folder) == Build((99, 1), 3, (990,))
     library.write_bytes(b"another")
     assert build_of(Library.NVRTC, folder).version == ptx.nvrtc_version()
 

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from ptx import CompileOptions, Image, ImageCache, ImageKind, Target
+from ptx import CompileOptions, Image, ImageCache, ImageKind, Target, nearest_target
 from ptx.cache.entry import encode
 from ptx.cache.key import sealed_key
 from ptx.cache.store import Store
@@ -61,7 +61,9 @@ def hold_lock_and_die(folder: str, digest: str) -> None:
 
 def hit(folder: str, kernel: str) -> None:
     """Ask for one source, and say what this process loaded for it."""
-    image = ImageCache(folder).get_or_compile(kernel, PTX80)
+    os.environ["CUDADRV_CACHE_DIR"] = folder
+    target = nearest_target((8, 0))
+    image = ImageCache(folder).get_or_compile(kernel, CompileOptions(target=target))
     maps = Path("/proc/self/maps")
     print(
         json.dumps(
