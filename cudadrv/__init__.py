@@ -30,27 +30,68 @@ from .memory.buffer import DeviceBuffer
 from .memory.pinned import pinned_empty
 from .module import Module
 from .module_cache import KeyedPtxModuleCache, PtxModuleCache
+from .pool.device_pool import DevicePool
+from .pool.failures import NotInTileError, ScatterError, TileError
+from .pool.partition import balanced_partition
+from .pool.scatter import scatter_batched, scatter_map
+from .pool.tile import Tile, current_tile
+from .runtime.admission import (
+    PirlsCurvature,
+    PirlsFamily,
+    PirlsLoopAdmission,
+    RemlOuterAdmission,
+)
+from .runtime.availability import (
+    AbsenceReason,
+    GpuAbsent,
+    GpuAvailability,
+    GpuAvailable,
+    GpuBroken,
+    GpuPolicy,
+)
+from .runtime.backend import (
+    CudaBackendContext,
+    CudaBackendParts,
+    probe_backend_with_compile,
+    probe_cuda_backend,
+)
+from .runtime.calibration import Calibration, PolicyOrigin, calibrated_policy_for_device
+from .runtime.policy import GpuDispatchPolicy, GpuMixedPrecisionPolicy
+from .runtime.probe import GpuRuntime
 from .stream import Stream
 from .types import ContextFlags, MemoryInfo
 from .version import VERSION as __version__
 
 __all__ = [
+    "AbsenceReason",
     "ArgumentError",
+    "Calibration",
     "ClosedError",
     "Context",
     "ContextFlags",
     "CopyError",
+    "CudaBackendContext",
+    "CudaBackendParts",
     "CudaError",
     "CudadrvError",
     "Device",
     "DeviceArray",
     "DeviceAttribute",
     "DeviceBuffer",
+    "DevicePool",
     "DriverNotFoundError",
     "Event",
+    "GpuAbsent",
+    "GpuAvailability",
+    "GpuAvailable",
+    "GpuBroken",
     "GpuCapability",
     "GpuDeviceInfo",
+    "GpuDispatchPolicy",
     "GpuError",
+    "GpuMixedPrecisionPolicy",
+    "GpuPolicy",
+    "GpuRuntime",
     "Graph",
     "GraphExec",
     "Kernel",
@@ -62,17 +103,33 @@ __all__ = [
     "Launcher",
     "MemoryInfo",
     "Module",
+    "NotInTileError",
     "OutOfMemoryError",
+    "PirlsCurvature",
+    "PirlsFamily",
+    "PirlsLoopAdmission",
+    "PolicyOrigin",
     "PreparedLaunch",
     "PtxModuleCache",
+    "RemlOuterAdmission",
+    "ScatterError",
     "Stream",
+    "Tile",
+    "TileError",
     "WrongDeviceError",
     "__version__",
+    "balanced_partition",
     "best_device",
+    "calibrated_policy_for_device",
     "can_access_peer",
     "cuda_context_for",
+    "current_tile",
     "driver_version",
     "init",
     "list_devices",
     "pinned_empty",
+    "probe_backend_with_compile",
+    "probe_cuda_backend",
+    "scatter_batched",
+    "scatter_map",
 ]

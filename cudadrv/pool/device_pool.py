@@ -1,0 +1,151 @@
+"""`DevicePool`: one context a device, and devices taken in turn or by memory (oxicuda's pool)."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+from .._driver import Bound
+from ..context import Context, cuda_context_for
+from ..device import Device, list_devices
+from ..errors import ClosedError, InvalidDeviceError, InvalidValueError, NoDeviceError
+from ..types import ContextFlags
+
+
+class DevicePool:
+    """Contexts of several devices, in a fixed order; every method is safe from any thread.
+
+    Args:
+        devices: the devices, in the order of iteration and of turns; None takes all there are.
+        flags: None shares the primary contexts. Flags make contexts of the pool's own
+            (cuCtxCreate), which `close` destroys. A device named twice has one context.
+
+    Raises:
+        NoDeviceError: there is no device.
+        InvalidValueError: `devices` is empty.
+    """
+
+    def __init__(
+        self, devices: Sequence[Device] | None = None, *, flags: ContextFlags | None = None
+    ) -> None:
+        if devices is None:
+            devices = list_devices()
+            if not devices:
+                raise NoDeviceError("making a pool of all devices")
+        elif not devices:
+            raise InvalidValueError("making a pool of no devices")
+        contexts: dict[int, Context] = {}
+        with ExitStack() as acquired:
+            for device in devices:
+                if device.ordinal in contexts:
+                    continue
+                if flags is None:
+                    contexts[device.ordinal] = _primary(device)
+                else:
+                    context = acquired.enter_context(Context.create(device, flags))
+                    contexts[device.ordinal] = context
+            self._owned = acquired.pop_all()
+        self._entries = tuple((device, contexts[device.ordinal]) for device in devices)
+        self._turn = itertools.count()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @classmethod
+    def with_devices(
+        cls, devices: Sequence[Device], *, flags: ContextFlags | None = None
+    ) -> DevicePool:
+        """A pool of certain devices, in their order.
+
+        Raises:
+            InvalidValueError: `devices` is empty.
+        """
+        return cls(tuple(devices), flags=flags)
+
+    def __repr__(self) -> str:
+        ordinals = [device.ordinal for device, _ in self._entries]
+        return f"DevicePool(device_count={len(ordinals)}, devices={ordinals})"
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[tuple[Device, Context]]:
+        """(device, context) pairs in the pool's order."""
+        return iter(self._open_entries())
+
+    def __enter__(self) -> DevicePool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the pool was closed."""
+        return self._closed
+
+    def device_count(self) -> int:
+        """How many entries the pool has."""
+        return len(self._entries)
+
+    def context(self, device_ordinal: int) -> Context:
+        """The context of a device.
+
+        Raises:
+            InvalidDeviceError: the pool has no device of this ordinal.
+        """
+        for device, context in self._open_entries():
+            if device.ordinal == device_ordinal:
+                return context
+        raise InvalidDeviceError(f"taking the context of device {device_ordinal} of {self!r}")
+
+    def context_at(self, index: int) -> Context:
+        """The context at a place of the pool, counted from 0.
+
+        Raises:
+            InvalidValueError: there is no such place.
+        """
+        return self._entry(index)[1]
+
+    def device_at(self, index: int) -> Device:
+        """The device at a place of the pool, counted from 0.
+
+        Raises:
+            InvalidValueError: there is no such place.
+        """
+        return self._entry(index)[0]
+
+    def next_device(self) -> Device:
+        """The device whose turn it is; over all threads, turns are even to within one."""
+        entries = self._open_entries()
+        with self._lock:
+            turn = next(self._turn)
+        return entries[turn % len(entries)][0]
+
+    def best_available_device(self) -> Device:
+        """The device with the most free memory now; total memory, then the order, break ties."""
+        # max keeps the first of equals.
+        return max(self._open_entries(), key=lambda entry: entry[1].memory_info())[0]
+
+    def close(self) -> None:
+        """Destroy the contexts that the pool made, leave shared ones alone. Idempotent."""
+        self._closed = True
+        self._owned.close()
+
+    def _entry(self, index: int) -> tuple[Device, Context]:
+        entries = self._open_entries()
+        if not 0 <= index < len(entries):
+            raise InvalidValueError(f"taking place {index} of {self!r}")
+        return entries[index]
+
+    def _open_entries(self) -> tuple[tuple[Device, Context], ...]:
+        if self._closed:
+            raise ClosedError("the device pool was closed")
+        return self._entries
+
+
+def _primary(device: Device) -> Context:
+    """A device's primary context, with the caller's current context left in place."""
+    with Bound(device.driver.api, device.primary_context()):
+        return cuda_context_for(device.ordinal)

@@ -1,0 +1,90 @@
+"""One tile's call on a worker, and how all calls of a scatter are awaited."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import Context as Variables, copy_context
+from typing import Generic, TypeVar
+
+from .._driver import current
+from ..context import cuda_context_for
+from .crew import Crew, Worker
+from .tile import Tile, running
+
+_R = TypeVar("_R")
+
+
+class Job(Generic[_R]):
+    """A call of a tile's function, with its context variables, and what came of it.
+
+    Attributes:
+        ordinal: the device.
+        range: the items.
+        result: what the call returned; nothing where `error` is set.
+        error: what it raised.
+    """
+
+    __slots__ = ("_call", "_done", "_variables", "error", "ordinal", "range", "result", "started")
+
+    result: _R
+
+    def __init__(self, ordinal: int, items: range, call: Callable[[], _R]) -> None:
+        self.ordinal = ordinal
+        self.range = items
+        self.error: BaseException | None = None
+        self.started = False
+        self._call = call
+        # The function sees the caller's context variables, such as numpy.errstate.
+        self._variables: Variables = copy_context()
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def start(self, crew: Crew) -> None:
+        """Give the call to a worker."""
+        crew.take().put(self._run)
+        self.started = True
+
+    def wait(self) -> None:
+        """Wait until the call has ended; once it has, this answers at once."""
+        with self._done:
+            pass
+
+    def _run(self, worker: Worker) -> None:
+        try:
+            tile = Tile(self.ordinal, self.range, cuda_context_for(self.ordinal), worker.workplace)
+            try:
+                self.result = self._variables.run(self._in_tile, tile)
+                tile.finish()
+            finally:
+                tile.abandon()
+        # Whatever it is, the caller gets it: a worker has nobody to tell.
+        except BaseException as error:
+            self.error = error
+            worker.workplace.clear()
+        finally:
+            worker.give_back()
+            self._done.release()
+
+    def _in_tile(self, tile: Tile) -> _R:
+        running.set(tile)
+        return self._call()
+
+
+def run_all(jobs: Sequence[Job[_R]]) -> None:
+    """Start all jobs and wait for all, also where the wait is interrupted."""
+    crews = current().cache(Crew)
+    try:
+        for job in jobs:
+            crew = crews.get(job.ordinal)
+            if crew is None:
+                crew = crews.setdefault(job.ordinal, Crew(job.ordinal))
+            job.start(crew)
+        for job in jobs:
+            job.wait()
+    except BaseException:
+        # Tiles are views of the caller's items: none may still run when the caller goes on.
+        for job in jobs:
+            if job.started:
+                job.wait()
+        raise

@@ -1,0 +1,73 @@
+"""The three outcomes of looking for devices: there are some, there are none, or it failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+from ..errors import GpuError
+
+if TYPE_CHECKING:
+    from .probe import GpuRuntime
+
+
+class GpuPolicy(Enum):
+    """What a caller makes of a machine without a device."""
+
+    AUTO = "auto"
+    """Take the devices if there are any."""
+    OFF = "off"
+    """Take none, and do not even look."""
+    REQUIRED = "required"
+    """Without a device there is nothing to do: raise."""
+
+
+class AbsenceReason(Enum):
+    """Why there is no device."""
+
+    UNSUPPORTED_PLATFORM = "unsupported platform"
+    NO_DRIVER = "no driver"
+    NO_DEVICE = "no device"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuAvailable:
+    """There are devices."""
+
+    runtime: GpuRuntime
+
+
+@dataclass(frozen=True, slots=True)
+class GpuAbsent:
+    """There is no device, and nothing is wrong.
+
+    Attributes:
+        reason: why.
+        detail: what was found, in words.
+    """
+
+    reason: AbsenceReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class GpuBroken:
+    """The driver or a device answers with an error; this is never reported as absence.
+
+    Attributes:
+        error: what failed; `raise_again` raises it.
+    """
+
+    error: GpuError
+
+    def raise_again(self, prefix: str = "") -> NoReturn:
+        """Raise the failure as a fresh exception, so that tracebacks do not pile up on one.
+
+        Raises:
+            GpuError: always; of the failure's class, its cause the same, its reason prefixed.
+        """
+        raise type(self.error)(prefix + self.error.reason) from self.error.__cause__
+
+
+GpuAvailability: TypeAlias = GpuAvailable | GpuAbsent | GpuBroken

@@ -1,0 +1,91 @@
+"""The set-up that every CUDA backend shares, after gam's `backend_probe`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..capability import GpuCapability
+from ..context import Context, cuda_context_for
+from ..errors import CudadrvError, DriverCallFailed, DriverLibraryUnavailable
+from ..memory.arena import DeviceArena
+from ..module_cache import PtxModuleCache
+from ..stream import Stream
+from .availability import GpuAbsent, GpuBroken
+from .probe import GpuRuntime
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class CudaBackendParts:
+    """What a probe gives a backend.
+
+    Attributes:
+        ctx: the primary context of the runtime's selected device.
+        stream: that context's default stream.
+        capability: what the device offers.
+    """
+
+    ctx: Context
+    stream: Stream
+    capability: GpuCapability
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CudaBackendContext:
+    """What a backend keeps for the process.
+
+    Attributes:
+        ctx: the context.
+        stream: its default stream.
+        module: the backend's compiled source, empty until it is first asked for.
+        arena: float64 device memory that launches share; safe from any thread.
+    """
+
+    ctx: Context
+    stream: Stream
+    module: PtxModuleCache
+    arena: DeviceArena
+
+    @classmethod
+    def from_parts(cls, parts: CudaBackendParts) -> CudaBackendContext:
+        """A backend's state on probed parts, with an empty module cache and an empty arena."""
+        return cls(parts.ctx, parts.stream, PtxModuleCache(), DeviceArena())
+
+
+def probe_cuda_backend(label: str) -> CudaBackendParts:
+    """The selected device's context, default stream and capability.
+
+    Args:
+        label: the module that asks, named in errors.
+
+    Raises:
+        DriverLibraryUnavailable: there is no CUDA runtime.
+        DriverCallFailed: the device's context cannot be made; the cause says why.
+        GpuError: looking for devices failed.
+    """
+    outcome = GpuRuntime.availability()
+    if isinstance(outcome, GpuBroken):
+        outcome.raise_again(f"{label} backend: ")
+    if isinstance(outcome, GpuAbsent):
+        raise DriverLibraryUnavailable(f"{label} backend: no CUDA runtime available")
+    device = outcome.runtime.selected_device()
+    try:
+        context = cuda_context_for(device.ordinal)
+        stream = context.default_stream
+    except CudadrvError as error:
+        raise DriverCallFailed(
+            f"{label} backend: failed to create CUDA context for device {device.ordinal}"
+        ) from error
+    return CudaBackendParts(context, stream, device.capability)
+
+
+def probe_backend_with_compile(label: str, build: Callable[[CudaBackendParts], _T]) -> _T:
+    """What `build` makes of the probed parts: a backend's compiled kernels and caches.
+
+    Raises:
+        GpuError: as `probe_cuda_backend`; errors of `build` pass through.
+    """
+    return build(probe_cuda_backend(label))

@@ -1,0 +1,181 @@
+"""`GpuDispatchPolicy`: from which size on work is worth the device, after gam's struct."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import ClassVar
+
+from .admission import PirlsLoopAdmission, RemlOuterAdmission
+from .saturation import U128_MAX, USIZE_MAX, saturating_product, saturating_sum
+
+
+class GpuMixedPrecisionPolicy(Enum):
+    """Whether a float32 factorization refined in float64 may stand for a float64 one."""
+
+    OFF = "Off"
+    NEVER = "Never"
+    REFINEMENT = "Refinement"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDispatchPolicy:
+    """The thresholds from which work goes to the device; sizes in rows, columns, flops or bytes.
+
+    The defaults are cautious: they hold until the device was calibrated, and where it cannot be.
+    Predicates look at shapes alone and touch no device. Flops are counted in saturating unsigned
+    arithmetic, 64 bits wide where nothing else is said.
+
+    Raises:
+        ValueError: a threshold is not an integer of 0 to 2**64 - 1.
+    """
+
+    REFINEMENT_MIN_P: ClassVar[int] = 64
+    """The fewest columns for which a float32 factorization repays its float64 residual check."""
+    REFINEMENT_MAX_STEPS: ClassVar[int] = 3
+    """Corrections a solve at most; two suffice up to a condition number of about 1e5."""
+    REFINEMENT_TOL: ClassVar[float] = 1e-12
+    """The relative residual at which a refined solve counts as converged."""
+    MATVEC_OFFLOAD_FLOPS_MIN: ClassVar[int] = 10_000_000
+    """The flops over a whole iterative solve from which resident frames repay their transfer."""
+    MATVEC_OFFLOAD_MIN_CG_ITERS: ClassVar[int] = 8
+    """The iterations to reckon with where nobody has measured them."""
+    DEVICE_LOOP_MIN_P: ClassVar[int] = 32
+    """The fewest columns for which a loop that stays on the device beats the host's."""
+
+    xtwx_n_min: int = 50_000
+    xtwx_flops_min: int = 100_000_000
+    xtwx_use_fused_below_p: int = 256
+    gemm_min_flops: int = 100_000_000
+    potrf_min_p: int = 512
+    small_dense_batched_potrf_max_p: int = 32
+    small_dense_batched_potrf_min_batch: int = 8
+    syevd_min_p: int = 256
+    sparse_min_nnz: int = 1_000_000
+    fused_kernel_min_n: int = 100_000
+    keep_design_resident_min_bytes: int = 32 << 20
+    prefer_gpu_factorization_min_p: int = 512
+    row_kernel_min_n: int = 50_000
+    mixed_precision: GpuMixedPrecisionPolicy = GpuMixedPrecisionPolicy.REFINEMENT
+
+    def __post_init__(self) -> None:
+        for name in _THRESHOLDS:
+            value: object = getattr(self, name)
+            if type(value) is not int or not 0 <= value <= USIZE_MAX:
+                raise ValueError(f"{name} is {value!r}: use an integer of 0 to 2**64 - 1")
+        if not isinstance(self.mixed_precision, GpuMixedPrecisionPolicy):
+            raise ValueError(
+                f"mixed_precision is {self.mixed_precision!r}: use a GpuMixedPrecisionPolicy"
+            )
+
+    @property
+    def dense_reduction_flops_min(self) -> int:
+        """The flops from which a dense reduction goes to the device."""
+        return min(self.xtwx_flops_min, self.gemm_min_flops)
+
+    def iterative_refinement_should_attempt(self, p: int) -> bool:
+        """Whether a float32 factorization of order `p`, refined, is likely to pay.
+
+        The caller still goes back to float64 where the factorization fails or does not converge.
+        """
+        if self.mixed_precision is not GpuMixedPrecisionPolicy.REFINEMENT:
+            return False
+        return p >= self.REFINEMENT_MIN_P
+
+    def dense_gemv_target_is_gpu(self, n: int, p: int, resident: bool) -> bool:
+        """Whether an (n, p) matrix times a vector goes to the device, where the matrix may be."""
+        return resident or saturating_product(2, n, p) >= self.gemm_min_flops
+
+    def xtwx_target_is_gpu(self, n: int, p: int, materialized: bool) -> bool:
+        """Whether XᵀWX of an (n, p) design goes to the device; the design must be a matrix."""
+        return materialized and n > 0 and p > 0 and self._reduces_on_gpu(n, p, p)
+
+    def xtwy_target_is_gpu(self, n: int, px: int, q: int, materialized: bool) -> bool:
+        """Whether XᵀWY of (n, px) and (n, q) matrices goes to the device."""
+        return materialized and min(n, px, q) > 0 and self._reduces_on_gpu(n, px, q)
+
+    def potrf_target_is_gpu(self, p: int, h_resident: bool) -> bool:
+        """Whether a Cholesky factorization of order `p` goes to the device that holds it."""
+        return h_resident and p >= self.potrf_min_p
+
+    def dense_hessian_work_target_is_gpu(self, n: int, p: int) -> bool:
+        """Whether the Hessian of an (n, p) design is enough work for a loop on the device."""
+        return n > 0 and p >= self.DEVICE_LOOP_MIN_P and self._reduces_on_gpu(n, p, p)
+
+    def reduced_schur_matvec_should_offload(self, n: int, k: int, d: int, cg_iters: int) -> bool:
+        """Whether the matrix-vector products of a whole iterative solve go to the device.
+
+        No single product is large; all together repay the one transfer of the row frames, which
+        stay on the device. Counted in 128 bits.
+
+        Args:
+            n: row blocks.
+            k: width of the border.
+            d: depth of a row's frame.
+            cg_iters: iterations expected; `MATVEC_OFFLOAD_MIN_CG_ITERS` where unknown.
+        """
+        if min(n, k, d, cg_iters) <= 0 or k < self.DEVICE_LOOP_MIN_P:
+            return False
+        block = saturating_sum(
+            saturating_product(2, d, k, most=U128_MAX),
+            saturating_product(d, d, most=U128_MAX),
+            most=U128_MAX,
+        )
+        flops = saturating_product(cg_iters, n, block, most=U128_MAX)
+        return flops >= self.MATVEC_OFFLOAD_FLOPS_MIN
+
+    def should_use_gpu_pirls_loop(self, adm: PirlsLoopAdmission) -> bool:
+        """Whether a fit at fixed smoothing runs in the device-resident loop.
+
+        The work decides, not the rows alone: few rows of thousands of columns are worth it.
+        """
+        return (
+            adm.gpu_available
+            and adm.family is not None
+            and self.dense_hessian_work_target_is_gpu(adm.n, adm.p)
+        )
+
+    def should_run_reml_outer_on_device(self, adm: RemlOuterAdmission) -> bool:
+        """Whether the search over smoothing parameters runs on the device as well.
+
+        It needs what the inner loop needs, and at least two parameters.
+        """
+        return (
+            adm.num_rho >= 2
+            and adm.gpu_available
+            and adm.family is not None
+            and self.dense_hessian_work_target_is_gpu(adm.n, adm.p)
+        )
+
+    def to_json(self) -> str:
+        """One JSON object with the 14 fields."""
+        values: dict[str, int | str] = {name: getattr(self, name) for name in _THRESHOLDS}
+        values["mixed_precision"] = self.mixed_precision.value
+        return json.dumps(values)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> GpuDispatchPolicy:
+        """The policy that `to_json` wrote; fields of other versions are passed over.
+
+        Raises:
+            ValueError: it is no JSON object, or a field is missing or out of range.
+        """
+        values = json.loads(text)
+        if not isinstance(values, Mapping):
+            raise ValueError("a dispatch policy is a JSON object")
+        missing = [field.name for field in fields(cls) if field.name not in values]
+        if missing:
+            raise ValueError(f"the dispatch policy lacks {', '.join(missing)}")
+        thresholds = {name: values[name] for name in _THRESHOLDS}
+        precision = GpuMixedPrecisionPolicy(values["mixed_precision"])
+        return cls(**thresholds, mixed_precision=precision)
+
+    def _reduces_on_gpu(self, n: int, px: int, q: int) -> bool:
+        return saturating_product(2, n, px, q) >= self.dense_reduction_flops_min
+
+
+_THRESHOLDS = tuple(
+    field.name for field in fields(GpuDispatchPolicy) if field.name != "mixed_precision"
+)

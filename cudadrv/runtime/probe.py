@@ -1,0 +1,238 @@
+"""`GpuRuntime`: the devices of this process, found once, after gam's struct of that name."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from .. import _driver
+from ..capability import GpuDeviceInfo
+from ..device import list_devices
+from ..errors import (
+    CudadrvError,
+    DriverCallFailed,
+    DriverLibraryLoadFailed,
+    DriverNotFoundError,
+    DriverSelectionError,
+    DriverSymbolMissing,
+    DriverSymbolMissingError,
+    GpuError,
+    NoDeviceError,
+    RequiredDeviceUnavailable,
+)
+from .availability import (
+    AbsenceReason,
+    GpuAbsent,
+    GpuAvailability,
+    GpuAvailable,
+    GpuBroken,
+    GpuPolicy,
+)
+from .calibration import Calibration, calibrate
+from .measurement import SMALLEST_GEMM_FLOPS
+from .policy import GpuDispatchPolicy
+
+
+class GpuRuntime:
+    """The usable devices, the highest score first, and how work is dispatched to them.
+
+    `current` gives the process's own; tests and planners build others by hand.
+
+    Args:
+        device: the device that work goes to unless it names another; None takes the first.
+        devices: every usable device.
+        policy: the dispatch thresholds; None calibrates `device` when they are first read.
+        memory_budget_bytes: what may be planned with on `device`; None takes its own budget.
+
+    Raises:
+        ValueError: neither a device nor devices are given.
+    """
+
+    __slots__ = ("_calibration", "_lock", "device", "devices", "memory_budget_bytes")
+
+    def __init__(
+        self,
+        *,
+        device: GpuDeviceInfo | None = None,
+        devices: Sequence[GpuDeviceInfo] = (),
+        policy: GpuDispatchPolicy | None = None,
+        memory_budget_bytes: int | None = None,
+    ) -> None:
+        if device is None:
+            if not devices:
+                raise ValueError("a GpuRuntime needs a device")
+            device = devices[0]
+        self.device = device
+        self.devices = tuple(devices)
+        self.memory_budget_bytes = (
+            device.memory_budget_bytes() if memory_budget_bytes is None else memory_budget_bytes
+        )
+        self._lock = threading.Lock()
+        self._calibration = None if policy is None else Calibration.given(policy)
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{device.ordinal}: {device.name}" for device in self.devices)
+        return f"<GpuRuntime of {self.device_count()} devices ({names})>"
+
+    @classmethod
+    def probe(cls) -> GpuAvailability:
+        """Look for devices now: load the driver, count, describe each, sort by score.
+
+        `availability` keeps the answer; ask this again only for free memory as of now.
+        """
+        try:
+            infos = [device.info() for device in list_devices()]
+        except DriverNotFoundError as error:
+            supported = sys.platform in ("linux", "win32")
+            reason = AbsenceReason.NO_DRIVER if supported else AbsenceReason.UNSUPPORTED_PLATFORM
+            return GpuAbsent(reason, str(error))
+        except NoDeviceError as error:
+            return GpuAbsent(AbsenceReason.NO_DEVICE, str(error))
+        except (CudadrvError, OSError) as error:
+            return GpuBroken(_as_gpu_error(error))
+        if not infos:
+            return GpuAbsent(AbsenceReason.NO_DEVICE, str(NoDeviceError("counting devices")))
+        infos.sort(key=lambda info: -info.score())
+        return GpuAvailable(cls(devices=infos))
+
+    @classmethod
+    def availability(cls) -> GpuAvailability:
+        """Whether there are devices: the first probe's answer, kept as long as the driver is."""
+        return _kept.get()
+
+    @classmethod
+    def resolve(cls, policy: GpuPolicy = GpuPolicy.AUTO) -> GpuRuntime | None:
+        """The process's runtime as a policy asks for it; None under `OFF`, and `AUTO` without one.
+
+        Raises:
+            RequiredDeviceUnavailable: the policy is `REQUIRED` and there is no device.
+            GpuError: looking for devices failed, whichever policy but `OFF` asks.
+        """
+        if policy is GpuPolicy.OFF:
+            return None
+        outcome = cls.availability()
+        if isinstance(outcome, GpuAvailable):
+            return outcome.runtime
+        if isinstance(outcome, GpuBroken):
+            outcome.raise_again()
+        elif policy is GpuPolicy.REQUIRED:
+            raise RequiredDeviceUnavailable(
+                f"a GPU is required, but there is none ({outcome.reason.value}): {outcome.detail}"
+            )
+        return None
+
+    @classmethod
+    def current(cls) -> GpuRuntime | None:
+        """The process's runtime, or None without a device (gam `GpuRuntime::global`).
+
+        Raises:
+            GpuError: looking for devices failed.
+        """
+        return cls.resolve(GpuPolicy.AUTO)
+
+    @classmethod
+    def current_for_flops(cls, flops: int) -> GpuRuntime | None:
+        """The process's runtime if `flops` may be worth it.
+
+        Work smaller than the smallest product that calibration times (524,288 flops) is answered
+        None without any contact with the driver.
+        """
+        return None if flops < SMALLEST_GEMM_FLOPS else cls.current()
+
+    @property
+    def policy(self) -> GpuDispatchPolicy:
+        """The dispatch thresholds; the first read calibrates the device, or finds that it was."""
+        return self.calibration.policy
+
+    @property
+    def calibration(self) -> Calibration:
+        """The thresholds with where they come from, and why they are the default if they are."""
+        if self._calibration is None:
+            with self._lock:
+                if self._calibration is None:
+                    self._calibration = calibrate(self.device)
+        return self._calibration
+
+    def selected_device(self) -> GpuDeviceInfo:
+        """The device that work goes to unless it names another."""
+        return self.device
+
+    def device_ordinals(self) -> tuple[int, ...]:
+        """The ordinals of all usable devices, in the order of `devices`."""
+        return tuple(device.ordinal for device in self.devices)
+
+    def device_count(self) -> int:
+        """How many devices are usable."""
+        return len(self.devices)
+
+    def memory_budget_for(self, ordinal: int) -> int:
+        """The bytes that may be planned with on a device; an unknown ordinal has the runtime's."""
+        for device in self.devices:
+            if device.ordinal == ordinal:
+                return device.memory_budget_bytes()
+        return self.memory_budget_bytes
+
+
+class _KeptOutcome:
+    """A probe's outcome, one a driver; and the one of having no driver at all.
+
+    The first is kept with the driver in use, so that an emulator session has its own. The second
+    holds as long as CUDADRV_DRIVER says the same, and saves looking for a library at each call.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.without_driver: tuple[str | None, GpuAvailability] | None = None
+
+    def get(self) -> GpuAvailability:
+        outcome = self._found()
+        if outcome is None:
+            with self.lock:
+                outcome = self._found() or self._probe()
+        return outcome
+
+    def _found(self) -> GpuAvailability | None:
+        driver = _driver.in_use()
+        if driver is not None:
+            slot = driver.cache(_Slot).get(0)
+            return slot.outcome if slot is not None else None
+        if self.without_driver is None:
+            return None
+        choice, outcome = self.without_driver
+        return outcome if choice == os.environ.get("CUDADRV_DRIVER") else None
+
+    def _probe(self) -> GpuAvailability:
+        outcome = GpuRuntime.probe()
+        driver = _driver.in_use()
+        if driver is None:
+            self.without_driver = os.environ.get("CUDADRV_DRIVER"), outcome
+        else:
+            driver.cache(_Slot)[0] = _Slot(outcome)
+        return outcome
+
+
+class _Slot:
+    """What a driver's cache holds."""
+
+    def __init__(self, outcome: GpuAvailability) -> None:
+        self.outcome = outcome
+
+
+_kept: Final = _KeptOutcome()
+
+
+def _as_gpu_error(error: CudadrvError | OSError) -> GpuError:
+    """The runtime layer's error for a failure of the driver layer, which becomes its cause."""
+    if isinstance(error, GpuError):
+        return error
+    kind: type[GpuError] = DriverCallFailed
+    if isinstance(error, DriverSymbolMissingError):
+        kind = DriverSymbolMissing
+    elif isinstance(error, OSError | DriverSelectionError):
+        kind = DriverLibraryLoadFailed
+    result = kind(f"looking for CUDA devices failed: {error}")
+    result.__cause__ = error
+    return result
