@@ -105,8 +105,10 @@ class Core:
             )
         scheduled = self._schedule.get(name)
         if scheduled:
-            for fault in tuple(scheduled):
-                fault.count()
+            with self._lock:
+                due = [fault for fault in scheduled if fault.count()]
+                if due:
+                    raise due[0].strike()
 
     def _note(self, failure: Failure) -> None:
         self._thread.failure = failure

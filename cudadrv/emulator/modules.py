@@ -161,8 +161,8 @@ def _newest_ptx(driver_version: tuple[int, int]) -> tuple[int, int]:
     major, minor = driver_version
     if major >= 13:
         return major - 4, minor
-    # 12.7 and 12.8 share a version, as do 12.5 and 12.6.
-    return (8, minor - (minor > 5) - (minor > 7) + (minor > 7)) if major == 12 else (7, minor)
+    # 12.5 and 12.6 share one.
+    return (8, minor - (minor > 5)) if major == 12 else (7, minor)
 
 
 def _numbers(version: str) -> tuple[int, int]:

@@ -6,7 +6,6 @@ Each is planned by a method of `Emulator`, and removed by `remove()` or at the e
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -58,7 +57,6 @@ class ScheduledFault(Planned):
         nth: int,
         times: int | None,
         refusal: tuple[CUresult, str],
-        lock: RLock,
     ) -> None:
         super().__init__(remove)
         self.function = function
@@ -67,20 +65,16 @@ class ScheduledFault(Planned):
         self._nth = nth
         self._times = times
         self._code, self._text = refusal
-        self._lock = lock
 
-    def count(self) -> None:
-        """One call more.
+    def count(self) -> bool:
+        """One call more; whether it is one that fails."""
+        self.calls += 1
+        return self.calls >= self._nth and (self._times is None or self.hits < self._times)
 
-        Raises:
-            Refusal: it is one that fails.
-        """
-        with self._lock:
-            self.calls += 1
-            due = self.calls >= self._nth and (self._times is None or self.hits < self._times)
-            self.hits += due
-        if due:
-            raise Refusal(self._code, self._text)
+    def strike(self) -> Refusal:
+        """One failure more, to be raised."""
+        self.hits += 1
+        return Refusal(self._code, self._text)
 
 
 class MemoryLimit(Planned):
@@ -126,7 +120,7 @@ class OnDemand(Ordering):
                 if fault in planned:
                     planned.remove(fault)
 
-        fault = ScheduledFault(remove, function, nth, times, (code, said), self._lock)
+        fault = ScheduledFault(remove, function, nth, times, (code, said))
         with self._lock:
             self._schedule.setdefault(function, []).append(fault)
         return fault

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+
+import pytest
+
+from cudadrv._api import CUcontext, CUdevice, CUmodule, CUstream, DriverApi, load_cuda
+from cudadrv.emulator import EmulatedDevice, Emulator
+
+from .calls import load, ok
+from .kernels import DYNAMIC_SHARED, EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED
+
+
+def _has_gpu() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture
+def emulator() -> Emulator:
+    """An initialised emulator with two devices."""
+    emulator = Emulator([EmulatedDevice(), EmulatedDevice(sm_count=4)])
+    ok(emulator.cuInit(0))
+    return emulator
+
+
+@pytest.fixture(params=["emulator", "cuda"])
+def api(request: pytest.FixtureRequest, emulator: Emulator) -> DriverApi:
+    """The emulator, and the CUDA driver where there is one: tests with it hold for both."""
+    if request.param == "emulator":
+        return emulator
+    if not _has_gpu():
+        pytest.skip("needs an NVIDIA GPU")
+    cuda = load_cuda()
+    ok(cuda.cuInit(0))
+    return cuda
+
+
+@pytest.fixture
+def device(api: DriverApi) -> CUdevice:
+    return ok(api.cuDeviceGet(0))
+
+
+@pytest.fixture
+def context(api: DriverApi, device: CUdevice) -> Iterator[CUcontext]:
+    """A context of the first device, the only one on this thread's stack."""
+    context = ok(api.cuCtxCreate(None, 0, device))
+    yield context
+    while int(ok(api.cuCtxGetCurrent())):
+        ok(api.cuCtxPopCurrent())
+    api.cuCtxDestroy(context)
+
+
+@pytest.fixture
+def stream(api: DriverApi, context: CUcontext) -> CUstream:
+    return ok(api.cuStreamCreateWithPriority(1, 0))
+
+
+@pytest.fixture
+def module(api: DriverApi, context: CUcontext) -> CUmodule:
+    return load(api, EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED, DYNAMIC_SHARED)

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import pytest
+
+from cudadrv._api import CUcontext, CUfunction, CUjit_option, CUmodule, DriverApi
+from cudadrv.emulator import EmulatedDevice, Emulator
+from ptx.emulate.errors import UnsupportedInstruction
+from ptx.isa import PtxSyntaxError
+
+from .calls import code, download, functions, launch, load, ok, text
+from .kernels import EMPTY, FILL, INCREMENT, TRAP, UNKNOWN_OPCODE, VARIABLE
+
+BROKEN = b".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k() { ret;\n"
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        (b"hello world garbage", 200),
+        (b"\0", 200),
+        (b".visible .entry k() { ret; }\n", 200),
+        (BROKEN, 218),
+        (text(EMPTY, EMPTY), 218),
+        (text(EMPTY, header=".version 99.0\n.target sm_70\n.address_size 64\n"), 222),
+        (text(EMPTY, header=".version 8.6\n.target sm_100\n.address_size 64\n"), 218),
+        (b"\x50\xed\x55\xba\x01\x00\x10\x00" + b"\0" * 60, 209),
+    ],
+    ids=[
+        "garbage",
+        "empty",
+        "no-version",
+        "broken",
+        "twice",
+        "new-version",
+        "new-target",
+        "fatbin",
+    ],
+)
+def test_an_image_that_will_not_load(
+    api: DriverApi, context: CUcontext, image: bytes, expected: int
+) -> None:
+    assert code(api.cuModuleLoadData(image)) == expected
+
+
+def test_older_targets_and_the_own_variant_load(emulator: Emulator) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    for target in ("sm_50", "sm_75", "sm_90", "sm_90a"):
+        header = f".version 8.0\n.target {target}\n.address_size 64\n"
+        assert code(emulator.cuModuleLoadData(text(EMPTY, header=header))) == 0
+    other = text(EMPTY, header=".version 8.0\n.target sm_80a\n.address_size 64\n")
+    assert code(emulator.cuModuleLoadData(other)) == 218
+
+
+def test_machine_code_is_refused_with_the_remedy(emulator: Emulator) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    result, _ = emulator.cuModuleLoadData(b"\x7fELF" + b"\0" * 60)
+    assert int(result) == 209
+    said = ok(emulator.cuGetErrorString(result))
+    assert said is not None
+    assert b"ptx.Target.ptx" in said
+
+
+def test_an_older_driver_refuses_newer_ptx() -> None:
+    emulator = Emulator(1, driver_version=(12, 4))
+    ok(emulator.cuInit(0))
+    assert ok(emulator.cuDriverGetVersion()) == 12040
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    for version, expected in (("8.4", 0), ("8.5", 222), ("9.0", 222)):
+        header = f".version {version}\n.target sm_70\n.address_size 64\n"
+        assert code(emulator.cuModuleLoadData(text(EMPTY, header=header))) == expected
+
+
+@pytest.mark.parametrize(
+    ("driver", "newest"),
+    [
+        ((12, 0), "8.0"), ((12, 3), "8.3"), ((12, 5), "8.5"), ((12, 6), "8.5"), ((12, 8), "8.7"),
+        ((12, 9), "8.8"), ((13, 0), "9.0"), ((13, 1), "9.1"), ((11, 8), "7.8"),
+    ],
+)  # fmt: skip
+def test_each_driver_takes_the_ptx_of_its_release(driver: tuple[int, int], newest: str) -> None:
+    """PTX ISA, "Release Notes", table of versions."""
+    emulator = Emulator([EmulatedDevice()], driver_version=driver)
+    ok(emulator.cuInit(0))
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    major, minor = map(int, newest.split("."))
+    for version, expected in ((newest, 0), (f"{major}.{minor + 1}", 222)):
+        header = f".version {version}\n.target sm_70\n.address_size 64\n"
+        assert code(emulator.cuModuleLoadData(text(EMPTY, header=header))) == expected
+
+
+def test_the_jit_error_log_says_what_is_wrong(api: DriverApi, context: CUcontext) -> None:
+    log = bytearray(1024)
+    options = [
+        CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
+        CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    ]
+    assert code(api.cuModuleLoadDataEx(BROKEN, 2, options, [log, len(log)])) == 218
+    said = bytes(log).split(b"\0")[0]
+    assert b"error" in said or b"fatal" in said
+
+
+def test_broken_ptx_is_told_with_its_line(emulator: Emulator) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    log = bytearray(1024)
+    options = [
+        CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
+        CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    ]
+    result, _ = emulator.cuModuleLoadDataEx(BROKEN, 2, options, [log, len(log)])
+    assert isinstance(emulator.last_fault, PtxSyntaxError)
+    assert emulator.last_fault.line == 4
+    said = ok(emulator.cuGetErrorString(result))
+    assert said == str(emulator.last_fault).encode()
+    assert said in bytes(log)
+
+
+@pytest.mark.parametrize("size", [1, 5, 64])
+def test_a_log_is_cut_to_its_buffer(emulator: Emulator, size: int) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    log = bytearray(b"x" * 100)
+    options = [
+        CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
+        CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    ]
+    assert code(emulator.cuModuleLoadDataEx(BROKEN, 2, options, [log, size])) == 218
+    assert log[size - 1] == 0
+    assert log[size:] == b"x" * (100 - size)
+
+
+def test_functions_are_found_counted_and_named(api: DriverApi, context: CUcontext) -> None:
+    module = load(api, EMPTY, FILL, INCREMENT)
+    assert ok(api.cuModuleGetFunctionCount(module)) == 3
+    found = ok(api.cuModuleEnumerateFunctions(3, module))
+    assert [ok(api.cuFuncGetName(f)) for f in found] == [b"empty", b"fill", b"increment"]
+    assert len(ok(api.cuModuleEnumerateFunctions(2, module))) == 2
+    assert code(api.cuModuleEnumerateFunctions(0, module)) == 1
+    fill = ok(api.cuModuleGetFunction(module, b"fill"))
+    assert int(fill) == int(ok(api.cuModuleGetFunction(module, b"fill"))) == int(found[1])
+
+
+def test_names_that_are_not_there(api: DriverApi, context: CUcontext) -> None:
+    module = load(api, EMPTY, VARIABLE)
+    assert code(api.cuModuleGetFunction(module, b"nope")) == 500
+    assert code(api.cuModuleGetFunction(module, b"gv")) == 500
+    assert code(api.cuModuleGetFunction(module, b"")) == 1
+    assert code(api.cuModuleGetGlobal(module, b"nope")) == 500
+
+
+def test_a_variable_is_initialised_for_each_load(api: DriverApi, context: CUcontext) -> None:
+    first, second = load(api, EMPTY, VARIABLE), load(api, EMPTY, VARIABLE)
+    a, nbytes = ok(api.cuModuleGetGlobal(first, b"gv"))
+    b, _ = ok(api.cuModuleGetGlobal(second, b"gv"))
+    assert nbytes == 16
+    assert int(a) != int(b)
+    assert download(api, a, 4).tolist() == [1, 2, 3, 4]
+    assert download(api, b, 4).tolist() == [1, 2, 3, 4]
+
+
+def test_an_unloaded_module_and_its_functions_are_invalid_handles(
+    api: DriverApi, context: CUcontext
+) -> None:
+    module = load(api, EMPTY)
+    (empty,) = functions(api, module, "empty")
+    ok(api.cuModuleUnload(module))
+    assert code(api.cuModuleUnload(module)) == 400
+    assert code(api.cuModuleGetFunction(module, b"empty")) == 400
+    assert code(launch(api, empty)) == 400
+    null = CUmodule(0)
+    assert code(api.cuModuleUnload(null)) == 400
+    assert code(api.cuModuleGetGlobal(null, b"x")) == 400
+    assert code(api.cuModuleGetFunctionCount(null)) == 400
+    assert code(launch(api, CUfunction(0))) == 400
+
+
+def test_an_unknown_opcode_refuses_its_kernel_and_no_other(emulator: Emulator) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    module = load(emulator, EMPTY, UNKNOWN_OPCODE)
+    result, _ = emulator.cuModuleGetFunction(module, b"unknown")
+    assert int(result) == 801
+    fault = emulator.last_fault
+    assert isinstance(fault, UnsupportedInstruction)
+    assert fault.opcode.startswith("wobble")
+    assert fault.line == 7
+    said = ok(emulator.cuGetErrorString(result))
+    assert said is not None
+    assert b"wobble" in said
+    (empty,) = functions(emulator, module, "empty")
+    assert code(launch(emulator, empty)) == 0
+    assert ok(emulator.cuModuleGetFunctionCount(module)) == 2
+    unknown = ok(emulator.cuModuleEnumerateFunctions(2, module))[1]
+    assert code(launch(emulator, unknown)) == 801
+
+
+def test_a_module_outlives_no_variable(emulator: Emulator) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    before = ok(emulator.cuMemGetInfo())
+    for _ in range(3):
+        ok(emulator.cuModuleUnload(load(emulator, TRAP, VARIABLE)))
+    assert ok(emulator.cuMemGetInfo()) == before

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+
+from cudadrv._api import (
+    CUdeviceptr,
+    CUmemAccess_flags,
+    CUmemAccessDesc,
+    CUmemLocationType,
+    CUmemoryPool,
+    CUmemPool_attribute,
+    cuuint64_t,
+)
+from cudadrv.emulator import EmulatedDevice, Emulator
+
+from .calls import LEGACY, code, ok
+
+M = CUmemPool_attribute
+MIB = 1 << 20
+CHUNK = 32 * MIB
+EVERYTHING = cuuint64_t((1 << 64) - 1)
+
+
+@pytest.fixture
+def pool(emulator: Emulator) -> CUmemoryPool:
+    device = ok(emulator.cuDeviceGet(0))
+    ok(emulator.cuCtxCreate(None, 0, device))
+    return ok(emulator.cuDeviceGetDefaultMemPool(device))
+
+
+def account(emulator: Emulator, pool: CUmemoryPool) -> tuple[int, int, int, int]:
+    """Reserved now and at most, used now and at most."""
+    return (
+        int(ok(emulator.cuMemPoolGetAttribute(pool, M.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT))),
+        int(ok(emulator.cuMemPoolGetAttribute(pool, M.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH))),
+        int(ok(emulator.cuMemPoolGetAttribute(pool, M.CU_MEMPOOL_ATTR_USED_MEM_CURRENT))),
+        int(ok(emulator.cuMemPoolGetAttribute(pool, M.CU_MEMPOOL_ATTR_USED_MEM_HIGH))),
+    )
+
+
+def allocate(emulator: Emulator, nbytes: int) -> CUdeviceptr:
+    return ok(emulator.cuMemAllocAsync(nbytes, LEGACY))
+
+
+def test_the_accounts_are_those_of_an_h100(emulator: Emulator, pool: CUmemoryPool) -> None:
+    """The numbers were read on an H100 with driver 580 around the same calls."""
+    assert account(emulator, pool) == (0, 0, 0, 0)
+    allocate(emulator, 1000)
+    assert account(emulator, pool) == (CHUNK, CHUNK, 1000, 1000)
+    big = allocate(emulator, 40 * MIB)
+    used = 40 * MIB + 1000
+    assert account(emulator, pool) == (2 * CHUNK, 2 * CHUNK, used, used)
+    ok(emulator.cuMemFreeAsync(big, LEGACY))
+    assert account(emulator, pool) == (2 * CHUNK, 2 * CHUNK, 1000, used)
+    ok(emulator.cuStreamSynchronize(LEGACY))
+    assert account(emulator, pool) == (CHUNK, 2 * CHUNK, 1000, used)
+
+
+def test_high_water_marks_are_reset_by_0_alone(emulator: Emulator, pool: CUmemoryPool) -> None:
+    ok(emulator.cuMemFreeAsync(allocate(emulator, MIB), LEGACY))
+    high = M.CU_MEMPOOL_ATTR_USED_MEM_HIGH
+    assert code(emulator.cuMemPoolSetAttribute(pool, high, cuuint64_t(1))) == 1
+    assert code(emulator.cuMemPoolSetAttribute(pool, high, cuuint64_t(0))) == 0
+    assert account(emulator, pool)[2:] == (0, 0)
+    current = M.CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+    assert code(emulator.cuMemPoolSetAttribute(pool, current, cuuint64_t(0))) == 1
+
+
+def test_a_threshold_keeps_memory_over_a_synchronisation(
+    emulator: Emulator, pool: CUmemoryPool
+) -> None:
+    allocate(emulator, 1000)
+    threshold = M.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    ok(emulator.cuMemPoolSetAttribute(pool, threshold, EVERYTHING))
+    assert int(ok(emulator.cuMemPoolGetAttribute(pool, threshold))) == (1 << 64) - 1
+    ok(emulator.cuMemFreeAsync(allocate(emulator, 100 * MIB), LEGACY))
+    ok(emulator.cuCtxSynchronize())
+    assert account(emulator, pool)[0] == 4 * CHUNK
+    ok(emulator.cuMemPoolTrimTo(pool, 64 * MIB))
+    assert account(emulator, pool)[0] == 2 * CHUNK
+    ok(emulator.cuMemPoolTrimTo(pool, 0))
+    assert account(emulator, pool)[0] == CHUNK
+
+
+def test_reserved_memory_is_not_free(emulator: Emulator, pool: CUmemoryPool) -> None:
+    before, _ = ok(emulator.cuMemGetInfo())
+    allocate(emulator, 1000)
+    assert ok(emulator.cuMemGetInfo())[0] == before - CHUNK
+
+
+def test_reuse_policies_are_kept_as_flags(emulator: Emulator, pool: CUmemoryPool) -> None:
+    policy = M.CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC
+    assert int(ok(emulator.cuMemPoolGetAttribute(pool, policy))) == 1
+    ok(emulator.cuMemPoolSetAttribute(pool, policy, cuuint64_t(0)))
+    assert int(ok(emulator.cuMemPoolGetAttribute(pool, policy))) == 0
+    ok(emulator.cuMemPoolSetAttribute(pool, policy, cuuint64_t(77)))
+    assert int(ok(emulator.cuMemPoolGetAttribute(pool, policy))) == 1
+
+
+def access(ordinal: int, flags: int, kind: int = 1) -> CUmemAccessDesc:
+    description = CUmemAccessDesc()
+    description.location.type = CUmemLocationType(kind)
+    description.location.id = ordinal
+    description.flags = CUmemAccess_flags(flags)
+    return description
+
+
+def test_access_to_a_pool_is_for_devices(emulator: Emulator, pool: CUmemoryPool) -> None:
+    assert code(emulator.cuMemPoolSetAccess(pool, [access(0, 0)], 1)) == 101
+    assert code(emulator.cuMemPoolSetAccess(pool, [access(0, 1)], 1)) == 801
+    assert code(emulator.cuMemPoolSetAccess(pool, [access(0, 3)], 1)) == 0
+    assert code(emulator.cuMemPoolSetAccess(pool, [access(9, 3)], 1)) == 101
+    assert code(emulator.cuMemPoolSetAccess(pool, [access(0, 3, kind=2)], 1)) == 801
+    assert code(emulator.cuMemPoolSetAccess(pool, [], 0)) == 1
+    assert code(emulator.cuMemPoolSetAccess(pool, [access(1, 3)], 1)) == 0
+
+
+def test_access_needs_peers() -> None:
+    emulator = Emulator([EmulatedDevice(), EmulatedDevice(peer_access=False)])
+    ok(emulator.cuInit(0))
+    pool = ok(emulator.cuDeviceGetDefaultMemPool(ok(emulator.cuDeviceGet(0))))
+    assert code(emulator.cuMemPoolSetAccess(pool, [access(1, 3)], 1)) == 217
+
+
+def test_a_number_that_is_no_pool_is_refused(emulator: Emulator) -> None:
+    stray = CUmemoryPool(0)
+    assert code(emulator.cuMemPoolTrimTo(stray, 0)) == 1
+    attribute = M.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    assert code(emulator.cuMemPoolGetAttribute(stray, attribute)) == 1

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import textwrap
+from typing import get_type_hints
+
+import pytest
+
+import cudadrv
+from cudadrv import _driver
+from cudadrv.emulator import H100, T4, DeviceProperties, EmulatedDevice, session
+
+
+def run(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={k: v for k, v in os.environ.items() if k != "CUDADRV_DRIVER"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_session_has_the_devices_asked_for_and_ends() -> None:
+    before = _driver.in_use()
+    with session(devices=3, name="tiny", sm_count=2, total_memory=1 << 20):
+        names = [(d.name, d.total_memory) for d in cudadrv.list_devices()]
+        assert names == [("tiny", 1 << 20)] * 3
+    assert _driver.in_use() is before
+
+
+def test_a_session_takes_whole_devices() -> None:
+    with session([H100, T4]) as emulator:
+        assert [d.name for d in cudadrv.list_devices()] == [H100.name, T4.name]
+        assert emulator.devices == (H100, T4)
+        assert all(d.is_emulated for d in cudadrv.list_devices())
+
+
+def test_sessions_nest_and_end_on_errors() -> None:
+    before = _driver.in_use()
+    with session(devices=1):
+        with pytest.raises(RuntimeError, match="inside"), session(devices=5):
+            assert len(cudadrv.list_devices()) == 5
+            raise RuntimeError("inside")
+        assert len(cudadrv.list_devices()) == 1
+    assert _driver.in_use() is before
+
+
+def test_each_session_is_fresh() -> None:
+    for _ in range(2):
+        with session(total_memory=1 << 22):
+            context = cudadrv.cuda_context_for(0)
+            info = context.memory_info()
+            assert info.free == info.total == 1 << 22
+            stream = context.new_stream()
+            kept = stream.zeros(1000, "f4")
+            assert kept.nbytes == 4000
+
+
+def test_properties_do_not_go_with_whole_devices() -> None:
+    with (
+        pytest.raises(ValueError, match=r"sm_count.*dataclasses\.replace"),
+        session([H100], sm_count=4),
+    ):
+        pass
+
+
+def test_the_typed_properties_are_those_of_a_device() -> None:
+    fields = {field.name for field in dataclasses.fields(EmulatedDevice)}
+    assert set(get_type_hints(DeviceProperties)) == fields
+
+
+def test_the_environment_gives_one_device_or_as_many_as_it_says() -> None:
+    code = "import cudadrv; print(len(cudadrv.list_devices()))"
+    assert run(code, CUDADRV_DRIVER="emulator") == "1\n"
+    assert run(code, CUDADRV_DRIVER="emulator:4") == "4\n"
+
+
+def test_use_before_the_first_call_is_the_driver_of_the_process() -> None:
+    text = run("""
+        import cudadrv, cudadrv.emulator
+        emulator = cudadrv.emulator.use(2, name="mine", compute_capability=(8, 0))
+        print([(d.name, d.compute_capability) for d in cudadrv.list_devices()])
+        """)
+    assert "mine" in text
+    assert text.count("(8, 0)") + text.count("major=8") == 2
+
+
+def test_use_after_the_first_call_is_refused_and_changes_nothing() -> None:
+    text = run(
+        """
+        import cudadrv, cudadrv.emulator
+        cudadrv.init()
+        try:
+            cudadrv.emulator.use(2)
+        except cudadrv.errors.DriverSelectionError as error:
+            print(error)
+        print(len(cudadrv.list_devices()))
+        """,
+        CUDADRV_DRIVER="emulator:3",
+    )
+    said, count = text.splitlines()
+    assert "came after the first driver call" in said
+    assert "session()" in said
+    assert count == "3"
+
+
+def test_importing_cudadrv_loads_no_emulator() -> None:
+    text = run("""
+        import sys, cudadrv
+        print(any(name.startswith("cudadrv.emulator") for name in sys.modules))
+        """)
+    assert text == "False\n"

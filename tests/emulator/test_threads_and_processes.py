@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import c_uint64
+
+import pytest
+
+from cudadrv._api import CUcontext, CUdevice_attribute, CUresult
+from cudadrv.emulator import Emulator
+
+from .calls import LEGACY, Parameters, code, download, functions, launch, load, ok
+from .kernels import INCREMENT
+
+
+def test_launches_of_one_device_do_not_mix() -> None:
+    """A read, an addition and a write: threads that mixed would lose increments."""
+    emulator = Emulator()
+    ok(emulator.cuInit(0))
+    context = ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    (increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
+    memory = ok(emulator.cuMemAlloc(4))
+    ok(emulator.cuMemsetD8Async(memory, 0, 4, LEGACY))
+
+    def work() -> None:
+        ok(emulator.cuCtxSetCurrent(context))
+        for _ in range(50):
+            ok(launch(emulator, increment, Parameters(c_uint64(int(memory)))))
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work) for _ in range(4)]:
+            done.result()
+    assert download(emulator, memory, 1).tolist() == [200]
+
+
+def test_devices_work_in_threads_of_their_own() -> None:
+    emulator = Emulator(4)
+    ok(emulator.cuInit(0))
+
+    def work(ordinal: int) -> int:
+        ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(ordinal))))
+        (increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
+        memory = ok(emulator.cuMemAllocAsync(4, LEGACY))
+        ok(emulator.cuMemsetD32Async(memory, ordinal, 1, LEGACY))
+        for _ in range(20):
+            ok(launch(emulator, increment, Parameters(c_uint64(int(memory)))))
+        return int(download(emulator, memory, 1)[0])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [20, 21, 22, 23]
+
+
+def test_copies_in_both_directions_do_not_lock_each_other() -> None:
+    emulator = Emulator(2)
+    ok(emulator.cuInit(0))
+    contexts, memories = [], []
+    for ordinal in range(2):
+        contexts.append(ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(ordinal)))))
+        memories.append(ok(emulator.cuMemAlloc(1 << 16)))
+
+    def work(own: int) -> None:
+        ok(emulator.cuCtxSetCurrent(contexts[own]))
+        for _ in range(200):
+            ok(
+                emulator.cuMemcpyPeerAsync(
+                    memories[own], contexts[own], memories[1 - own], contexts[1 - own], 1 << 16,
+                    LEGACY,
+                )
+            )  # fmt: skip
+
+    threads = [threading.Thread(target=work, args=(own,), daemon=True) for own in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_primary_contexts_are_retained_by_many_threads_at_once() -> None:
+    emulator = Emulator()
+    ok(emulator.cuInit(0))
+    device = ok(emulator.cuDeviceGet(0))
+    with ThreadPoolExecutor(8) as pool:
+        handles = list(
+            pool.map(lambda _: int(ok(emulator.cuDevicePrimaryCtxRetain(device))), range(64))
+        )
+    assert len(set(handles)) == 1
+    for _ in range(64):
+        ok(emulator.cuDevicePrimaryCtxRelease(device))
+    assert ok(emulator.cuDevicePrimaryCtxGetState(device)) == (0, 0)
+
+
+def test_a_failure_is_told_to_its_own_thread(emulator: Emulator) -> None:
+    code(emulator.cuDeviceGet(99))
+    seen: list[bytes | None] = []
+    thread = threading.Thread(
+        target=lambda: seen.append(
+            ok(emulator.cuGetErrorString(CUresult.CUDA_ERROR_INVALID_DEVICE))
+        )
+    )
+    thread.start()
+    thread.join()
+    assert seen == [b"invalid device ordinal"]
+
+
+def _in_child(work: Callable[[], bool]) -> bool:
+    """Whether `work` holds in a forked child."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking is what is tested
+        child = os.fork()
+    if child == 0:
+        held = False
+        try:
+            held = work()
+        finally:
+            os._exit(0 if held else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_child_is_not_initialised(emulator: Emulator) -> None:
+    device = ok(emulator.cuDeviceGet(0))
+    context: CUcontext = ok(emulator.cuCtxCreate(None, 0, device))
+    stream = ok(emulator.cuStreamCreateWithPriority(0, 0))
+    memory = ok(emulator.cuMemAlloc(8))
+    attribute = CUdevice_attribute.CU_DEVICE_ATTRIBUTE_WARP_SIZE
+
+    def work() -> bool:
+        refused = (
+            emulator.cuInit(0), emulator.cuDeviceGetCount(), emulator.cuCtxGetCurrent(),
+            emulator.cuMemAlloc(4), emulator.cuMemAllocAsync(4, stream), emulator.cuMemFree(memory),
+            emulator.cuDeviceGetAttribute(attribute, device), emulator.cuCtxDestroy(context),
+        )  # fmt: skip
+        version = emulator.cuDriverGetVersion()
+        return all(int(result[0]) == 3 for result in refused) and int(version[0]) == 0
+
+    assert _in_child(work)
+    assert code(emulator.cuMemFree(memory)) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_child_may_have_an_emulator_of_its_own(emulator: Emulator) -> None:
+    def work() -> bool:
+        own = Emulator()
+        return int(own.cuInit(0)[0]) == 0 and int(own.cuDeviceGetCount()[1]) == 1
+
+    assert _in_child(work)
