@@ -29,28 +29,23 @@ from ptx.supported import choose_target, nearest_target, nvrtc_version, supporte
 from ptx.target import ImageKind, Target
 
 if TYPE_CHECKING:
+    from ptx.cache.answers import CacheWarning, Explanation, Verification
     from ptx.diagnostics import Diagnostic
-    from ptx.image_cache import (
-        CacheWarning,
-        Explanation,
-        ImageCache,
-        Verification,
-        default_cache,
-    )
+    from ptx.image_cache import ImageCache, default_cache
     from ptx.isa.module import PtxModule, parse
     from ptx.isa.signature import KernelParam, KernelSignature, signatures_of
     from ptx.prewarming import Prewarmed, prewarm
 
 _LATER = {
-    "CacheWarning": "ptx.image_cache",
+    "CacheWarning": "ptx.cache.answers",
     "Diagnostic": "ptx.diagnostics",
-    "Explanation": "ptx.image_cache",
+    "Explanation": "ptx.cache.answers",
     "ImageCache": "ptx.image_cache",
     "KernelParam": "ptx.isa.signature",
     "KernelSignature": "ptx.isa.signature",
     "Prewarmed": "ptx.prewarming",
     "PtxModule": "ptx.isa.module",
-    "Verification": "ptx.image_cache",
+    "Verification": "ptx.cache.answers",
     "default_cache": "ptx.image_cache",
     "parse": "ptx.isa.module",
     "prewarm": "ptx.prewarming",

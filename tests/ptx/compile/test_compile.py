@@ -6,6 +6,7 @@ import pytest
 
 import ptx
 from ptx import CompileError, CompileOptions, HeaderNotFoundError, ImageKind, Target
+from ptx.isa.errors import syntax_error
 
 SAXPY = """
 extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
@@ -138,3 +139,17 @@ def test_sources_that_are_not_text_are_refused() -> None:
 
 def test_empty_source_compiles_to_an_image_without_kernels() -> None:
     assert ptx.compile("").signatures == {}
+
+
+def test_image_is_good_where_our_reader_does_not_understand_the_ptx(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(text: str) -> dict[str, ptx.KernelSignature]:
+        raise syntax_error(text, 0, "a directive of the future")
+
+    monkeypatch.setattr("ptx.isa.signature.signatures_of", refuse)
+    image = ptx.compile(SAXPY, CompileOptions(target=Target.cubin("sm_90")), cache=False)
+    assert image.data[:4] == b"\x7fELF"
+    assert image.signatures == {}
+    assert "parameter types are not known" in image.log
+    assert "a directive of the future" in image.log
