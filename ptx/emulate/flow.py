@@ -24,6 +24,7 @@ from ptx.isa.model import (
     Operand,
     Pair,
     Register,
+    Selected,
     Symbol,
     Vector,
 )
@@ -193,6 +194,8 @@ def registers_in(operand: Operand) -> Iterator[Register]:
         yield from registers_in(operand.second)
     elif isinstance(operand, Negated):
         yield operand.operand
+    elif isinstance(operand, Selected):
+        yield operand.register
 
 
 def reads_and_writes(step: Step) -> tuple[list[Register], list[Register]]:

@@ -6,6 +6,7 @@ PTX ISA, "Instruction Statements", "Instruction Operands", "Scoping of names".
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ptx.isa.declarations import (
     SPACES,
@@ -35,6 +36,7 @@ from ptx.isa.model import (
     Pair,
     Prototype,
     Register,
+    Selected,
     Sink,
     SourceLocation,
     SpecialRegister,
@@ -43,6 +45,7 @@ from ptx.isa.model import (
     Vector,
 )
 
+_SELECTOR = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
 _ELEMENT = re.compile(r"\.[xyzwrgba]\Z")
 _SINK = Sink()
 
@@ -307,7 +310,20 @@ class _BodyReader:
             if register is None:
                 raise cursor.error(f"{name} is no register declared here", cursor.index - 1)
             return Negated(register)
+        if word == "-" and cursor.kinds[cursor.index + 1] == "word":
+            return self._minus()
         return self._constant()
+
+    def _minus(self) -> Selected:
+        """`-%r` or `-%r.b0`, which only `vmad` takes."""
+        cursor = self._cursor
+        cursor.expect("-")
+        operand = self._named(cursor.advance())
+        if isinstance(operand, Register):
+            return Selected(operand, "", negated=True)
+        if isinstance(operand, Selected):
+            return replace(operand, negated=True)
+        raise cursor.error("only a register can be negated here", cursor.index - 1)
 
     def _constant(self) -> Immediate | FloatImmediate:
         cursor = self._cursor
@@ -329,6 +345,11 @@ class _BodyReader:
         vector = self._resolve(name)
         if vector[-3:-1] == ".v" and vector[:-3] != name and vector.startswith(name):
             return self._vector_register(name, int(vector[-1]))
+        whole, _, selector = name.rpartition(".")
+        if whole and _SELECTOR.fullmatch(selector):
+            register = self._register(whole)
+            if register is not None:
+                return Selected(register, selector)
         if name[0] == "%":
             if _ELEMENT.search(name) or "." not in name:
                 return SpecialRegister(name)

@@ -115,6 +115,18 @@ class Negated:
 
 
 @dataclass(frozen=True, slots=True)
+class Selected:
+    """A register of a video instruction: a part of it (`%r1.b0`, `%r1.h10`), or its negation.
+
+    `selector` is "" for the whole register.
+    """
+
+    register: Register
+    selector: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
     """The destination `_`, which throws the value away."""
 
@@ -128,7 +140,7 @@ class Bracket:
 
 Operand = (
     Register | SpecialRegister | Immediate | FloatImmediate | Symbol | Address | Vector
-    | Arguments | Pair | Negated | Sink | Bracket
+    | Arguments | Pair | Negated | Selected | Sink | Bracket
 )  # fmt: skip
 
 
