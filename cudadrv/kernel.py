@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import ptx
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 _MOST_LAUNCHERS = 256
 _DEFAULT_DYNAMIC_SHARED = 48 * 1024
+
+
+def _none_yet(*_: object) -> None:
+    raise AssertionError("no launcher has been made")
+
+
+_NO_LAUNCHER: Final = (None, None, partial[None](_none_yet))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,7 @@ class Kernel:
     """
 
     __slots__ = (
-        "_attributes", "_launchers", "_offsets", "_shared_allowed",
+        "_attributes", "_last", "_launchers", "_offsets", "_shared_allowed",
         "handle", "module", "name", "parameter_bytes", "parameters", "signature",
     )  # fmt: skip
 
@@ -71,6 +79,8 @@ class Kernel:
         self._offsets = tuple(param.offset for param in self.signature.params)
         self._attributes: KernelAttributes | None = None
         self._launchers: dict[tuple[Stream, LaunchConfig], Launcher] = {}
+        # What `launch` used last, found by identity: hashing a configuration costs more.
+        self._last: tuple[Stream | None, LaunchConfig | None, partial[None]] = _NO_LAUNCHER
         self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
 
     def __getattr__(self, name: str) -> object:
@@ -137,6 +147,15 @@ class Kernel:
             LaunchConfigError: the device or the kernel cannot run the configuration.
             WrongDeviceError: the stream or an argument belongs to another device.
         """
+        last = self._last
+        if last[0] is stream and last[1] is config:
+            # The function of the launcher: Python calls it without leaving the interpreter.
+            last[2].func(*args)
+        else:
+            self._launcher(stream, config)(*args)
+
+    def _launcher(self, stream: Stream, config: LaunchConfig) -> Launcher:
+        """The launcher of a stream and configuration, found by value and made if need be."""
         launcher = self._launchers.get((stream, config))
         if launcher is None:
             launcher = self.bind(stream, config)
@@ -144,7 +163,8 @@ class Kernel:
             if len(self._launchers) >= _MOST_LAUNCHERS:
                 self._launchers.clear()
             self._launchers[stream, config] = launcher
-        launcher(*args)
+        self._last = stream, config, launcher
+        return launcher
 
     def describe_parameters(self) -> str:
         """The parameters' types in words."""
@@ -157,6 +177,7 @@ class Kernel:
     def discard(self) -> None:
         """Take the handle away, with its module."""
         self._launchers.clear()
+        self._last = _NO_LAUNCHER
         del self.handle
 
     def _allow_shared(self, nbytes: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from .attributes import DeviceAttribute as Attribute
@@ -50,6 +50,7 @@ class LaunchConfig:
     shared_bytes: int
     cluster: Dim3 | None
     cooperative: bool
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -68,6 +69,13 @@ class LaunchConfig:
         put(self, "shared_bytes", int(shared_bytes))
         put(self, "cluster", None if cluster is None else _dim3("cluster", cluster))
         put(self, "cooperative", bool(cooperative))
+        # Kept, since each `Kernel.launch` may ask; of whole numbers alone, whose hash is the same
+        # in every process.
+        key = (self.grid, self.block, self.shared_bytes, self.cluster or (), self.cooperative)
+        put(self, "_hash", hash(key))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @classmethod
     def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:

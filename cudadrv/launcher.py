@@ -8,16 +8,20 @@ that packing makes anyway. Only a refusal leads to the slow path, which finds th
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import struct
+import threading
+import weakref
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from functools import lru_cache, partial
+from types import FunctionType
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
-from ._api import CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
+from ._api import CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUresult
 from ._driver import failure
 from .arguments import Kind, Parameter
-from .errors import ArgumentError
+from .errors import ArgumentError, ClosedError
 from .launch_config import LaunchConfig
 
 if TYPE_CHECKING:
@@ -44,8 +48,9 @@ class ParameterBlock:
         self.address = ctypes.addressof(self._pointers) if offsets else 0
 
 
-_R = TypeVar("_R")
-_Blocks: TypeAlias = list[tuple[ctypes.Array[ctypes.c_char], int, ParameterBlock]]
+# A driver call with all its arguments, handles among them; it is not made once they are closed.
+DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
+_Blocks: TypeAlias = list[tuple[ctypes.Array[ctypes.c_char], DriverCall, ParameterBlock]]
 
 
 class Launcher(partial[None]):
@@ -77,10 +82,12 @@ class Launcher(partial[None]):
         self.config = config
         self._blocks: _Blocks = []
         self._kinds: tuple[Kind, ...] | None = None
+        self._prepared: weakref.WeakSet[PreparedLaunch] = weakref.WeakSet()
         # Replaced functions stay alive: another thread may be entering one.
         self._functions: list[Callable[..., None]] = []
-        self._call = _driver_call(self)
         self._install(self._launch_slowly)
+        with _registry_lock:
+            _launchers.add(self)
 
     def __reduce__(self) -> tuple[type[object], tuple[()]]:
         raise TypeError("a launcher holds driver handles and cannot be pickled")
@@ -94,7 +101,20 @@ class Launcher(partial[None]):
             ArgumentError: as a call would.
         """
         _, block = self._pack(args)
-        return PreparedLaunch(self, args, block)
+        prepared = _prepared(self, self._driver_call(block), args, block)
+        with _registry_lock:
+            self._prepared.add(prepared)
+        return prepared
+
+    def renew(self) -> None:
+        """Take the driver's functions anew, for whoever has substituted them."""
+        self._blocks = []
+        if self._kinds is not None:
+            self._install(_generate(self, self._kinds))
+        with _registry_lock:
+            alive = tuple(self._prepared)
+        for prepared in alive:
+            _substitute(prepared, self._driver_call(prepared.block))
 
     def _install(self, function: Callable[..., None]) -> None:
         self._functions.append(function)
@@ -108,10 +128,11 @@ class Launcher(partial[None]):
         while args and args[-1] is _MISSING:
             args = args[:-1]
         kinds, block = self._pack(args)
-        (code,) = self._call(block.address)
+        call = self._driver_call(block)
+        (code,) = call()
         if code:
             raise self._failure(code)
-        self._blocks.append((block.buffer, block.address, block))
+        self._blocks.append((block.buffer, call, block))
         known = self._kinds
         if known is not None:
             kinds = tuple(
@@ -139,6 +160,16 @@ class Launcher(partial[None]):
         packer.pack_into(block.buffer, 0, *(argument.value for argument in read))
         return kinds, block
 
+    def _driver_call(self, block: ParameterBlock) -> DriverCall:
+        api, handle, config = self.stream.api, self.kernel.handle, self.config
+        if config.cooperative or config.cluster is not None:
+            native = _extended_config(config)
+            native.hStream = self.stream.handle
+            return partial(api.cuLaunchKernelEx, native, handle, block.address, 0)
+        extents = (*config.grid, *config.block, config.shared_bytes)
+        # A partial of many arguments costs less than loading them for each call.
+        return partial(api.cuLaunchKernel, handle, *extents, self.stream.handle, block.address, 0)
+
     def _failure(self, code: CUresult) -> Exception:
         return failure(
             self.stream.api,
@@ -151,31 +182,67 @@ class Launcher(partial[None]):
         raise self._failure(code)
 
 
-class PreparedLaunch(partial[None]):
-    """A launch whose arguments are packed: ``prepared()``; made by `Launcher.prepare`."""
+class PreparedLaunch(Protocol):
+    """A launch whose arguments are packed: ``prepared()``; made by `Launcher.prepare`.
+
+    It is a function, which Python calls faster than any other object; the arguments stay alive
+    as long as it does.
+
+    Attributes:
+        launcher: what it was made by.
+        args_kept: the arguments.
+        block: the packed parameters.
+    """
 
     launcher: Launcher
     args_kept: tuple[object, ...]
+    block: ParameterBlock
 
-    def __new__(
-        cls, launcher: Launcher, args: tuple[object, ...], block: ParameterBlock
-    ) -> PreparedLaunch:
-        """A partial of a function that calls the driver with the block and checks the answer."""
-        call, fail, address = launcher._call, launcher._fail, block.address
+    def __call__(self) -> None:
+        """Launch."""
 
-        def launch() -> None:
-            code = call(address)[0]
-            if code:
-                fail(code)
 
-        return super().__new__(cls, launch)
+# Every launcher alive, so that a trace can substitute what they call; bounded by what users hold.
+_launchers: Final[weakref.WeakSet[Launcher]] = weakref.WeakSet()
+_registry_lock: Final = threading.Lock()
 
-    def __init__(self, launcher: Launcher, args: tuple[object, ...], block: ParameterBlock) -> None:
-        self.launcher = launcher
-        self.args_kept = (*args, block)
 
-    def __reduce__(self) -> tuple[type[object], tuple[()]]:
-        raise TypeError("a prepared launch holds driver handles and cannot be pickled")
+def live_launchers() -> tuple[Launcher, ...]:
+    """Every launcher alive."""
+    with _registry_lock:
+        return tuple(_launchers)
+
+
+def renew_launchers() -> None:
+    """Let every launcher take the driver's functions anew."""
+    for launcher in live_launchers():
+        with contextlib.suppress(ClosedError):
+            launcher.renew()
+
+
+def _prepared(
+    launcher: Launcher, call: DriverCall, args: tuple[object, ...], block: ParameterBlock
+) -> PreparedLaunch:
+    kernel, stream, fail = launcher.kernel, launcher.stream, launcher._fail
+
+    def launch() -> None:
+        kernel.handle  # noqa: B018  # raises once the module is closed
+        stream.handle  # noqa: B018  # raises once the stream is closed
+        code = call()[0]
+        if code:
+            fail(code)
+
+    # Given its attributes, the function is what the protocol says.
+    prepared = cast(PreparedLaunch, launch)
+    prepared.launcher, prepared.args_kept, prepared.block = launcher, args, block
+    return prepared
+
+
+def _substitute(prepared: PreparedLaunch, call: DriverCall) -> None:
+    """Give a prepared launch another driver call: the content of a cell of its function."""
+    function = cast(FunctionType, prepared)  # what `_prepared` made
+    assert function.__closure__ is not None
+    function.__closure__[function.__code__.co_freevars.index("call")].cell_contents = call
 
 
 def _unbound(*args: object) -> None:
@@ -192,116 +259,85 @@ def _packer(parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int)
     return struct.Struct(text + f"{nbytes - end}x" * (nbytes > end))
 
 
-_CALL = "launch(kernel.handle, {extents}, stream.handle, {address}, 0)"
-_CALL_EX = "launch_ex(launch_config(stream.handle), kernel.handle, {address}, 0)"
-
-
-def _call_text(config: LaunchConfig, address: str) -> str:
-    if config.cooperative or config.cluster is not None:
-        return _CALL_EX.format(address=address)
-    extents = ", ".join(map(str, (*config.grid, *config.block, config.shared_bytes)))
-    return _CALL.format(extents=extents, address=address)
-
-
-def _environment(launcher: Launcher) -> dict[str, object]:
-    api = launcher.stream.api
-    return {
-        "launch": api.cuLaunchKernel,
-        "launch_ex": api.cuLaunchKernelEx,
-        "launch_config": _ExtendedConfig(launcher.config),
-        "kernel": launcher.kernel,
-        "stream": launcher.stream,
-    }
-
-
-def _driver_call(launcher: Launcher) -> Callable[[int], tuple[CUresult]]:
-    """A function that launches with the parameters at an address."""
-    text = f"def call(address):\n    return {_call_text(launcher.config, 'address')}\n"
-    return _define(text, "call", _environment(launcher))
-
-
 def _generate(launcher: Launcher, kinds: tuple[Kind, ...]) -> Callable[..., None]:
     """The fast path for arguments of these kinds."""
     kernel = launcher.kernel
     packer = _packer(kernel.parameters, kinds, kernel.parameter_bytes)
-    names = [f"a{i}" for i in range(len(kinds))]
-    values, conditions = [], ["not rest"]
-    environment = _environment(launcher)
+    return _maker(kinds)(
+        [parameter.convert for parameter in kernel.parameters],
+        pack_into=packer.pack_into,
+        pop=launcher._blocks.pop,
+        push=launcher._blocks.append,
+        kernel=kernel,
+        stream=launcher.stream,
+        context=launcher.stream.context,
+        slowly=launcher._launch_slowly,
+        fail=launcher._fail,
+        MISSING=_MISSING,
+        REFUSALS=_REFUSALS,
+    )
+
+
+@lru_cache(maxsize=256)
+def _maker(kinds: tuple[Kind, ...]) -> Callable[..., Callable[..., None]]:
+    """What makes launch functions for arguments of these kinds: compiled once, whatever kernel."""
+    values, conditions, converters = [], ["not rest"], []
     for i, kind in enumerate(kinds):
         if kind is Kind.MEMORY:
             values.append(f"a{i}.ptr")
             conditions.append(f"a{i}.context is context")
         elif kind is Kind.CONVERTED:
-            environment[f"convert{i}"] = kernel.parameters[i].convert
+            converters.append(f"    convert{i} = converters[{i}]\n")
             values.append(f"convert{i}(a{i}, stream)")
         else:
             values.append(f"a{i}")
-    environment |= {
-        "pack_into": packer.pack_into,
-        "pop": launcher._blocks.pop,
-        "push": launcher._blocks.append,
-        "context": launcher.stream.context,
-        "slowly": launcher._launch_slowly,
-        "fail": launcher._fail,
-        "MISSING": _MISSING,
-        "REFUSALS": _REFUSALS,
-    }
+    defaults = "".join(f"a{i}=MISSING, " for i in range(len(kinds)))
+    names = "".join(f"a{i}, " for i in range(len(kinds)))
     text = f"""
-def launcher({"".join(f"{name}=MISSING, " for name in names)}*rest):
-    try:
-        block = pop()
-        pack_into(block[0], 0{"".join(f", {value}" for value in values)})
-        fits = {" and ".join(conditions)}
-    except REFUSALS:
-        fits = False
-    if fits:
-        code = {_call_text(launcher.config, "block[1]")}[0]
-        push(block)
-        if code:
-            fail(code)
-    else:
-        slowly({"".join(f"{name}, " for name in names)}*rest)
+def make(converters, *, pack_into, pop, push, kernel, stream, context, slowly, fail,
+         MISSING, REFUSALS):
+{"".join(converters)}
+    def launcher({defaults}*rest):
+        kernel.handle; stream.handle  # each raises once it is closed
+        try:
+            block = pop()
+            pack_into(block[0], 0{"".join(f", {value}" for value in values)})
+            fits = {" and ".join(conditions)}
+        except REFUSALS:
+            fits = False
+        if fits:
+            code = block[1]()[0]
+            push(block)
+            if code:
+                fail(code)
+        else:
+            slowly({names}*rest)
+    return launcher
 """
-    return _define(text, "launcher", environment)
+    scope: dict[str, Callable[..., Callable[..., None]]] = {}
+    # The text holds only names made here.
+    exec(compile(text, "<cudadrv launcher>", "exec"), scope)
+    return scope["make"]
 
 
-def _define(text: str, name: str, environment: dict[str, object]) -> Callable[..., _R]:
-    """Define a function whose environment's names are its locals in an enclosing scope."""
-    body = "\n".join(f"    {line}" for line in text.strip().splitlines())
-    outer = f"def make({', '.join(environment)}):\n{body}\n    return {name}\n"
-    scope: dict[str, Callable[..., Callable[..., _R]]] = {}
-    # The text holds only names made here and whole numbers of a checked configuration.
-    exec(compile(outer, f"<cudadrv {name}>", "exec"), scope)
-    return scope["make"](**environment)
-
-
-class _ExtendedConfig:
-    """Fills the CUlaunchConfig of a configuration with cluster or cooperative attributes."""
-
-    __slots__ = ("_config",)
-
-    def __init__(self, config: LaunchConfig) -> None:
-        self._config = config
-
-    def __call__(self, stream: CUstream) -> CUlaunchConfig:
-        config = self._config
-        native = CUlaunchConfig()
-        native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
-        native.blockDimX, native.blockDimY, native.blockDimZ = config.block
-        native.sharedMemBytes = config.shared_bytes
-        native.hStream = stream
-        attributes = []
-        if config.cooperative:
-            attribute = CUlaunchAttribute()
-            attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-            attribute.value.cooperative = 1
-            attributes.append(attribute)
-        if config.cluster is not None:
-            attribute = CUlaunchAttribute()
-            attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-            extents = attribute.value.clusterDim
-            extents.x, extents.y, extents.z = config.cluster
-            attributes.append(attribute)
-        native.attrs = attributes
-        native.numAttrs = len(attributes)
-        return native
+def _extended_config(config: LaunchConfig) -> CUlaunchConfig:
+    """The CUlaunchConfig of a configuration with cluster or cooperative attributes."""
+    native = CUlaunchConfig()
+    native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
+    native.blockDimX, native.blockDimY, native.blockDimZ = config.block
+    native.sharedMemBytes = config.shared_bytes
+    attributes = []
+    if config.cooperative:
+        attribute = CUlaunchAttribute()
+        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        attributes.append(attribute)
+    if config.cluster is not None:
+        attribute = CUlaunchAttribute()
+        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        extents = attribute.value.clusterDim
+        extents.x, extents.y, extents.z = config.cluster
+        attributes.append(attribute)
+    native.attrs = attributes
+    native.numAttrs = len(attributes)
+    return native
