@@ -25,7 +25,7 @@ class Job(Generic[_R]):
         error: what it raised.
     """
 
-    __slots__ = ("_call", "_done", "_variables", "error", "ordinal", "range", "result", "started")
+    __slots__ = ("_call", "_claim", "_done", "_variables", "error", "ordinal", "range", "result")
 
     result: _R
 
@@ -33,24 +33,32 @@ class Job(Generic[_R]):
         self.ordinal = ordinal
         self.range = items
         self.error: BaseException | None = None
-        self.started = False
         self._call = call
         # The function sees the caller's context variables, such as numpy.errstate.
         self._variables: Variables = copy_context()
+        # Taken by whoever is first: the worker that runs the call, or the caller who gives it up.
+        self._claim = threading.Lock()
         self._done = threading.Lock()
         self._done.acquire()
 
     def start(self, crew: Crew) -> None:
         """Give the call to a worker."""
         crew.take().put(self._run)
-        self.started = True
 
     def wait(self) -> None:
         """Wait until the call has ended; once it has, this answers at once."""
         with self._done:
             pass
 
+    def give_up(self) -> None:
+        """Keep the call from beginning, or wait for its end if it has begun."""
+        if not self._claim.acquire(blocking=False):
+            self.wait()
+
     def _run(self, worker: Worker) -> None:
+        if not self._claim.acquire(blocking=False):
+            worker.give_back()
+            return
         try:
             tile = Tile(self.ordinal, self.range, cuda_context_for(self.ordinal), worker.workplace)
             try:
@@ -85,6 +93,5 @@ def run_all(jobs: Sequence[Job[_R]]) -> None:
     except BaseException:
         # Tiles are views of the caller's items: none may still run when the caller goes on.
         for job in jobs:
-            if job.started:
-                job.wait()
+            job.give_up()
         raise
