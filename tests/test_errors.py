@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+from cuda.bindings import driver
+
+from cudadrv import errors
+from cudadrv.errors import CudadrvError, CudaError, GpuError
+
+
+@pytest.mark.parametrize("result", sorted({int(r) for r in driver.CUresult.__members__.values()}))
+def test_every_result_of_the_binding_has_a_class_of_its_own(result: int) -> None:
+    if result == 0:
+        assert CudaError.for_code(0) is CudaError
+        return
+    cls = CudaError.for_code(result)
+    assert cls is not CudaError
+    assert cls.result == result
+    assert getattr(errors, cls.__name__) is cls
+    assert cls("work").code == result
+
+
+def test_a_result_that_is_not_known_keeps_its_code() -> None:
+    error = CudaError.for_code(12345)("work", call="cuNew", code=12345, text="new fault")
+    assert type(error) is CudaError
+    assert str(error) == "work: cuNew answered CUresult (12345); new fault"
+
+
+def test_an_error_says_what_where_and_what_to_do() -> None:
+    error = errors.OutOfMemoryError("allocating 5 bytes", call="cuMemAllocAsync", text="no memory")
+    assert str(error) == (
+        "allocating 5 bytes: cuMemAllocAsync answered CUDA_ERROR_OUT_OF_MEMORY (2); no memory; "
+        "free device memory (close arrays, trim arenas), or ask for less"
+    )
+    assert (error.code, error.call, error.doing) == (2, "cuMemAllocAsync", "allocating 5 bytes")
+
+
+def test_sticky_errors_say_that_the_process_must_restart() -> None:
+    sticky = {cls.result for cls in CudaError.__subclasses__() if cls.sticky}
+    assert {700, 714, 715, 716, 717, 718, 719, 710} <= sticky
+    assert not sticky & {1, 2, 3, 200, 500, 600, 900}
+    assert "restart the process" in str(errors.IllegalAddressError("work"))
+    assert "restart the process" not in str(errors.InvalidValueError("work"))
+
+
+def test_two_classes_for_one_result_are_refused() -> None:
+    with pytest.raises(TypeError, match="two classes for CUresult 700"):
+        type("Another", (CudaError,), {"result": 700})
+
+
+def test_there_is_one_root() -> None:
+    names = [name for name in vars(errors) if name[0].isupper()]
+    assert len(names) > 100
+    for name in names:
+        assert issubclass(getattr(errors, name), CudadrvError)
+    variants = {cls.__name__ for cls in GpuError.__subclasses__()}
+    assert variants == {
+        "DriverLibraryUnavailable",
+        "DriverLibraryLoadFailed",
+        "RuntimeDependencyUnavailable",
+        "DriverSymbolMissing",
+        "DriverCallFailed",
+        "CalibrationFailed",
+        "NoDeviceKernel",
+        "RequiredDeviceUnavailable",
+    }
+    assert errors.NoDeviceKernel("why").reason == "why"
