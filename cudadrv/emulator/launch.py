@@ -208,10 +208,11 @@ def _packed(function: Function, extra: int) -> bytes:
         else:
             raise invalid_value(f"`extra` has an unknown key {key}")
         extra += 2 * word
-    if not pointer or size < function.signature.nbytes:
-        raise invalid_value(
+    if not pointer or size != function.signature.nbytes:
+        raise Refusal(
+            CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,  # as the driver answers a wrong size
             f"kernel {function.name} takes {function.signature.nbytes} bytes of parameters, "
-            f"`extra` gives {size if pointer else 0}"
+            f"`extra` gives {size if pointer else 0}",
         )
     return ctypes.string_at(pointer, function.signature.nbytes)
 

@@ -9,7 +9,7 @@ from cudadrv._api import CUcontext, CUdevice, CUmodule, CUstream, DriverApi, loa
 from cudadrv.emulator import EmulatedDevice, Emulator
 
 from .calls import load, ok
-from .kernels import DYNAMIC_SHARED, EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED
+from .kernels import EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED
 
 
 def _has_gpu() -> bool:
@@ -62,4 +62,4 @@ def stream(api: DriverApi, context: CUcontext) -> CUstream:
 
 @pytest.fixture
 def module(api: DriverApi, context: CUcontext) -> CUmodule:
-    return load(api, EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED, DYNAMIC_SHARED)
+    return load(api, EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED)

@@ -105,7 +105,8 @@ def test_destroying_the_current_context_pops_it(api: DriverApi, device: CUdevice
     context = ok(api.cuCtxCreate(None, 0, device))
     ok(api.cuCtxDestroy(context))
     assert int(ok(api.cuCtxGetCurrent())) == 0
-    assert code(api.cuCtxDestroy(context)) == 709
+    # The driver says 709 while the context is on some thread's stack, then 201.
+    assert code(api.cuCtxDestroy(context)) in (201, 709)
     assert code(api.cuCtxDestroy(NULL)) == 1
 
 

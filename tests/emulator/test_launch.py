@@ -41,21 +41,31 @@ def test_parameters_may_be_one_packed_buffer(api: DriverApi, module: CUmodule) -
     (fill,) = functions(api, module, "fill")
     memory = ok(api.cuMemAlloc(40))
     packed = ctypes.create_string_buffer(
-        int(memory).to_bytes(8, "little") + (55).to_bytes(4, "little") + b"\1" + b"\0" * 3
+        int(memory).to_bytes(8, "little") + (55).to_bytes(4, "little") + b"\1"
     )
-    size = ctypes.c_size_t(16)
+    size = ctypes.c_size_t(13)
     extra = (ctypes.c_size_t * 5)(1, ctypes.addressof(packed), 2, ctypes.addressof(size), 0)
     ok(api.cuLaunchKernel(fill, 1, 1, 1, 10, 1, 1, 0, LEGACY, 0, ctypes.addressof(extra)))
     assert (download(api, memory, 10) == 55).all()
 
 
-def test_a_short_packed_buffer_is_refused(emulator: Emulator) -> None:
-    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
-    (fill,) = functions(emulator, load(emulator, FILL), "fill")
-    packed, size = ctypes.create_string_buffer(16), ctypes.c_size_t(12)
+def launch_packed(api: DriverApi, function: CUfunction, nbytes: int) -> int:
+    packed, size = ctypes.create_string_buffer(16), ctypes.c_size_t(nbytes)
     extra = (ctypes.c_size_t * 5)(1, ctypes.addressof(packed), 2, ctypes.addressof(size), 0)
     address = ctypes.addressof(extra)
-    assert code(emulator.cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, LEGACY, 0, address)) == 1
+    return code(api.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, LEGACY, 0, address))
+
+
+def test_a_packed_buffer_that_is_too_large_is_refused(api: DriverApi, module: CUmodule) -> None:
+    (fill,) = functions(api, module, "fill")
+    assert launch_packed(api, fill, 16) == 701
+
+
+def test_a_packed_buffer_that_is_too_small_is_refused(emulator: Emulator) -> None:
+    """The driver takes it, and the kernel reads what happens to follow."""
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    (fill,) = functions(emulator, load(emulator, FILL), "fill")
+    assert launch_packed(emulator, fill, 12) == 701
 
 
 @pytest.mark.parametrize(
@@ -118,8 +128,8 @@ def test_dynamic_shared_memory_is_what_was_allowed(api: DriverApi, module: CUmod
     assert code(api.cuCtxSynchronize()) == 0
 
 
-def test_shared_memory_above_48_kib_can_be_used(api: DriverApi, module: CUmodule) -> None:
-    (dynamics,) = functions(api, module, "dynamics")
+def test_shared_memory_above_48_kib_can_be_used(api: DriverApi, context: CUcontext) -> None:
+    (dynamics,) = functions(api, load(api, DYNAMIC_SHARED), "dynamics")
     memory = ok(api.cuMemAlloc(4))
     ok(api.cuFuncSetAttribute(dynamics, MAX_DYNAMIC, 65536))
     at_the_end = Parameters(c_uint64(int(memory)), c_uint32(65536 - 4))

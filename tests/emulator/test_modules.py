@@ -156,15 +156,20 @@ def test_a_variable_is_initialised_for_each_load(api: DriverApi, context: CUcont
     assert download(api, b, 4).tolist() == [1, 2, 3, 4]
 
 
-def test_an_unloaded_module_and_its_functions_are_invalid_handles(
-    api: DriverApi, context: CUcontext
-) -> None:
+def test_a_function_of_an_unloaded_module_is_an_invalid_handle(emulator: Emulator) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    module = load(emulator, EMPTY)
+    (empty,) = functions(emulator, module, "empty")
+    ok(emulator.cuModuleUnload(module))
+    assert code(launch(emulator, empty)) == 400
+    assert code(emulator.cuFuncGetName(empty)) == 400
+
+
+def test_an_unloaded_module_is_an_invalid_handle(api: DriverApi, context: CUcontext) -> None:
     module = load(api, EMPTY)
-    (empty,) = functions(api, module, "empty")
     ok(api.cuModuleUnload(module))
     assert code(api.cuModuleUnload(module)) == 400
     assert code(api.cuModuleGetFunction(module, b"empty")) == 400
-    assert code(launch(api, empty)) == 400
     null = CUmodule(0)
     assert code(api.cuModuleUnload(null)) == 400
     assert code(api.cuModuleGetGlobal(null, b"x")) == 400
