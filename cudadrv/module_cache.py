@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import ptx
 
+from ._driver import in_use
 from .context import Context
 from .errors import CudadrvError, DriverCallFailed, RuntimeDependencyUnavailable
 from .module import Module
@@ -40,10 +41,19 @@ class PtxModuleCache:
         self._images: dict[ptx.Target, ptx.Image] = {}
 
     def get(self, context: Context | None = None) -> Module | None:
-        """The module of a context, or None; without a context the one that was loaded first."""
+        """The module of a context, or None; without a context the one that was loaded first.
+
+        That is the first of the driver in use, so that an emulator session sees none of others.
+        """
         if context is not None:
-            return self._modules.get(context)
-        return next(iter(self._modules.values()), None)
+            module = self._modules.get(context)
+            return None if module is None or module.closed else module
+        driver = in_use()
+        # A copy: another thread may be adding one.
+        for module in tuple(self._modules.values()):
+            if module.context.device.driver is driver and not module.closed:
+                return module
+        return None
 
     def get_or_compile(self, context: Context, label: str, source: Source) -> Module:
         """The module of a context; the first call compiles `source` and loads it.
@@ -62,10 +72,10 @@ class PtxModuleCache:
         return self._get_or_compile(context, label, source, "")
 
     def _get_or_compile(self, context: Context, label: str, source: Source, which: str) -> Module:
-        module = self._modules.get(context)
+        module = self.get(context)
         if module is None:
             with self._lock:
-                module = self._modules.get(context)
+                module = self.get(context)
                 if module is None:
                     image = self._image(context, label, source, which)
                     try:
@@ -74,7 +84,7 @@ class PtxModuleCache:
                         raise DriverCallFailed(
                             f"{label} module load failed{which}: {error}"
                         ) from error
-                    self._forget_closed()
+                    self._forget_gone(context)
                     self._modules[context] = module
         return module
 
@@ -98,16 +108,33 @@ class PtxModuleCache:
             raise DriverCallFailed(f"{label} NVRTC compile failed{which}: {error}") from error
         return image
 
-    def _forget_closed(self) -> None:
-        for context in [context for context in self._modules if context.closed]:
-            del self._modules[context]
+    def _forget_gone(self, context: Context) -> None:
+        """Drop modules of closed contexts, and of drivers other than `context`'s and the current.
+
+        A cache that lives as long as the process would keep every emulator session alive.
+        """
+        drivers = (in_use(), context.device.driver)
+        for former in tuple(self._modules):
+            if former.closed or former.device.driver not in drivers:
+                del self._modules[former]
 
 
 class KeyedPtxModuleCache:
-    """The same for a family of sources, by a value that is baked into the source."""
+    """The same for a family of sources, by a value that is baked into the source.
 
-    def __init__(self, options: ptx.CompileOptions | None = None) -> None:
+    Args:
+        options: how to compile; a target left open is the context's.
+        name_expressions: template instances that each source's kernels are asked for by.
+    """
+
+    def __init__(
+        self,
+        options: ptx.CompileOptions | None = None,
+        *,
+        name_expressions: tuple[str, ...] = (),
+    ) -> None:
         self._options = options
+        self._name_expressions = name_expressions
         self._lock = threading.Lock()
         self._caches: dict[Hashable, PtxModuleCache] = {}
 
@@ -127,5 +154,9 @@ class KeyedPtxModuleCache:
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
         with self._lock:
-            cache = self._caches.setdefault(key, PtxModuleCache(self._options))
+            cache = self._caches.get(key)
+            if cache is None:
+                cache = self._caches[key] = PtxModuleCache(
+                    self._options, name_expressions=self._name_expressions
+                )
         return cache._get_or_compile(context, label, source, f" (key={key})")

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+import cudadrv
+import ptx
+from cudadrv import KeyedPtxModuleCache, LaunchConfig, Module, PtxModuleCache
+from cudadrv.errors import CudaError, DriverCallFailed
+
+SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
+EMPTY = 'extern "C" __global__ void k() {}'
+
+
+class Source:
+    """Makes a source, and counts how often it was asked to: once a compilation."""
+
+    def __init__(self, text: str = EMPTY) -> None:
+        self.text = text
+        self.compiled = 0
+
+    def __call__(self) -> str:
+        self.compiled += 1
+        return self.text
+
+
+def put(value: int) -> str:
+    return f'extern "C" __global__ void put(int* out) {{ *out = {value}; }}'
+
+
+def value_of(module: Module) -> int:
+    stream = module.context.default_stream
+    with stream.zeros(1, "i4") as out:
+        module.kernel("put").launch(stream, LaunchConfig(1, 1), out)
+        return int(stream.to_host(out)[0])
+
+
+def test_a_key_has_its_own_source_and_module(context: cudadrv.Context) -> None:
+    cache = KeyedPtxModuleCache()
+    assert cache.get(3) is None
+    modules = {key: cache.get_or_compile(context, "unit", key, put(key)) for key in (3, 4, 3)}
+    assert len(cache) == 2
+    assert cache.get(3) is modules[3] is cache.get(3, context)
+    assert modules[3] is not modules[4]
+    assert {key: value_of(module) for key, module in modules.items()} == {3: 3, 4: 4}
+    assert cache.get_or_compile(context, "unit", 4, "never compiled") is modules[4]
+
+
+def test_a_source_is_made_only_when_it_is_needed(context: cudadrv.Context) -> None:
+    cache, source = PtxModuleCache(), Source()
+    first = cache.get_or_compile(context, "unit", source)
+    assert cache.get_or_compile(context, "unit", source) is first
+    assert source.compiled == 1
+
+
+def test_two_contexts_of_one_device_share_the_compilation_and_not_the_module(
+    context: cudadrv.Context,
+) -> None:
+    cache, source = PtxModuleCache(), Source(put(5))
+    first = cache.get_or_compile(context, "unit", source)
+    with cudadrv.Context.create(context.device) as own:
+        second = cache.get_or_compile(own, "unit", source)
+        assert (first.context, second.context) == (context, own)
+        assert (value_of(first), value_of(second)) == (5, 5)
+        assert source.compiled == 1
+        assert cache.get() is first
+    assert cache.get(own) is None
+    assert cache.get(context) is first
+
+
+def test_devices_of_one_cache_each_run_their_own_module(
+    context: cudadrv.Context, second_context: cudadrv.Context
+) -> None:
+    cache = PtxModuleCache()
+    for where in (context, second_context, context):
+        module = cache.get_or_compile(where, "unit", put(9))
+        assert module.context is where
+        assert value_of(module) == 9
+
+
+def test_a_module_that_was_closed_is_loaded_again(context: cudadrv.Context) -> None:
+    cache, source = PtxModuleCache(), Source(put(6))
+    cache.get_or_compile(context, "unit", source).close()
+    assert cache.get() is None
+    assert cache.get(context) is None
+    assert value_of(cache.get_or_compile(context, "unit", source)) == 6
+    assert source.compiled == 1
+
+
+def test_a_failed_compilation_is_tried_again(context: cudadrv.Context) -> None:
+    cache = PtxModuleCache()
+    with pytest.raises(DriverCallFailed, match=r"^unit NVRTC compile failed: "):
+        cache.get_or_compile(context, "unit", "nonsense {")
+    assert cache.get() is None
+    assert value_of(cache.get_or_compile(context, "unit", put(8))) == 8
+
+
+def test_an_image_that_does_not_load_is_reported_under_the_label(
+    context: cudadrv.Context,
+) -> None:
+    # An image for a device of another kind: it compiles, and no driver loads it here.
+    cubin = ptx.CompileOptions(target=ptx.Target.cubin("sm_75"))
+    if context.target.kind is ptx.ImageKind.CUBIN and context.device.compute_capability == (7, 5):
+        pytest.skip("needs a device of another architecture than sm_75")
+    with pytest.raises(DriverCallFailed, match=r"^unit module load failed: ") as caught:
+        PtxModuleCache(cubin).get_or_compile(context, "unit", EMPTY)
+    assert isinstance(caught.value.__cause__, CudaError)
+    with pytest.raises(DriverCallFailed, match=r"^unit module load failed \(key=7\): "):
+        KeyedPtxModuleCache(cubin).get_or_compile(context, "unit", 7, EMPTY)
+
+
+def test_options_and_name_expressions_reach_the_compiler(context: cudadrv.Context) -> None:
+    source = """
+template <typename T> __global__ void put(T* out) { *out = T(VALUE); }
+"""
+    options = ptx.CompileOptions(defines={"VALUE": 3})
+    names = ("put<float>", "put<int>")
+    stream = context.default_stream
+    modules = (
+        PtxModuleCache(options, name_expressions=names).get_or_compile(context, "unit", source),
+        KeyedPtxModuleCache(options, name_expressions=names).get_or_compile(
+            context, "unit", "key", source
+        ),
+    )
+    for module in modules:
+        out = stream.zeros(1, "f4")
+        module.kernel("put<float>").launch(stream, LaunchConfig(1, 1), out)
+        assert stream.to_host(out).tolist() == [3.0]
+
+
+def test_without_contraction_a_product_and_a_sum_round_twice(context: cudadrv.Context) -> None:
+    source = """
+extern "C" __global__ void k(double* out, double a, double b, double c) { *out = a * b + c; }
+"""
+    a, c = 1 + 2.0**-30, -1.0
+    stream = context.default_stream
+    found: list[float] = []
+    for options in (ptx.NO_FMA, None):
+        module = PtxModuleCache(options).get_or_compile(context, "unit", source)
+        out = stream.zeros(1, "f8")
+        module.kernel("k").launch(stream, LaunchConfig(1, 1), out, a, a, c)
+        found.append(float(stream.to_host(out)[0]))
+    assert found == [a * a + c, 2.0**-29 + 2.0**-60]
+    assert found[0] != found[1]
+
+
+def test_thirty_two_threads_compile_each_source_once(context: cudadrv.Context) -> None:
+    """Rounds of racing threads until the time is over; CUDADRV_STRESS_SECONDS sets it."""
+    end = time.monotonic() + SECONDS
+    rounds = 0
+    while rounds == 0 or time.monotonic() < end:
+        single, keyed = PtxModuleCache(), KeyedPtxModuleCache()
+        sources = [Source(put(1000 * rounds + key)) for key in range(4)]
+        seen: list[tuple[int, Module]] = []
+        meeting = threading.Barrier(32)
+
+        def ask(
+            turn: int,
+            single: PtxModuleCache = single,
+            keyed: KeyedPtxModuleCache = keyed,
+            sources: list[Source] = sources,
+            seen: list[tuple[int, Module]] = seen,
+            meeting: threading.Barrier = meeting,
+        ) -> None:
+            meeting.wait(60)
+            for step in range(8):
+                key = 1 + (turn + step) % 3
+                seen.append((0, single.get_or_compile(context, "unit", sources[0])))
+                seen.append((key, keyed.get_or_compile(context, "unit", key, sources[key])))
+
+        threads = [threading.Thread(target=ask, args=(turn,)) for turn in range(32)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(seen) == 32 * 16
+        assert len(set(seen)) == 4
+        assert [source.compiled for source in sources] == [1] * 4
+        for key, module in set(seen):
+            assert value_of(module) == 1000 * rounds + key
+        rounds += 1

@@ -1,0 +1,60 @@
+"""What only an emulator can show of module caches: sessions that come and go, and what is freed."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import cudadrv
+from cudadrv import KeyedPtxModuleCache, PtxModuleCache, emulator
+
+SOURCE = 'extern "C" __global__ void k() {}'
+
+
+def test_a_session_gets_modules_of_its_own_and_leaves_none_behind() -> None:
+    cache, keyed = PtxModuleCache(), KeyedPtxModuleCache()
+    with emulator.session():
+        outer = cache.get_or_compile(cudadrv.cuda_context_for(0), "unit", SOURCE)
+        with emulator.session():
+            assert cache.get() is None
+            inner = cache.get_or_compile(cudadrv.cuda_context_for(0), "unit", SOURCE)
+            assert cache.get() is inner is not outer
+            assert keyed.get(1) is None
+        assert cache.get() is None
+        again = cache.get_or_compile(cudadrv.cuda_context_for(0), "unit", SOURCE)
+        assert again.context is outer.context
+        assert not outer.closed
+
+
+def test_a_cache_that_outlives_its_sessions_keeps_only_the_last_alive() -> None:
+    cache = PtxModuleCache()
+    seen: list[weakref.ref[cudadrv.Context]] = []
+    for _ in range(3):
+        with emulator.session():
+            context = cudadrv.cuda_context_for(0)
+            cache.get_or_compile(context, "unit", SOURCE)
+            seen.append(weakref.ref(context))
+            del context
+    gc.collect()
+    assert [ref() is None for ref in seen] == [True, True, False]
+
+
+def test_one_source_is_compiled_once_for_each_architecture() -> None:
+    made: list[int] = []
+
+    def source() -> str:
+        made.append(1)
+        return SOURCE
+
+    devices = [
+        emulator.EmulatedDevice(compute_capability=version)
+        for version in ((8, 0), (9, 0), (8, 0), (9, 0))
+    ]
+    with emulator.session(devices):
+        cache = PtxModuleCache()
+        modules = [
+            cache.get_or_compile(cudadrv.cuda_context_for(ordinal), "unit", source)
+            for ordinal in range(4)
+        ]
+        assert [module.context.ordinal for module in modules] == [0, 1, 2, 3]
+        assert len(made) == 2
