@@ -67,14 +67,9 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
         NvrtcNotFoundError: there is no NVRTC; NvJitLinkNotFoundError likewise.
     """
     key = f"{library.value} {_fingerprint()}"
-    note = _noted(folder, key)
-    if (
-        note is not None
-        and _stamp(note["path"]) == note["stamp"]
-        and not _loaded_from_elsewhere(library, note["path"])
-    ):
-        version = (note["version"][0], note["version"][1])
-        return Build(version, note["stamp"][0], tuple(note["archs"]))
+    believed = _believed(library, _noted(folder, key))
+    if believed is not None:
+        return believed
     nvrtc = library is Library.NVRTC
     version = _nvrtc.version() if nvrtc else _nvrtc.linker_version()
     archs = _nvrtc.supported_archs() if nvrtc else ()
@@ -86,11 +81,25 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
     return Build(version, stamp[0] if stamp else 0, archs)
 
 
+def _believed(library: Library, note: dict[str, Any] | None) -> Build | None:
+    """The build that a note tells of, if the library's file is still what it was."""
+    if note is None:
+        return None
+    try:
+        path, stamp = note["path"], note["stamp"]
+        build = Build((note["version"][0], note["version"][1]), stamp[0], tuple(note["archs"]))
+    except (KeyError, TypeError, IndexError):
+        return None  # written by another version of this package
+    if _stamp(path) != stamp or _loaded_from_elsewhere(library, path):
+        return None
+    return build
+
+
 def folders_of_headers(folder: PrivateFolder | None) -> tuple[str, ...]:
     """The folders of CUDA's headers, from the note in a cache folder where it still holds."""
     key = f"headers {_fingerprint()}"
     note = _noted(folder, key)
-    if note is not None and all(map(os.path.isdir, note["paths"])):
+    if note is not None and "paths" in note and all(map(os.path.isdir, note["paths"])):
         return tuple(note["paths"])
     paths = header_folders(folder.path if folder else None).paths
     _note(folder, key, {"paths": paths})
