@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given, strategies as st
+import os
+from pathlib import Path
 
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+
+from ptx import _nvrtc
 from ptx.cache.scan import References, defined_otherwise, scan
 
 
@@ -21,6 +25,11 @@ from ptx.cache.scan import References, defined_otherwise, scan
         ("#incl??/\nude <a.h>", References(angled=("a.h",))),
         ("/*\n*/ # /* <b.h> */ include /* */ <a.h>", References(angled=("a.h",))),
         ("#if 0\n#include <a.h>\n#endif", References(angled=("a.h",))),
+        ("// x \\ \n#include <a.h>", References(angled=("a.h",))),
+        ("// x ??/\n#include <a.h>", References(angled=("a.h",))),
+        ("// # /*\n#include <a.h>\n// */ include", References(angled=("a.h",))),
+        ("\ufeff#include <a.h>", References(angled=("a.h",))),
+        ("#include __FILE__", References(opaque=True)),
         ("#include NAME", References(computed=("NAME",))),
         ("#include NAME // why", References(computed=("NAME",))),
         ("#include NAME(x)", References(opaque=True)),
@@ -64,6 +73,7 @@ BLANK = st.sampled_from(["", " ", "\t", "/* c */", "\\\n", " \\\n ", "/*\n#*/"])
 def test_directive_is_found_behind_anything(
     before: str, within: str, after: str, mark: str, text: str
 ) -> None:
+    assume(not text.rstrip().endswith(("\\", "??/")))  # which makes the directive no directive
     line = f"{before}{mark}{within}include{after}<dir/name.h>"
     source = f"{text}\n{line}\n{text}".encode("utf-8", "surrogatepass")
     assert "dir/name.h" in scan(source).angled
@@ -73,3 +83,44 @@ def test_many_comments_are_passed_over() -> None:
     """Going back over comments would take quadratic time: here, minutes."""
     text = b"(/* a */ # /* b */ define /* c */ " * 20_000
     assert scan(text + b"\n#include <a.h>") == References(angled=("a.h",))
+
+
+FRAGMENT = st.sampled_from(
+    [
+        *(" ", "\t", "\n", "\r\n", "\\\n", "\\ \n", "??/\n", "\v", "\f", "x", ";", "'", '"'),
+        *("/*", "*/", "//", 'R"(', ')"', "#", "%:", "??=", "include", "define", "N", "<t.h>"),
+        *("#include <t.h>", "#include N\n", '#define N "t.h"\n', "#define N <t.h>\n", "#if 0\n"),
+        *("#else\n", "#endif\n", "#if __has_include(<t.h>)\n", "#include_next <t.h>\n"),
+        *('#include "t.h"\n', "# /* */ include", "#define I(x) <x>\n", "#include I(t.h)\n"),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("include")
+    (path / "t.h").write_text("#warning t.h was opened\n")
+    return path
+
+
+@settings(max_examples=5000 if os.environ.get("CUDADRV_LONG_TESTS") else 150, deadline=None)
+@given(pieces=st.lists(FRAGMENT, max_size=12), standard=st.sampled_from(["c++14", "c++17"]))
+def test_what_nvrtc_includes_is_always_found(
+    folder: Path, pieces: list[str], standard: str
+) -> None:
+    text = "".join(pieces)
+    with _nvrtc.NvrtcProgram(text, str(folder / "kernel.cu"), ()) as program:
+        program.compile(
+            ["--gpu-architecture=compute_80", f"--std={standard}", f"--include-path={folder}"]
+        )
+        opened = "t.h was opened" in program.log()
+    if not opened:
+        return
+    references = scan(text.encode())
+    named = {*references.quoted, *references.angled, *references.following}
+    if references.computed:
+        named |= {header[1:-1] for _, header in references.definitions}
+        macros = frozenset(references.computed)
+        assert "t.h" in named or references.opaque or defined_otherwise(text.encode(), macros)
+    else:
+        assert "t.h" in named or references.opaque
