@@ -4,6 +4,7 @@ Importing this package touches no driver, no GPU and no disk.
 """
 
 from .attributes import DeviceAttribute
+from .blas import LinearAlgebra, NotPositiveDefiniteError
 from .capability import GpuCapability, GpuDeviceInfo
 from .context import Context, cuda_context_for
 from .device import Device, best_device, can_access_peer, driver_version, init, list_devices
@@ -25,6 +26,8 @@ from .graph import Graph, GraphExec
 from .kernel import Kernel, KernelAttributes
 from .launch_config import LaunchConfig
 from .launcher import Launcher, PreparedLaunch
+from .memory.allocator import CudaAllocator
+from .memory.arena import DeviceArena
 from .memory.array import DeviceArray
 from .memory.buffer import DeviceBuffer
 from .memory.pinned import pinned_empty
@@ -70,11 +73,13 @@ __all__ = [
     "Context",
     "ContextFlags",
     "CopyError",
+    "CudaAllocator",
     "CudaBackendContext",
     "CudaBackendParts",
     "CudaError",
     "CudadrvError",
     "Device",
+    "DeviceArena",
     "DeviceArray",
     "DeviceAttribute",
     "DeviceBuffer",
@@ -101,9 +106,11 @@ __all__ = [
     "LaunchConfig",
     "LaunchConfigError",
     "Launcher",
+    "LinearAlgebra",
     "MemoryInfo",
     "Module",
     "NotInTileError",
+    "NotPositiveDefiniteError",
     "OutOfMemoryError",
     "PirlsCurvature",
     "PirlsFamily",

@@ -1,0 +1,287 @@
+"""`LinearAlgebra`: the operations on device arrays, with their shapes checked."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ..errors import DTypeError, InvalidValueError, StreamCaptureUnsupportedError
+from ..memory.array import AnyDeviceArray
+from .failures import NotPositiveDefiniteError
+from .routines import Routines
+
+if TYPE_CHECKING:
+    from ..stream import Stream
+
+_DTYPES: Final = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+class _ByStream:
+    """The `LinearAlgebra` of each stream as long as someone holds it; bounded by the streams."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        # The value keeps its stream, and goes with its last user.
+        self.known: weakref.WeakValueDictionary[Stream, LinearAlgebra] = (
+            weakref.WeakValueDictionary()
+        )
+
+
+_by_stream: Final = _ByStream()
+
+
+class LinearAlgebra:
+    """Dense linear algebra on row-major float32 or float64 device arrays, in one stream's order.
+
+    On a GPU it is cuBLAS and cuSOLVER through nvmath-python (extra ``blas``); the handles are made
+    on first use, or by `warm_up`. On the emulator it is NumPy on copies of the arrays. All arrays
+    of a call have one dtype and lie on the stream's device; the result must not overlap an input.
+    It may be used from any thread.
+
+    Raises:
+        RuntimeDependencyUnavailable: at the first operation, where the extra is not installed.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self._routines = _routines_for(stream)
+
+    @classmethod
+    def for_stream(cls, stream: Stream) -> LinearAlgebra:
+        """The linear algebra of a stream; the same one as long as someone holds it."""
+        with _by_stream.lock:
+            algebra = _by_stream.known.get(stream)
+            if algebra is None:
+                algebra = _by_stream.known[stream] = cls(stream)
+        return algebra
+
+    def __repr__(self) -> str:
+        return f"<LinearAlgebra on {self.stream!r}>"
+
+    def warm_up(self) -> None:
+        """Make the handles now: before a capture, where they cannot be made, or a measurement."""
+        self._routines.warm_up()
+
+    def gemm(
+        self,
+        a: AnyDeviceArray,
+        b: AnyDeviceArray,
+        out: AnyDeviceArray,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+    ) -> None:
+        """out = alpha · op(a) · op(b) + beta · out, with shapes (m, k), (k, n) and (m, n).
+
+        Raises:
+            InvalidValueError: the shapes do not match, or `out` overlaps an input.
+            DTypeError: the dtypes differ, or are not float32 or float64.
+            WrongDeviceError: an array is on another device.
+        """
+        (m, k), (k2, n) = _shape(a, "a", transpose_a), _shape(b, "b", transpose_b)
+        _require(k == k2, f"gemm of a {(m, k)} and b {(k2, n)}: the inner extents differ")
+        _require(out.shape == (m, n), f"gemm gives {(m, n)}, but out is {out.shape}")
+        self._order(a, b, out)
+        _require_apart(out, a, b)
+        if out.size:
+            self._routines.gemm(
+                a, b, out,
+                alpha=alpha, beta=beta, a_transposed=transpose_a, b_transposed=transpose_b,
+            )  # fmt: skip
+
+    def gemv(
+        self,
+        a: AnyDeviceArray,
+        x: AnyDeviceArray,
+        out: AnyDeviceArray,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        transpose: bool = False,
+    ) -> None:
+        """out = alpha · op(a) · x + beta · out, with shapes (m, n), (n,) and (m,).
+
+        Raises:
+            InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
+        """
+        m, n = _shape(a, "a", transpose)
+        _require(x.shape == (n,), f"gemv of a {(m, n)} takes x {(n,)}, not {x.shape}")
+        _require(out.shape == (m,), f"gemv gives {(m,)}, but out is {out.shape}")
+        self._order(a, x, out)
+        _require_apart(out, a, x)
+        if out.size:
+            self._routines.gemv(a, x, out, alpha=alpha, beta=beta, transposed=transpose)
+
+    def syrk(
+        self,
+        a: AnyDeviceArray,
+        out: AnyDeviceArray,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        transpose: bool = False,
+    ) -> None:
+        """The lower triangle of out = alpha · op(a) · op(a)ᵀ + beta · out; the rest is kept.
+
+        Args:
+            a: (n, k), or (k, n) if transposed.
+            out: (n, n).
+            alpha: a factor.
+            beta: a factor of what is in `out`.
+            transpose: whether op transposes.
+
+        Raises:
+            InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
+        """
+        n, _ = _shape(a, "a", transpose)
+        _require(out.shape == (n, n), f"syrk gives {(n, n)}, but out is {out.shape}")
+        self._order(a, out)
+        _require_apart(out, a)
+        if out.size:
+            self._routines.syrk(a, out, alpha=alpha, beta=beta, transposed=transpose)
+
+    def xtwx(
+        self,
+        x: AnyDeviceArray,
+        w: AnyDeviceArray,
+        out: AnyDeviceArray,
+        *,
+        work: AnyDeviceArray | None = None,
+    ) -> None:
+        """out = Xᵀ · diag(w) · X, with shapes (n, p), (n,) and (p, p); weights may be negative.
+
+        Args:
+            x: the design.
+            w: the weights.
+            out: the result, both triangles.
+            work: room like `x`, which a capture must bring; else it is allocated for the call.
+
+        Raises:
+            InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
+            StreamCaptureUnsupportedError: within a capture and without `work`.
+        """
+        n, p = _shape(x, "x")
+        _require(w.shape == (n,), f"xtwx of x {(n, p)} takes w {(n,)}, not {w.shape}")
+        _require(out.shape == (p, p), f"xtwx gives {(p, p)}, but out is {out.shape}")
+        if work is None:
+            if self.stream.capturing:
+                raise StreamCaptureUnsupportedError(
+                    "xtwx in a capture without work: bring an array like x that lives as long as "
+                    "the graph"
+                )
+            with self.stream.empty(x.shape, x.dtype) as room:
+                self._xtwx(x, w, out, room)
+        else:
+            _require(work.shape == x.shape, f"work is {work.shape}, but x is {x.shape}")
+            self._xtwx(x, w, out, work)
+
+    def _xtwx(
+        self, x: AnyDeviceArray, w: AnyDeviceArray, out: AnyDeviceArray, work: AnyDeviceArray
+    ) -> None:
+        self._order(x, w, out, work)
+        _require_apart(out, x, w, work)
+        _require_apart(work, x, w)
+        if out.size:
+            if x.size:
+                self._routines.scale_rows(x, w, work)
+            self._routines.gemm(
+                x, work, out, alpha=1.0, beta=0.0, a_transposed=True, b_transposed=False
+            )
+
+    def potrf(self, a: AnyDeviceArray) -> None:
+        """The lower Cholesky factor of a symmetric (p, p) matrix, in place; waits for the result.
+
+        Only the lower triangle is read and written. After an error what is in it is undefined.
+
+        Raises:
+            NotPositiveDefiniteError: with the row at which it stopped.
+            StreamCaptureUnsupportedError: within a capture: the result must be looked at.
+            InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
+        """
+        rows, columns = _shape(a, "a")
+        _require(rows == columns, f"potrf of a matrix of {a.shape}: it must be square")
+        if self.stream.capturing:
+            raise StreamCaptureUnsupportedError(
+                "potrf in a capture: whether the matrix is positive definite must be looked at"
+            )
+        self._order(a)
+        if a.size and (order := self._routines.potrf(a)):
+            raise NotPositiveDefiniteError(rows, order - 1)
+
+    def trsm(self, factor: AnyDeviceArray, b: AnyDeviceArray, *, transpose: bool = False) -> None:
+        """b = op(factor)⁻¹ · b in place; factor (n, n) is lower triangular, b (n, k) or (n,).
+
+        The strict upper triangle of `factor` is not read.
+
+        Raises:
+            InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
+        """
+        self._check_triangular("trsm", factor, b)
+        if b.size:
+            self._routines.trsm(factor, b, transposed=transpose)
+
+    def potrs(self, factor: AnyDeviceArray, b: AnyDeviceArray) -> None:
+        """b = A⁻¹ · b in place, with the factor that `potrf` made of A and b (n, k) or (n,).
+
+        Raises:
+            InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
+        """
+        self._check_triangular("potrs", factor, b)
+        if b.size:
+            self._routines.trsm(factor, b, transposed=False)
+            self._routines.trsm(factor, b, transposed=True)
+
+    def _check_triangular(self, what: str, factor: AnyDeviceArray, b: AnyDeviceArray) -> None:
+        n, columns = _shape(factor, "factor")
+        _require(n == columns, f"{what} with a factor of {factor.shape}: it must be square")
+        fits = b.ndim in (1, 2) and b.shape[0] == n
+        _require(
+            fits, f"{what} with a factor {factor.shape} takes b {(n, 'k')} or {(n,)}, not {b.shape}"
+        )
+        self._order(factor, b)
+        _require_apart(b, factor)
+
+    def _order(self, *arrays: AnyDeviceArray) -> None:
+        """Check dtypes and devices, and order the stream after what the arrays wait for."""
+        dtype = arrays[0].dtype
+        for array in arrays:
+            if array.dtype != dtype or dtype not in _DTYPES:
+                found = ", ".join(str(array.dtype) for array in arrays)
+                raise DTypeError(f"linear algebra on {found}: use float32 or float64 throughout")
+            self.stream.require(array.context, repr(array))
+        for array in arrays:
+            self.stream.follow(array)
+            array.buffer.record_use(self.stream)
+
+
+def _routines_for(stream: Stream) -> Routines:
+    # There is no cuBLAS on the emulator; nothing but the choice of implementation asks for it.
+    if stream.context.device.is_emulated:
+        from .host import HostRoutines
+
+        return HostRoutines(stream)
+    from .library import LibraryRoutines
+
+    return LibraryRoutines(stream)
+
+
+def _shape(array: AnyDeviceArray, name: str, transposed: bool = False) -> tuple[int, int]:
+    _require(array.ndim == 2, f"{name} has the shape {array.shape}: a matrix is needed")
+    rows, columns = array.shape
+    return (columns, rows) if transposed else (rows, columns)
+
+
+def _require(condition: bool, text: str) -> None:
+    if not condition:
+        raise InvalidValueError(text)
+
+
+def _require_apart(out: AnyDeviceArray, *inputs: AnyDeviceArray) -> None:
+    for array in inputs:
+        if out.ptr < array.ptr + array.nbytes and array.ptr < out.ptr + out.nbytes:
+            raise InvalidValueError(f"the result {out!r} overlaps the input {array!r}")

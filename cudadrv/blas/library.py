@@ -1,0 +1,238 @@
+"""The linear algebra by cuBLAS and cuSOLVER, through nvmath-python's bindings.
+
+Row-major matrices are the column-major transposes that the libraries expect, so every call below
+is the transposed equation. cuBLAS and cuSOLVER manuals: cublas<t>gemm, gemv, syrk, trsm, dgmm;
+cusolverDn<t>potrf.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+import numpy as np
+
+from .._driver import Bound
+from ..errors import (
+    DriverCallFailed,
+    RuntimeDependencyUnavailable,
+    StreamCaptureUnsupportedError,
+)
+from ..memory.array import AnyArray, AnyDeviceArray
+from ._nvmath import Libraries, load_libraries
+from .handles import Handle
+
+if TYPE_CHECKING:
+    from ..stream import Stream
+
+# cublasFillMode_t, cublasSideMode_t, cublasDiagType_t; cublasOperation_t is 1 for a transpose.
+_UPPER: Final = 1
+_LEFT: Final = 0
+_RIGHT: Final = 1
+_NON_UNIT: Final = 0
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class LibraryRoutines:
+    """`Routines` on the libraries; a lock keeps threads apart, as their handles demand."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._lock = threading.RLock()
+        self._libraries: Libraries | None = None
+        self._blas: Handle | None = None
+        self._solver: Handle | None = None
+
+    def warm_up(self) -> None:
+        """Make both handles."""
+        with self._lock:
+            self._blas_handle()
+            self._solver_handle()
+
+    def gemm(
+        self,
+        a: AnyDeviceArray,
+        b: AnyDeviceArray,
+        out: AnyDeviceArray,
+        *,
+        alpha: float,
+        beta: float,
+        a_transposed: bool,
+        b_transposed: bool,
+    ) -> None:
+        """outᵀ = alpha · op(b)ᵀ · op(a)ᵀ + beta · outᵀ."""
+        blas = self._loaded().cublas
+        m, n = out.shape
+        k = a.shape[0] if a_transposed else a.shape[1]
+        one, other = _scalar(alpha, out), _scalar(beta, out)
+        self._call(
+            blas.dgemm if _is_double(out) else blas.sgemm,
+            self._blas_handle(), int(b_transposed), int(a_transposed), n, m, k,
+            one.ctypes.data, b.ptr, _leading(b), a.ptr, _leading(a),
+            other.ctypes.data, out.ptr, _leading(out),
+        )  # fmt: skip
+
+    def gemv(
+        self,
+        a: AnyDeviceArray,
+        x: AnyDeviceArray,
+        out: AnyDeviceArray,
+        *,
+        alpha: float,
+        beta: float,
+        transposed: bool,
+    ) -> None:
+        """The stored matrix is aᵀ to the library, so its transpose flag is the other one."""
+        blas = self._loaded().cublas
+        rows, columns = a.shape
+        one, other = _scalar(alpha, out), _scalar(beta, out)
+        if not x.size:
+            # cuBLAS leaves out as it was where there is nothing to sum.
+            self._scale(out, beta)
+            return
+        self._call(
+            blas.dgemv if _is_double(out) else blas.sgemv,
+            self._blas_handle(), int(not transposed), columns, rows,
+            one.ctypes.data, a.ptr, _leading(a), x.ptr, 1,
+            other.ctypes.data, out.ptr, 1,
+        )  # fmt: skip
+
+    def syrk(
+        self,
+        a: AnyDeviceArray,
+        out: AnyDeviceArray,
+        *,
+        alpha: float,
+        beta: float,
+        transposed: bool,
+    ) -> None:
+        """The lower triangle by rows is the upper one by columns."""
+        blas = self._loaded().cublas
+        k = a.shape[0] if transposed else a.shape[1]
+        one, other = _scalar(alpha, out), _scalar(beta, out)
+        self._call(
+            blas.dsyrk if _is_double(out) else blas.ssyrk,
+            self._blas_handle(), _UPPER, int(not transposed), out.shape[0], k,
+            one.ctypes.data, a.ptr, _leading(a), other.ctypes.data, out.ptr, _leading(out),
+        )  # fmt: skip
+
+    def trsm(self, factor: AnyDeviceArray, b: AnyDeviceArray, *, transposed: bool) -> None:
+        """bᵀ = bᵀ · op(factor)⁻ᵀ, where the library sees factorᵀ, an upper triangle."""
+        blas = self._loaded().cublas
+        n = factor.shape[0]
+        columns = b.size // n
+        one = _scalar(1.0, b)
+        self._call(
+            blas.dtrsm if _is_double(b) else blas.strsm,
+            self._blas_handle(), _RIGHT, _UPPER,
+            int(transposed), _NON_UNIT, columns, n,
+            one.ctypes.data, factor.ptr, n, b.ptr, columns,
+        )  # fmt: skip
+
+    def scale_rows(self, x: AnyDeviceArray, w: AnyDeviceArray, out: AnyDeviceArray) -> None:
+        """outᵀ = xᵀ · diag(w)."""
+        blas = self._loaded().cublas
+        rows, columns = x.shape
+        self._call(
+            blas.ddgmm if _is_double(x) else blas.sdgmm,
+            self._blas_handle(), _RIGHT, columns, rows,
+            x.ptr, columns, w.ptr, 1, out.ptr, columns,
+        )  # fmt: skip
+
+    def potrf(self, a: AnyDeviceArray) -> int:
+        """The lower triangle by rows is the upper one by columns; waits for devInfo."""
+        solver = self._loaded().cusolver
+        n, double = a.shape[0], _is_double(a)
+        handle = self._solver_handle()
+        size_of = solver.dpotrf_buffer_size if double else solver.spotrf_buffer_size
+        room = self._call(size_of, handle, _UPPER, n, a.ptr, n)
+        with self._stream.empty(room, a.dtype) as work, self._stream.zeros(1, np.int32) as info:
+            factorise = solver.dpotrf if double else solver.spotrf
+            self._call(factorise, handle, _UPPER, n, a.ptr, n, work.ptr, room, info.ptr)
+            order = int(self._stream.to_host(info)[0])
+        if order < 0:
+            raise DriverCallFailed(f"cusolverDn potrf refused its argument {-order}")
+        return order
+
+    def _scale(self, out: AnyDeviceArray, beta: float) -> None:
+        blas = self._loaded().cublas
+        if beta == 0.0:
+            self._stream.fill(out, 0)
+            return
+        with self._stream.to_device(np.full(out.size, beta, out.dtype)) as factors:
+            self._call(
+                blas.ddgmm if _is_double(out) else blas.sdgmm,
+                self._blas_handle(), _LEFT, out.size, 1,
+                out.ptr, out.size, factors.ptr, 1, out.ptr, out.size,
+            )  # fmt: skip
+
+    def _call(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Call a library with the stream's context current.
+
+        Raises:
+            DriverCallFailed: the library answered an error.
+            RuntimeDependencyUnavailable: the library is not installed.
+        """
+        libraries = self._loaded()
+        context = self._stream.context
+        with self._lock, Bound(context.api, context.handle):
+            try:
+                return function(*args, **kwargs)
+            except libraries.failures as error:
+                name = getattr(function, "__name__", repr(function))
+                raise DriverCallFailed(f"{name} on {self._stream!r}: {error}") from error
+            except RuntimeError as error:  # the bindings found no library to call
+                raise RuntimeDependencyUnavailable(
+                    f"linear algebra found nvmath-python, but not cuBLAS or cuSOLVER ({error}): "
+                    "pip install nvmath-python[cu13], or [cu12] for CUDA 12"
+                ) from error
+
+    def _loaded(self) -> Libraries:
+        if self._libraries is None:
+            self._libraries = load_libraries()
+        return self._libraries
+
+    def _blas_handle(self) -> int:
+        with self._lock:
+            if self._blas is None:
+                blas = self._loaded().cublas
+                self._blas = self._made("cublas", blas.create, blas.set_stream)
+            return self._blas.value
+
+    def _solver_handle(self) -> int:
+        with self._lock:
+            if self._solver is None:
+                solver = self._loaded().cusolver
+                self._solver = self._made("cusolverDn", solver.create, solver.set_stream)
+            return self._solver.value
+
+    def _made(
+        self, library: str, create: Callable[[], int], set_stream: Callable[[int, int], None]
+    ) -> Handle:
+        stream = self._stream
+        if stream.capturing:
+            raise StreamCaptureUnsupportedError(
+                f"the first use of {library} in a capture: call LinearAlgebra.warm_up before it"
+            )
+        handle = Handle.take(library, stream.context, lambda: self._call(create))
+        weakref.finalize(self, handle.give_back).atexit = False
+        self._call(set_stream, handle.value, int(stream.handle))
+        return handle
+
+
+def _is_double(array: AnyDeviceArray) -> bool:
+    return bool(array.dtype == np.float64)
+
+
+def _leading(array: AnyDeviceArray) -> int:
+    """The leading dimension; the libraries want 1 even where there are no elements."""
+    return max(array.shape[1], 1)
+
+
+def _scalar(value: float, like: AnyDeviceArray) -> AnyArray:
+    """A factor in host memory, read while the call is made."""
+    return np.array([value], like.dtype)

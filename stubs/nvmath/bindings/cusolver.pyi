@@ -1,0 +1,3 @@
+"""Types of nvmath.bindings.cusolver, for what cudadrv uses (nvmath-python 1.0)."""
+
+class cuSOLVERError(Exception): ...
