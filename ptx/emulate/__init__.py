@@ -1,7 +1,7 @@
 """PTX executed in NumPy: what stands in for a GPU where there is none.
 
 `Program(module, device)` loads a parsed module; `Program.kernel(name)` generates one Python
-function for each basic block of the kernel and of what it may call; `EmulatedKernel.launch` runs it.
+function for each basic block of the kernel and of what it may call; `EmulatedKernel.launch` runs.
 
 How it runs
 -----------
@@ -41,8 +41,8 @@ An emitter gets an `emitter.Emitter` and the `Instruction`, and writes Python:
   type of that PTX type (`types.NUMPY`; bit, packed and bf16/fp8 types are unsigned integers).
   It sees to guards, sinks and wider registers. `e.assign_all` writes a vector destination.
 - `e.constant(value, kind)` names a typed scalar; `e.helper(function)` names a Python function,
-  which gets arrays or scalars and must keep a scalar a scalar if all its arguments are (`emitter.choose`
-  is `where` with that habit; index a 0-d array with `[()]`).
+  which gets arrays or scalars and must give a scalar if all its arguments are (`emitter.choose` is
+  `where` with that habit; index a 0-d array with `[()]`).
 - `e.temporary(expression)` names an intermediate value, `e.line(code)` is a statement, `f` is the
   fibre and `R` its registers. `e.is_used(operand)` says whether a result is ever read.
 - `raise e.refuse("why")` when a form is not executed: never guess.
@@ -54,8 +54,8 @@ branched around, so emitters never see its guard. `ENDS`: it ends its basic bloc
 
 Memory: `where, offset, space = e.address(operand, space)` and `site = e.site(space, type, count)`
 are handed to `access.load`, `store`, or, for anything else, `access.locate(f, where, offset,
-site)`, which checks the access and gives an array and an index (an int for one common address, else (n,)).
-`is_mixed` and `divide` part generic addresses of several spaces, see `ops/atomic.py`.
+site)`, which checks the access and gives an array and an index: an int for one common address,
+else (n,). `is_mixed` and `divide` part generic addresses of several spaces, see `ops/atomic.py`.
 
 Meetings: an operation with `Effect.MEETS` always starts its basic block, so that the block can be
 executed again. Its emitter begins with

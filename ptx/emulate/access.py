@@ -207,10 +207,12 @@ def load(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Value:
             result[positions] = load(part, where, offset, site)
         return result
     elements, index = locate(fibre, addresses, offset, site)
-    if isinstance(index, np.ndarray):
-        return elements.take(index, mode="clip")
-    found: Value = elements[index]
-    return found
+    if not isinstance(index, np.ndarray):
+        return elements[index]
+    run = -1 if addresses.part is None else addresses.part.run(index)
+    if run >= 0:
+        return elements[run : run + fibre.n].copy()
+    return elements.take(index, mode="clip")
 
 
 def load_vector(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[Value]:
@@ -235,8 +237,13 @@ def store(fibre: Fibre, addresses: Span, offset: int, site: Site, *values: Value
             store(part, where, offset, site, *chosen)
         return
     elements, index = locate(fibre, addresses, offset, site)
-    for k, value in enumerate(values):
-        if isinstance(index, np.ndarray):
-            elements[k:][index] = value
-        else:
+    if not isinstance(index, np.ndarray):
+        for k, value in enumerate(values):
             elements[index + k] = value[-1] if value.ndim else value
+        return
+    run = -1 if addresses.part is None or site.count > 1 else addresses.part.run(index)
+    if run >= 0:
+        elements[run : run + fibre.n] = values[0]
+        return
+    for k, value in enumerate(values):
+        elements[k:][index] = value

@@ -39,6 +39,7 @@ class Chunk:
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
         local: (threads * local_stride,) uint8, each thread's local memory.
         alive: threads that have not exited.
+        successor: the fibre that a block's function left to run in place of its own.
     """
 
     def __init__(self, launch: Launch, geometry: Geometry, first: int) -> None:
@@ -49,10 +50,11 @@ class Chunk:
         self.alive = geometry.threads
         self.shared_stride = launch.shared_stride
         self.local_stride = launch.local_stride
-        self.shared = np.zeros(geometry.blocks * self.shared_stride, dtype=np.uint8)
+        self.shared = launch.shared_memory(geometry.blocks * self.shared_stride)
         self._local: NDArray[np.uint8] | None = None
         self.exited: list[Index] = []
         self.meeting = Rendezvous(self)
+        self.successor: Fibre | None = None
         self.steps = 0
         self._waiting: dict[Key, list[Fibre]] = {}
         self._heap: list[Key] = []
@@ -155,6 +157,8 @@ class Chunk:
         """Execute one block of a fibre that a rendezvous released; it then waits for its turn."""
         fibre.written |= self.code.defined[block]
         following = self.code.blocks[block](fibre, fibre.regs)
+        if self.successor is not None:
+            fibre, self.successor = self.successor, None
         if following != GONE:
             self.wait(fibre, following)
 
@@ -188,6 +192,8 @@ class Chunk:
             self._place = (*fibre.prefix, block)
             fibre.written |= defined[block]
             following = functions[block](fibre, fibre.regs)
+            if self.successor is not None:
+                fibre, self.successor = self.successor, None
             if following == GONE:
                 return
             block = following

@@ -72,6 +72,7 @@ class Emitter:
         self._spans: dict[int, str] = {}
         self._pending: dict[int, tuple[Operand, Operand]] = {}
         self._depths: dict[int, int] = {}
+        self._constants: dict[int, np.generic] = {}
         self._dependents: dict[int, list[int]] = {}
         self._viewed: dict[int, list[str]] = {}
         self._written: set[int] = set()
@@ -88,6 +89,7 @@ class Emitter:
         self._spans.clear()
         self._pending.clear()
         self._depths.clear()
+        self._constants.clear()
         self._dependents.clear()
         self._viewed.clear()
         self._written.clear()
@@ -202,6 +204,9 @@ class Emitter:
             expression = f"{pick}({condition}, {yes}, {no})"
         self._forget(number)
         self.line(f"r{number} = {expression}")
+        scalar = self.scope.scalar(expression)
+        if scalar is not None:
+            self._constants[number] = scalar
         self._kinds[number] = kind
         self._written.add(number)
 
@@ -341,6 +346,7 @@ class Emitter:
             ):
                 self._settle(other)
         self._pending.pop(number, None)
+        self._constants.pop(number, None)
         self._depths.pop(number, None)
         self._spans.pop(number, None)
         for kind in self._viewed.pop(number, ()):
@@ -367,6 +373,8 @@ class Emitter:
         if "pred" in (kind, current):
             raise self.refuse("a predicate and a number are mixed")
         view = self._views.get((number, kind))
+        if view is None and number in self._constants:
+            return self.scope.bind(self._constants[number].view(NUMPY[kind]))
         if view is None:
             view = self._views[number, kind] = f"{name}_{kind}"
             self._viewed.setdefault(number, []).append(kind)

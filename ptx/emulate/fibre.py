@@ -143,7 +143,7 @@ class Fibre:
         return np.full(self.n, value, dtype=value.dtype)
 
     def split(self, taken: Value, target: int, following: int) -> int:
-        """A branch: where this fibre goes on, or GONE after it was split in two that both wait."""
+        """A branch: the next block, of this fibre or of its part that is `chunk.successor`."""
         if taken.ndim == 0:
             return target if taken else following
         mask: Bools = np.asarray(taken, dtype=np.bool_)
@@ -178,8 +178,8 @@ class Fibre:
             chunk.wait(self, at)
         else:
             chunk.wait(self.subset(waiting.nonzero()[0], chunk.code.live[at]), at)
-        chunk.wait(part, to)
-        return GONE
+        chunk.successor = part
+        return to
 
     def subset(self, positions: Index, live: tuple[int, ...]) -> Fibre:
         """A fibre of some of this one's elements, with just the live registers."""

@@ -33,8 +33,8 @@ class Geometry:
     def array(self, name: str) -> Value:
         """One value a thread, or a scalar where all threads agree.
 
-        Names: "lane" and "slot" (block within the chunk), intp; "thread" (linear thread within
-        the block), intp; "warp_slot", intp; "tid.x", "tid.y", "tid.z", "laneid", "warpid", uint32.
+        Names: intp "lane", "slot" (block within the chunk), "thread" (linear, within the block)
+        and "warp_slot"; uint32 "slot32", "tid.x", "tid.y", "tid.z", "laneid" and "warpid".
         """
         found = self._arrays.get(name)
         if found is None:
@@ -51,6 +51,8 @@ class Geometry:
             return np.arange(self.threads, dtype=np.intp)
         if name == "slot":
             return self.index("lane") // self.threads_per_block
+        if name == "slot32":
+            return self.index("slot").astype(np.uint32)
         if name == "thread":
             return self.index("lane") - self.index("slot") * self.threads_per_block
         if name == "warp_slot":

@@ -68,7 +68,16 @@ class Launch:
         if code.is_recursive:
             stack = max(stack, limits.stack_bytes)
         self.local_stride = aligned(stack, 16)
+        self._shared = np.empty(0, dtype=np.uint8)
         self.results: dict[str, object] = {}
+
+    def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
+        """Zeroed shared memory for the next chunk; the last one's is used again."""
+        if len(self._shared) < nbytes:
+            self._shared = np.zeros(nbytes, dtype=np.uint8)
+        else:
+            self._shared[:] = 0
+        return self._shared[:nbytes]
 
     def run(self, *, together: bool = False) -> None:
         """Execute the grid, chunk by chunk; all blocks in one chunk if `together`.

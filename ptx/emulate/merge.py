@@ -30,23 +30,28 @@ def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
 
 def _take_back(base: Fibre, part: Fibre, live: tuple[int, ...]) -> bool:
     """Whether all of the part's threads have a place in the base; they are put there."""
-    part.compact(live)
+    if part.present is not None:
+        part.compact(live)
     where = _positions(base, part)
-    if where is None or any(
-        mine is not theirs for mine, theirs in zip(base.frames, part.frames, strict=True)
-    ):
+    if where is None or (base.frames is not part.frames and not _same_frames(base, part)):
         return False
     written = _written_since(base, part)
-    for number in live:
-        if written is None or written >> number & 1:
-            base.regs[number] = _replaced(base, number, where, part.regs[number])
-    base.written |= -1 if written is None else written
-    assert base.present is not None
-    present = base.present.copy()
-    present[where] = True
-    base.present = present
+    if written:
+        for number in live:
+            if written >> number & 1:
+                base.regs[number] = _replaced(base, number, where, part.regs[number])
+        base.written |= written
     base.count += part.n
+    if base.count < base.n:
+        assert base.present is not None
+        present = base.present.copy()
+        present[where] = True
+        base.present = present
     return True
+
+
+def _same_frames(base: Fibre, part: Fibre) -> bool:
+    return all(mine is theirs for mine, theirs in zip(base.frames, part.frames, strict=True))
 
 
 def _positions(base: Fibre, part: Fibre) -> Index | None:
@@ -62,15 +67,15 @@ def _positions(base: Fibre, part: Fibre) -> Index | None:
     return where if np.array_equal(base.lanes.take(where), part.lanes) else None
 
 
-def _written_since(base: Fibre, part: Fibre) -> int | None:
-    """Registers that the part wrote since it was split from the base; None if unrelated."""
+def _written_since(base: Fibre, part: Fibre) -> int:
+    """Registers that the part wrote since it was split from the base; all if unrelated."""
     token, written = part.lineage, part.written
     while token is not None:
         if token is base.token:
             return written
         written |= token.written
         token = token.parent
-    return None
+    return -1
 
 
 def _same(a: Value, b: Value) -> bool:

@@ -58,12 +58,19 @@ class Rendezvous:
 
     # Called by generated code.
 
-    def barrier(self, fibre: Fibre, number: int, count: int | None, block: int) -> int:
+    def barrier(self, fibre: Fibre, which: Value, threads: Value | None, block: int) -> int:
         """`barrier.sync`: `block` where the fibre goes on at once, GONE where it waits.
 
-        `count` threads are expected, all that have not exited if None.
+        `threads` are expected at barrier `which`, all that have not exited if None.
         """
         chunk = self._chunk
+        parts = self._alike(fibre, which, threads, chunk.code.live[block])
+        if len(parts) > 1:
+            for part, one, expected in parts:
+                if self.barrier(part, one, expected, block) != GONE:
+                    chunk.wait(part, block)
+            return GONE
+        number, count = int(parts[0][1]), None if threads is None else int(parts[0][2])
         everyone = fibre.count == chunk.alive and number not in self._arrived
         strict = chunk.launch.limits.strict_barriers and chunk.alive < chunk.geometry.threads
         if everyone and not strict and count in (None, chunk.geometry.threads_per_block):
@@ -72,8 +79,14 @@ class Rendezvous:
         self._expect(fibre, number, count)
         return GONE
 
-    def arrive(self, fibre: Fibre, number: int, count: int | None) -> None:
+    def arrive(self, fibre: Fibre, which: Value, threads: Value | None) -> None:
         """`barrier.arrive`: count the threads without waiting."""
+        parts = self._alike(fibre, which, threads, ())
+        if len(parts) > 1:
+            for part, one, expected in parts:
+                self.arrive(part, one, expected)
+            return
+        number, count = int(parts[0][1]), None if threads is None else int(parts[0][2])
         arrived = self._arrived.setdefault(
             number, np.zeros(self._chunk.geometry.blocks, dtype=np.int64)
         )
@@ -117,6 +130,27 @@ class Rendezvous:
         if not released and not self._chunk.has_runnable and (self._barriers or self._warps):
             raise self._deadlock()
         return released
+
+    @staticmethod
+    def _alike(
+        fibre: Fibre, which: Value, threads: Value | None, live: tuple[int, ...]
+    ) -> list[tuple[Fibre, Value, Value]]:
+        """The fibre in parts that name one barrier and one number of threads each."""
+        expected = np.uint32(0) if threads is None else threads
+        if which.ndim == 0 and expected.ndim == 0:
+            return [(fibre, which, expected)]
+        pairs = np.stack(np.broadcast_arrays(which, expected), axis=1)
+        kinds, place = np.unique(pairs, axis=0, return_inverse=True)
+        if len(kinds) == 1:
+            return [(fibre, kinds[0, 0], kinds[0, 1])]
+        return [
+            (
+                fibre.subset((place.reshape(-1) == at).nonzero()[0], live),
+                one,
+                None if threads is None else count,
+            )
+            for at, (one, count) in enumerate(kinds)
+        ]
 
     def _by_block(self, fibre: Fibre) -> Counts:
         slots = fibre.place("slot")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ptx.emulate.access import Site
 from ptx.emulate.flow import CARRY
 from ptx.emulate.layout import FrameLayout, ModuleLayout
+from ptx.emulate.nan_bits import registers_with_visible_bits
 from ptx.emulate.span import span
 from ptx.emulate.types import NUMPY, kind_of, unsigned, width_of
 from ptx.isa.model import TYPE_BYTES, Body, Function, Instruction, Register
@@ -114,6 +116,16 @@ class FunctionScope:
     def bind(self, thing: object, hint: str = "k") -> str:
         """The name by which generated code knows an object."""
         return self._namespace.bind(thing, hint)
+
+    def scalar(self, name: str) -> np.generic | None:
+        """The constant that a name of the generated code stands for, None for anything else."""
+        found = self._namespace.names.get(name)
+        return found if isinstance(found, np.generic) else None
+
+    @cached_property
+    def visible_bits(self) -> frozenset[str]:
+        """Names of the registers whose NaN bits the function can see."""
+        return registers_with_visible_bits(self.body)
 
     def is_parameter(self, name: str) -> bool:
         """Whether a symbol is a formal parameter or result of this function."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Index = NDArray[np.intp]
+_SHORTEST_RUN = 64
 _min: Any = np.minimum.reduce  # NumPy's stubs do not take its own arrays here
 _max: Any = np.maximum.reduce
 _or: Any = np.bitwise_or.reduce
@@ -20,13 +21,14 @@ _or: Any = np.bitwise_or.reduce
 class Part:
     """The part of an address that differs from lane to lane: (n,) int64 or int32."""
 
-    __slots__ = ("_bounds", "_indices", "_placed", "array")
+    __slots__ = ("_bounds", "_indices", "_placed", "_run", "array")
 
     def __init__(self, array: NDArray[Any]) -> None:
         self.array = array
         self._bounds: tuple[int, int, int] | None = None
         self._indices: dict[int, Index] = {}
         self._placed: dict[tuple[str, int], Index] = {}
+        self._run: tuple[Index, int] | None = None
 
     def bounds(self) -> tuple[int, int, int]:
         """Least value, greatest value, and the OR of all values."""
@@ -50,6 +52,18 @@ class Part:
         if found is None:
             found = self._placed[space, shift] = self.index(shift) + start
         return found
+
+    def run(self, index: Index) -> int:
+        """Where an index begins that counts up by one, so that a slice does; -1 for any other."""
+        known = self._run
+        if known is not None and known[0] is index:
+            return known[1]
+        start, count = int(index[0]), len(index)
+        is_run = count >= _SHORTEST_RUN and int(index[-1]) - start == count - 1
+        if not (is_run and (index[1:] > index[:-1]).all()):
+            start = -1
+        self._run = (index, start)
+        return start
 
 
 class Span:

@@ -87,11 +87,13 @@ def _block_number(chunk: Chunk, axis: int) -> Value:
     stride = (1, grid[0], grid[0] * grid[1])[axis]
     if blocks == 1:
         return np.uint32(chunk.first // stride % grid[axis])
+    if stride == 1 and (chunk.first % grid[0]) + blocks <= grid[0]:
+        return chunk.geometry.array("slot32") + np.uint32(chunk.first % grid[0])
     numbers = chunk.first + np.arange(blocks, dtype=np.intp)
     each = (numbers // stride % grid[axis]).astype(np.uint32)
     if (each == each[0]).all():
         return each[0]
-    return np.repeat(each, chunk.geometry.threads_per_block)
+    return each.take(chunk.geometry.array("slot"), mode="clip")
 
 
 def _lane_mask(chunk: Chunk, kind: str) -> Value:

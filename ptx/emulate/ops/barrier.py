@@ -10,8 +10,8 @@ _SECTION = "Parallel Synchronization and Communication Instructions"
 
 
 def _number_and_count(e: Emitter, i: Instruction) -> tuple[str, str]:
-    """The barrier's number and how many threads it expects, as Python integers."""
-    operands = [f"int({e.value(operand, 'u32')})" for operand in i.operands]
+    """The barrier's number and how many threads it expects."""
+    operands = [e.value(operand, "u32") for operand in i.operands]
     return operands[0], operands[1] if len(operands) > 1 else "None"
 
 
