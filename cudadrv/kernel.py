@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import ptx
 
@@ -21,13 +20,6 @@ if TYPE_CHECKING:
 
 _MOST_LAUNCHERS = 256
 _DEFAULT_DYNAMIC_SHARED = 48 * 1024
-
-
-def _none_yet(*_: object) -> None:
-    raise AssertionError("no launcher has been made")
-
-
-_NO_LAUNCHER: Final = (None, None, partial[None](_none_yet))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +50,7 @@ class Kernel:
         parameter_bytes: size of the parameter block.
     """
 
-    __slots__ = (
-        "_attributes", "_last", "_launchers", "_offsets", "_shared_allowed",
-        "handle", "module", "name", "parameter_bytes", "parameters", "signature",
-    )  # fmt: skip
+    # No slots: `launch` is replaced on the instance by a function generated for its last use.
 
     handle: CUfunction
 
@@ -79,8 +68,6 @@ class Kernel:
         self._offsets = tuple(param.offset for param in self.signature.params)
         self._attributes: KernelAttributes | None = None
         self._launchers: dict[tuple[Stream, LaunchConfig], Launcher] = {}
-        # What `launch` used last, found by identity: hashing a configuration costs more.
-        self._last: tuple[Stream | None, LaunchConfig | None, partial[None]] = _NO_LAUNCHER
         self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
 
     def __getattr__(self, name: str) -> object:
@@ -147,15 +134,10 @@ class Kernel:
             LaunchConfigError: the device or the kernel cannot run the configuration.
             WrongDeviceError: the stream or an argument belongs to another device.
         """
-        last = self._last
-        if last[0] is stream and last[1] is config:
-            # The function of the launcher: Python calls it without leaving the interpreter.
-            last[2].func(*args)
-        else:
-            self._launcher(stream, config)(*args)
+        self.launch_anew(stream, config, *args)
 
-    def _launcher(self, stream: Stream, config: LaunchConfig) -> Launcher:
-        """The launcher of a stream and configuration, found by value and made if need be."""
+    def launch_anew(self, stream: Stream, config: LaunchConfig, *args: object) -> None:
+        """Launch, and let `launch` be what is generated for this stream and configuration."""
         launcher = self._launchers.get((stream, config))
         if launcher is None:
             launcher = self.bind(stream, config)
@@ -163,8 +145,13 @@ class Kernel:
             if len(self._launchers) >= _MOST_LAUNCHERS:
                 self._launchers.clear()
             self._launchers[stream, config] = launcher
-        self._last = stream, config, launcher
-        return launcher
+        launcher(*args)
+        if launcher.config is config and launcher.kernel_launch is not None:
+            self.launch = launcher.kernel_launch  # type: ignore[method-assign]  # it is the same
+
+    def forget_launch(self) -> None:
+        """Let `launch` look for its launcher again."""
+        self.__dict__.pop("launch", None)
 
     def describe_parameters(self) -> str:
         """The parameters' types in words."""
@@ -177,7 +164,7 @@ class Kernel:
     def discard(self) -> None:
         """Take the handle away, with its module."""
         self._launchers.clear()
-        self._last = _NO_LAUNCHER
+        self.forget_launch()
         del self.handle
 
     def _allow_shared(self, nbytes: int) -> None:

@@ -13,10 +13,11 @@ import ctypes
 import struct
 import threading
 import weakref
+from array import array
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from ._api import CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUresult
 from ._driver import failure
@@ -40,8 +41,9 @@ class ParameterBlock:
     __slots__ = ("_pointers", "address", "buffer")
 
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
-        self.buffer = ctypes.create_string_buffer(max(nbytes, 1))
-        base = ctypes.addressof(self.buffer)
+        # The buffer that struct fills fastest; it is never resized, so its address stays.
+        self.buffer = array("B", bytes(max(nbytes, 1)))
+        base = self.buffer.buffer_info()[0]
         self._pointers = (ctypes.c_void_p * max(len(offsets), 1))(
             *(base + offset for offset in offsets)
         )
@@ -50,7 +52,7 @@ class ParameterBlock:
 
 # A driver call with all its arguments, handles among them; it is not made once they are closed.
 DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
-_Blocks: TypeAlias = list[tuple[ctypes.Array[ctypes.c_char], DriverCall, ParameterBlock]]
+_Blocks: TypeAlias = list[tuple[array[int], DriverCall, ParameterBlock]]
 
 
 class Launcher(partial[None]):
@@ -83,6 +85,8 @@ class Launcher(partial[None]):
         self._blocks: _Blocks = []
         self._kinds: tuple[Kind, ...] | None = None
         self._prepared: weakref.WeakSet[PreparedLaunch] = weakref.WeakSet()
+        # What `Kernel.launch` may be while it is this launcher's stream and configuration.
+        self.kernel_launch: Callable[..., None] | None = None
         # Replaced functions stay alive: another thread may be entering one.
         self._functions: list[Callable[..., None]] = []
         self._install(self._launch_slowly)
@@ -110,11 +114,17 @@ class Launcher(partial[None]):
         """Take the driver's functions anew, for whoever has substituted them."""
         self._blocks = []
         if self._kinds is not None:
-            self._install(_generate(self, self._kinds))
+            self._regenerate(self._kinds)
         with _registry_lock:
             alive = tuple(self._prepared)
         for prepared in alive:
             _substitute(prepared, self._driver_call(prepared.block))
+
+    def _regenerate(self, kinds: tuple[Kind, ...]) -> None:
+        functions = _generate(self, kinds)
+        self._install(functions.launcher)
+        self.kernel_launch = functions.kernel_launch
+        self.kernel.forget_launch()
 
     def _install(self, function: Callable[..., None]) -> None:
         self._functions.append(function)
@@ -140,7 +150,7 @@ class Launcher(partial[None]):
             )
         if kinds != known:
             self._kinds = kinds
-            self._install(_generate(self, kinds))
+            self._regenerate(kinds)
 
     def _pack(self, args: tuple[object, ...]) -> tuple[tuple[Kind, ...], ParameterBlock]:
         parameters = self.kernel.parameters
@@ -259,62 +269,92 @@ def _packer(parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int)
     return struct.Struct(text + f"{nbytes - end}x" * (nbytes > end))
 
 
-def _generate(launcher: Launcher, kinds: tuple[Kind, ...]) -> Callable[..., None]:
-    """The fast path for arguments of these kinds."""
+class Functions(NamedTuple):
+    """What is generated for a launcher: the launch itself, and the same as `Kernel.launch`."""
+
+    launcher: Callable[..., None]
+    kernel_launch: Callable[..., None]
+
+
+def _generate(launcher: Launcher, kinds: tuple[Kind, ...]) -> Functions:
+    """The fast paths for arguments of these kinds."""
     kernel = launcher.kernel
     packer = _packer(kernel.parameters, kinds, kernel.parameter_bytes)
-    return _maker(kinds)(
-        [parameter.convert for parameter in kernel.parameters],
-        pack_into=packer.pack_into,
-        pop=launcher._blocks.pop,
-        push=launcher._blocks.append,
-        kernel=kernel,
-        stream=launcher.stream,
-        context=launcher.stream.context,
-        slowly=launcher._launch_slowly,
-        fail=launcher._fail,
-        MISSING=_MISSING,
-        REFUSALS=_REFUSALS,
+    return Functions(
+        *_maker(kinds)(
+            [parameter.convert for parameter in kernel.parameters],
+            pack_into=packer.pack_into,
+            pop=launcher._blocks.pop,
+            push=launcher._blocks.append,
+            kernel=kernel,
+            own_stream=launcher.stream,
+            own_config=launcher.config,
+            context=launcher.stream.context,
+            slowly=launcher._launch_slowly,
+            elsewhere=kernel.launch_anew,
+            fail=launcher._fail,
+            MISSING=_MISSING,
+            REFUSALS=_REFUSALS,
+        )
     )
 
 
+_MAKER: Final = """
+def make(converters, *, pack_into, pop, push, kernel, own_stream, own_config, context, slowly,
+         elsewhere, fail, MISSING, REFUSALS):
+{converters}
+    def launcher({defaults}*rest):
+        if True:
+            {launch}
+
+    def launch(stream, config, {defaults}*rest):
+        if stream is own_stream and config is own_config:
+            {launch}
+        else:
+            elsewhere(stream, config, {names}*rest)
+
+    return launcher, launch
+"""
+_LAUNCH: Final = """
+kernel.handle; own_stream.handle  # each raises once it is closed
+try:
+    block = pop()
+    pack_into(block[0], 0{values})
+    fits = {conditions}
+except REFUSALS:
+    fits = False
+if fits:
+    code = block[1]()[0]
+    push(block)
+    if code:
+        fail(code)
+else:
+    slowly({names}*rest)
+"""
+
+
 @lru_cache(maxsize=256)
-def _maker(kinds: tuple[Kind, ...]) -> Callable[..., Callable[..., None]]:
+def _maker(kinds: tuple[Kind, ...]) -> Callable[..., tuple[Callable[..., None], ...]]:
     """What makes launch functions for arguments of these kinds: compiled once, whatever kernel."""
-    values, conditions, converters = [], ["not rest"], []
+    values, conditions, converters = "", ["not rest"], ""
     for i, kind in enumerate(kinds):
         if kind is Kind.MEMORY:
-            values.append(f"a{i}.ptr")
+            values += f", a{i}.ptr"
             conditions.append(f"a{i}.context is context")
         elif kind is Kind.CONVERTED:
-            converters.append(f"    convert{i} = converters[{i}]\n")
-            values.append(f"convert{i}(a{i}, stream)")
+            converters += f"    convert{i} = converters[{i}]\n"
+            values += f", convert{i}(a{i}, own_stream)"
         else:
-            values.append(f"a{i}")
-    defaults = "".join(f"a{i}=MISSING, " for i in range(len(kinds)))
+            values += f", a{i}"
     names = "".join(f"a{i}, " for i in range(len(kinds)))
-    text = f"""
-def make(converters, *, pack_into, pop, push, kernel, stream, context, slowly, fail,
-         MISSING, REFUSALS):
-{"".join(converters)}
-    def launcher({defaults}*rest):
-        kernel.handle; stream.handle  # each raises once it is closed
-        try:
-            block = pop()
-            pack_into(block[0], 0{"".join(f", {value}" for value in values)})
-            fits = {" and ".join(conditions)}
-        except REFUSALS:
-            fits = False
-        if fits:
-            code = block[1]()[0]
-            push(block)
-            if code:
-                fail(code)
-        else:
-            slowly({names}*rest)
-    return launcher
-"""
-    scope: dict[str, Callable[..., Callable[..., None]]] = {}
+    launch = _LAUNCH.strip().format(values=values, conditions=" and ".join(conditions), names=names)
+    text = _MAKER.format(
+        converters=converters,
+        defaults=names.replace(",", "=MISSING,"),
+        launch=launch.replace("\n", "\n            "),
+        names=names,
+    )
+    scope: dict[str, Callable[..., tuple[Callable[..., None], ...]]] = {}
     # The text holds only names made here.
     exec(compile(text, "<cudadrv launcher>", "exec"), scope)
     return scope["make"]
