@@ -8,7 +8,7 @@ import os
 import stat
 import time
 from dataclasses import astuple, dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ptx.cache.scan import References, scan
 from ptx.cache.sealed import seal, unseal
@@ -80,20 +80,27 @@ class HeaderMemo:
         content = unseal(data)
         if content is None:
             return
-        for path, (stamp, digest, references) in json.loads(content).items():
-            quoted, angled, following, computed, definitions, opaque = references
-            self._headers.setdefault(
-                path,
-                Header(
-                    (stamp[0], stamp[1], stamp[2], stamp[3]),
-                    digest,
-                    References(
-                        tuple(quoted),
-                        tuple(angled),
-                        tuple(following),
-                        tuple(computed),
-                        tuple((macro, header) for macro, header in definitions),
-                        opaque,
-                    ),
-                ),
-            )
+        try:
+            found = {path: _header(*value) for path, value in json.loads(content).items()}
+        except (ValueError, TypeError, AttributeError, IndexError):
+            return  # written by another version of this package
+        for path, header in found.items():
+            self._headers.setdefault(path, header)
+
+
+# Any: JSON as `to_bytes` writes it; another shape fails in here.
+def _header(stamp: Any, digest: Any, references: Any) -> Header:
+    quoted, angled, following, computed, definitions, opaque = references
+    size, changed, moved, inode = stamp
+    return Header(
+        (size, changed, moved, inode),
+        digest,
+        References(
+            tuple(quoted),
+            tuple(angled),
+            tuple(following),
+            tuple(computed),
+            tuple((macro, header) for macro, header in definitions),
+            opaque,
+        ),
+    )

@@ -12,7 +12,9 @@ import pytest
 import ptx
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target
 from ptx.cache.entry import decode, decode_key, encode
+from ptx.cache.header_memo import HeaderMemo
 from ptx.cache.key import sealed_key
+from ptx.cache.sealed import seal
 
 SOURCE = "__global__ void k(int* x) { *x = 1; }"
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
@@ -98,6 +100,13 @@ def test_damaged_memo_of_headers_hides_no_change(tmp_path: Path) -> None:
     header.write_text("#define V 2\n")
     image = ImageCache(tmp_path / "c").get_or_compile(source, options)
     assert image.origin is ImageOrigin.COMPILED
+
+
+@pytest.mark.parametrize("content", ["[]", '{"a.h": [1]}', '{"a.h": [[1,2,3,4], "d", [[]]]}', "no"])
+def test_memo_of_another_version_is_passed_over(content: str) -> None:
+    memo = HeaderMemo()
+    memo.add(seal(content.encode()))
+    assert memo.header("a.h") is None
 
 
 def test_verify_names_damaged_entries_and_removes_them(tmp_path: Path) -> None:
