@@ -208,3 +208,17 @@ def test_memory_of_another_device_is_out_of_bounds_without_peer_access() -> None
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     (increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
     assert code(launch(emulator, increment, Parameters(c_uint64(int(memory))))) == 700
+
+
+def test_a_reset_of_the_primary_context_heals_nothing() -> None:
+    """As on hardware: the process has to be restarted, or here the emulator replaced."""
+    emulator = Emulator()
+    ok(emulator.cuInit(0))
+    device = ok(emulator.cuDeviceGet(0))
+    ok(emulator.cuCtxSetCurrent(ok(emulator.cuDevicePrimaryCtxRetain(device))))
+    (traps,) = functions(emulator, load(emulator, TRAP), "traps")
+    assert code(launch(emulator, traps)) == 719
+    ok(emulator.cuDevicePrimaryCtxRelease(device))
+    assert ok(emulator.cuDevicePrimaryCtxGetState(device)) == (0, 0)
+    assert code(emulator.cuDevicePrimaryCtxRetain(device)) == 719
+    assert code(emulator.cuMemAlloc(4)) == 709

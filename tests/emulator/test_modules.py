@@ -202,3 +202,14 @@ def test_a_module_outlives_no_variable(emulator: Emulator) -> None:
     for _ in range(3):
         ok(emulator.cuModuleUnload(load(emulator, TRAP, VARIABLE)))
     assert ok(emulator.cuMemGetInfo()) == before
+
+
+def test_a_broken_body_refuses_its_kernel_when_it_is_taken(emulator: Emulator) -> None:
+    """Bodies are read late, so that a large module is ready soon; the driver refuses the module."""
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    broken = ".visible .entry broken() {\n .reg .b32 %r<3>;\n add.s32 %r1 %r2, %r1;\n ret; }"
+    module = load(emulator, EMPTY, broken)
+    assert code(emulator.cuModuleGetFunction(module, b"broken")) == 218
+    assert isinstance(emulator.last_fault, PtxSyntaxError)
+    assert emulator.last_fault.line == 7
+    assert code(emulator.cuModuleGetFunction(module, b"empty")) == 0
