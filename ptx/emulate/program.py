@@ -10,6 +10,7 @@ from ptx.emulate.device import DEFAULT_LIMITS, DeviceModel, Limits
 from ptx.emulate.errors import LaunchError
 from ptx.emulate.generate import generate
 from ptx.emulate.geometry import Dim3
+from ptx.emulate.heap import keep_temporaries
 from ptx.emulate.launch import Launch
 from ptx.emulate.layout import ModuleLayout
 from ptx.isa.model import Space
@@ -128,6 +129,7 @@ class Program:
     """
 
     def __init__(self, module: PtxModule, device: DeviceModel, *, name: str = "a module") -> None:
+        keep_temporaries()
         self.module = module
         self.device = device
         self._layout = ModuleLayout(module, device, name)
