@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,3 +31,16 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[NoDriver]:
     former = _driver.install(None)
     yield absent
     _driver.install(former)
+
+
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, so that it finds nothing and leaves nothing."""
+    monkeypatch.setenv("CUDADRV_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("CUDADRV_CACHE_MAX_MB", raising=False)
+    return tmp_path
+
+
+def kept_files(folder: Path) -> list[Path]:
+    """The calibrations in a cache folder."""
+    return sorted((folder / "calibration").glob("*.json"))
