@@ -32,11 +32,14 @@ class Site:
     Attributes:
         kind: of one element; `nbytes` its size, `total` that of all `count` elements of a vector.
         space: "global", "shared", "local", "param" or "generic".
+        bounds: start and end of the allocation that the last access was in, the version of the
+            device's allocation table then, and the memory that it is in; replaced as a whole, as
+            several threads may launch the kernel at once.
     """
 
     __slots__ = (
-        "count", "dtype", "high", "instruction", "kind", "low", "memory", "nbytes", "shift",
-        "space", "total", "version", "writes",
+        "bounds", "count", "dtype", "instruction", "kind", "nbytes", "shift", "space", "total",
+        "writes",
     )  # fmt: skip
 
     def __init__(
@@ -51,14 +54,7 @@ class Site:
         self.count = count
         self.total = self.nbytes * count
         self.writes = writes
-        self.low = 0
-        self.high = 0
-        self.version = -1
-        self.memory: DeviceMemory | None = None
-
-    def forget(self) -> None:
-        """Consult the allocation table at the next access."""
-        self.version = -1
+        self.bounds: tuple[int, int, int, DeviceMemory | None] = (0, 0, -1, None)
 
 
 def locate(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
@@ -90,15 +86,17 @@ def _global(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
         least, greatest, bits = part.bounds()
         low, high = base + least, base + greatest
         bits |= base
+    least_known, end_known, version, known = site.bounds
     if (
-        low < site.low
-        or high + site.total > site.high
+        low < least_known
+        or high + site.total > end_known
         or bits & (site.total - 1)
-        or site.version != memory.version
+        or version != memory.version
+        or known is None
     ):
         memory = find_memory(fibre, addresses, offset, site)
-    elif site.memory is not None:
-        memory = site.memory
+    else:
+        memory = known
     elements = memory.view(site.dtype)
     start = base - memory.base
     if part is None:

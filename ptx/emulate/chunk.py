@@ -62,6 +62,7 @@ class Chunk:
         self._indices: dict[tuple[str, int], Index] = {}
         self._scratch: Index | None = None
         self._patience = _PATIENCE
+        self._deadline = _PATIENCE
         self._place: Key = (0,)
 
     @property
@@ -184,7 +185,6 @@ class Chunk:
         functions, defined, pure, live = code.blocks, code.defined, code.is_pure, code.live
         heap = self._heap
         budget = quantum
-        deadline = self.steps + self._patience
         while True:
             if fibre.present is not None and not pure[block]:
                 fibre.compact(live[block])
@@ -197,12 +197,12 @@ class Chunk:
             if following == GONE:
                 return
             block = following
-            if self.steps >= deadline:
+            if self.steps >= self._deadline:
+                self._deadline = self.steps + self._patience
                 self._check_time(fibre, block)
                 if heap or self.meeting.anyone:
                     self._let_others(fibre, block)
                     return
-                deadline = self.steps + self._patience
             if budget:
                 budget -= 1
                 continue

@@ -25,6 +25,7 @@ def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Devic
         MemoryFault: a lane's address is in no live allocation, or misaligned.
     """
     launch = fibre.chunk.launch
+    version = launch.memory.version
     low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
     memory = _memory_of(low, [launch.memory, *launch.device.peers])
     every = addresses.addresses(fibre.n if addresses.part is not None else 1) + offset
@@ -33,14 +34,13 @@ def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Devic
         allocation = memory.find(low)
         if allocation is not None and high <= allocation.end:
             if not misaligned.any():
-                site.low, site.high = allocation.address, allocation.end
-                site.memory, site.version = memory, launch.memory.version
+                if memory is launch.memory:  # a peer's table changes under another version
+                    site.bounds = (allocation.address, allocation.end, version, memory)
                 return memory
             inside: NDArray[np.bool_] = np.ones(len(every), dtype=np.bool_)
         else:
             inside = _inside(memory, every, site.total)
         if inside.all() and not misaligned.any():
-            site.forget()
             return memory
     else:
         inside = np.zeros(len(every), dtype=np.bool_)

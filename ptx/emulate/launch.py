@@ -88,8 +88,6 @@ class Launch:
         threads = self.block[0] * self.block[1] * self.block[2]
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
         size = blocks if together else min(blocks, max(1, self.limits.chunk_threads // threads))
-        for site in self.code.sites:
-            site.forget()
         with np.errstate(all="ignore"):
             for first in range(0, blocks, size):
                 Chunk(self, geometry(self.block, min(size, blocks - first)), first).run()

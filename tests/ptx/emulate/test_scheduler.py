@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate.device import Limits
+from ptx.emulate.errors import Runaway
 from tests.ptx.emulate.machine import Machine, compiled, ptx_text
 
 CHUNKS = [1, 64, 1000, 32768]
@@ -158,3 +159,12 @@ def test_indexed_branches_and_calls_by_address_part_the_threads() -> None:
         for n in range(32)
     ]
     assert machine.get(out, 32, np.int32).tolist() == expected
+
+
+def test_an_endless_divergent_loop_meets_the_limit_too() -> None:
+    text = ptx_text(
+        """.reg .pred %p; .reg .b32 %r<4>; mov.u32 %r1, %tid.x; and.b32 %r1, %r1, 1;
+        A: xor.b32 %r1, %r1, 1; setp.eq.u32 %p, %r1, 0; @%p bra B; bra A; B: bra A;"""
+    )
+    with pytest.raises(Runaway):
+        Machine(text).launch("k", 1, 32, limits=Limits(max_steps=10000))
