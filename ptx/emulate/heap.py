@@ -1,4 +1,4 @@
-"""The process heap, made fit for arrays of a quarter of a megabyte that live for one instruction."""
+"""The process heap, made fit for large arrays that live for one instruction."""
 
 from __future__ import annotations
 

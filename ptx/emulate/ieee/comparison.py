@@ -82,8 +82,9 @@ def _extreme(
     for term in terms[1:]:
         chosen = choose(result, term)
         if not (xorsign or magnitudes):
-            zero = (result == 0) & (term == 0)
+            zero = chosen == 0
             if zero.any():
+                zero &= (result == 0) & (term == 0)
                 signs = join_signs(result.view(integer), term.view(integer)).view(result.dtype)
                 chosen = np.where(zero, signs, chosen)
         result = chosen

@@ -9,7 +9,7 @@ from ptx.emulate.ieee.directed import narrow
 from ptx.emulate.ieee.error_free import round_to_odd, set_zero_sums_negative, sum_error
 from ptx.emulate.ieee.nan import settle_nans
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import F32, F64, Array
+from ptx.emulate.ieee.types import F32, F64, Array, Float
 
 _LEAST_NORMAL = np.float32(2.0**-126)
 _DROPPED = np.int64((1 << 29) - 1)
@@ -23,32 +23,38 @@ def fma32(a: F32, b: F32, c: F32, rounding: Rounding) -> F32:
     float32 is wrong only where that sum sits on a tie without being exact. Those lanes, and the
     ones with subnormal results, are rounded to odd in float64 first.
     """
-    product = np.multiply(a, b, dtype=np.float64)
-    wide = product + c
     if rounding is not Rounding.RN:
-        return _directed(product, c, wide, rounding)
+        product = np.multiply(a, b, dtype=np.float64)
+        return _directed(product, c, product + c, rounding)
+    product = a.astype(np.float64) * b.astype(np.float64)
+    wide = product + c.astype(np.float64)
     result = wide.astype(np.float32)
-    risky = (wide.view(np.int64) & _DROPPED) == _TIE
+    if product.shape == wide.shape:
+        dropped = np.bitwise_and(wide.view(np.int64), _DROPPED, out=product.view(np.int64))
+    else:
+        dropped = wide.view(np.int64) & _DROPPED
+    risky = dropped == _TIE
     if risky.any():
-        _repair(result, product, c, wide, lanes.indices_of(risky))
-    small = np.abs(result) < _LEAST_NORMAL
-    if small.any():
-        small &= wide != 0
-        _repair(result, product, c, wide, lanes.indices_of(small))
+        _repair(result, a, b, c, wide, lanes.indices_of(risky))
+    # One reduction finds subnormal results, zeros and NaNs, for which the comparison is false.
+    magnitude = np.abs(result)
+    if lanes.least(magnitude, axis=None, initial=np.inf) >= _LEAST_NORMAL:
+        return result
+    small = (magnitude < _LEAST_NORMAL) & (wide != 0)
+    _repair(result, a, b, c, wide, lanes.indices_of(small))
     return settle_nans(result)
 
 
-def _repair(result: F32, product: Array, c: Array, wide: F64, indices: lanes.Indices) -> None:
+def _repair(result: F32, a: F32, b: F32, c: F32, wide: F64, indices: lanes.Indices) -> None:
     """Round the lanes again from a float64 sum that is rounded to odd."""
     if not indices.size:
         return
     shape = result.shape
     total = lanes.pick(wide, shape, indices)
-    error = sum_error(
-        lanes.pick(product, shape, indices),
-        lanes.pick(c, shape, indices).astype(np.float64),
-        total,
+    product = np.multiply(
+        lanes.pick(a, shape, indices), lanes.pick(b, shape, indices), dtype=np.float64
     )
+    error = sum_error(product, lanes.pick(c, shape, indices).astype(np.float64), total)
     lanes.put(result, indices, round_to_odd(total, error).astype(np.float32))
 
 
@@ -58,3 +64,20 @@ def _directed(product: Array, c: Array, wide: F64, rounding: Rounding) -> F32:
     if rounding is Rounding.RM:
         set_zero_sums_negative(result, wide, product, c)
     return settle_nans(result)
+
+
+def uniform_fma32(a: Float, b: Float, c: Float) -> Float:
+    """Give a·b+c of three float32 scalars, rounded to nearest, in Python's floats.
+
+    A sum that is neither a float32 nor half way between two of them rounds safely twice; what lies
+    as far on the other side of it as its float32 tells.
+    """
+    total = float(a) * float(b) + float(c)
+    result = np.float32(total)
+    nearest = float(result)
+    if nearest == total:
+        return result
+    mirrored = 2.0 * total - nearest
+    if mirrored == mirrored and float(np.float32(mirrored)) != mirrored:
+        return result
+    return fma32(a.reshape(1), b.reshape(1), c.reshape(1), Rounding.RN)[0]

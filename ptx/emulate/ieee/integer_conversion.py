@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ptx.emulate.ieee import lanes
 from ptx.emulate.ieee.directed import narrow, towards
 from ptx.emulate.ieee.encode import encode
 from ptx.emulate.ieee.error_free import round_to_odd
@@ -43,9 +44,9 @@ def float_to_integer(
     whole = integral(x, rounding)
     low = x.dtype.type(float(info.min))
     end = x.dtype.type(2.0 ** (info.bits - (info.min < 0)))
-    fits = (whole >= low) & (whole < end)
-    if fits.all():
+    if whole.size and lanes.least(whole) >= low and lanes.greatest(whole) < end:
         return whole.astype(dtype)
+    fits = (whole >= low) & (whole < end)
     result = np.where(fits, whole, x.dtype.type(0)).astype(dtype)
     result[whole >= end] = info.max
     result[whole < low] = info.min

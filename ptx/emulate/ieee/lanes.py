@@ -14,6 +14,10 @@ from ptx.emulate.ieee.types import Array, Mask
 P = ParamSpec("P")
 Indices: TypeAlias = NDArray[np.intp]
 
+# NumPy's stubs do not know `initial` without `out`. A NaN anywhere makes the result one.
+least: Callable[..., Any] = np.minimum.reduce
+greatest: Callable[..., Any] = np.maximum.reduce
+
 
 def elementwise(kernel: Callable[P, Any]) -> Callable[P, Any]:
     """Make a function of arrays take NumPy scalars as well, without floating-point warnings.

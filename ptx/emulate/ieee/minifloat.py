@@ -16,12 +16,15 @@ from ptx.emulate.ieee.types import Array, Bits, Float
 
 
 @elementwise
-def to_narrow(x: Float, *, target: Format, relu: bool = False) -> Bits:
-    """Round float32 to the nearest narrow value, as uint8 bits, clamping to finite ones.
+def to_narrow(
+    x: Float, *, target: Format, relu: bool = False, rounding: Rounding = Rounding.RN
+) -> Bits:
+    """Round float32 to a narrow value, as uint8 bits, clamping to finite ones.
 
-    PTX `cvt.rn.satfinite{.relu}`; a NaN gives the format's NaN, or its largest number.
+    PTX `cvt.rn.satfinite{.relu}` and `cvt.rz.satfinite`; a NaN gives the format's NaN, or its
+    largest number.
     """
-    bits = encode(x.astype(np.float64), target, Rounding.RN, satfinite=True)
+    bits = encode(x.astype(np.float64), target, rounding, satfinite=True)
     if relu:
         bits = np.where(np.signbit(x) & ~np.isnan(x), np.uint32(0), bits)
     return bits.astype(np.uint8)
@@ -34,23 +37,36 @@ def from_narrow(bits: Bits, *, source: Format, relu: bool = False) -> Bits:
     return rectify(result, F16) if relu else result
 
 
-def narrow_pair(high: Float, low: Float, *, target: Format, relu: bool = False) -> Bits:
+def narrow_pair(
+    high: Float,
+    low: Float,
+    *,
+    target: Format,
+    relu: bool = False,
+    rounding: Rounding = Rounding.RN,
+) -> Bits:
     """Convert two float32 operands to a pair: uint16, or uint8 for the 4-bit format."""
-    upper = np.asarray(to_narrow(high, target=target, relu=relu))
-    lower = np.asarray(to_narrow(low, target=target, relu=relu))
+    upper = np.asarray(to_narrow(high, target=target, relu=relu, rounding=rounding))
+    lower = np.asarray(to_narrow(low, target=target, relu=relu, rounding=rounding))
     if target.width == 4:
         return (upper << np.uint8(4) | lower)[()]
     return (upper.astype(np.uint16) << np.uint16(8) | lower)[()]
 
 
 def narrow_pair_of_halves(
-    halves: Bits, *, source: Format, target: Format, relu: bool = False
+    halves: Bits,
+    *,
+    source: Format,
+    target: Format,
+    relu: bool = False,
+    rounding: Rounding = Rounding.RN,
 ) -> Bits:
     """Convert both halves of uint32 words to a pair."""
     words = np.atleast_1d(np.asarray(halves, np.uint32))
     high = widen((words >> np.uint32(16)).astype(np.uint16), source)
     low = widen(words.astype(np.uint16), source)
-    return narrow_pair(high, low, target=target, relu=relu).reshape(np.shape(halves))[()]
+    pair = narrow_pair(high, low, target=target, relu=relu, rounding=rounding)
+    return pair.reshape(np.shape(halves))[()]
 
 
 def halves_of_narrow_pair(pair: Bits, *, source: Format, relu: bool = False) -> Bits:

@@ -13,6 +13,7 @@ from ptx.emulate.ieee.rounding import Rounding
 from ptx.emulate.ieee.types import F32, F64, Float
 
 _LEAST_NORMAL = np.float32(2.0**-126)
+_LEAST_NORMAL_64 = np.float64(2.0**-1022)
 
 
 @elementwise
@@ -21,10 +22,21 @@ def flush_subnormals(x: Float) -> Float:
 
     The result may be `x` itself where nothing is subnormal.
     """
-    small = np.abs(x) < np.finfo(x.dtype).tiny
-    if not small.any():
+    least = _LEAST_NORMAL if x.dtype == np.float32 else _LEAST_NORMAL_64
+    magnitude = np.abs(x)
+    if lanes.least(magnitude, axis=None, initial=np.inf) >= least:
         return x
-    return np.where(small, np.copysign(x.dtype.type(0), x), x)
+    return _flushed(x, magnitude, least)
+
+
+def _flushed(x: Float, magnitude: Float, least: Float) -> Float:
+    """Flush where there may be something to flush; zeros alone are common and cost no copy."""
+    indices = lanes.indices_of((magnitude < least) & (magnitude != 0))
+    if not indices.size:
+        return x
+    result = x.copy()
+    lanes.put(result, indices, np.copysign(x.dtype.type(0), lanes.pick(x, x.shape, indices)))
+    return result
 
 
 @elementwise
@@ -46,13 +58,13 @@ def flush_result(
     result that only reached that number by rounding to a subnormal's coarser last place is flushed
     too. `exact` gives, for flat indices, float64 values that round as the exact ones do.
     """
-    edge = np.abs(result) == _LEAST_NORMAL
+    magnitude = np.abs(result)
+    if lanes.least(magnitude, axis=None, initial=np.inf) > _LEAST_NORMAL:
+        return result
+    edge = magnitude == _LEAST_NORMAL
     if edge.any():
         indices = lanes.indices_of(edge)
         scaled = narrow(exact(indices) * 2.0**64, None, rounding)
         low = indices[np.abs(scaled) < 2.0**-62]
         lanes.put(result, low, np.copysign(np.float32(0), lanes.pick(result, result.shape, low)))
-    small = np.abs(result) < _LEAST_NORMAL
-    if small.any():
-        return np.where(small, np.copysign(np.float32(0), result), result)
-    return result
+    return _flushed(result, np.abs(result), _LEAST_NORMAL)

@@ -1,6 +1,7 @@
 """The families of operations; importing this package fills the table."""
 
 from ptx.emulate.ops import (
+    approximate,
     atomic,
     barrier,
     bits,
@@ -10,18 +11,22 @@ from ptx.emulate.ops import (
     convert,
     dot_product,
     floating,
+    half,
     integer,
     logic,
     lookup,
     memory,
     move,
+    narrow,
     packed_integer,
     permute,
+    sign,
     simd_video,
     video,
 )
 
 __all__ = [
+    "approximate",
     "atomic",
     "barrier",
     "bits",
@@ -31,13 +36,16 @@ __all__ = [
     "convert",
     "dot_product",
     "floating",
+    "half",
     "integer",
     "logic",
     "lookup",
     "memory",
     "move",
+    "narrow",
     "packed_integer",
     "permute",
+    "sign",
     "simd_video",
     "video",
 ]
