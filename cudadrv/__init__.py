@@ -6,6 +6,8 @@ Importing this package touches no driver, no GPU and no disk.
 from .attributes import DeviceAttribute
 from .blas import LinearAlgebra, NotPositiveDefiniteError
 from .capability import GpuCapability, GpuDeviceInfo
+from .captured import CapturedGraph
+from .client import CudaClient, CudaRawHandle
 from .context import Context, cuda_context_for
 from .device import Device, best_device, can_access_peer, driver_version, init, list_devices
 from .errors import (
@@ -33,6 +35,7 @@ from .memory.buffer import DeviceBuffer
 from .memory.pinned import pinned_empty
 from .module import Module
 from .module_cache import KeyedPtxModuleCache, PtxModuleCache
+from .module_registry import register_module
 from .pool.device_pool import DevicePool
 from .pool.failures import NotInTileError, ScatterError, TileError
 from .pool.partition import balanced_partition
@@ -61,6 +64,7 @@ from .runtime.backend import (
 from .runtime.calibration import Calibration, PolicyOrigin, calibrated_policy_for_device
 from .runtime.policy import GpuDispatchPolicy, GpuMixedPrecisionPolicy
 from .runtime.probe import GpuRuntime
+from .sobol import SobolDvCache
 from .stream import Stream
 from .types import ContextFlags, MemoryInfo
 from .version import VERSION as __version__
@@ -69,6 +73,7 @@ __all__ = [
     "AbsenceReason",
     "ArgumentError",
     "Calibration",
+    "CapturedGraph",
     "ClosedError",
     "Context",
     "ContextFlags",
@@ -76,7 +81,9 @@ __all__ = [
     "CudaAllocator",
     "CudaBackendContext",
     "CudaBackendParts",
+    "CudaClient",
     "CudaError",
+    "CudaRawHandle",
     "CudadrvError",
     "Device",
     "DeviceArena",
@@ -120,6 +127,7 @@ __all__ = [
     "PtxModuleCache",
     "RemlOuterAdmission",
     "ScatterError",
+    "SobolDvCache",
     "Stream",
     "Tile",
     "TileError",
@@ -137,6 +145,7 @@ __all__ = [
     "pinned_empty",
     "probe_backend_with_compile",
     "probe_cuda_backend",
+    "register_module",
     "scatter_batched",
     "scatter_map",
 ]

@@ -198,6 +198,11 @@ class CudaAllocator:
             del self._graph_memory[address]
             self._free_now(address)
 
+    def forget_captured(self) -> None:
+        """Forget the graph memory of the capture under way: its graph is given up."""
+        for address in self._captured:
+            self._graph_memory.pop(address, None)
+
     @property
     def has_arena(self) -> bool:
         """Whether a capture arena is installed."""

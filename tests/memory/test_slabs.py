@@ -94,6 +94,11 @@ def test_buckets_of_small_counts() -> None:
         bucket_of(-1)
 
 
+def pick(data: st.DataObject, among: list[FakeSlab]) -> FakeSlab:
+    """One of what there is; by position, since addresses differ from run to run."""
+    return among[data.draw(st.integers(0, len(among) - 1))]
+
+
 class ArenaMachine(RuleBasedStateMachine):
     """One arena, three streams on two devices, against a model of sets."""
 
@@ -156,7 +161,7 @@ class ArenaMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
-        slab = data.draw(st.sampled_from(list(self.held)))
+        slab = pick(data, list(self.held))
         stream = self.held.pop(slab)
         del self.arena.log.discarded[:]
         self.arena.release(slab.bucket, slab)
@@ -166,13 +171,13 @@ class ArenaMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(data=st.data())
     def drop(self, data: st.DataObject) -> None:
-        slab = data.draw(st.sampled_from(list(self.held)))
+        slab = pick(data, list(self.held))
         del self.held[slab]
 
     @precondition(lambda self: self.cached())
     @rule(data=st.data())
     def release_twice(self, data: st.DataObject) -> None:
-        slab = data.draw(st.sampled_from(self.cached()))
+        slab = pick(data, self.cached())
         with pytest.raises(SlabReleaseError, match="released already"):
             self.arena.release(slab.bucket, slab)
 
@@ -205,7 +210,7 @@ class ArenaMachine(RuleBasedStateMachine):
 
 
 TestArenaMachine = ArenaMachine.TestCase
-TestArenaMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestArenaMachine.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
 
 
 def test_a_slab_is_reused_on_its_own_stream_before_another_one_waits() -> None:

@@ -1,0 +1,89 @@
+"""`CapturedGraph`: a graph with all that its addresses lie in, after numr's captured graphs."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from .errors import ClosedError
+from .graph import Graph, GraphExec
+
+if TYPE_CHECKING:
+    from .memory.buffer import DeviceBuffer
+    from .stream import Stream
+
+
+class CapturedGraph:
+    """What `CudaClient.capture_graph` recorded, ready to be launched any number of times.
+
+    A graph holds addresses, so this keeps what they belong to: write new data into `inputs`,
+    launch, and read `outputs`.
+
+    Attributes:
+        stream: the stream that it was captured from and is launched on.
+        inputs: what the caller named as inputs.
+        outputs: what the caller named as outputs.
+        arena: the memory of the capture's own allocations; None without an arena.
+        node_count: how many operations were captured.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        stream: Stream,
+        inputs: tuple[object, ...],
+        outputs: tuple[object, ...],
+        arena: DeviceBuffer | None,
+    ) -> None:
+        self.stream = stream
+        self.inputs = inputs
+        self.outputs = outputs
+        self.arena = arena
+        self.node_count = graph.node_count
+        self._graph = graph
+        self._executable: GraphExec | None = graph.instantiate()
+        self._launch_count = 0
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._executable is None else f"launched {self._launch_count} times"
+        return f"<CapturedGraph of {self.node_count} nodes, {state}>"
+
+    def __enter__(self) -> CapturedGraph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def launch_count(self) -> int:
+        """How often it was launched."""
+        return self._launch_count
+
+    def launch(self) -> None:
+        """Queue the whole graph on its stream.
+
+        Raises:
+            ClosedError: it was closed.
+            CudaError: the driver refused.
+        """
+        # An executable runs once at a time, so threads that launch one queue anyway.
+        with self._lock:
+            if self._executable is None:
+                raise ClosedError("the captured graph was closed")
+            self._executable.launch(self.stream)
+            self._launch_count += 1
+
+    def close(self) -> None:
+        """Destroy the graph after its queued launches, and let inputs, outputs and arena go.
+
+        Idempotent.
+        """
+        with self._lock:
+            executable, self._executable = self._executable, None
+        if executable is not None:
+            executable.close()
+            self._graph.close()
+            self.inputs = self.outputs = ()
+            # In the order of the stream that the launches are in.
+            self.arena = None

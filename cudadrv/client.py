@@ -1,0 +1,233 @@
+"""`CudaClient`: one device's context, streams, allocator and caches, after numr's client."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from . import environment
+from .captured import CapturedGraph
+from .context import Context, cuda_context_for
+from .device import Device
+from .errors import InvalidValueError
+from .event import Event
+from .memory.allocator import DEFAULT_CAP_BYTES, CudaAllocator
+from .memory.driver_pool import set_release_threshold
+from .module import Module
+from .module_registry import registry
+from .sobol import SobolDvCache
+from .stream import Stream
+
+if TYPE_CHECKING:
+    from .blas import LinearAlgebra
+
+DEFAULT_POOL_RELEASE_THRESHOLD_BYTES: Final = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CudaRawHandle:
+    """What a caller needs to launch kernels of its own in a client's order."""
+
+    context: Context
+    stream: Stream
+
+
+class CudaClient:
+    """A device's context, its compute and copy streams, and what is shared on them.
+
+    There is one client a device for the process: ``CudaClient(device)`` answers that one, whichever
+    thread asks first. What computes is launched on `stream`, whose order the allocator follows.
+
+    Two environment variables are read when a device's client is made, each in MiB:
+    ``CUDADRV_POOL_RELEASE_THRESHOLD_MB`` (512), what the driver's default pool keeps, and
+    ``CUDADRV_FREE_LIST_CAP_MB`` (1024), what the allocator's free lists keep.
+
+    Args:
+        device: the device or its ordinal.
+
+    Attributes:
+        device: the device.
+        context: its primary context.
+        stream: the compute stream.
+        copy_stream: a second stream, for copies that overlap with computing.
+        allocator: raw memory in the compute stream's order.
+        raw_handle: context and compute stream.
+        sobol_dv_cache: Sobol direction vectors on the device.
+
+    Raises:
+        InvalidDeviceError: there is no such device.
+    """
+
+    __slots__ = (
+        "__weakref__", "_algebra", "_capture_lock", "allocator", "context", "copy_stream",
+        "device", "raw_handle", "sobol_dv_cache", "stream",
+    )  # fmt: skip
+
+    device: Device
+    context: Context
+    stream: Stream
+    copy_stream: Stream
+    allocator: CudaAllocator
+    raw_handle: CudaRawHandle
+    sobol_dv_cache: SobolDvCache
+    _algebra: LinearAlgebra | None
+    _capture_lock: threading.RLock
+
+    def __new__(cls, device: Device | int = 0) -> CudaClient:
+        """The device's client, made at the first call."""
+        found = Device.get(device) if isinstance(device, int) else device
+        cache = found.driver.cache(CudaClient)
+        client = cache.get(found.ordinal)
+        if client is None:
+            with found.driver.lock:
+                client = cache.get(found.ordinal)
+                if client is None:
+                    client = super().__new__(cls)
+                    client._open(found)
+                    cache[found.ordinal] = client
+        return client
+
+    def _open(self, device: Device) -> None:
+        self.device = device
+        self.context = context = cuda_context_for(device.ordinal)
+        self.stream = stream = context.new_stream()
+        self.copy_stream = context.new_stream()
+        threshold = environment.mebibytes(
+            environment.POOL_RELEASE_THRESHOLD_MB, DEFAULT_POOL_RELEASE_THRESHOLD_BYTES
+        )
+        set_release_threshold(device, threshold)
+        cap = environment.mebibytes(environment.FREE_LIST_CAP_MB, DEFAULT_CAP_BYTES)
+        self.allocator = CudaAllocator(stream, cap_bytes=cap)
+        self.raw_handle = CudaRawHandle(context, stream)
+        self.sobol_dv_cache = SobolDvCache(stream)
+        self._algebra = None
+        # Reentrant, so that a capture within a capture is told instead of waiting for itself.
+        self._capture_lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"<CudaClient on {self.device!r}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return CudaClient, (self.device.ordinal,)
+
+    @property
+    def compute_stream_handle(self) -> int:
+        """The compute stream's CUstream as an integer."""
+        return int(self.stream.handle)
+
+    @property
+    def blas(self) -> LinearAlgebra:
+        """Linear algebra on the compute stream; its handles are made at the first operation."""
+        if self._algebra is None:
+            # Imported when it is used: most clients multiply no matrices.
+            from .blas import LinearAlgebra
+
+            self._algebra = LinearAlgebra.for_stream(self.stream)
+        return self._algebra
+
+    def synchronize(self) -> None:
+        """Wait until what the compute stream was given is done.
+
+        Raises:
+            CudaError: some of that work failed.
+        """
+        self.stream.synchronize()
+
+    def record_event_on_compute(self) -> Event:
+        """An event at this point of the compute stream, for `copy_stream_wait_event`."""
+        return self.stream.record(timing=False)
+
+    def copy_stream_wait_event(self, event: Event) -> None:
+        """Let the copy stream wait for an event.
+
+        Raises:
+            ClosedError: the event was destroyed.
+        """
+        self.copy_stream.wait(event)
+
+    def destroy_event(self, event: Event) -> None:
+        """Destroy an event; what waits for it still does. A repeated destroy is harmless."""
+        event.close()
+
+    def preload_modules(self, names: Iterable[str]) -> None:
+        """Compile and load registered modules now, so that their first launch does not wait.
+
+        Args:
+            names: what `register_module` was given; those loaded already cost nothing.
+
+        Raises:
+            UnknownModuleError: nothing is registered under a name.
+            DriverCallFailed: a source does not compile or load.
+        """
+        for name in names:
+            self.module(name)
+
+    def module(self, name: str) -> Module:
+        """The registered module of a name on this device.
+
+        Raises:
+            UnknownModuleError, DriverCallFailed: as `preload_modules`.
+        """
+        return registry.load(name, self.context)
+
+    def warmup_sobol(self, dimension: int) -> None:
+        """Put the Sobol direction vectors of a dimension on the device, where they stay.
+
+        Call it once outside any capture; again it costs nothing. `sobol_dv_cache` has them then.
+
+        Raises:
+            SobolDimensionError: `dimension` is not in 1 to 21201.
+            RuntimeDependencyUnavailable: SciPy is not installed.
+            StreamCaptureUnsupportedError: within a capture, unless they are there.
+        """
+        self.sobol_dv_cache.warmup(dimension)
+
+    def capture_graph(
+        self,
+        inputs: Sequence[object],
+        outputs: Sequence[object],
+        fn: Callable[[CudaClient], object],
+        arena_bytes: int | None = None,
+    ) -> CapturedGraph:
+        """Capture what `fn` launches on the compute stream, at addresses that stay.
+
+        The allocator is frozen meanwhile: what `fn` allocates comes from an arena of the graph's
+        own, each address once, or without an arena from the graph itself, which frees at its end
+        what `fn` did not. Either way it is the graph's scratch memory: what is to be read later
+        belongs in `outputs`, allocated before. If `fn` raises, the capture is given up, and
+        stream and allocator are usable as before. Other threads must leave the client alone
+        meanwhile; captures of several threads take turns.
+
+        Args:
+            inputs: what the graph reads; kept alive with it.
+            outputs: what the graph writes; kept alive with it.
+            fn: launches the work; called once, with this client.
+            arena_bytes: the arena's size; None is no arena.
+
+        Raises:
+            OutOfMemoryError: the arena does not fit the device, or `fn` does not fit the arena.
+            CudaError: `fn` did what a capture cannot record.
+        """
+        if arena_bytes is not None and arena_bytes <= 0:
+            raise InvalidValueError(f"a capture arena of {arena_bytes} bytes: more than 0")
+        stream, allocator = self.stream, self.allocator
+        with self._capture_lock:
+            if stream.capturing:
+                raise InvalidValueError(f"capture_graph within a capture of {stream!r}")
+            allocator.freeze()
+            try:
+                arena = None
+                if arena_bytes is not None:
+                    arena = stream.alloc(arena_bytes)
+                    allocator.install_arena(arena.ptr, arena.nbytes)
+                with stream.capture() as graph:
+                    fn(self)
+                    allocator.free_captured()
+            except BaseException:
+                allocator.forget_captured()
+                raise
+            finally:
+                allocator.unfreeze()
+            return CapturedGraph(graph, stream, tuple(inputs), tuple(outputs), arena)

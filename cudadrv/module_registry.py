@@ -1,0 +1,109 @@
+"""Kernel sources under a name, for `CudaClient.preload_modules` to load ahead of first use."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+import ptx
+
+from .context import Context
+from .errors import CudadrvError, InvalidValueError
+from .module import Module
+from .module_cache import PtxModuleCache, Source
+
+
+class UnknownModuleError(CudadrvError):
+    """No source is registered under a name.
+
+    Attributes:
+        name: the name asked for.
+        available: the names that are registered.
+    """
+
+    def __init__(self, name: str, available: tuple[str, ...]) -> None:
+        super().__init__(
+            f"no module is registered as {name!r}; there are: {', '.join(available) or 'none'}. "
+            "Register it first: cudadrv.register_module(name, source)"
+        )
+        self.name = name
+        self.available = available
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A source, how it is compiled, and its module on each context."""
+
+    source: Source
+    options: ptx.CompileOptions | None
+    name_expressions: tuple[str, ...]
+    cache: PtxModuleCache
+
+
+class ModuleRegistry:
+    """Sources by name; each is compiled once and loaded once a context."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: dict[str, _Entry] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The registered names, in the order of registration."""
+        return tuple(self._entries)
+
+    def register(
+        self,
+        name: str,
+        source: Source,
+        options: ptx.CompileOptions | None = None,
+        *,
+        name_expressions: tuple[str, ...] = (),
+    ) -> None:
+        """Register a source; nothing is compiled yet.
+
+        Args:
+            name: what it is asked for by.
+            source: CUDA C++, or a function that makes it when it is needed.
+            options: how to compile; a target left open is the context's.
+            name_expressions: template instances that the kernels are asked for by.
+
+        Raises:
+            InvalidValueError: the name stands for another source or other options.
+        """
+        cache = PtxModuleCache(options, name_expressions=name_expressions)
+        entry = _Entry(source, options, name_expressions, cache)
+        with self._lock:
+            known = self._entries.setdefault(name, entry)
+        same = (known.source, known.options, known.name_expressions)
+        if known is not entry and same != (source, options, name_expressions):
+            raise InvalidValueError(f"registering {name!r}, which stands for another source")
+
+    def load(self, name: str, context: Context) -> Module:
+        """The module of a name on a context; compiled and loaded the first time.
+
+        Raises:
+            UnknownModuleError: nothing is registered under the name.
+            DriverCallFailed: it does not compile or load.
+            RuntimeDependencyUnavailable: NVRTC is not installed.
+        """
+        entry = self._entries.get(name)
+        if entry is None:
+            raise UnknownModuleError(name, self.names)
+        return entry.cache.get_or_compile(context, name, entry.source)
+
+
+# The process's registry: what packages register when they are imported, and no more than that.
+registry: Final = ModuleRegistry()
+
+
+def register_module(
+    name: str,
+    source: Source,
+    options: ptx.CompileOptions | None = None,
+    *,
+    name_expressions: tuple[str, ...] = (),
+) -> None:
+    """Register a source for every client, as `ModuleRegistry.register` does."""
+    registry.register(name, source, options, name_expressions=name_expressions)
