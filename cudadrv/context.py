@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import ptx
@@ -167,6 +167,29 @@ class Context:
         if code:
             raise failure(self.api, code, "cuMemGetInfo", f"the free memory of {self!r}")
         return MemoryInfo(free, total)
+
+    def compile(
+        self,
+        source: str,
+        options: ptx.CompileOptions | None = None,
+        *,
+        name: str = "kernel.cu",
+        name_expressions: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Module:
+        """Compile CUDA C++ for this device (or take it from the cache) and load it.
+
+        The arguments are those of `ptx.compile`; a target left open is `self.target`.
+
+        Raises:
+            ptx.PtxError: the source does not compile, or NVRTC is missing.
+            CudaError: the driver refuses the image.
+        """
+        chosen = (options or ptx.CompileOptions()).for_target(self.target)
+        image = ptx.compile(
+            source, chosen, name=name, name_expressions=name_expressions, headers=headers
+        )
+        return self.load_module(image)
 
     def load_module(self, image: ImageLike) -> Module:
         """Load an image: a `ptx.Image`, PTX text, or the bytes of a cubin, fatbin or PTX.

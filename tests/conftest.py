@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 
 import pytest
 
@@ -10,6 +12,11 @@ import cudadrv
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if "CUDADRV_CACHE_DIR" not in os.environ:
+        # The user's own cache of compiled images is none of the tests' business.
+        folder = tempfile.mkdtemp(prefix="cudadrv-tests-")
+        os.environ["CUDADRV_CACHE_DIR"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ.setdefault("CUDADRV_DRIVER", _default_driver())
 
 

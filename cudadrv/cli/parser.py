@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
+from . import cache
+from .compile import add_compile_options, run_compile
 from .info import run_info
 from .selftest import run_selftest
 
@@ -36,7 +39,34 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="what is installed, where, and what is missing")
     info.add_argument("--json", action="store_true", help="print it as JSON")
     info.set_defaults(run=lambda options: run_info(options.json))
+
+    compile_ = commands.add_parser("compile", help="compile a CUDA C++ file to an image file")
+    add_compile_options(compile_)
+    compile_.add_argument("--out", type=Path, metavar="FILE", help="default: beside the source")
+    compile_.set_defaults(run=run_compile)
+    _add_cache(commands.add_parser("cache", help="the cache of compiled images"))
     return parser
+
+
+def _add_cache(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    info = actions.add_parser("info", help="what it holds and what it saved")
+    info.add_argument("--json", action="store_true", help="print it as JSON")
+    info.set_defaults(run=lambda options: cache.run_info(options.json))
+
+    clear = actions.add_parser("clear", help="remove every entry")
+    clear.set_defaults(run=lambda options: cache.run_clear())
+
+    verify = actions.add_parser("verify", help="read every entry and name the damaged ones")
+    verify.add_argument("--remove", action="store_true", help="remove the damaged ones")
+    verify.set_defaults(run=lambda options: cache.run_verify(options.remove))
+
+    prewarm = actions.add_parser("prewarm", help="compile ahead of time what a list names")
+    prewarm.add_argument(
+        "list", type=Path, metavar="LIST", help="a line an image: FILE.cu [options]"
+    )
+    prewarm.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes")
+    prewarm.set_defaults(run=lambda options: cache.run_prewarm(options.list, options.jobs))
 
 
 def _positive(text: str) -> int:

@@ -1,0 +1,107 @@
+"""``python -m cudadrv cache``: what the image cache holds, and filling, checking, clearing it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import ptx
+from ptx.prewarming import Prewarmed, prewarm
+
+from .compile import add_compile_options, requests_of
+from .output import print_table
+
+
+def run_info(as_json: bool) -> int:
+    """Print the cache's statistics; answers 0."""
+    stats = ptx.default_cache().stats()
+    if as_json:
+        print(json.dumps(asdict(stats), default=str, indent=2))
+        return 0
+    life = stats.lifetime
+    requests = life.hits + life.misses
+    rows = [
+        ("folder", str(stats.folder or "none: only in memory")),
+        ("entries", str(stats.entries)),
+        ("MiB on disk", f"{stats.disk_bytes / 2**20:.1f} of at most {stats.max_bytes / 2**20:.0f}"),
+        ("requests so far", str(requests)),
+        ("hits", f"{life.hits} ({100 * life.hits / requests if requests else 0:.0f} %)"),
+        ("compiled", f"{life.compiled} in {life.build_ms / 1e3:.1f} s"),
+        ("linked", str(life.linked)),
+        ("time saved", f"{life.saved_ms / 1e3:.1f} s"),
+        ("evicted", str(life.evicted)),
+        ("refused as damaged", str(life.refused)),
+        ("writes that failed", str(life.failed)),
+    ]
+    print_table("image cache", ("what", "value"), rows)
+    return 0
+
+
+def run_clear() -> int:
+    """Remove every entry; answers 0."""
+    print(f"{ptx.default_cache().clear()} entries removed")
+    return 0
+
+
+def run_verify(remove: bool) -> int:
+    """Read every entry; answers 1 if one is damaged and left in place."""
+    found = ptx.default_cache().verify(remove=remove)
+    print(f"{found.checked} entries read, {len(found.damaged)} damaged")
+    for digest in found.damaged:
+        print(f"  {digest}{' removed' if remove else ''}")
+    return 1 if found.damaged and not remove else 0
+
+
+def run_prewarm(path: Path, jobs: int) -> int:
+    """Compile every line of a list; answers 1 if one fails.
+
+    A line is what follows ``python -m cudadrv compile``: a file and its options. Empty lines and
+    lines that begin with # are passed over; files are relative to the list's folder.
+    """
+    try:
+        requests = _requests(path)
+    except (OSError, ValueError) as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return 1
+    results = prewarm(requests, processes=jobs, on_progress=_show)
+    failed = [result for result in results if result.error]
+    for result in failed:
+        print(f"{result.name}: {result.error}", file=sys.stderr)
+    print(f"{len(results) - len(failed)} of {len(results)} images ready")
+    return 1 if failed else 0
+
+
+class _LineParser(argparse.ArgumentParser):
+    """A parser whose errors name the line of the list instead of ending the process."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]  # raises as the base exits
+        raise ValueError(message)
+
+
+def _requests(path: Path) -> list[ptx.CompileRequest]:
+    parser = _LineParser(prog="", add_help=False)
+    add_compile_options(parser)
+    requests: list[ptx.CompileRequest] = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        words = shlex.split(line, comments=True)
+        if not words:
+            continue
+        try:
+            options = parser.parse_args(words)
+            options.file = path.parent / options.file
+            requests += requests_of(options)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"line {number}: {error}") from error
+    return requests
+
+
+def _show(result: Prewarmed, done: int, total: int) -> None:
+    origin = result.origin.value if result.origin else "FAILED"
+    print(
+        f"[{done}/{total}] {result.name} {result.target}: {origin} in {result.ms:.0f} ms",
+        flush=True,
+    )

@@ -1,0 +1,142 @@
+"""``python -m cudadrv compile``: a source to an image file, with what the image needs and holds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import ptx
+
+from ..context import cuda_context_for
+from ..device import list_devices
+from ..errors import CudadrvError
+from .output import print_table
+
+_SUFFIX = {
+    ptx.ImageKind.PTX: ".ptx",
+    ptx.ImageKind.CUBIN: ".cubin",
+    ptx.ImageKind.LTOIR: ".ltoir",
+}
+
+
+def add_compile_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say how a source is compiled; a line of a prewarm list takes them too."""
+    parser.add_argument("file", type=Path, metavar="FILE.cu")
+    parser.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="ARCH",
+        help="sm_90, sm_90a, compute_90, lto_90; may be repeated; default: the first device's",
+    )
+    kind = parser.add_mutually_exclusive_group()
+    for name, value in (
+        ("ptx", ptx.ImageKind.PTX),
+        ("cubin", ptx.ImageKind.CUBIN),
+        ("lto", ptx.ImageKind.LTOIR),
+    ):
+        kind.add_argument(
+            f"--{name}", dest="kind", action="store_const", const=value, help=f"make {value.value}"
+        )
+    parser.add_argument(
+        "--name", action="append", default=[], metavar="EXPR", help='a name expression: "f<float>"'
+    )
+    parser.add_argument("-I", dest="include", action="append", default=[], metavar="FOLDER")
+    parser.add_argument("-D", dest="define", action="append", default=[], metavar="NAME[=TEXT]")
+    parser.add_argument("--std", default="c++17")
+    parser.add_argument("--use-fast-math", action="store_true")
+    parser.add_argument("--no-fma", action="store_true", help="round a*b+c twice")
+    parser.add_argument("--lineinfo", action="store_true")
+    parser.add_argument("--debug", action="store_true")
+    parser.add_argument("--maxrregcount", type=int, metavar="N")
+    parser.add_argument("--option", action="append", default=[], help="any other NVRTC option")
+
+
+def requests_of(options: argparse.Namespace) -> list[ptx.CompileRequest]:
+    """One request a target.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: an option has a bad value.
+    """
+    source = options.file.read_text()
+    defines: dict[str, str | int | None] = {}
+    for define in options.define:
+        name, equals, text = define.partition("=")
+        defines[name] = text if equals else None
+    return [
+        ptx.CompileRequest.of(
+            source,
+            ptx.CompileOptions(
+                target=target,
+                std=options.std,
+                include_paths=tuple(options.include),
+                defines=defines,
+                fmad=False if options.no_fma else None,
+                use_fast_math=options.use_fast_math,
+                lineinfo=options.lineinfo,
+                debug=options.debug,
+                maxrregcount=options.maxrregcount,
+                extra=tuple(options.option),
+            ),
+            str(options.file),
+            options.name,
+            None,
+        )
+        for target in _targets(options.target, options.kind)
+    ]
+
+
+def run_compile(options: argparse.Namespace) -> int:
+    """Compile for each target and write the images; answers 1 if one fails."""
+    try:
+        requests = requests_of(options)
+        if options.out is not None and len(requests) > 1:
+            raise ValueError("--out names one file, but there are several targets")
+        for request in requests:
+            image = ptx.default_cache().get_or_build(request)
+            path = options.out or options.file.with_name(
+                f"{options.file.stem}.{request.target.arch}{_SUFFIX[request.target.kind]}"
+            )
+            path.write_bytes(image.data)
+            _describe(image, path)
+    except (OSError, ValueError, ptx.PtxError, CudadrvError) as error:
+        print(f"{options.file}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _targets(names: list[str], kind: ptx.ImageKind | None) -> list[ptx.Target]:
+    targets = [_device_target()] if not names else [ptx.Target.parse(name) for name in names]
+    return targets if kind is None else [target.as_kind(kind) for target in targets]
+
+
+def _device_target() -> ptx.Target:
+    """The first device's target, or, without a device, the one `ptx.compile` takes."""
+    try:
+        if list_devices():
+            return cuda_context_for(0).target
+    except CudadrvError as error:
+        print(f"no --target and no device ({type(error).__name__}): {ptx.DEFAULT_TARGET}")
+    return ptx.DEFAULT_TARGET
+
+
+def _describe(image: ptx.Image, path: Path) -> None:
+    print(f"{path}: {image.target}, {len(image.data)} bytes, {image.origin.value}")
+    if image.log:
+        print(image.log, file=sys.stderr)
+    names = {lowered: expression for expression, lowered in image.lowered_names.items()}
+    if image.signatures:
+        print_table(
+            "kernels",
+            ("kernel", "parameters", "shared bytes"),
+            [
+                (
+                    names.get(name, name),
+                    ", ".join(f"{param.ptx_type}[{param.nbytes}]" for param in signature.params),
+                    str(signature.shared_bytes),
+                )
+                for name, signature in image.signatures.items()
+            ],
+        )
