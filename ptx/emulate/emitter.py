@@ -354,8 +354,8 @@ class Emitter:
 
     def _register(self, number: int, kind: str) -> str:
         size = self.scope.width[number]
-        if size > 8:
-            raise self.refuse("128-bit registers are not executed")
+        if size > 8 and kind != "u128":
+            raise self.refuse("a 128-bit register is only moved")
         if kind == "pred" or size == width_of(kind):
             return self._as_kind(number, kind)
         if size < width_of(kind):

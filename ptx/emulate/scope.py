@@ -79,7 +79,7 @@ class FunctionScope:
         ]
         for register in (*body.registers, *extra, CARRY):
             self._numbers[register.name] = len(self.width)
-            kind = "u64" if register.ptx_type.endswith("128") else kind_of(register.ptx_type)
+            kind = kind_of(register.ptx_type)
             self.width.append(TYPE_BYTES[register.ptx_type])
             self.home.append(kind if kind[0] in "fp" else unsigned(kind))
         self._parameters = {

@@ -5,6 +5,7 @@ from ptx.emulate.ops import (
     atomic,
     barrier,
     bits,
+    cache_policy,
     carry,
     compare,
     control,
@@ -23,6 +24,7 @@ from ptx.emulate.ops import (
     sign,
     simd_video,
     video,
+    wide,
 )
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "atomic",
     "barrier",
     "bits",
+    "cache_policy",
     "carry",
     "compare",
     "control",
@@ -48,4 +51,5 @@ __all__ = [
     "sign",
     "simd_video",
     "video",
+    "wide",
 ]

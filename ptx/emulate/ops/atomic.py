@@ -1,173 +1,168 @@
-"""Atomic operations. PTX ISA, "atom", "red"."""
+"""Atomic operations on global and shared memory. PTX ISA, "atom", "red".
+
+Threads act in the order of their numbers in the chunk, each sees what the one before left, and
+every sum is rounded in its own width. Memory order and scope change nothing here: every access is
+done at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from ptx.emulate.access import Elements, Site, divide, is_mixed, locate
+from ptx.emulate.access import Site, divide, is_mixed, locate
+from ptx.emulate.device import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.emitter import Emitter
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import Value
-from ptx.emulate.ops.memory import space_of
-from ptx.emulate.span import Index, Span
+from ptx.emulate.ops.combine import Rule, rule
+from ptx.emulate.ops.in_order import at, combine_in_order
+from ptx.emulate.span import Span
 from ptx.emulate.table import Effect, operation, type_suffix
-from ptx.isa.model import Instruction
+from ptx.isa.model import Immediate, Instruction, Vector
 
-Combine = Callable[[Elements, Value, Value], Elements]
-
-_HINTS = (
-    "relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "global", "shared",
-    "shared::cta",
-)  # fmt: skip
-
-
-def _wrapping_increment(old: Elements, bound: Value, _: Value) -> Elements:
-    """`inc`: (old >= bound) ? 0 : old + 1."""
-    return np.where(old >= bound, np.uint32(0), old + np.uint32(1))
-
-
-def _wrapping_decrement(old: Elements, bound: Value, _: Value) -> Elements:
-    """`dec`: (old == 0 or old > bound) ? bound : old - 1."""
-    return np.where((old == 0) | (old > bound), bound, old - np.uint32(1))
-
-
-def _minimum(old: Elements, value: Value, _: Value) -> Elements:
-    found: Elements = np.minimum(old, value)
-    return found
-
-
-def _maximum(old: Elements, value: Value, _: Value) -> Elements:
-    found: Elements = np.maximum(old, value)
-    return found
-
-
-COMBINE: dict[str, Combine] = {
-    "add": lambda old, value, _: old + value,
-    "and": lambda old, value, _: old & value,
-    "or": lambda old, value, _: old | value,
-    "xor": lambda old, value, _: old ^ value,
-    "exch": lambda old, value, _: np.broadcast_to(value, old.shape),
-    "cas": lambda old, wanted, value: np.where(old == wanted, value, old),
-    "min": _minimum,
-    "max": _maximum,
-    "inc": _wrapping_increment,
-    "dec": _wrapping_decrement,
-}
-_UFUNCS: dict[str, np.ufunc] = {
-    "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    "min": np.minimum, "max": np.maximum,
+_SPACES = {
+    "global": "global", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
 }  # fmt: skip
-
-
-def _rounds(index: Index) -> list[Index]:
-    """Positions grouped so that no group hits an element twice, in the order of the threads.
-
-    The k-th group holds each element's k-th thread.
-    """
-    order = np.argsort(index, kind="stable")
-    arranged = index[order]
-    starts = np.flatnonzero(np.r_[True, arranged[1:] != arranged[:-1]])
-    lengths = np.diff(np.r_[starts, len(index)])
-    longest = int(lengths.max())
-    if longest == 1:
-        return [order]
-    rank = np.arange(len(index)) - np.repeat(starts, lengths)
-    by_rank = np.argsort(rank, kind="stable")
-    ends = np.cumsum(np.bincount(rank))
-    return [np.sort(part) for part in np.split(order[by_rank], ends[:-1])]
-
-
-def _at(value: Value, positions: Index) -> Value:
-    return value.take(positions) if value.ndim else value
-
-
-def _serial(elements: Elements, index: Index, name: str, value: Value, other: Value) -> Elements:
-    """Combine in the order of the threads; (n,) what each found before."""
-    combine = COMBINE[name]
-    found = np.empty(len(index), dtype=elements.dtype)
-    for positions in _rounds(index):
-        where = index[positions]
-        old = elements[where]
-        found[positions] = old
-        elements[where] = combine(old, _at(value, positions), _at(other, positions))
-    return found
+_ORDERS = ("relaxed", "acquire", "release", "acq_rel")
+_SCOPES = ("cta", "cluster", "gpu", "sys")
+_HINT = "L2::cache_hint"
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+# What memory holds of the types that NumPy does not calculate with.
+_STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 
 
 def atomic(
-    fibre: Fibre, addresses: Span, offset: int, site: Site, name: str, result: bool,
-    value: Value, other: Value,
-) -> Value:  # fmt: skip
-    """Combine a value into memory for each thread, in their order, each step rounded.
+    fibre: Fibre, addresses: Span, offset: int, site: Site, name: str, ptx_type: str,
+    values: tuple[Value, ...], other: Value, result: bool,
+) -> list[Value]:  # fmt: skip
+    """Combine one value, or a vector of them, into memory for each thread, in their order.
 
     Gives what each thread found there before; where `result` is False, nothing of use.
     """
     if site.space == "generic" and is_mixed(addresses, offset):
-        results = np.empty(fibre.n, dtype=site.dtype)
-        for positions, part, where in divide(fibre, addresses, offset):
-            results[positions] = atomic(
-                part,
-                where,
-                offset,
-                site,
-                name,
-                result,
-                _at(value, positions),
-                _at(other, positions),
-            )
-        return results
+        return _divided(fibre, addresses, offset, site, name, ptx_type, values, other, result)
+    low = addresses.lowest() + offset
+    in_shared = site.space == "shared" or (
+        site.space == "generic" and SHARED_WINDOW <= low < SHARED_WINDOW + WINDOW_BYTES
+    )
+    how = rule(name, ptx_type, in_shared)
     elements, index = locate(fibre, addresses, offset, site)
     if not isinstance(index, np.ndarray):
         index = np.full(fibre.n, index, dtype=np.intp)
-    ufunc = _UFUNCS.get(name)
-    if not result and ufunc is not None:
-        ufunc.at(elements, index, value)
-        return value
-    return _serial(elements, index, name, value, other)
+    found: list[Value] = []
+    for position, value in enumerate(values):
+        part = elements[position:]
+        if not result and _is_free(how, part, value, index):
+            assert how.ufunc is not None
+            how.ufunc.at(part, index, value)
+            found.append(value)
+        else:
+            found.append(combine_in_order(part, index, how, value, other))
+    return found
+
+
+def _is_free(how: Rule, elements: Value, value: Value, index: Value) -> bool:
+    """Whether NumPy may combine: nobody asks for old values, and its steps are the right ones."""
+    if how.ufunc is None:
+        return False
+    return not how.floating or how.is_plain(elements[index], value)
+
+
+def _divided(
+    fibre: Fibre, addresses: Span, offset: int, site: Site, name: str, ptx_type: str,
+    values: tuple[Value, ...], other: Value, result: bool,
+) -> list[Value]:  # fmt: skip
+    """Generic addresses of several spaces: each space by itself."""
+    found = [np.empty(fibre.n, dtype=site.dtype) for _ in values]
+    for positions, part, where in divide(fibre, addresses, offset):
+        chosen = tuple(at(value, positions) for value in values)
+        done = atomic(
+            part, where, offset, site, name, ptx_type, chosen, at(other, positions), result
+        )
+        for whole, piece in zip(found, done, strict=True):
+            whole[positions] = piece
+    return list(found)
 
 
 def _emit(e: Emitter, i: Instruction) -> None:
-    kind = type_suffix(i)
-    name = next(word for word in i.modifiers if word in COMBINE)
-    operands = i.operands if i.opcode == "red" else i.operands[1:]
-    where, offset, space = e.address(operands[0], space_of(i))
-    value = e.value(operands[1], kind)
-    other = e.value(operands[2], kind) if name == "cas" else value
-    if name == "cas" and len(operands) != 3:
-        raise e.refuse("cas takes two values")
-    used = i.opcode == "atom" and e.is_used(i.operands[0])
-    site = e.site(space, kind, writes=True)
-    function = e.helper(atomic)
-    call = f"{function}(f, {where}, {offset}, {site}, {name!r}, {used}, {value}, {other})"
-    if used:
-        e.assign(i.operands[0], kind, call)
-    else:
+    ptx_type = type_suffix(i)
+    stored = _STORED.get(ptx_type, ptx_type)
+    operands = list(i.operands)
+    target = operands.pop(0) if i.opcode == "atom" else None
+    if _HINT in i.modifiers:
+        operands.pop()
+    name, count = _name_and_count(e, i, ptx_type)
+    if len(operands) != (3 if name == "cas" else 2):
+        raise e.refuse(f"{len(i.operands)} operands do not fit {name}")
+    spaces = [_SPACES[word] for word in i.modifiers if word in _SPACES]
+    where, offset, space = e.address(operands[0], spaces[0] if spaces else "generic")
+    values = e.values(operands[1], stored)
+    if len(values) != count or (target is not None and _width(target) not in (count, 0)):
+        raise e.refuse(f"it needs vectors of {count} elements")
+    other = e.value(operands[2], stored) if name == "cas" else values[0]
+    site = e.site(space, stored, count, writes=True)
+    used = target is not None and e.is_used(target)
+    call = (
+        f"{e.helper(atomic)}(f, {where}, {offset}, {site}, {name!r}, {ptx_type!r},"
+        f" ({', '.join(values)},), {other}, {used})"
+    )
+    if target is None or not used:
         e.line(call)
+        return
+    found = e.temporary(call)
+    e.assign_all(target, stored, [f"{found}[{k}]" for k in range(count)])
 
 
-_TYPES: dict[str, tuple[str, ...]] = {
-    "add": ("u32", "s32", "u64", "f32", "f64"),
-    "min": ("u32", "s32", "u64", "s64"),
-    "max": ("u32", "s32", "u64", "s64"),
+def _width(operand: object) -> int:
+    """Elements of a vector operand, 1 for a register, 0 for a sink."""
+    if isinstance(operand, Vector):
+        return len(operand.items)
+    return 0 if isinstance(operand, Immediate) else 1
+
+
+def _name_and_count(e: Emitter, i: Instruction, ptx_type: str) -> tuple[str, int]:
+    """The operation, and how many elements the instruction has."""
+    names = [word for word in i.modifiers if ptx_type in TYPES.get(word, ())]
+    counts = [word for word in i.modifiers if word in _VECTORS]
+    if len(names) != 1 or len(counts) > 1:
+        raise e.refuse("it needs one operation")
+    is_half = ptx_type in _STORED
+    if is_half != ("noftz" in i.modifiers):
+        raise e.refuse("halves, and only they, need .noftz")
+    if not counts:
+        if is_half and names[0] != "add":
+            raise e.refuse(f"{names[0]} of halves needs a vector")
+        return names[0], 1
+    if counts[0] not in VECTORS.get(ptx_type, ()):
+        raise e.refuse(f".{counts[0]} does not fit .{ptx_type}")
+    return names[0], _VECTORS[counts[0]]
+
+
+_HALVES = ("f16", "f16x2", "bf16", "bf16x2")
+TYPES: dict[str, tuple[str, ...]] = {
+    "add": ("u32", "s32", "u64", "f32", "f64", *_HALVES),
+    "min": ("u32", "s32", "u64", "s64", *_HALVES),
+    "max": ("u32", "s32", "u64", "s64", *_HALVES),
     "and": ("b32", "b64"),
     "or": ("b32", "b64"),
     "xor": ("b32", "b64"),
-    "exch": ("b32", "b64"),
-    "cas": ("b16", "b32", "b64"),
+    "exch": ("b32", "b64", "b128"),
+    "cas": ("b16", "b32", "b64", "b128"),
     "inc": ("u32",),
     "dec": ("u32",),
 }
-_BY_TYPE: dict[str, list[str]] = {}
-for _name, _types in _TYPES.items():
-    for _type in _types:
-        _BY_TYPE.setdefault(_type, []).append(_name)
-for _type, _names in _BY_TYPE.items():
-    operation(
-        "atom", (_type,), (3, 4), _emit, effect=Effect.MEMORY, modifiers=(*_HINTS, *_names),
-        section="atom",
-    )  # fmt: skip
-    operation(
-        "red", (_type,), 2, _emit, effect=Effect.MEMORY, modifiers=(*_HINTS, *_names),
-        writes=0, section="red",
-    )  # fmt: skip
+VECTORS: dict[str, tuple[str, ...]] = {
+    "f32": ("v2", "v4"), "f16": ("v2", "v4", "v8"), "bf16": ("v2", "v4", "v8"),
+    "f16x2": ("v2", "v4"), "bf16x2": ("v2", "v4"),
+}  # fmt: skip
+_ALL_TYPES = sorted({each for types in TYPES.values() for each in types})
+_MODIFIERS = (*_ORDERS, *_SCOPES, *_SPACES, *_VECTORS, "noftz", _HINT)
+operation(
+    "atom", _ALL_TYPES, (3, 4, 5), _emit, effect=Effect.MEMORY, modifiers=(*_MODIFIERS, *TYPES),
+    section="atom",
+)  # fmt: skip
+operation(
+    "red", [each for each in _ALL_TYPES if each not in ("b16", "b128")], (2, 3), _emit,
+    effect=Effect.MEMORY, modifiers=(*_MODIFIERS, *(set(TYPES) - {"exch", "cas"})), writes=0,
+    section="red",
+)  # fmt: skip

@@ -34,10 +34,22 @@ def low_mask(length: Value, dtype: np.dtype[Any]) -> Value:
     return ~dtype.type(0) >> missing.astype(dtype)
 
 
+def field_place(start: Value, length: Value, dtype: np.dtype[Any]) -> tuple[Value, Value]:
+    """Start and length of a field as the hardware reads them.
+
+    The ISA gives them the range 0 to 255. Above, 32-bit fields take the lowest byte, and 64-bit
+    ones the whole number, which is cut at the width here.
+    """
+    if dtype.itemsize == 4:
+        return start & _BYTE, length & _BYTE
+    width = np.uint32(bits_of(dtype))
+    return np.minimum(start, width), np.minimum(length, width)
+
+
 def extract(a: Value, start: Value, length: Value) -> Value:
     """`bfe`: `length` bits from bit `start` on, extended by the sign of a signed type."""
-    position, count = start & _BYTE, length & _BYTE
     dtype = a.dtype
+    position, count = field_place(start, length, dtype)
     if dtype.kind == "u":
         return (a >> position.astype(dtype)) & low_mask(count, dtype)
     width = np.uint32(bits_of(dtype))
@@ -48,8 +60,9 @@ def extract(a: Value, start: Value, length: Value) -> Value:
 
 def insert(a: Value, b: Value, start: Value, length: Value) -> Value:
     """`bfi`: b with its `length` bits from bit `start` on replaced by the lowest of a."""
-    position = (start & _BYTE).astype(a.dtype)
-    mask = low_mask(length & _BYTE, a.dtype) << position
+    position, count = field_place(start, length, a.dtype)
+    position = position.astype(a.dtype)
+    mask = low_mask(count, a.dtype) << position
     return (b & ~mask) | ((a << position) & mask)
 
 
@@ -123,6 +136,7 @@ def find_nth(mask: Value, base: Value, offset: Value) -> Value:
     wanted = np.maximum(np.abs(wide), 1)
     last = np.where(wide == 0, 1, 32)  # how many bits may be looked at
     place = base.astype(np.int64)
+    last = np.where(place < 32, last, 0)
     found = np.full(np.broadcast(mask, base, offset).shape, _NONE, dtype=np.uint32)
     seen = np.zeros(found.shape, dtype=np.int64)
     bits = mask.astype(np.int64)
