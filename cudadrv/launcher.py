@@ -52,7 +52,8 @@ class ParameterBlock:
 
 # A driver call with all its arguments, handles among them; it is not made once they are closed.
 DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
-_Blocks: TypeAlias = list[tuple[array[int], DriverCall, ParameterBlock]]
+# Text, because arrays take no type argument at run time before Python 3.12.
+_Blocks: TypeAlias = "list[tuple[array[int], DriverCall, ParameterBlock]]"
 
 
 class Launcher(partial[None]):
