@@ -87,10 +87,10 @@ def _to_integer(e: Emitter, i: Instruction) -> None:
     e.assign(i.operands[0], target, result)
 
 
-def _is_exact(target: str, source: str) -> bool:
-    """Whether every value of the source is one of the target."""
+def _may_lack_mode(target: str, source: str) -> bool:
+    """Whether the target holds every value; between the halves hardware rounds to nearest."""
     to, of = FORMATS[target], FORMATS[source]
-    return to.precision >= of.precision and to.min_exponent <= of.min_exponent
+    return to.width == of.width or to.precision >= of.precision and to.min_exponent <= of.min_exponent
 
 
 def float_conversion(e: Emitter, i: Instruction, target: str, source: str, value: str) -> str:
@@ -107,7 +107,7 @@ def float_conversion(e: Emitter, i: Instruction, target: str, source: str, value
         kind = FORMATS[source]
         return call_of(e, ieee.round_to_integral, value, source=kind, rounding=integral, **flags)
     mode = rounding_of(i)
-    if mode is None and not _is_exact(target, source):
+    if mode is None and not _may_lack_mode(target, source):
         raise e.refuse("it needs a rounding mode")
     if (target, source) == ("f64", "f32") and not flags:
         return f"({value}).astype({e.dtype('f64')})"
