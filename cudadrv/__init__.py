@@ -1,13 +1,14 @@
 """cudadrv: the typed, pure-Python CUDA driver layer, with an emulator for machines without a GPU.
 
-Importing this package touches no driver, no GPU and no disk.
+Importing this package touches no driver, no GPU and no disk. The systems above the driver layer
+(runtime, pool, client, allocators) are imported when one of their names is first used.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .attributes import DeviceAttribute
-from .blas import LinearAlgebra, NotPositiveDefiniteError
 from .capability import GpuCapability, GpuDeviceInfo
-from .captured import CapturedGraph
-from .client import CudaClient, CudaRawHandle
 from .context import Context, cuda_context_for
 from .device import Device, best_device, can_access_peer, driver_version, init, list_devices
 from .errors import (
@@ -28,46 +29,95 @@ from .graph import Graph, GraphExec
 from .kernel import Kernel, KernelAttributes
 from .launch_config import LaunchConfig
 from .launcher import Launcher, PreparedLaunch
-from .memory.allocator import CudaAllocator
-from .memory.arena import DeviceArena
 from .memory.array import DeviceArray
 from .memory.buffer import DeviceBuffer
 from .memory.pinned import pinned_empty
 from .module import Module
-from .module_cache import KeyedPtxModuleCache, PtxModuleCache
-from .module_registry import register_module
-from .pool.device_pool import DevicePool
-from .pool.failures import NotInTileError, ScatterError, TileError
-from .pool.partition import balanced_partition
-from .pool.scatter import scatter_batched, scatter_map
-from .pool.tile import Tile, current_tile
-from .runtime.admission import (
-    PirlsCurvature,
-    PirlsFamily,
-    PirlsLoopAdmission,
-    RemlOuterAdmission,
-)
-from .runtime.availability import (
-    AbsenceReason,
-    GpuAbsent,
-    GpuAvailability,
-    GpuAvailable,
-    GpuBroken,
-    GpuPolicy,
-)
-from .runtime.backend import (
-    CudaBackendContext,
-    CudaBackendParts,
-    probe_backend_with_compile,
-    probe_cuda_backend,
-)
-from .runtime.calibration import Calibration, PolicyOrigin, calibrated_policy_for_device
-from .runtime.policy import GpuDispatchPolicy, GpuMixedPrecisionPolicy
-from .runtime.probe import GpuRuntime
-from .sobol import SobolDvCache
 from .stream import Stream
 from .types import ContextFlags, MemoryInfo
 from .version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from .blas import LinearAlgebra, NotPositiveDefiniteError
+    from .captured import CapturedGraph
+    from .client import CudaClient, CudaRawHandle
+    from .memory.allocator import CudaAllocator
+    from .memory.arena import DeviceArena
+    from .module_cache import KeyedPtxModuleCache, PtxModuleCache
+    from .module_registry import register_module
+    from .pool.device_pool import DevicePool
+    from .pool.failures import NotInTileError, ScatterError, TileError
+    from .pool.partition import balanced_partition
+    from .pool.scatter import scatter_batched, scatter_map
+    from .pool.tile import Tile, current_tile
+    from .runtime.admission import (
+        PirlsCurvature,
+        PirlsFamily,
+        PirlsLoopAdmission,
+        RemlOuterAdmission,
+    )
+    from .runtime.availability import (
+        AbsenceReason,
+        GpuAbsent,
+        GpuAvailability,
+        GpuAvailable,
+        GpuBroken,
+        GpuPolicy,
+    )
+    from .runtime.backend import (
+        CudaBackendContext,
+        CudaBackendParts,
+        probe_backend_with_compile,
+        probe_cuda_backend,
+    )
+    from .runtime.calibration import Calibration, PolicyOrigin, calibrated_policy_for_device
+    from .runtime.policy import GpuDispatchPolicy, GpuMixedPrecisionPolicy
+    from .runtime.probe import GpuRuntime
+    from .sobol import SobolDvCache
+
+_LATER = {
+    "LinearAlgebra": "blas",
+    "NotPositiveDefiniteError": "blas",
+    "CapturedGraph": "captured",
+    "CudaClient": "client",
+    "CudaRawHandle": "client",
+    "CudaAllocator": "memory.allocator",
+    "DeviceArena": "memory.arena",
+    "KeyedPtxModuleCache": "module_cache",
+    "PtxModuleCache": "module_cache",
+    "register_module": "module_registry",
+    "DevicePool": "pool.device_pool",
+    "NotInTileError": "pool.failures",
+    "ScatterError": "pool.failures",
+    "TileError": "pool.failures",
+    "balanced_partition": "pool.partition",
+    "scatter_batched": "pool.scatter",
+    "scatter_map": "pool.scatter",
+    "Tile": "pool.tile",
+    "current_tile": "pool.tile",
+    "PirlsCurvature": "runtime.admission",
+    "PirlsFamily": "runtime.admission",
+    "PirlsLoopAdmission": "runtime.admission",
+    "RemlOuterAdmission": "runtime.admission",
+    "AbsenceReason": "runtime.availability",
+    "GpuAbsent": "runtime.availability",
+    "GpuAvailability": "runtime.availability",
+    "GpuAvailable": "runtime.availability",
+    "GpuBroken": "runtime.availability",
+    "GpuPolicy": "runtime.availability",
+    "CudaBackendContext": "runtime.backend",
+    "CudaBackendParts": "runtime.backend",
+    "probe_backend_with_compile": "runtime.backend",
+    "probe_cuda_backend": "runtime.backend",
+    "Calibration": "runtime.calibration",
+    "PolicyOrigin": "runtime.calibration",
+    "calibrated_policy_for_device": "runtime.calibration",
+    "GpuDispatchPolicy": "runtime.policy",
+    "GpuMixedPrecisionPolicy": "runtime.policy",
+    "GpuRuntime": "runtime.probe",
+    "SobolDvCache": "sobol",
+}
+"""Public names by the module that is imported at their first use."""
 
 __all__ = [
     "AbsenceReason",
@@ -149,3 +199,16 @@ __all__ = [
     "scatter_batched",
     "scatter_map",
 ]
+
+
+def __getattr__(name: str) -> object:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

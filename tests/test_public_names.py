@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import cudadrv
+import ptx
+
+
+@pytest.mark.parametrize("package", [cudadrv, ptx], ids=["cudadrv", "ptx"])
+def test_every_public_name_is_there_and_listed(package: object) -> None:
+    names = vars(package)["__all__"]
+    assert len(names) == len(set(names))
+    for name in names:
+        assert getattr(package, name) is not None
+        assert name in dir(package)
+    with pytest.raises(AttributeError, match="has no attribute 'absent'"):
+        _ = package.absent  # type: ignore[attr-defined]  # what is tested
+
+
+def test_importing_loads_only_the_driver_layer() -> None:
+    code = (
+        "import sys, cudadrv\n"
+        "print(*[m for m in sys.modules if m.startswith(('cudadrv.', 'rich', 'scipy', 'logging'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "cudadrv.launcher" in loaded
+    for name in ("runtime", "pool", "client", "emulator", "cli", "blas", "sobol"):
+        assert not [module for module in loaded if module.startswith(f"cudadrv.{name}")], name
+    assert "rich" not in loaded
+    assert "scipy" not in loaded
