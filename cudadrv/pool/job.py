@@ -34,7 +34,7 @@ class Job(Generic[_R]):
         self.range = items
         self.error: BaseException | None = None
         self._call = call
-        # The function sees the caller's context variables, such as numpy.errstate.
+        # The function sees the caller's context variables, such as decimal's precision.
         self._variables: Variables = copy_context()
         # Taken by whoever is first: the worker that runs the call, or the caller who gives it up.
         self._claim = threading.Lock()
