@@ -4,8 +4,7 @@ import warnings
 
 import pytest
 
-import cudadrv
-from cudadrv import CudaClient, environment
+from cudadrv import CudaClient, emulator, environment
 from cudadrv.memory.driver_pool import release_threshold
 
 NAMES = [environment.POOL_RELEASE_THRESHOLD_MB, environment.FREE_LIST_CAP_MB]
@@ -13,7 +12,7 @@ NAMES = [environment.POOL_RELEASE_THRESHOLD_MB, environment.FREE_LIST_CAP_MB]
 
 def threshold_and_cap() -> tuple[int, int]:
     """What a new client sets, on a fresh emulator."""
-    with cudadrv.emulator.session():
+    with emulator.session():
         client = CudaClient(0)
         return release_threshold(client.device), client.allocator.statistics().cap_bytes
 

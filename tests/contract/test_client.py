@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import CudaClient, CudaRawHandle, LaunchConfig
+from cudadrv import CudaClient, CudaRawHandle, LaunchConfig, emulator
 from cudadrv.errors import (
     ClosedError,
     CudadrvError,
@@ -57,7 +57,7 @@ def test_each_device_has_its_own_client(
 
 
 def test_racing_threads_get_the_same_client() -> None:
-    with cudadrv.emulator.session():
+    with emulator.session():
         found: list[CudaClient] = []
         barrier = threading.Barrier(16)
 
