@@ -1,0 +1,165 @@
+"""What the figures are held against: fixed bars, and the figures kept from an earlier run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from . import bare
+from .timing import Row
+
+_KEPT: Final = Path(__file__).with_name("results")
+# A ratio may be this much worse than a kept one: what two runs of one machine differ by.
+_TOLERANCE: Final = 1.2
+_OURS: Final = "cudadrv"
+_LAUNCHER: Final = "cudadrv Launcher"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The most that a figure may be.
+
+    Attributes:
+        group: the group.
+        case: the case.
+        who: whose figure.
+        than: what it is divided by; "" for a figure in microseconds.
+        limit: the most.
+        null: whether it holds on the null driver.
+        gpu: whether it holds on a GPU.
+    """
+
+    group: str
+    case: str
+    who: str
+    than: str
+    limit: float
+    null: bool = False
+    gpu: bool = True
+
+    def __str__(self) -> str:
+        than = f"{self.limit:.3g} × {self.than}" if self.than else f"{self.limit:.0f} µs"
+        return f"{self.group}: {self.case}: {self.who} at most {than}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A bar and what was measured for it; `value` is None where something of it is missing."""
+
+    bar: str
+    limit: float
+    value: float | None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the bar holds; None if that is not known."""
+        return None if self.value is None else self.value <= self.limit
+
+
+def _five(who: str, than: str, limit: float, **where: bool) -> Bar:
+    return Bar("launch", "5 parameters", who, than, limit, **where)
+
+
+def _copies() -> Iterator[Bar]:
+    for way, who, share in (
+        ("to the device", "cudadrv Stream.copy", 0.7),
+        ("to the host", "cudadrv Stream.to_host", 0.55),
+    ):
+        large = f"1 GiB {way}"
+        yield Bar("copies", large, who, f"{bare.NAME}, pinned", 1 / share)
+        up = way == "to the device"
+        yield Bar("copies", large, who, "CuPy set" if up else "CuPy get", 0.25)
+        yield Bar("copies", large, who, "PyTorch copy_", 0.25)
+        yield Bar("copies", f"4 KiB {way}", who, bare.NAME, 1.2)
+
+
+def _scatter() -> Iterator[Bar]:
+    for devices in (1, 2, 4, 8):
+        case = f"empty tiles on {devices} device{'s' * (devices != 1)}"
+        yield Bar("scatter", case, "cudadrv scatter_batched", "", 150 + 60 * (devices - 1))
+
+
+_ALLOCATION: Final = ("allocation", "1 KiB, taken and given back")
+BARS: Final = (
+    _five(_LAUNCHER, bare.NAME, 1.15),
+    _five(_LAUNCHER, "cuda.core launch", 1.0),
+    _five(_LAUNCHER, "CuPy RawKernel", 1.0),
+    _five(_LAUNCHER, "Triton jit", 1.0),
+    _five(_LAUNCHER, "PyTorch add_", 1.0),
+    _five(_LAUNCHER, "PyTorch zero_", 1.0),
+    _five("cudadrv PreparedLaunch", bare.NAME, 1.05),
+    _five("cudadrv Kernel.launch", bare.NAME, 1.3),
+    _five("cudadrv Kernel.launch", "cuda.core launch", 1.0),
+    _five(_LAUNCHER, "struct and cuLaunchKernel by hand", 1.35, null=True, gpu=False),
+    _five("cudadrv PreparedLaunch", bare.NAME, 1.1, null=True, gpu=False),
+    Bar("graph", "graph of 100 launches", "cudadrv GraphExec.launch", bare.NAME, 1.02),
+    Bar(*_ALLOCATION, "cudadrv DeviceArena", "CuPy pool", 0.8),
+    Bar(*_ALLOCATION, "cudadrv DeviceArena", bare.NAME, 0.4),
+    Bar(*_ALLOCATION, "cudadrv CudaAllocator", "CuPy pool", 1.0),
+    *_copies(),
+    *_scatter(),
+    Bar(
+        "import",
+        "a process that imports",
+        "cudadrv",
+        "numpy, cuda.bindings.driver, cuda.bindings.nvrtc",
+        1.3,
+        null=True,
+    ),
+)
+
+
+def judge(rows: Sequence[Row], *, null: bool) -> list[Verdict]:
+    """The bars that hold here, each with what was measured."""
+    best = {(row.group, row.case, row.who): row.best for row in rows if not row.error}
+    groups = {row.group for row in rows}
+    verdicts = []
+    for bar in BARS:
+        if bar.group not in groups or not (bar.null if null else bar.gpu):
+            continue
+        ours = best.get((bar.group, bar.case, bar.who))
+        than = best.get((bar.group, bar.case, bar.than)) if bar.than else 1.0
+        value = ours / than if ours is not None and than is not None else None
+        verdicts.append(Verdict(str(bar), bar.limit, value))
+    return verdicts
+
+
+def kept_path(device: str) -> Path:
+    """Where the figures of a kind of device are kept."""
+    slug = "".join(letter if letter.isalnum() else "-" for letter in device.lower())
+    # The null driver's devices are numbered.
+    return _KEPT / f"{slug.rstrip('-0123456789') if slug.startswith('null') else slug}.json"
+
+
+def keep(device: str, result: Mapping[str, Any]) -> Path:
+    """Keep a run's figures as those that later runs are compared with."""
+    path = kept_path(device)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    return path
+
+
+def compare(rows: Sequence[Row], device: str) -> list[Verdict]:
+    """Our ratios against the kept ones, where there are kept ones of such a device.
+
+    Copies of large arrays on the null driver move nothing and say nothing, nor do single figures.
+    """
+    try:
+        kept = json.loads(kept_path(device).read_text())
+    except FileNotFoundError:
+        return []
+    former = {(row["group"], row["case"], row["who"]): row["ratio"] for row in kept["rows"]}
+    verdicts = []
+    for row in _ours(rows):
+        ratio = former.get((row.group, row.case, row.who), 0.0)
+        if ratio and row.ratio != 1.0:
+            what = f"{row.group}: {row.case}: {row.who} against {ratio:.3f} kept"
+            verdicts.append(Verdict(what, ratio * _TOLERANCE, row.ratio))
+    return verdicts
+
+
+def _ours(rows: Iterable[Row]) -> Iterator[Row]:
+    return (row for row in rows if row.who.startswith(_OURS) and not row.error)

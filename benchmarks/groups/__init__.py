@@ -1,0 +1,16 @@
+"""The groups of measurements, one a file; each has `run(setting)`, which gives rows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# By name in the order of the table: the module. "import" is no name for one.
+MODULES: Final = {
+    "launch": "launch",
+    "graph": "graph",
+    "allocation": "allocation",
+    "copies": "copies",
+    "scatter": "scatter",
+    "import": "importing",
+}
+NAMES: Final = tuple(MODULES)

@@ -1,0 +1,42 @@
+"""Replaying a graph of 100 launches."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import cudadrv
+
+from .. import bare
+from ..kernels import BLOCK, GRID
+from ..setting import Setting
+from ..timing import Case, Row, measure
+
+GROUP: Final = "graph"
+_LAUNCHES: Final = 100
+
+
+def run(setting: Setting) -> list[Row]:
+    """Every case of the group."""
+    stream = setting.stream
+    array = stream.empty(256, "f4")
+    launcher = setting.kernels["k1"].bind(stream, cudadrv.LaunchConfig(GRID, BLOCK))
+    launcher(array)
+    with stream.capture() as graph:
+        for _ in range(_LAUNCHES):
+            launcher(array)
+    ready = graph.instantiate()
+    names = {**bare.launch_names(stream), "ready": ready, "e": ready.handle, "stream": stream}
+    cases = [
+        Case(bare.NAME, "cuGraphLaunch(e, s)", names),
+        Case("cudadrv GraphExec.launch", "ready.launch(stream)", names),
+    ]
+    # Few at a time: on a GPU the replays outlast their launches, and the queue must not fill up.
+    repeats = 100 if setting.null else 5
+    return measure(
+        GROUP,
+        f"graph of {_LAUNCHES} launches",
+        cases,
+        repeats=repeats,
+        rounds=setting.rounds(100),
+        settle=setting.settle,
+    )

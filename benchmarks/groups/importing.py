@@ -1,0 +1,41 @@
+"""Importing: a whole process that imports a library and ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Final
+
+from ..setting import PEERS, Setting, installed
+from ..timing import Case, Row, measure
+
+GROUP: Final = "import"
+CASE: Final = "a process that imports"
+_DEPENDENCIES: Final = "numpy, cuda.bindings.driver, cuda.bindings.nvrtc"
+# What a user of the peer imports, where it is not what is looked for.
+_IMPORTED: Final = {"numba_cuda": "numba.cuda", "pycuda": "pycuda.driver"}
+
+
+def run(setting: Setting) -> list[Row]:
+    """Every case of the group."""
+    cases = [
+        _case(_DEPENDENCIES, _DEPENDENCIES),
+        _case("cudadrv", "cudadrv"),
+        _case("ptx alone", "ptx"),
+        _case("numpy alone", "numpy"),
+    ]
+    if setting.with_peers:
+        # Once each: they are slow, and no bar is set by them.
+        cases += [
+            _case(name, _IMPORTED.get(name, name), most_rounds=1)
+            for name in PEERS.values()
+            if installed(name)
+        ]
+    return measure(GROUP, CASE, cases, repeats=1, rounds=setting.rounds(12), limit_s=15.0)
+
+
+def _case(who: str, modules: str, most_rounds: int | None = None) -> Case:
+    command = [sys.executable, "-c", f"import {modules}"]
+    names = {"run": subprocess.run, "command": command}
+    statement = "run(command, check=True, capture_output=True)"
+    return Case(who, statement, names, most_rounds=most_rounds)

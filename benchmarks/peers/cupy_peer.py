@@ -1,0 +1,71 @@
+"""CuPy."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudadrv
+
+from ..kernels import BLOCK, GRID
+from ..setting import Setting
+from ..timing import Case
+
+NAME = "CuPy"
+
+
+# The library has no types.
+def _cupy() -> Any:
+    return importlib.import_module("cupy")
+
+
+def launch(setting: Setting) -> list[Case]:
+    """A RawModule's kernel, loaded from the same image."""
+    cupy = _cupy()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernels.cubin"
+        path.write_bytes(setting.kernels.image)
+        kernel = cupy.RawModule(path=str(path)).get_function("k5")
+    arrays = tuple(cupy.zeros(256, "f4") for _ in "abc")
+    names = {
+        "kernel": kernel,
+        "grid": (GRID,),
+        "block": (BLOCK,),
+        "args": (*arrays, np.float32(1.5), np.int32(100)),
+    }
+    return [Case(f"{NAME} RawKernel", "kernel(grid, block, args)", names)]
+
+
+def given_to_cudadrv(setting: Setting) -> list[Case]:
+    """Its arrays, given to a launcher of cudadrv."""
+    config = cudadrv.LaunchConfig(GRID, BLOCK)
+    names = {name: _cupy().zeros(256, "f4") for name in "abc"}
+    names["launcher"] = setting.kernels["k5"].bind(setting.stream, config)
+    return [Case(f"cudadrv Launcher, {NAME} arrays", "launcher(a, b, c, 1.5, 100)", names)]
+
+
+def allocation(setting: Setting) -> list[Case]:
+    """A hit in the default memory pool."""
+    return [Case(f"{NAME} pool", "alloc(1024)", {"alloc": _cupy().cuda.alloc})]
+
+
+def upload(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:
+    """``ndarray.set``."""
+    names = {"d": _cupy().zeros(host.shape, host.dtype), "h": host, "sync": setting.settle}
+    return [Case(f"{NAME} set", "d.set(h); sync()", names)]
+
+
+def download(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:
+    """``ndarray.get`` into an array."""
+    names = {"d": _cupy().zeros(host.shape, host.dtype), "h": host}
+    return [Case(f"{NAME} get", "d.get(out=h)", names)]
+
+
+def download_new(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:
+    """``ndarray.get`` of a new array."""
+    return [Case(f"{NAME} get", "d.get()", {"d": _cupy().zeros(host.shape, host.dtype)})]

@@ -1,0 +1,74 @@
+"""PyTorch."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudadrv
+
+from ..kernels import BLOCK, GRID
+from ..setting import Setting
+from ..timing import Case
+
+NAME = "PyTorch"
+
+
+# The library need not be installed where types are checked.
+def _torch() -> Any:
+    return importlib.import_module("torch")
+
+
+def launch(setting: Setting) -> list[Case]:
+    """Its smallest operations: in place, on one element."""
+    x = _torch().zeros(1, device="cuda")
+    return [
+        Case(f"{NAME} add_", "x.add_(1.0)", {"x": x}),
+        Case(f"{NAME} zero_", "x.zero_()", {"x": x}),
+    ]
+
+
+def given_to_cudadrv(setting: Setting) -> list[Case]:
+    """Its tensors, given to a launcher of cudadrv."""
+    config = cudadrv.LaunchConfig(GRID, BLOCK)
+    names = {name: _torch().zeros(256, device="cuda") for name in "abc"}
+    names["launcher"] = setting.kernels["k5"].bind(setting.stream, config)
+    return [Case(f"cudadrv Launcher, {NAME} tensors", "launcher(a, b, c, 1.5, 100)", names)]
+
+
+def allocation(setting: Setting) -> list[Case]:
+    """A hit of the caching allocator, bare and as a tensor."""
+    torch = _torch()
+    cuda = torch.cuda
+    names = {"allocate": cuda.caching_allocator_alloc, "delete": cuda.caching_allocator_delete}
+    tensor = {"empty": torch.empty, "device": torch.device("cuda", 0)}
+    return [
+        Case(f"{NAME} caching allocator", "delete(allocate(1024))", names),
+        Case(f"{NAME} empty", "empty(256, device=device)", tensor),
+    ]
+
+
+def _tensors(host: NDArray[np.uint8]) -> tuple[Any, Any]:
+    tensor = _torch().from_numpy(host)
+    return tensor.cuda(), tensor
+
+
+def upload(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:
+    """``Tensor.copy_`` to the device."""
+    device, tensor = _tensors(host)
+    names = {"d": device, "t": tensor, "sync": setting.settle}
+    return [Case(f"{NAME} copy_", "d.copy_(t); sync()", names)]
+
+
+def download(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:
+    """``Tensor.copy_`` from the device."""
+    device, tensor = _tensors(host)
+    return [Case(f"{NAME} copy_", "t.copy_(d)", {"d": device, "t": tensor})]
+
+
+def download_new(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:
+    """``Tensor.cpu``."""
+    return [Case(f"{NAME} cpu", "d.cpu()", {"d": _tensors(host)[0]})]
