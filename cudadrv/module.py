@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from .context import Context
 
 ImageLike: TypeAlias = ptx.Image | str | bytes
+_BINARY = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
 _LOG_BYTES = 16384
+_LOG_OPTIONS = (
+    CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
+    CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+)
 
 
 class Module:
@@ -178,23 +183,25 @@ class Module:
 
 
 def _load(context: Context, data: bytes) -> CUmodule:
+    """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
     api = context.api
-    log = bytearray(_LOG_BYTES)
-    options = (
-        CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
-        CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-    )
-    # The driver reads PTX up to a zero byte.
-    image = data if data.endswith(b"\0") else data + b"\0"
+    binary = data.startswith(_BINARY)
+    log = bytearray(0 if binary else _LOG_BYTES)
     with Bound(api, context.handle):
-        code, handle = api.cuModuleLoadDataEx(image, len(options), options, (log, len(log)))
+        if binary:
+            code, handle = api.cuModuleLoadData(data)
+        else:
+            # The driver reads PTX up to a zero byte.
+            text = data if data.endswith(b"\0") else data + b"\0"
+            code, handle = api.cuModuleLoadDataEx(
+                text, len(_LOG_OPTIONS), _LOG_OPTIONS, (log, len(log))
+            )
     if code:
-        error = failure(
-            api, code, "cuModuleLoadDataEx", f"loading {len(data)} bytes on {context!r}"
-        )
-        text = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
-        if text:
-            error.add_note(f"the driver's compiler said:\n{text}")
+        call = "cuModuleLoadData" if binary else "cuModuleLoadDataEx"
+        error = failure(api, code, call, f"loading {len(data)} bytes on {context!r}")
+        said = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
+        if said:
+            error.add_note(f"the driver's compiler said:\n{said}")
         raise error
     return handle
 
