@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from ptx.diagnostics import Diagnostic
     from ptx.image_cache import ImageCache, default_cache
     from ptx.isa.module import PtxModule, parse
-    from ptx.isa.signature import KernelParam, KernelSignature, signatures_of
+    from ptx.isa.signature import signatures_of
     from ptx.prewarming import Prewarmed, prewarm
+    from ptx.signature import KernelParam, KernelSignature
 
 _LATER = {
     "CacheWarning": "ptx.cache.answers",
     "Diagnostic": "ptx.diagnostics",
     "Explanation": "ptx.cache.answers",
     "ImageCache": "ptx.image_cache",
-    "KernelParam": "ptx.isa.signature",
-    "KernelSignature": "ptx.isa.signature",
+    "KernelParam": "ptx.signature",
+    "KernelSignature": "ptx.signature",
     "Prewarmed": "ptx.prewarming",
     "PtxModule": "ptx.isa.module",
     "Verification": "ptx.cache.answers",

@@ -12,7 +12,7 @@ from ptx.errors import ImageFormatError
 from ptx.target import ImageKind, Target
 
 if TYPE_CHECKING:
-    from ptx.isa.signature import KernelSignature
+    from ptx.signature import KernelSignature
 
 _PTX_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _PTX_VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)

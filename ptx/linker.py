@@ -14,7 +14,7 @@ from ptx.options import LinkOptions
 from ptx.target import ImageKind, Target
 
 if TYPE_CHECKING:
-    from ptx.isa.signature import KernelSignature
+    from ptx.signature import KernelSignature
 
 # nvJitLinkInputType
 _INPUT = {ImageKind.CUBIN: 1, ImageKind.PTX: 2, ImageKind.LTOIR: 3, ImageKind.FATBIN: 4}

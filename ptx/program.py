@@ -16,7 +16,7 @@ from ptx.supported import supported_targets
 from ptx.target import ImageKind
 
 if TYPE_CHECKING:
-    from ptx.isa.signature import KernelSignature
+    from ptx.signature import KernelSignature
 
 
 def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Image:

@@ -33,7 +33,7 @@ CUDADRV_LAYERS = (
     ("__main__", "__init__"),
 )
 PTX_LAYERS = (
-    ("errors", "isa"),
+    ("errors", "signature", "isa"),
     ("target", "options", "diagnostics", "_nvrtc"),
     ("",),  # the compiling half, whose files come and go
     ("emulate",),

@@ -9,7 +9,8 @@ from ptx.emulate.errors import OutOfMemory, UnsupportedInstruction
 from ptx.emulate.program import EmulatedKernel, Program
 from ptx.errors import PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
-from ptx.isa.signature import KernelSignature, signature_of
+from ptx.isa.signature import signature_of
+from ptx.signature import KernelSignature
 
 from .._api import CUresult
 from .answer import Refusal

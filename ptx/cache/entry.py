@@ -9,6 +9,7 @@ from typing import Any
 from ptx.cache.key import Key, sealed_key
 from ptx.cache.sealed import seal, unseal
 from ptx.image import Image, ImageOrigin
+from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
 
 _LENGTHS = struct.Struct("<4Q")
@@ -61,8 +62,6 @@ def decode_key(data: bytes) -> Key | None:
 
 def _image(description: dict[str, Any], data: bytes, text: bytes) -> Image:
     """The image of a description as `encode` writes it (Any: JSON, checked by use)."""
-    from ptx.isa.signature import KernelSignature
-
     kind = ImageKind(description["kind"])
     ptx = None
     if description["has_ptx"]:

@@ -15,7 +15,8 @@ from ptx.emulate.launch import Launch
 from ptx.emulate.layout import ModuleLayout
 from ptx.isa.model import Space
 from ptx.isa.module import PtxModule
-from ptx.isa.signature import KernelSignature, signature_of
+from ptx.isa.signature import signature_of
+from ptx.signature import KernelSignature
 
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)

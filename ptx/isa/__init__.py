@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.module import PtxModule, parse
-from ptx.isa.signature import KernelParam, KernelSignature, signatures_of
+from ptx.isa.signature import signatures_of
+from ptx.signature import KernelParam, KernelSignature
 
 __all__ = [
     "KernelParam",

@@ -15,7 +15,7 @@ import ptx
 from ptx.emulate.device import DEFAULT_LIMITS, DeviceModel, Limits
 from ptx.emulate.memory import DeviceMemory
 from ptx.emulate.program import Program
-from ptx.isa.signature import KernelParam
+from ptx.signature import KernelParam
 
 Dim3 = tuple[int, int, int]
 _BASES = itertools.count(1)

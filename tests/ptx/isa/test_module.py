@@ -16,7 +16,7 @@ from ptx.isa.model import (
     SymbolValue,
     Vector,
 )
-from ptx.isa.signature import KernelSignature
+from ptx.signature import KernelSignature
 
 HEADER = ".version 8.0\n.target sm_90, debug\n.address_size 64\n"
 
