@@ -8,7 +8,7 @@ from ptx.emulate.table import Effect, operation, type_suffix
 from ptx.emulate.types import kind_of, width_of
 from ptx.isa.model import Address, Instruction, Symbol, Vector
 
-_TYPES = (*(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)), "f32", "f64")
+_TYPES = (*(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)), "f32", "f64", "b128")
 _SPACES = {
     "global": "global", "const": "global", "shared": "shared", "shared::cta": "shared",
     "local": "local", "param": "param", "param::entry": "param", "param::func": "param",
