@@ -84,8 +84,10 @@ class LinearAlgebra:
             WrongDeviceError: an array is on another device.
         """
         (m, k), (k2, n) = _shape(a, "a", transpose_a), _shape(b, "b", transpose_b)
-        _require(k == k2, f"gemm of a {(m, k)} and b {(k2, n)}: the inner extents differ")
-        _require(out.shape == (m, n), f"gemm gives {(m, n)}, but out is {out.shape}")
+        if k != k2:
+            raise InvalidValueError(f"gemm of a {(m, k)} and b {(k2, n)}: the inner extents differ")
+        if out.shape != (m, n):
+            raise InvalidValueError(f"gemm gives {(m, n)}, but out is {out.shape}")
         self._order(a, b, out)
         _require_apart(out, a, b)
         if out.size:
@@ -110,8 +112,10 @@ class LinearAlgebra:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
         m, n = _shape(a, "a", transpose)
-        _require(x.shape == (n,), f"gemv of a {(m, n)} takes x {(n,)}, not {x.shape}")
-        _require(out.shape == (m,), f"gemv gives {(m,)}, but out is {out.shape}")
+        if x.shape != (n,):
+            raise InvalidValueError(f"gemv of a {(m, n)} takes x {(n,)}, not {x.shape}")
+        if out.shape != (m,):
+            raise InvalidValueError(f"gemv gives {(m,)}, but out is {out.shape}")
         self._order(a, x, out)
         _require_apart(out, a, x)
         if out.size:
@@ -139,7 +143,8 @@ class LinearAlgebra:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
         n, _ = _shape(a, "a", transpose)
-        _require(out.shape == (n, n), f"syrk gives {(n, n)}, but out is {out.shape}")
+        if out.shape != (n, n):
+            raise InvalidValueError(f"syrk gives {(n, n)}, but out is {out.shape}")
         self._order(a, out)
         _require_apart(out, a)
         if out.size:
@@ -166,8 +171,10 @@ class LinearAlgebra:
             StreamCaptureUnsupportedError: within a capture and without `work`.
         """
         n, p = _shape(x, "x")
-        _require(w.shape == (n,), f"xtwx of x {(n, p)} takes w {(n,)}, not {w.shape}")
-        _require(out.shape == (p, p), f"xtwx gives {(p, p)}, but out is {out.shape}")
+        if w.shape != (n,):
+            raise InvalidValueError(f"xtwx of x {(n, p)} takes w {(n,)}, not {w.shape}")
+        if out.shape != (p, p):
+            raise InvalidValueError(f"xtwx gives {(p, p)}, but out is {out.shape}")
         if work is None:
             if self.stream.capturing:
                 raise StreamCaptureUnsupportedError(
@@ -177,7 +184,8 @@ class LinearAlgebra:
             with self.stream.empty(x.shape, x.dtype) as room:
                 self._xtwx(x, w, out, room)
         else:
-            _require(work.shape == x.shape, f"work is {work.shape}, but x is {x.shape}")
+            if work.shape != x.shape:
+                raise InvalidValueError(f"work is {work.shape}, but x is {x.shape}")
             self._xtwx(x, w, out, work)
 
     def _xtwx(
@@ -204,7 +212,8 @@ class LinearAlgebra:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
         rows, columns = _shape(a, "a")
-        _require(rows == columns, f"potrf of a matrix of {a.shape}: it must be square")
+        if rows != columns:
+            raise InvalidValueError(f"potrf of a matrix of {a.shape}: it must be square")
         if self.stream.capturing:
             raise StreamCaptureUnsupportedError(
                 "potrf in a capture: whether the matrix is positive definite must be looked at"
@@ -238,11 +247,12 @@ class LinearAlgebra:
 
     def _check_triangular(self, what: str, factor: AnyDeviceArray, b: AnyDeviceArray) -> None:
         n, columns = _shape(factor, "factor")
-        _require(n == columns, f"{what} with a factor of {factor.shape}: it must be square")
-        fits = b.ndim in (1, 2) and b.shape[0] == n
-        _require(
-            fits, f"{what} with a factor {factor.shape} takes b {(n, 'k')} or {(n,)}, not {b.shape}"
-        )
+        if n != columns:
+            raise InvalidValueError(f"{what} with a factor of {factor.shape}: it must be square")
+        if b.ndim not in (1, 2) or b.shape[0] != n:
+            raise InvalidValueError(
+                f"{what} with a factor {factor.shape} takes b {(n, 'k')} or {(n,)}, not {b.shape}"
+            )
         self._order(factor, b)
         _require_apart(b, factor)
 
@@ -253,7 +263,8 @@ class LinearAlgebra:
             if array.dtype != dtype or dtype not in _DTYPES:
                 found = ", ".join(str(array.dtype) for array in arrays)
                 raise DTypeError(f"linear algebra on {found}: use float32 or float64 throughout")
-            self.stream.require(array.context, repr(array))
+            if array.context is not self.stream.context:  # the text only where it is needed
+                self.stream.require(array.context, repr(array))
         for array in arrays:
             self.stream.follow(array)
             array.buffer.record_use(self.stream)
@@ -271,14 +282,10 @@ def _routines_for(stream: Stream) -> Routines:
 
 
 def _shape(array: AnyDeviceArray, name: str, transposed: bool = False) -> tuple[int, int]:
-    _require(array.ndim == 2, f"{name} has the shape {array.shape}: a matrix is needed")
+    if array.ndim != 2:
+        raise InvalidValueError(f"{name} has the shape {array.shape}: a matrix is needed")
     rows, columns = array.shape
     return (columns, rows) if transposed else (rows, columns)
-
-
-def _require(condition: bool, text: str) -> None:
-    if not condition:
-        raise InvalidValueError(text)
 
 
 def _require_apart(out: AnyDeviceArray, *inputs: AnyDeviceArray) -> None:

@@ -7,9 +7,11 @@ cusolverDn<t>potrf.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import weakref
 from collections.abc import Callable
+from ctypes import addressof
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -20,7 +22,7 @@ from ..errors import (
     RuntimeDependencyUnavailable,
     StreamCaptureUnsupportedError,
 )
-from ..memory.array import AnyArray, AnyDeviceArray
+from ..memory.array import AnyDeviceArray
 from ._nvmath import Libraries, load_libraries
 from .handles import Handle
 
@@ -72,8 +74,8 @@ class LibraryRoutines:
         self._call(
             blas.dgemm if _is_double(out) else blas.sgemm,
             self._blas_handle(), int(b_transposed), int(a_transposed), n, m, k,
-            one.ctypes.data, b.ptr, _leading(b), a.ptr, _leading(a),
-            other.ctypes.data, out.ptr, _leading(out),
+            addressof(one), b.ptr, _leading(b), a.ptr, _leading(a),
+            addressof(other), out.ptr, _leading(out),
         )  # fmt: skip
 
     def gemv(
@@ -97,8 +99,8 @@ class LibraryRoutines:
         self._call(
             blas.dgemv if _is_double(out) else blas.sgemv,
             self._blas_handle(), int(not transposed), columns, rows,
-            one.ctypes.data, a.ptr, _leading(a), x.ptr, 1,
-            other.ctypes.data, out.ptr, 1,
+            addressof(one), a.ptr, _leading(a), x.ptr, 1,
+            addressof(other), out.ptr, 1,
         )  # fmt: skip
 
     def syrk(
@@ -117,7 +119,7 @@ class LibraryRoutines:
         self._call(
             blas.dsyrk if _is_double(out) else blas.ssyrk,
             self._blas_handle(), _UPPER, int(not transposed), out.shape[0], k,
-            one.ctypes.data, a.ptr, _leading(a), other.ctypes.data, out.ptr, _leading(out),
+            addressof(one), a.ptr, _leading(a), addressof(other), out.ptr, _leading(out),
         )  # fmt: skip
 
     def trsm(self, factor: AnyDeviceArray, b: AnyDeviceArray, *, transposed: bool) -> None:
@@ -130,7 +132,7 @@ class LibraryRoutines:
             blas.dtrsm if _is_double(b) else blas.strsm,
             self._blas_handle(), _RIGHT, _UPPER,
             int(transposed), _NON_UNIT, columns, n,
-            one.ctypes.data, factor.ptr, n, b.ptr, columns,
+            addressof(one), factor.ptr, n, b.ptr, columns,
         )  # fmt: skip
 
     def scale_rows(self, x: AnyDeviceArray, w: AnyDeviceArray, out: AnyDeviceArray) -> None:
@@ -233,6 +235,6 @@ def _leading(array: AnyDeviceArray) -> int:
     return max(array.shape[1], 1)
 
 
-def _scalar(value: float, like: AnyDeviceArray) -> AnyArray:
+def _scalar(value: float, like: AnyDeviceArray) -> ctypes.c_float | ctypes.c_double:
     """A factor in host memory, read while the call is made."""
-    return np.array([value], like.dtype)
+    return ctypes.c_double(value) if _is_double(like) else ctypes.c_float(value)
