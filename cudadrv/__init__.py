@@ -39,12 +39,10 @@ from .version import VERSION as __version__
 
 if TYPE_CHECKING:
     from .blas import LinearAlgebra, NotPositiveDefiniteError
-    from .captured import CapturedGraph
-    from .client import CudaClient, CudaRawHandle
+    from .client import CapturedGraph, CudaClient, CudaRawHandle, register_module
     from .memory.allocator import CudaAllocator
     from .memory.arena import DeviceArena
     from .module_cache import KeyedPtxModuleCache, PtxModuleCache
-    from .module_registry import register_module
     from .pool.device_pool import DevicePool
     from .pool.failures import NotInTileError, ScatterError, TileError
     from .pool.partition import balanced_partition
@@ -78,14 +76,14 @@ if TYPE_CHECKING:
 _LATER = {
     "LinearAlgebra": "blas",
     "NotPositiveDefiniteError": "blas",
-    "CapturedGraph": "captured",
+    "CapturedGraph": "client",
     "CudaClient": "client",
     "CudaRawHandle": "client",
     "CudaAllocator": "memory.allocator",
     "DeviceArena": "memory.arena",
     "KeyedPtxModuleCache": "module_cache",
     "PtxModuleCache": "module_cache",
-    "register_module": "module_registry",
+    "register_module": "client",
     "DevicePool": "pool.device_pool",
     "NotInTileError": "pool.failures",
     "ScatterError": "pool.failures",

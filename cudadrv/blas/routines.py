@@ -60,3 +60,4 @@ class Routines(Protocol):
 
     def potrf(self, a: AnyDeviceArray) -> int:
         """The lower Cholesky factor in the lower triangle of a; 0, or the order that failed."""
+        ...

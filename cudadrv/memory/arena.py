@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..stream import Stream
 
 
+# The dtype is the arena's, which is known when it is made.
 class ArenaSlab(DeviceArray[Any]):
     """A device array of `(bucket,)` elements that an arena lends.
 
@@ -34,7 +35,7 @@ class ArenaSlab(DeviceArray[Any]):
 
     arena: object
     bucket: int
-    shelf: FreeList[Any]
+    shelf: FreeList[Any]  # of ArenaSlab: as the `Slab` protocol has it
     lease: Lease
 
 
@@ -60,7 +61,8 @@ class DeviceArena(SlabArena["Stream", ArenaSlab]):
 
     A slab is zeroed when it is fresh and not when it is reused. It is reused first on the stream
     that it was last used on; on another one that stream first waits for what the former holds.
-    Streams of several devices may use one arena. Nothing is locked on the way of a hit.
+    Streams of several devices may use one arena, which keeps them alive until they are closed.
+    Nothing is locked on the way of a hit.
 
     Args:
         dtype: the elements' type.

@@ -56,10 +56,12 @@ class ArenaStream(Protocol):
     @property
     def capturing(self) -> bool:
         """Whether a capture records what the stream is given."""
+        ...
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
+        ...
 
 
 StreamT = TypeVar("StreamT", bound=ArenaStream)
@@ -199,7 +201,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         slabs = self._lists.drain(keep_bytes)
         nbytes = sum(slab.lease.nbytes for slab in slabs)
         self._give_back(slabs)
-        self._forget_streams(closed_only=keep_bytes > 0)
+        self._forget_closed_streams()
         return nbytes
 
     def close(self) -> None:
@@ -280,20 +282,20 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         bits = (bucket - 1).bit_length()
         with self._lock:
             if stream not in self._shelves:
-                self._forget_streams(closed_only=True)
+                self._forget_closed_streams()
                 self._shelves[stream] = {}
             shelves = self._shelves[stream]
             if bits not in shelves:
                 shelves[bits] = self._lists.new_list(bucket * self._item_bytes)
             return shelves[bits]
 
-    def _forget_streams(self, *, closed_only: bool) -> None:
-        """Let go of streams without free slabs; slabs in hand then go back to the driver."""
+    def _forget_closed_streams(self) -> None:
+        """Let go of closed streams without free slabs; their slabs in hand will not be kept."""
         with self._lock:
             for stream, shelves in tuple(self._shelves.items()):
-                if stream.closed or not closed_only:
+                if stream.closed:
                     self._lists.retire_empty(shelves.values())
-                    kept = {bits: s for bits, s in shelves.items() if not s.retired}
+                    kept = {bits: shelf for bits, shelf in shelves.items() if not shelf.retired}
                     if kept:
                         self._shelves[stream] = kept
                     else:

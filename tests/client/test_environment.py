@@ -4,7 +4,8 @@ import warnings
 
 import pytest
 
-from cudadrv import CudaClient, emulator, environment
+from cudadrv import CudaClient, emulator
+from cudadrv.client import environment
 from cudadrv.memory.driver_pool import release_threshold
 
 NAMES = [environment.POOL_RELEASE_THRESHOLD_MB, environment.FREE_LIST_CAP_MB]

@@ -10,6 +10,7 @@ import pytest
 
 import cudadrv
 from cudadrv import CudaClient, CudaRawHandle, LaunchConfig, emulator
+from cudadrv.client import ModuleRegistry, UnknownModuleError
 from cudadrv.errors import (
     ClosedError,
     CudadrvError,
@@ -20,7 +21,6 @@ from cudadrv.errors import (
 )
 from cudadrv.memory.allocator import FrozenAllocatorError
 from cudadrv.memory.buffer import DeviceBuffer
-from cudadrv.module_registry import ModuleRegistry, UnknownModuleError
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 SOURCE = """

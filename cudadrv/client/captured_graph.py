@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from .errors import ClosedError
-from .graph import Graph, GraphExec
+from ..errors import ClosedError
+from ..graph import Graph, GraphExec
 
 if TYPE_CHECKING:
-    from .memory.buffer import DeviceBuffer
-    from .stream import Stream
+    from ..memory.buffer import DeviceBuffer
+    from ..stream import Stream
 
 
 class CapturedGraph:

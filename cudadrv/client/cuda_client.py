@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ..context import Context, cuda_context_for
+from ..device import Device
+from ..errors import InvalidValueError
+from ..event import Event
+from ..memory.allocator import DEFAULT_CAP_BYTES, CudaAllocator
+from ..memory.driver_pool import set_release_threshold
+from ..module import Module
+from ..sobol import SobolDvCache
+from ..stream import Stream
 from . import environment
-from .captured import CapturedGraph
-from .context import Context, cuda_context_for
-from .device import Device
-from .errors import InvalidValueError
-from .event import Event
-from .memory.allocator import DEFAULT_CAP_BYTES, CudaAllocator
-from .memory.driver_pool import set_release_threshold
-from .module import Module
+from .captured_graph import CapturedGraph
 from .module_registry import registry
-from .sobol import SobolDvCache
-from .stream import Stream
 
 if TYPE_CHECKING:
-    from .blas import LinearAlgebra
+    from ..blas import LinearAlgebra
 
 DEFAULT_POOL_RELEASE_THRESHOLD_BYTES: Final = 512 << 20
 
@@ -122,7 +122,7 @@ class CudaClient:
         """Linear algebra on the compute stream; its handles are made at the first operation."""
         if self._algebra is None:
             # Imported when it is used: most clients multiply no matrices.
-            from .blas import LinearAlgebra
+            from ..blas import LinearAlgebra
 
             self._algebra = LinearAlgebra.for_stream(self.stream)
         return self._algebra
