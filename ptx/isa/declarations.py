@@ -32,6 +32,15 @@ def float_immediate(word: str) -> FloatImmediate:
     return FloatImmediate(int.from_bytes(struct.pack("<d", float(word)), "little"), 64)
 
 
+def integer_constant(cursor: Cursor) -> int:
+    """An integer constant without a sign."""
+    word = cursor.expect_kind("integer")
+    try:
+        return integer_value(word)
+    except ValueError:
+        raise cursor.error(f"{word[:40]} is no integer constant", cursor.index - 1) from None
+
+
 def number(cursor: Cursor) -> int | FloatImmediate:
     """`[-|~] (integer | float)`, where `-` of a float flips its sign bit."""
     if cursor.accept("-"):
@@ -47,7 +56,7 @@ def number(cursor: Cursor) -> int | FloatImmediate:
         value = integer(cursor)
         cursor.expect(")")
         return value
-    return integer_value(cursor.expect_kind("integer"))
+    return integer_constant(cursor)
 
 
 def integer(cursor: Cursor) -> int:
@@ -118,7 +127,7 @@ def _elements(cursor: Cursor, into: list[Element]) -> None:
         into.append(_symbol_value(cursor, 0))
         return
     if cursor.kind == "integer" and cursor.words[cursor.index + 1] == "(":
-        mask = integer_value(cursor.advance())
+        mask = integer_constant(cursor)
         cursor.expect("(")
         into.append(_symbol_value(cursor, mask))
         cursor.expect(")")

@@ -1,0 +1,174 @@
+"""Names in a function's body: registers, variables and labels, by the braces they stand in.
+
+PTX ISA, "Scoping of names": a nested scope hides what has the same name outside, so that its own
+names get a suffix that makes them unique in the function.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ptx.isa.errors import syntax_error
+from ptx.isa.model import Operand, Register
+
+_LANDMARK = re.compile(r'"[^"\n]*"|[{}:]')
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%")
+_MOST_DIGITS = 10  # of a register's number
+_ELEMENTS = (".x", ".y", ".z", ".w")
+
+Span = tuple[int, int]
+
+
+class Scope:
+    """Names of one pair of braces.
+
+    Attributes:
+        registers: those declared or already named; `ranges`: `%r<9>` declares %r0 to %r8 at once.
+        operands: what operand texts mean here, until something is declared.
+    """
+
+    __slots__ = ("labels", "names", "operands", "ranges", "registers", "suffix")
+
+    def __init__(self, labels: dict[str, str], suffix: str) -> None:
+        self.registers: dict[str, Register] = {}
+        self.ranges: dict[str, tuple[int, str]] = {}
+        self.names: dict[str, str] = {}
+        self.labels = labels
+        self.suffix = suffix
+        self.operands: dict[str, Operand] = {}
+
+    def register(self, name: str) -> tuple[Register | None, bool]:
+        """A register that is declared here, and whether this is the first time it is named."""
+        found = self.registers.get(name)
+        if found is not None:
+            return found, False
+        ptx_type = self._range_of(name)
+        if ptx_type is None:
+            return None, False
+        found = self.registers[name] = Register(name + self.suffix, ptx_type)
+        return found, True
+
+    def _range_of(self, name: str) -> str | None:
+        """The type of a register that a range declares."""
+        stem = name.rstrip("0123456789")
+        if len(name) - len(stem) > _MOST_DIGITS:
+            return None
+        for cut in range(len(stem), len(name)):
+            known = self.ranges.get(name[:cut])
+            if known is not None and int(name[cut:]) < known[0]:
+                if name[cut] != "0" or cut == len(name) - 1:
+                    return known[1]
+        return None
+
+
+class Names:
+    """The scopes that are open at one place of a body, and every register named so far.
+
+    Attributes:
+        registers: in the order in which they are declared or, of ranges, first named.
+    """
+
+    def __init__(self, text: str, span: Span) -> None:
+        self.registers: list[Register] = []
+        self.scopes: list[Scope] = []
+        self._labels = _labels_of_scopes(text, span)
+
+    def open(self, offset: int) -> None:
+        """Enter the scope whose opening brace is at `offset`."""
+        suffix = f"@{offset}" if self.scopes else ""
+        self.scopes.append(Scope(self._labels.get(offset, {}), suffix))
+
+    def close(self) -> None:
+        """Leave the innermost scope."""
+        self.scopes.pop()
+
+    @property
+    def here(self) -> Scope:
+        """The innermost scope."""
+        return self.scopes[-1]
+
+    def label(self, name: str) -> str:
+        """The unique name of a label of the innermost scope."""
+        return self.here.labels.get(name, name)
+
+    def declare(self, name: str, ptx_type: str, width: int) -> None:
+        """Add a register, or the elements of a vector register of `width`."""
+        scope = self.here
+        scope.operands.clear()
+        for element in ("",) if width == 1 else _ELEMENTS[:width]:
+            register = Register(name + element + scope.suffix, ptx_type)
+            scope.registers[name + element] = register
+            self.registers.append(register)
+        if width > 1:
+            scope.names[name] = f"{name}{scope.suffix}.v{width}"
+
+    def declare_range(self, stem: str, count: int, ptx_type: str) -> None:
+        """Add registers `stem0` to `stem{count - 1}`; each is made when it is first named."""
+        self.here.operands.clear()
+        self.here.ranges[stem] = (count, ptx_type)
+
+    def declare_variable(self, name: str) -> str:
+        """Add a variable; gives its unique name."""
+        scope = self.here
+        scope.operands.clear()
+        unique = scope.names[name] = name + scope.suffix
+        return unique
+
+    def register(self, name: str) -> Register | None:
+        """The register that a name means."""
+        for scope in reversed(self.scopes):
+            found, is_new = scope.register(name)
+            if found is not None:
+                if is_new:
+                    self.registers.append(found)
+                return found
+        return None
+
+    def vector(self, name: str) -> tuple[Register, ...]:
+        """The elements of a vector register, () if the name means something else."""
+        whole = self.resolve(name)
+        if whole[-3:-1] != ".v" or whole[:-3] == name == whole or not whole.startswith(name):
+            return ()
+        elements = (self.register(name + element) for element in _ELEMENTS[: int(whole[-1])])
+        return tuple(each for each in elements if each is not None)
+
+    def resolve(self, name: str) -> str:
+        """The unique name of a label or variable."""
+        for scope in reversed(self.scopes):
+            if name in scope.names:
+                return scope.names[name]
+            if name in scope.labels:
+                return scope.labels[name]
+        return name
+
+
+def _labels_of_scopes(text: str, span: Span) -> dict[int, dict[str, str]]:
+    """For the offset of each opening brace, the labels of its scope and their unique names."""
+    found: dict[int, dict[str, str]] = {}
+    braces: list[int] = []
+    for match in _LANDMARK.finditer(text, *span):
+        mark, at = match.group(), match.start()
+        if mark == "{":
+            braces.append(at)
+        elif mark == "}":
+            if braces:
+                braces.pop()
+        elif mark == ":" and braces and ":" not in (text[at - 1], text[at + 1 : at + 2]):
+            name, start = _name_before(text, at)
+            if name:
+                labels = found.setdefault(braces[-1], {})
+                if name in labels:
+                    raise syntax_error(text, start, f"label {name} is defined twice", len(name))
+                labels[name] = name if len(braces) == 1 else f"{name}@{braces[-1]}"
+    return found
+
+
+def _name_before(text: str, colon: int) -> tuple[str, int]:
+    """The word that ends before a colon, and where it starts."""
+    end = colon
+    while text[end - 1].isspace():
+        end -= 1
+    start = end
+    while text[start - 1] in _NAME_CHARACTERS:
+        start -= 1
+    return text[start:end], start
