@@ -1,0 +1,113 @@
+"""How arrays are cut for the staging ring, and what becomes of its errors and its memory."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import cudadrv
+from cudadrv.errors import OutOfMemoryError
+from cudadrv.memory import staging
+from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, StagingRing, ring_of
+
+LIMIT = 4 << 20
+
+
+def test_a_contiguous_array_is_cut_without_gap_or_overlap() -> None:
+    array = np.zeros((1000, 12_345), np.uint8)
+    chunks = staging._chunks(array)
+    assert chunks[0].address == array.ctypes.data
+    assert all(chunk.nbytes <= LIMIT and chunk.view is None for chunk in chunks)
+    ends = [chunk.offset + chunk.nbytes for chunk in chunks]
+    assert [chunk.offset for chunk in chunks] == [0, *ends[:-1]]
+    assert ends[-1] == array.nbytes
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    shape=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    steps=st.lists(st.sampled_from([1, 2, -1, -3]), min_size=4, max_size=4),
+    transposed=st.booleans(),
+    limit=st.integers(8, 400),
+)
+def test_pieces_of_a_strided_array_are_the_array_in_order(
+    shape: list[int], steps: list[int], transposed: bool, limit: int
+) -> None:
+    whole = np.arange(np.prod(shape) * 6 ** len(shape)).reshape([6 * extent for extent in shape])
+    array = whole[tuple(slice(None, None, step) for step in steps[: len(shape)])]
+    if transposed:
+        array = array.T
+    pieces = list(staging._pieces(array, limit))
+    assert all(piece.nbytes <= limit for piece in pieces)
+    assert b"".join(piece.tobytes() for piece in pieces) == array.tobytes()
+
+
+def test_every_thread_stops_and_the_first_error_is_raised() -> None:
+    served: list[int] = []
+
+    def serve(chunks: Iterator[Chunk]) -> None:
+        for chunk in chunks:
+            served.append(chunk.offset)
+            if chunk.offset == 3:
+                raise OSError("the fourth chunk failed")
+
+    with pytest.raises(OSError, match="the fourth chunk"):
+        staging._share_out(serve, [Chunk(number, 1, 0, None) for number in range(10_000)])
+    assert len(served) < 10_000
+
+
+def test_a_failed_copy_gives_its_buffers_back() -> None:
+    context = cudadrv.cuda_context_for(0)
+    ring = ring_of(context)
+    assert ring is not None
+    source = np.ones(LEAST_STAGED_BYTES, np.uint8)
+    for _ in range(20):  # more often than there are buffers
+        with context.new_stream() as stream:
+            device = stream.empty(source.size, "u1")
+            stream.synchronize()
+            with pytest.raises(cudadrv.CudaError):
+                ring.upload(stream, 0, source)
+            with pytest.raises(cudadrv.CudaError):
+                ring.download(stream, source, 0)
+            stream.copy(device, source)
+            assert (stream.to_host(device) == 1).all()
+    assert ring_of(context) is ring
+
+
+def test_a_ring_goes_with_its_context() -> None:
+    context = cudadrv.Context.create(0)
+    with context.new_stream() as stream:
+        stream.to_device(np.zeros(LEAST_STAGED_BYTES, np.uint8))
+        stream.synchronize()
+    ring = weakref.ref(staging._rings[context])
+    assert ring() is not None
+    context.close()
+    del context, stream
+    gc.collect()
+    assert ring() is None
+
+
+def test_where_nothing_can_be_pinned_it_is_said_once_and_copies_are_direct(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OutOfMemoryError("pinning", call="cuMemHostAlloc")
+
+    monkeypatch.setattr(staging, "pinned_empty", refuse)
+    with cudadrv.Context.create(0) as context, context.new_stream() as stream:
+        source = np.arange(LEAST_STAGED_BYTES, dtype=np.uint16)
+        with pytest.warns(RuntimeWarning, match="go unstaged and slow"):
+            device = stream.to_device(source)
+        assert np.array_equal(stream.to_host(device), source)
+
+
+def test_nothing_is_pinned_before_it_is_needed() -> None:
+    with cudadrv.Context.create(0) as context, context.new_stream() as stream:
+        stream.to_host(stream.to_device(np.zeros(LEAST_STAGED_BYTES - 1, np.uint8)))
+        assert context not in staging._rings
+        assert isinstance(ring_of(context), StagingRing)
