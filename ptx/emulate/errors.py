@@ -101,6 +101,10 @@ class Misaligned(MemoryFault):
     """An access whose address is no multiple of its size."""
 
 
+class SynchronisationFault(EmulationFault):
+    """A barrier or warp instruction whose barrier, count or membermask cannot be."""
+
+
 class Deadlock(EmulationFault):
     """Threads wait and nothing can wake them."""
 

@@ -136,6 +136,14 @@ class Fibre:
         """(n,) the threads' numbers in the chunk."""
         return self.chunk.geometry.index("lane") if self.lanes is None else self.lanes
 
+    def recall(self, name: str) -> Value:
+        """What was kept for this set of threads, None if nothing was."""
+        return self._cached.get(name)
+
+    def keep(self, name: str, thing: Value) -> None:
+        """Remember what depends on this set of threads only."""
+        self._cached[name] = thing
+
     def spread(self, value: Value) -> NDArray[np.generic]:
         """(n,) the value for each thread."""
         if value.ndim:

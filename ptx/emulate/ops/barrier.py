@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ptx.emulate.block_barrier import Counts
 from ptx.emulate.emitter import Emitter
+from ptx.emulate.fibre import Fibre
+from ptx.emulate.geometry import Value
 from ptx.emulate.table import Effect, operation
-from ptx.isa.model import Instruction
+from ptx.isa.model import Instruction, Operand
 
-_SECTION = "Parallel Synchronization and Communication Instructions"
+_SECTION = "barrier"
 
 
-def _number_and_count(e: Emitter, i: Instruction) -> tuple[str, str]:
+def _number_and_count(e: Emitter, operands: tuple[Operand, ...]) -> tuple[str, str]:
     """The barrier's number and how many threads it expects."""
-    operands = [e.value(operand, "u32") for operand in i.operands]
-    return operands[0], operands[1] if len(operands) > 1 else "None"
+    values = [e.value(operand, "u32") for operand in operands]
+    return values[0], values[1] if len(values) > 1 else "None"
 
 
 def _sync(e: Emitter, i: Instruction) -> None:
-    number, count = _number_and_count(e, i)
-    e.leave(f"f.chunk.meeting.barrier(f, {number}, {count}, {e.following})")
+    number, count = _number_and_count(e, i.operands)
+    e.leave(f"f.chunk.meeting.blocks.sync(f, {number}, {count}, {e.following})")
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
-    number, count = _number_and_count(e, i)
-    e.line(f"f.chunk.meeting.arrive(f, {number}, {count})")
+    number, count = _number_and_count(e, i.operands)
+    e.line(f"f.chunk.meeting.blocks.arrive(f, {number}, {count}, {e.here})")
+
+
+def verdict(fibre: Fibre, votes: tuple[Counts, Counts], mode: str) -> Value:
+    """What `barrier.red` gives each thread, from how many flags hold in each block, and of all."""
+    held, total = votes
+    if mode == "popc":
+        by_block: Value = held.astype(np.uint32)
+    else:
+        by_block = held == total if mode == "and" else held > 0
+    if (by_block == by_block[0]).all():
+        return by_block[0]
+    return by_block.take(fibre.place("slot"))
+
+
+def _reduce(e: Emitter, i: Instruction) -> None:
+    target, *place, flag = i.operands
+    number, count = _number_and_count(e, tuple(place))
+    mode = next(word for word in i.modifiers if word in ("popc", "and", "or"))
+    value = e.value(flag, "pred")
+    votes = e.temporary(f"f.chunk.meeting.blocks.reduce(f, {number}, {count}, {e.here}, {value})")
+    e.line(f"if {votes} is None: return -1")
+    kind = "u32" if mode == "popc" else "pred"
+    e.assign(target, kind, f"{e.helper(verdict)}(f, {votes}, {mode!r})")
 
 
 def _nothing(e: Emitter, i: Instruction) -> None:
@@ -35,11 +63,34 @@ for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
         writes=0, section=_SECTION,
     )  # fmt: skip
     operation(
-        f"{_name}.arrive", ("",), 2, _arrive, effect=Effect.MEMORY, modifiers=["aligned"],
+        f"{_name}.arrive", ("",), 2, _arrive, effect=Effect.MEETS, modifiers=["aligned"],
         writes=0, section=_SECTION,
     )  # fmt: skip
-operation("membar", ("",), 0, _nothing, modifiers=["cta", "gl", "sys"], writes=0, section=_SECTION)
+    for _mode, _type in (("popc", "u32"), ("and", "pred"), ("or", "pred")):
+        operation(
+            f"{_name}.red.{_mode}", (_type,), (3, 4), _reduce, effect=Effect.MEETS,
+            modifiers=["aligned"], section=_SECTION,
+        )  # fmt: skip
+_SCOPES = ("cta", "cluster", "gpu", "sys")
+operation("membar", ("",), 0, _nothing, modifiers=["cta", "gl", "sys"], writes=0, section="membar")
 operation(
-    "fence", ("",), 0, _nothing, writes=0, section=_SECTION,
-    modifiers=["sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys"],
+    "fence", ("",), 0, _nothing, writes=0, section="fence",
+    modifiers=[
+        "sc", "acq_rel", "acquire", "release", "sync_restrict::shared::cta",
+        "sync_restrict::shared::cluster", *_SCOPES,
+    ],
+)  # fmt: skip
+# Accesses through other proxies (asynchronous copies, textures) see what was written before too.
+operation(
+    "fence.proxy", ("",), 0, _nothing, writes=0, section="fence",
+    modifiers=["alias", "async", "async.global", "async.shared::cta", "async.shared::cluster",
+               "global", "shared::cta", "shared::cluster", "generic"],
+)  # fmt: skip
+operation(
+    "fence.mbarrier_init", ("",), 0, _nothing, writes=0, section="fence",
+    modifiers=["release", "cluster"],
+)  # fmt: skip
+operation(
+    "membar.proxy", ("",), 0, _nothing, writes=0, section="membar",
+    modifiers=["alias", "async", "async.global"],
 )  # fmt: skip
