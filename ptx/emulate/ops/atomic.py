@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.access import Site, divide, is_mixed, locate
+from ptx.emulate.access import Elements, Site, divide, is_mixed, locate
 from ptx.emulate.device import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.emitter import Emitter
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import Value
 from ptx.emulate.ops.combine import Rule, rule
 from ptx.emulate.ops.in_order import at, combine_in_order
-from ptx.emulate.span import Span
+from ptx.emulate.span import Index, Span
 from ptx.emulate.table import Effect, operation, type_suffix
 from ptx.isa.model import Immediate, Instruction, Vector
 
@@ -47,17 +47,14 @@ def atomic(
     )
     how = rule(name, ptx_type, in_shared)
     elements, index = locate(fibre, addresses, offset, site)
-    if not isinstance(index, np.ndarray):
-        index = np.full(fibre.n, index, dtype=np.intp)
     found: list[Value] = []
     for position, value in enumerate(values):
         part = elements[position:]
         if not result and _is_free(how, part, value, index):
-            assert how.ufunc is not None
-            how.ufunc.at(part, index, value)
+            _combine_freely(part, index, fibre.n, how, value)
             found.append(value)
         else:
-            found.append(combine_in_order(part, index, how, value, other))
+            found.append(combine_in_order(part, index, fibre.n, how, value, other))
     return found
 
 
@@ -66,6 +63,20 @@ def _is_free(how: Rule, elements: Value, value: Value, index: Value) -> bool:
     if how.ufunc is None:
         return False
     return not how.floating or how.is_plain(elements[index], value)
+
+
+def _combine_freely(
+    elements: Elements, index: Index | int, n: int, how: Rule, value: Value
+) -> None:
+    """Combine without old values; each sum of floats is still rounded by itself, in order."""
+    assert how.ufunc is not None
+    if isinstance(index, np.ndarray):
+        how.ufunc.at(elements, index, value)
+    elif how.floating:
+        how.ufunc.at(elements, np.full(n, index, dtype=np.intp), value)
+    else:
+        whole = how.ufunc.reduce(np.broadcast_to(value, n), dtype=elements.dtype)
+        elements[index] = how.ufunc(elements[index], whole)
 
 
 def _divided(

@@ -32,8 +32,13 @@ class Groups:
         starts, lengths: of each group within `order`; where: the element of each.
     """
 
-    def __init__(self, index: Index) -> None:
-        n = len(index)
+    def __init__(self, index: Index | int, n: int) -> None:
+        if not isinstance(index, np.ndarray):
+            self.order: Index = np.arange(n, dtype=np.intp)
+            self.starts: Index = np.zeros(1, dtype=np.intp)
+            self.lengths: Index = np.full(1, n, dtype=np.intp)
+            self.where: Index = np.full(1, index, dtype=np.intp)
+            return
         bits = max(1, n - 1).bit_length()
         # Sorting one number for element and position is far quicker than a stable argsort.
         keys = (index.astype(np.int64) << np.int64(bits)) | np.arange(n, dtype=np.int64)
@@ -43,10 +48,10 @@ class Groups:
         starts = np.flatnonzero(np.concatenate(([True], arranged[1:] != arranged[:-1])))
         lengths = np.diff(starts, append=n)
         by_length = np.argsort(-lengths, kind="stable")
-        self.order: Index = order.astype(np.intp, copy=False)
-        self.starts: Index = starts[by_length]
-        self.lengths: Index = lengths[by_length]
-        self.where: Index = arranged[self.starts].astype(np.intp, copy=False)
+        self.order = order.astype(np.intp, copy=False)
+        self.starts = starts[by_length]
+        self.lengths = lengths[by_length]
+        self.where = arranged[self.starts].astype(np.intp, copy=False)
 
     @property
     def longest(self) -> int:
@@ -75,20 +80,25 @@ class Groups:
 
 
 def combine_in_order(
-    elements: Elements, index: Index, rule: Rule, value: Value, other: Value
+    elements: Elements, index: Index | int, n: int, rule: Rule, value: Value, other: Value
 ) -> Elements:
-    """Combine each thread's value into its element; (n,) what each found there before."""
-    groups = Groups(index)
+    """Combine each of n threads' values into its element, or one that all share.
+
+    Gives (n,) what each found there before.
+    """
+    if rule.name == "cas":
+        if isinstance(index, np.ndarray):
+            return _swaps(elements, index, value, other)
+        return _swaps_of_one(elements, index, n, value, other)
+    groups = Groups(index, n)
     if rule.wraps:
         return _sums(elements, groups, value)
     if groups.longest > _SHORT:
         if rule.name == "exch":
             return _exchanges(elements, groups, value)
-        if rule.name == "cas":
-            return _swaps(elements, index, value, other)
         if rule.name in ("inc", "dec") and not value.ndim:
             return _cycles(elements, groups, rule.name, int(value))
-    found = np.empty(len(index), dtype=elements.dtype)
+    found = np.empty(n, dtype=elements.dtype)
     turns = groups.longest
     if rule.ufunc is not None and rule.is_plain(elements[groups.where], value):
         turns = min(turns, _SHORT)
@@ -170,6 +180,23 @@ def _cycles(elements: Elements, groups: Groups, name: str, bound: int) -> Elemen
     found = np.empty(len(order), dtype=np.uint32)
     found[order] = after(groups.spread(old), groups.spread(outside), ranks[order])
     elements[groups.where] = after(old, outside, groups.lengths)
+    return found
+
+
+def _swaps_of_one(elements: Elements, place: int, n: int, wanted: Value, value: Value) -> Elements:
+    """Compare-and-swap on one element: between two that succeed, all find the same."""
+    found = np.empty(n, dtype=elements.dtype)
+    matches = np.broadcast_to(wanted, n)
+    start = 0
+    while start < n:
+        current = elements[place]
+        found[start:] = current
+        hits = same_bits(matches[start:], current)
+        first = int(hits.argmax())
+        if not hits[first]:
+            break
+        start += first + 1
+        elements[place] = value[start - 1] if value.ndim else value
     return found
 
 
