@@ -172,6 +172,8 @@ def _refused(kernel: Kernel, what: str) -> LaunchConfigError:
 
 
 def _dim3(what: str, extents: Extents) -> Dim3:
+    if type(extents) is int and extents > 0:  # the most frequent form, a microsecond faster
+        return extents, 1, 1
     values = tuple(extents) if isinstance(extents, Sequence) else (extents,)
     if not 1 <= len(values) <= 3:
         raise LaunchConfigError(f"{what} is {extents!r}: it has 1 to 3 extents")

@@ -85,6 +85,7 @@ class Launcher(partial[None]):
         self.config = config
         self._blocks: _Blocks = []
         self._kinds: tuple[Kind, ...] | None = None
+        self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
         self._prepared: weakref.WeakSet[PreparedLaunch] = weakref.WeakSet()
         # What `Kernel.launch` may be while it is this launcher's stream and configuration.
         self.kernel_launch: Callable[..., None] | None = None
@@ -167,7 +168,10 @@ class Launcher(partial[None]):
         ]
         kinds = tuple(argument.kind for argument in read)
         block = self.kernel.new_block()
-        packer = _packer(parameters, kinds, self.kernel.parameter_bytes)
+        packer = self._packers.get(kinds)
+        if packer is None:
+            packer = _packer(parameters, kinds, self.kernel.parameter_bytes)
+            self._packers[kinds] = packer
         packer.pack_into(block.buffer, 0, *(argument.value for argument in read))
         return kinds, block
 

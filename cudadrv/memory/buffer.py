@@ -45,7 +45,7 @@ class DeviceBuffer:
         self.context: Context = stream.context
         self.nbytes = nbytes
         # Arrays over this buffer, whose addresses must go when it is closed.
-        self._arrays: weakref.WeakSet[_Addressed] | None = None
+        self._arrays: weakref.ref[_Addressed] | weakref.WeakSet[_Addressed] | None = None
 
     @classmethod
     def borrowed(cls, stream: Stream, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
@@ -99,17 +99,25 @@ class DeviceBuffer:
         """Give the memory back after the work queued on its stream so far. Idempotent."""
         if self._memory is not None:
             del self.ptr
-            if self._arrays is not None:
-                for array in self._arrays:
-                    del array.ptr
+            arrays = self._arrays
+            if arrays is not None:
+                for array in (arrays(),) if isinstance(arrays, weakref.ref) else arrays:
+                    if array is not None:
+                        del array.ptr
             # Its only reference: the memory is released here.
             self._memory = None
 
     def adopt(self, array: _Addressed) -> None:
         """Remember an array over this buffer, so that `close` takes its address away too."""
-        if self._arrays is None:
-            self._arrays = weakref.WeakSet()
-        self._arrays.add(array)
+        arrays = self._arrays
+        if arrays is None:
+            # Most buffers have one array: a set would cost more than the allocation.
+            self._arrays = weakref.ref(array)
+        elif isinstance(arrays, weakref.ref):
+            first = arrays()
+            self._arrays = weakref.WeakSet((array,) if first is None else (first, array))
+        else:
+            arrays.add(array)
 
 
 class _Memory:

@@ -10,9 +10,10 @@ import numpy as np
 from .._api import CUdeviceptr, CUmemorytype, CUpointer_attribute, CUresult, DriverApi
 from .._driver import failure
 from ..errors import CopyError, CudadrvError, WrongDeviceError
-from .array import AnyArray, AnyDeviceArray, DeviceArray, checked_dtype
+from .array import AnyArray, AnyDeviceArray, DeviceArray
 from .buffer import DeviceBuffer
 from .staging import LEAST_STAGED_BYTES, ring_of
+from .transfer import transfer
 
 if TYPE_CHECKING:
     from ..stream import Stream
@@ -109,12 +110,13 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
             ring.download(stream, dst, src.ptr)
             return
     target = dst if contiguous else np.empty(dst.shape, dst.dtype)
-    (code,) = stream.api.cuMemcpyDtoHAsync(
-        _address(target), CUdeviceptr(src.ptr), nbytes, stream.handle
+    api = stream.api
+    code = transfer(
+        stream, api.cuMemcpyDtoHAsync, _address(target), CUdeviceptr(src.ptr), nbytes, stream.handle
     )
     if code:
         doing = f"copying {nbytes} bytes from device {src.context.ordinal} to the host"
-        raise failure(stream.api, code, "cuMemcpyDtoHAsync", doing)
+        raise failure(api, code, "cuMemcpyDtoHAsync", doing)
     if contiguous and not wait and _is_pinned(stream.api, dst):
         return
     stream.synchronize()
@@ -133,8 +135,9 @@ def _upload_small(stream: Stream, pointer: int, data: bytes) -> None:
     except IndexError:
         scratch = _Scratch()
     scratch.memory[: len(data)] = data
-    (code,) = stream.api.cuMemcpyHtoDAsync(
-        CUdeviceptr(pointer), scratch.address, len(data), stream.handle
+    to = CUdeviceptr(pointer)
+    code = transfer(
+        stream, stream.api.cuMemcpyHtoDAsync, to, scratch.address, len(data), stream.handle
     )
     _scratches.append(scratch)
     if code:
@@ -142,9 +145,8 @@ def _upload_small(stream: Stream, pointer: int, data: bytes) -> None:
 
 
 def _upload_directly(stream: Stream, pointer: int, source: HostArray, wait: bool) -> None:
-    (code,) = stream.api.cuMemcpyHtoDAsync(
-        CUdeviceptr(pointer), _address(source), source.nbytes, stream.handle
-    )
+    to, of = CUdeviceptr(pointer), _address(source)
+    code = transfer(stream, stream.api.cuMemcpyHtoDAsync, to, of, source.nbytes, stream.handle)
     if code:
         raise _upload_failure(stream, code, source.nbytes)
     # From pageable memory the call returns when the bytes are staged; from pinned memory it
@@ -200,42 +202,44 @@ def fill(stream: Stream, dst: DeviceMemory, value: object) -> None:
     stream.follow(dst)
     for width in (1, 2, 4):
         if len(pattern) % width == 0 and pattern == pattern[:width] * (len(pattern) // width):
-            _memset(stream, dst, int.from_bytes(pattern[:width], "little"), width)
+            word = int.from_bytes(pattern[:width], "little")
+            _memset(stream, dst.ptr, word, width, dst.nbytes // width)
             return
     _fill_by_doubling(stream, dst, pattern)
 
 
-def _memset(stream: Stream, dst: DeviceMemory, value: int, width: int) -> None:
+def _memset(stream: Stream, pointer: int, value: int, width: int, count: int) -> None:
+    """Set `count` elements of 1, 2 or 4 bytes."""
     api = stream.api
-    pointer, count = CUdeviceptr(dst.ptr), dst.nbytes // width
+    to = CUdeviceptr(pointer)
     if width == 1:
-        call, (code,) = "cuMemsetD8Async", api.cuMemsetD8Async(pointer, value, count, stream.handle)
+        call, (code,) = "cuMemsetD8Async", api.cuMemsetD8Async(to, value, count, stream.handle)
     elif width == 2:
-        call = "cuMemsetD16Async"
-        (code,) = api.cuMemsetD16Async(pointer, value, count, stream.handle)
+        call, (code,) = "cuMemsetD16Async", api.cuMemsetD16Async(to, value, count, stream.handle)
     else:
-        call = "cuMemsetD32Async"
-        (code,) = api.cuMemsetD32Async(pointer, value, count, stream.handle)
+        call, (code,) = "cuMemsetD32Async", api.cuMemsetD32Async(to, value, count, stream.handle)
     if code:
-        raise failure(api, code, call, f"filling {dst.nbytes} bytes")
+        raise failure(api, code, call, f"filling {count * width} bytes")
 
 
 def _fill_by_doubling(stream: Stream, dst: DeviceMemory, pattern: bytes) -> None:
-    """Write the pattern once, then copy what is there behind itself; log2(n) copies."""
-    api = stream.api
-    seed = np.frombuffer(pattern, np.uint8)
-    (code,) = api.cuMemcpyHtoDAsync(
-        CUdeviceptr(dst.ptr), seed.ctypes.data, seed.nbytes, stream.handle
-    )
-    done = seed.nbytes
-    while not code and done < dst.nbytes:
+    """Write the pattern once, then copy what is there behind itself; log2(n) copies.
+
+    The pattern is written by fills of a word each: a graph would read host memory at each replay.
+    """
+    width = 4 if len(pattern) % 4 == 0 else 1
+    for offset in range(0, len(pattern), width):
+        word = int.from_bytes(pattern[offset : offset + width], "little")
+        _memset(stream, dst.ptr + offset, word, width, 1)
+    api, done = stream.api, len(pattern)
+    of = CUdeviceptr(dst.ptr)
+    while done < dst.nbytes:
         step = min(done, dst.nbytes - done)
-        (code,) = api.cuMemcpyDtoDAsync(
-            CUdeviceptr(dst.ptr + done), CUdeviceptr(dst.ptr), step, stream.handle
-        )
+        to = CUdeviceptr(dst.ptr + done)
+        code = transfer(stream, api.cuMemcpyDtoDAsync, to, of, step, stream.handle)
+        if code:
+            raise failure(api, code, "cuMemcpyDtoDAsync", f"filling {dst.nbytes} bytes")
         done += step
-    if code:
-        raise failure(api, code, "cuMemcpyDtoDAsync", f"filling {dst.nbytes} bytes")
 
 
 def _device_to_device(stream: Stream, dst: DeviceMemory, src: DeviceMemory) -> None:
@@ -251,7 +255,7 @@ def _device_to_device(stream: Stream, dst: DeviceMemory, src: DeviceMemory) -> N
     to, of = CUdeviceptr(dst.ptr), CUdeviceptr(src.ptr)
     if dst.context is src.context:
         call = "cuMemcpyDtoDAsync"
-        (code,) = api.cuMemcpyDtoDAsync(to, of, nbytes, stream.handle)
+        code = transfer(stream, api.cuMemcpyDtoDAsync, to, of, nbytes, stream.handle)
     else:
         call = "cuMemcpyPeerAsync"
         (code,) = api.cuMemcpyPeerAsync(
@@ -285,7 +289,6 @@ def _check_match(dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray) -
             f"the destination is {dst.shape} {dst.dtype}, the source {src.shape} {src.dtype}: "
             "both must have one shape and dtype"
         )
-    checked_dtype(dst.dtype)
 
 
 def _is_pinned(api: DriverApi, array: HostArray) -> bool:
