@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from functools import cached_property
 
-from ._api import CUcontext, CUdevice, CUdevice_attribute
+from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
 from ._driver import Bound, Driver, current, failure
 from .attributes import DeviceAttribute
 from .capability import GpuCapability, GpuDeviceInfo
@@ -23,6 +23,7 @@ class Device:
         self._handle = handle
         self._attributes: dict[int, int] = {}
         self._primary: CUcontext | None = None
+        self._default_pool: CUmemoryPool | None = None
 
     @classmethod
     def get(cls, ordinal: int) -> Device:
@@ -143,6 +144,16 @@ class Device:
                         raise failure(self._api, code, "cuDevicePrimaryCtxRetain", doing)
                     self._primary = handle
         return self._primary
+
+    def default_pool(self) -> CUmemoryPool:
+        """The pool that stream-ordered allocation takes memory from; asked once."""
+        if self._default_pool is None:
+            code, pool = self._api.cuDeviceGetDefaultMemPool(self._handle)
+            if code:
+                doing = f"taking the memory pool of device {self._ordinal}"
+                raise failure(self._api, code, "cuDeviceGetDefaultMemPool", doing)
+            self._default_pool = pool
+        return self._default_pool
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes now; this makes the device's primary context if there is none."""

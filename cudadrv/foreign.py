@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ._api import CUevent_flags, CUpointer_attribute, CUstream
+from ._api import CUevent_flags, CUmemoryPool, CUpointer_attribute, CUstream
 from ._driver import Bound, failure
 from .capsule import capsule_address
+from .device import list_devices
 from .errors import WrongDeviceError
 
 if TYPE_CHECKING:
@@ -71,21 +72,44 @@ def ordered_pointer(value: object, stream: Stream) -> int | None:
     memory = foreign_memory(value, stream)
     if memory is None:
         return None
-    api = stream.api
     if memory.pointer:
-        code, ordinal = api.cuPointerGetAttribute(
-            CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory.pointer
-        )
-        if code:
-            doing = f"finding the device of address {memory.pointer:#x}"
-            raise failure(api, code, "cuPointerGetAttribute", doing)
-        if ordinal != stream.context.ordinal:
-            raise WrongDeviceError(
-                f"a {type(value).__name__} on device {ordinal} was given to {stream!r}"
-            )
+        _require_device(memory.pointer, type(value).__name__, stream)
     if memory.stream is not None and memory.stream != int(stream.handle):
         _order_after(stream, memory.stream)
     return memory.pointer
+
+
+def _require_device(pointer: int, what: str, stream: Stream) -> None:
+    """Raise `WrongDeviceError` for memory that is known to lie on another device.
+
+    Of memory in a pool the driver says ordinal 0 wherever it lies (measured with driver 580 on two
+    devices); there the default pools of the devices tell, and memory of other pools is taken.
+    """
+    context = stream.context
+    pool = _pointer_attribute(
+        stream, CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer
+    )
+    if isinstance(pool, CUmemoryPool) and int(pool):
+        others = (device for device in list_devices() if device is not context.device)
+        found = next((d.ordinal for d in others if int(d.default_pool()) == int(pool)), None)
+        if found is None:
+            return
+    else:
+        ordinal = _pointer_attribute(
+            stream, CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer
+        )
+        if ordinal == context.ordinal or not isinstance(ordinal, int):
+            return
+        found = ordinal
+    raise WrongDeviceError(f"a {what} on device {found} was given to {stream!r}")
+
+
+def _pointer_attribute(stream: Stream, attribute: CUpointer_attribute, pointer: int) -> object:
+    code, value = stream.api.cuPointerGetAttribute(attribute, pointer)
+    if code:
+        doing = f"finding the device of address {pointer:#x}"
+        raise failure(stream.api, code, "cuPointerGetAttribute", doing)
+    return value
 
 
 def _order_after(stream: Stream, producer: int) -> None:

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._api import CUdeviceptr, CUevent, CUevent_flags, CUresult, DriverApi
+from .._api import CUdeviceptr, CUevent, CUevent_flags, DriverApi
 from .._driver import Bound, failure
 from ..errors import OutOfMemoryError
 from .array import AnyArray
 from .pinned import pinned_empty
+from .transfer import transfer
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -161,13 +162,13 @@ class StagingRing:
     ) -> None:
         """Queue the transfer of one chunk, and the event that ends its use of the slot."""
         api, device = self.api, CUdeviceptr(pointer + chunk.offset)
-        code: CUresult
+        host, nbytes = slot.address, chunk.nbytes
         if to_device:
             call = "cuMemcpyHtoDAsync"
-            (code,) = api.cuMemcpyHtoDAsync(device, slot.address, chunk.nbytes, stream.handle)
+            code = transfer(stream, api.cuMemcpyHtoDAsync, device, host, nbytes, stream.handle)
         else:
             call = "cuMemcpyDtoHAsync"
-            (code,) = api.cuMemcpyDtoHAsync(slot.address, device, chunk.nbytes, stream.handle)
+            code = transfer(stream, api.cuMemcpyDtoHAsync, host, device, nbytes, stream.handle)
         if not code:
             call = "cuEventRecord"
             (code,) = api.cuEventRecord(slot.event, stream.handle)

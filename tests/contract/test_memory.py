@@ -251,3 +251,32 @@ def test_dropped_memory_is_given_back(context: cudadrv.Context) -> None:
         stream.empty(total // 3, "u1")
     gc.collect()
     stream.synchronize()
+
+
+def test_copies_work_whichever_context_is_current(
+    context: cudadrv.Context, second_context: cudadrv.Context
+) -> None:
+    data = np.arange(1 << 20, dtype=np.float64)  # large enough to be staged
+    for own, other in ((context, second_context), (second_context, context)):
+        with own.new_stream() as stream:
+            for part in (data, data[:100], data[:100_000:3]):
+                other.bind()
+                array = stream.to_device(part)
+                other.bind()
+                twin = stream.empty(part.shape, part.dtype)
+                stream.copy(twin, array)
+                assert np.array_equal(stream.to_host(twin), part)
+                stream.fill(twin, 0.1)
+                assert (stream.to_host(twin) == 0.1).all()
+
+
+def test_a_fill_in_a_capture_reads_no_host_memory(stream: cudadrv.Stream) -> None:
+    array = stream.zeros(1000, "f8")
+    stream.synchronize()
+    with stream.capture() as graph:
+        stream.fill(array, 0.1)
+    gc.collect()
+    for _ in range(2):
+        stream.fill(array, 0)
+        graph.instantiate().launch(stream)
+        assert (stream.to_host(array) == 0.1).all()

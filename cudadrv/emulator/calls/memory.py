@@ -199,8 +199,12 @@ class MemoryCalls(Ordering):
             piece = machine.pieces.get(found.address)
         if piece is not None and piece.graph is not None and not piece.graph.live:
             return None
+        pooled = piece is not None and piece.owner is Owner.POOL
         return {
-            **_common_answers(address, found.address, found.nbytes, machine.ordinal),
+            # Of pool memory driver 580 says ordinal 0, wherever it lies.
+            **_common_answers(
+                address, found.address, found.nbytes, 0 if pooled else machine.ordinal
+            ),
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(
                 piece.context if piece is not None else self._owner_of_variable(found.address)
             ),
@@ -211,7 +215,7 @@ class MemoryCalls(Ordering):
             if piece is None
             else piece.number,
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
-                machine.pool_handle if piece is not None and piece.owner is Owner.POOL else 0
+                machine.pool_handle if pooled else 0
             ),
         }
 
