@@ -6,7 +6,7 @@ operations ever carry a guard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ptx.emulate.errors import UnsupportedInstruction
@@ -16,6 +16,7 @@ from ptx.isa.model import (
     Arguments,
     Body,
     Bracket,
+    FloatImmediate,
     Guard,
     Immediate,
     Instruction,
@@ -25,10 +26,13 @@ from ptx.isa.model import (
     Pair,
     Register,
     Selected,
+    SpecialRegister,
     Symbol,
     Vector,
 )
 
+_NEVER_WRITTEN = (Address, Immediate)
+_WITHOUT_REGISTERS = (Immediate, FloatImmediate, Symbol, SpecialRegister)
 CARRY = Register("%CC", "u32")
 
 
@@ -208,8 +212,11 @@ def reads_and_writes(step: Step) -> tuple[list[Register], list[Register]]:
         first = instruction.operands[0] if instruction.operands else None
         count = 1 if isinstance(first, Arguments) else 0
     for position, operand in enumerate(instruction.operands):
-        is_destination = position < count and not isinstance(operand, Address | Immediate)
-        (writes if is_destination else reads).extend(registers_in(operand))
+        into = writes if position < count and not isinstance(operand, _NEVER_WRITTEN) else reads
+        if isinstance(operand, Register):
+            into.append(operand)
+        elif not isinstance(operand, _WITHOUT_REGISTERS):
+            into.extend(registers_in(operand))
     if operation.reads_carry:
         reads.append(CARRY)
     if operation.writes_carry:
@@ -220,17 +227,15 @@ def reads_and_writes(step: Step) -> tuple[list[Register], list[Register]]:
     return reads, writes
 
 
-def mask_of(numbers: set[int]) -> int:
-    """The bit mask of a set of register numbers."""
-    if not numbers:
-        return 0
-    data = bytearray(max(numbers) // 8 + 1)
+def mask_of(numbers: Collection[int]) -> int:
+    """The bit mask of register numbers."""
+    data = bytearray(max(numbers, default=0) // 8 + 1)
     for number in numbers:
         data[number >> 3] |= 1 << (number & 7)
     return int.from_bytes(data, "little")
 
 
-def find_live_registers(blocks: list[Block], index_of: Callable[[Register], int]) -> None:
+def find_live_registers(blocks: list[Block], numbers: Mapping[str, int]) -> None:
     """Number the registers of each step; set `used`, `defined` and `live` of every block.
 
     Backward data flow, repeated until nothing changes.
@@ -240,12 +245,12 @@ def find_live_registers(blocks: list[Block], index_of: Callable[[Register], int]
         defined: set[int] = set()
         for step in block.steps:
             reads, writes = reads_and_writes(step)
-            step.reads = tuple(index_of(register) for register in reads)
-            step.writes = tuple(index_of(register) for register in writes)
-            used.update(number for number in step.reads if number not in defined)
+            step.reads = tuple([numbers[register.name] for register in reads])
+            step.writes = tuple([numbers[register.name] for register in writes])
+            used.update([number for number in step.reads if number not in defined])
             defined.update(step.writes)
-        if block.guard is not None and index_of(block.guard.register) not in defined:
-            used.add(index_of(block.guard.register))
+        if block.guard is not None and numbers[block.guard.register.name] not in defined:
+            used.add(numbers[block.guard.register.name])
         block.used, block.defined = mask_of(used), mask_of(defined)
         block.live = block.used
     changed = True

@@ -107,7 +107,7 @@ class _KernelWriter:
             raise UnsupportedInstruction(
                 self._code.kernel, ".reg", function.line, f"the type {missing} is not executed"
             ) from None
-        find_live_registers(blocks, scope.number)
+        find_live_registers(blocks, scope.numbers)
         return _Unit(function, blocks, scope)
 
     def _callees(self, name: str) -> list[str]:
@@ -244,7 +244,7 @@ class _BlockWriter:
         block = self._block
         live = set(bits(live_out))
         if block.guard is not None:
-            live.add(self._unit.scope.number(block.guard.register))
+            live.add(self._unit.scope.numbers[block.guard.register.name])
         found: list[frozenset[int]] = []
         for step in reversed(block.steps):
             writes = frozenset(step.writes)

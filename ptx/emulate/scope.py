@@ -12,6 +12,7 @@ from ptx.emulate.flow import CARRY
 from ptx.emulate.layout import FrameLayout, ModuleLayout
 from ptx.emulate.nan_bits import registers_with_visible_bits
 from ptx.emulate.span import span
+from ptx.emulate.subnormals import registers_without_subnormals
 from ptx.emulate.types import NUMPY, kind_of, unsigned, width_of
 from ptx.isa.model import TYPE_BYTES, Body, Function, Instruction, Register
 from ptx.isa.signature import kernel_params
@@ -45,6 +46,7 @@ class FunctionScope:
     """What names mean in one function of a kernel.
 
     Attributes:
+        numbers: of the registers, by name.
         width: bytes of each register; home: the kind in which it is held between blocks.
     """
 
@@ -69,7 +71,7 @@ class FunctionScope:
         self._shared = shared
         self._namespace = namespace
         self.span = namespace.bind(span, "span")
-        self._numbers: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
         self.width: list[int] = []
         self.home: list[str] = []
         extra = [
@@ -78,7 +80,7 @@ class FunctionScope:
             if param.space.value == "reg"
         ]
         for register in (*body.registers, *extra, CARRY):
-            self._numbers[register.name] = len(self.width)
+            self.numbers[register.name] = len(self.width)
             kind = kind_of(register.ptx_type)
             self.width.append(TYPE_BYTES[register.ptx_type])
             self.home.append(kind if kind[0] in "fp" else unsigned(kind))
@@ -111,7 +113,7 @@ class FunctionScope:
 
     def number(self, register: Register) -> int:
         """The number of a register."""
-        return self._numbers[register.name]
+        return self.numbers[register.name]
 
     def bind(self, thing: object, hint: str = "k") -> str:
         """The name by which generated code knows an object."""
@@ -126,6 +128,11 @@ class FunctionScope:
     def visible_bits(self) -> frozenset[str]:
         """Names of the registers whose NaN bits the function can see."""
         return registers_with_visible_bits(self.body)
+
+    @cached_property
+    def without_subnormals(self) -> frozenset[str]:
+        """Names of the registers that never hold a subnormal float32."""
+        return registers_without_subnormals(self.body)
 
     def is_parameter(self, name: str) -> bool:
         """Whether a symbol is a formal parameter or result of this function."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ptx.isa.model import TYPE_BYTES, Instruction, Symbol
@@ -102,6 +103,7 @@ def operation(
         if (name, suffix) in _OPERATIONS:
             raise ValueError(f"operation {name} of type {suffix or '(none)'} is defined twice")
         _OPERATIONS[name, suffix] = record
+    _record.cache_clear()
 
 
 _EXTERNALS: dict[str, EmitExternal] = {}
@@ -128,7 +130,12 @@ def find_external(name: str) -> EmitExternal | None:
 
 def type_suffix(instruction: Instruction) -> str:
     """The type modifiers of an instruction, as written: "s32", "f32.s32", ""."""
-    return ".".join(word for word in instruction.modifiers if word in TYPE_BYTES)
+    return _types_among(instruction.modifiers)
+
+
+@lru_cache(maxsize=4096)  # by modifiers, of which a text has few
+def _types_among(modifiers: tuple[str, ...]) -> str:
+    return ".".join(word for word in modifiers if word in TYPE_BYTES)
 
 
 def find_operation(instruction: Instruction) -> Operation | None:
@@ -136,13 +143,18 @@ def find_operation(instruction: Instruction) -> Operation | None:
 
     None if there is none, or if it does not take this number of operands or one of the modifiers.
     """
-    suffix = type_suffix(instruction)
-    words = [word for word in instruction.modifiers if word not in TYPE_BYTES]
+    record = _record(instruction.opcode, instruction.modifiers)
+    return record if record and len(instruction.operands) in record.arity else None
+
+
+@lru_cache(maxsize=4096)  # by opcode and modifiers; the table is full once `ops` is imported
+def _record(opcode: str, modifiers: tuple[str, ...]) -> Operation | None:
+    suffix = _types_among(modifiers)
+    words = [word for word in modifiers if word not in TYPE_BYTES]
     for length in range(len(words), -1, -1):
-        record = _OPERATIONS.get((".".join((instruction.opcode, *words[:length])), suffix))
+        record = _OPERATIONS.get((".".join((opcode, *words[:length])), suffix))
         if record is not None:
-            known = set(words[length:]) <= record.modifiers
-            return record if known and len(instruction.operands) in record.arity else None
+            return record if set(words[length:]) <= record.modifiers else None
     return None
 
 

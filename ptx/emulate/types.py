@@ -13,6 +13,7 @@ NUMPY: dict[str, Scalar] = {
     # 16 bytes that are moved as they are and never calculated with.
     "u128": np.complex128,
 }  # fmt: skip
+_BYTES: dict[str, int] = {kind: np.dtype(scalar).itemsize for kind, scalar in NUMPY.items()}
 _BITS: dict[str, str] = {
     "b8": "u8", "b16": "u16", "b32": "u32", "b64": "u64", "bf16": "u16", "f16x2": "u32",
     "bf16x2": "u32", "tf32": "u32", "f32x2": "u64", "u16x2": "u32", "s16x2": "u32",
@@ -34,7 +35,7 @@ def kind_of(ptx_type: str) -> str:
 
 def width_of(kind: str) -> int:
     """Bytes of one value of a kind."""
-    return np.dtype(NUMPY[kind]).itemsize
+    return _BYTES[kind]
 
 
 def unsigned(kind: str) -> str:

@@ -131,7 +131,7 @@ class _BodyReader:
         return at > start
 
     def _operands(self, rest: str) -> tuple[Operand, ...] | None:
-        """The operands of an instruction, remembered one by one; None if they need a closer look."""
+        """The operands of an instruction, remembered one by one; None if they are unusual."""
         found: list[Operand] = []
         if "{" in rest or "(" in rest:
             pieces = _PIECE.findall(rest)

@@ -55,9 +55,9 @@ class Scope:
             return None
         for cut in range(len(stem), len(name)):
             known = self.ranges.get(name[:cut])
-            if known is not None and int(name[cut:]) < known[0]:
-                if name[cut] != "0" or cut == len(name) - 1:
-                    return known[1]
+            is_number = name[cut] != "0" or cut == len(name) - 1
+            if known is not None and is_number and int(name[cut:]) < known[0]:
+                return known[1]
         return None
 
 
