@@ -51,8 +51,11 @@ def main() -> int:
     result = {"device": device, "where": where, "rows": [row.to_json() for row in rows]}
     _write(given, result, rows, where)
     worse = [verdict for verdict in (*judged, *compared) if verdict.holds is False]
-    if given.check and worse:
+    # What cannot be measured of ours has got worse, too.
+    broken = [row for row in rows if row.error and row.who.startswith(bars.OURS)]
+    if given.check and (worse or broken):
         print(report.verdicts(f"\n{len(worse)} got worse or miss their bar:", worse))
+        print("\n".join(f"  {row.group}: {row.case}: {row.who}: {row.error}" for row in broken))
         return 1
     return 0
 

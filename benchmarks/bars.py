@@ -14,7 +14,7 @@ from .timing import Row
 _KEPT: Final = Path(__file__).with_name("results")
 # A ratio may be this much worse than a kept one: what two runs of one machine differ by.
 _TOLERANCE: Final = 1.2
-_OURS: Final = "cudadrv"
+OURS: Final = "cudadrv"
 _LAUNCHER: Final = "cudadrv Launcher"
 
 
@@ -162,4 +162,4 @@ def compare(rows: Sequence[Row], device: str) -> list[Verdict]:
 
 
 def _ours(rows: Iterable[Row]) -> Iterator[Row]:
-    return (row for row in rows if row.who.startswith(_OURS) and not row.error)
+    return (row for row in rows if row.who.startswith(OURS) and not row.error)
