@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ptx.emulate.access import Site
-from ptx.emulate.fibre import Fibre, Registers
+from ptx.emulate.block_functions import BlockFunctions
 from ptx.emulate.geometry import Value
 from ptx.isa.model import Instruction
-
-BlockFunction = Callable[[Fibre, Registers], int]
 
 
 @dataclass(slots=True)
@@ -33,7 +30,7 @@ class KernelCode:
     files: dict[int, str]
     shared_offsets: dict[str, int]
     shared_bytes: int
-    blocks: list[BlockFunction] = field(default_factory=list)
+    blocks: BlockFunctions
     live: list[tuple[int, ...]] = field(default_factory=list)
     defined: list[int] = field(default_factory=list)
     is_pure: list[bool] = field(default_factory=list)
@@ -51,4 +48,3 @@ class KernelCode:
     is_recursive: bool = False
     stack_bytes: int = 0
     registers: int = 0
-    source: str = ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import ptx.emulate.ops  # noqa: F401  # fills the table of operations
-from ptx.emulate.code import BlockFunction, KernelCode
+from ptx.emulate.block_functions import BlockFunctions
+from ptx.emulate.code import KernelCode
 from ptx.emulate.emitter import Emitter
 from ptx.emulate.errors import UnsupportedInstruction
 from ptx.emulate.fibre import GONE
@@ -30,8 +31,10 @@ def generate(module: PtxModule, layout: ModuleLayout, kernel: str) -> KernelCode
         PtxSyntaxError: a body is wrong.
     """
     offsets, nbytes = shared_layout(shared_variables(module, kernel))
-    code = KernelCode(kernel, module.files, offsets, nbytes)
-    return _KernelWriter(module, layout, code).write()
+    namespace = Namespace()
+    blocks = BlockFunctions(kernel, namespace.names)
+    code = KernelCode(kernel, module.files, offsets, nbytes, blocks)
+    return _KernelWriter(module, layout, code, namespace).write()
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -56,15 +59,17 @@ class _Unit:
 class _KernelWriter:
     """Collects the functions that a kernel may call, then writes all their blocks."""
 
-    def __init__(self, module: PtxModule, layout: ModuleLayout, code: KernelCode) -> None:
+    def __init__(
+        self, module: PtxModule, layout: ModuleLayout, code: KernelCode, namespace: Namespace
+    ) -> None:
         self._module = module
         self._layout = layout
         self._code = code
-        self._namespace = Namespace()
+        self._namespace = namespace
         self._units: dict[str, _Unit] = {}
 
     def write(self) -> KernelCode:
-        """Generate and compile."""
+        """Generate all blocks of all functions that the kernel may call."""
         code = self._code
         waiting = [code.kernel]
         while waiting:
@@ -86,11 +91,8 @@ class _KernelWriter:
                 (unit.function.returns, code.results),
             ):
                 places.append(tuple((offsets.get(p.name, 0), p.nbytes) for p in formals))
-        lines: list[str] = []
         for unit in self._units.values():
-            lines += self._function(unit)
-        code.source = "\n".join(lines)
-        self._compile()
+            self._function(unit)
         self._measure_stack()
         return code
 
@@ -141,17 +143,14 @@ class _KernelWriter:
                 elif isinstance(operand, Arguments):
                     yield from (e.name for e in operand.items if isinstance(e, Symbol))
 
-    def _function(self, unit: _Unit) -> list[str]:
+    def _function(self, unit: _Unit) -> None:
         emitter = Emitter(unit.scope)
         emitter.functions = {name: number for number, name in enumerate(self._units)}
         emitter.entries = self._code.entries
         emitter.first = unit.first
-        lines: list[str] = []
-        for block in unit.blocks:
-            lines.append(f"def b{unit.first + block.index}(f, R):")
-            lines += [f"    {line}" for line in _BlockWriter(unit, block, emitter).write()]
         code = self._code
         for block in unit.blocks:
+            code.blocks.add(_BlockWriter(unit, block, emitter).write())
             code.live.append(tuple(bits(block.live)))
             code.defined.append(block.defined)
             code.is_pure.append(block.pure)
@@ -161,15 +160,6 @@ class _KernelWriter:
         code.registers = max(code.registers, len(unit.scope.width))
         code.zeros.append(unit.scope.zeros())
         code.local_bytes = max(code.local_bytes, unit.scope.frame.local_bytes)
-        return lines
-
-    def _compile(self) -> None:
-        names = self._namespace.names
-        program = compile(self._code.source, f"<ptx {self._code.kernel}>", "exec")
-        exec(program, names)
-        for number in range(len(self._code.live)):
-            function: BlockFunction = names[f"b{number}"]  # type: ignore[assignment]  # just made
-            self._code.blocks.append(function)
 
     def _measure_stack(self) -> None:
         """The local memory of the deepest chain of calls, unless calls can recurse."""
