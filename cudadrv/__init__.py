@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .attributes import DeviceAttribute
-from .capability import GpuCapability, GpuDeviceInfo
 from .context import Context, cuda_context_for
 from .device import Device, best_device, can_access_peer, driver_version, init, list_devices
 from .errors import (
@@ -39,6 +38,7 @@ from .version import VERSION as __version__
 
 if TYPE_CHECKING:
     from .blas import LinearAlgebra, NotPositiveDefiniteError
+    from .capability import GpuCapability, GpuDeviceInfo
     from .client import CapturedGraph, CudaClient, CudaRawHandle, register_module
     from .memory.allocator import CudaAllocator
     from .memory.arena import DeviceArena
@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from .sobol import SobolDvCache
 
 _LATER = {
+    "GpuCapability": "capability",
+    "GpuDeviceInfo": "capability",
     "LinearAlgebra": "blas",
     "NotPositiveDefiniteError": "blas",
     "CapturedGraph": "client",

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import ptx
 
 from ._api import CUcontext, CUstream_flags, DriverApi
 from ._driver import Bound, current, failure
-from .capability import GpuCapability
 from .device import Device, driver_version
 from .errors import ClosedError
 from .module import ImageLike, Module
 from .stream import Stream
 from .types import ContextFlags, MemoryInfo
+
+if TYPE_CHECKING:
+    from .capability import GpuCapability
 
 _T = TypeVar("_T")
 
@@ -99,6 +101,8 @@ class Context:
     @property
     def capability(self) -> GpuCapability:
         """What the device's compute capability offers."""
+        from .capability import GpuCapability  # costs 2 ms that a start without it saves
+
         return GpuCapability.from_compute_capability(*self.device.compute_capability)
 
     @property

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import uuid
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
 from ._driver import Bound, Driver, current, failure
 from .attributes import DeviceAttribute
-from .capability import GpuCapability, GpuDeviceInfo
 from .errors import InvalidDeviceError, NoDeviceError
 from .types import MemoryInfo
+
+if TYPE_CHECKING:
+    import uuid
+
+    from .capability import GpuDeviceInfo
 
 
 class Device:
@@ -86,6 +90,8 @@ class Device:
     @cached_property
     def uuid(self) -> uuid.UUID:
         """The device's UUID, as nvidia-smi -L gives it after "GPU-"."""
+        import uuid  # like `info`, a millisecond that most starts save
+
         code, value = self._api.cuDeviceGetUuid(self._handle)
         if code:
             raise failure(self._api, code, "cuDeviceGetUuid", f"device {self._ordinal}'s UUID")
@@ -165,6 +171,8 @@ class Device:
 
     def info(self) -> GpuDeviceInfo:
         """What the runtime layer weighs the device by, its free memory as of now."""
+        from .capability import GpuCapability, GpuDeviceInfo
+
         memory = self.memory_info()
         return GpuDeviceInfo(
             ordinal=self._ordinal,

@@ -80,7 +80,7 @@ def check(function: Function, shape: Shape, machine: Machine) -> None:
         return
     _check_extents(function, shape, machine)
     _check_shared(function, shape)
-    if shape.cluster != NO_CLUSTER:
+    if shape.cluster != NO_CLUSTER or any(function.cluster):
         _check_cluster(function, shape, machine)
     if shape.cooperative:
         _check_cooperative(function, shape, machine)
@@ -129,6 +129,8 @@ def _check_shared(function: Function, shape: Shape) -> None:
 
 def _check_cluster(function: Function, shape: Shape, machine: Machine) -> None:
     cluster = shape.cluster
+    if cluster == NO_CLUSTER and any(function.cluster):
+        cluster = function.cluster
     portable = machine.profile.architecture.max_cluster
     if not portable:
         raise Refusal(
