@@ -2,7 +2,8 @@
 
 Every function takes float32 or float64 arrays or scalars of one dtype and gives that dtype, for
 any inputs, in the four modes of PTX's arithmetic. `ftz`, for float32 only, flushes subnormal
-operands and results to zeros of their sign. PTX ISA, "Floating Point Instructions".
+operands and results to zeros of their sign; `flushed` says that no operand is subnormal, and
+without `nans` a NaN may come out with any bits. PTX ISA, "Floating Point Instructions".
 """
 
 from __future__ import annotations
@@ -29,15 +30,22 @@ from ptx.emulate.ieee.types import F64, Array, Float, Mask
 
 @elementwise
 def fma(
-    a: Float, b: Float, c: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False
+    a: Float,
+    b: Float,
+    c: Float,
+    *,
+    rounding: Rounding = Rounding.RN,
+    ftz: bool = False,
+    flushed: bool = False,
+    nans: bool = True,
 ) -> Float:
     """Give a·b+c with one rounding (PTX `fma`, and `mad` on floats)."""
     if a.dtype == np.float64:
         return fma64(a, b, c, rounding)
     if not ftz:
-        return fma32(a, b, c, rounding)
-    x, y, z = flush_subnormals(a), flush_subnormals(b), flush_subnormals(c)
-    result = fma32(x, y, z, rounding)
+        return fma32(a, b, c, rounding, nans=nans)
+    x, y, z = (a, b, c) if flushed else map(flush_subnormals, (a, b, c))
+    result = fma32(x, y, z, rounding, nans=nans)
 
     def exact(at: lanes.Indices) -> F64:
         product = np.multiply(
@@ -51,28 +59,57 @@ def fma(
 
 
 @elementwise
-def add(a: Float, b: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
+def add(
+    a: Float,
+    b: Float,
+    *,
+    rounding: Rounding = Rounding.RN,
+    ftz: bool = False,
+    flushed: bool = False,
+    nans: bool = True,
+) -> Float:
     """Give a+b (PTX `add`)."""
-    if ftz:
-        # Sums of normal numbers are exact where they are small: flushing needs no more care.
-        return flush_subnormals(_sum_settled(flush_subnormals(a), flush_subnormals(b), rounding))
-    return _sum_settled(a, b, rounding)
-
-
-@elementwise
-def sub(a: Float, b: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
-    """Give a-b (PTX `sub`)."""
-    if ftz:
+    if ftz and not flushed:
         a, b = flush_subnormals(a), flush_subnormals(b)
-    # The NaN that comes out is that of b, not of -b.
-    result = settle_nans(_sum(a, np.negative(b), rounding), b, a)
+    result = _sum(a, b, rounding)
+    if nans:
+        settle_nans(result, b, a)
+    # Sums of normal numbers are exact where they are small: flushing needs no more care.
     return flush_subnormals(result) if ftz else result
 
 
 @elementwise
-def mul(a: Float, b: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
+def sub(
+    a: Float,
+    b: Float,
+    *,
+    rounding: Rounding = Rounding.RN,
+    ftz: bool = False,
+    flushed: bool = False,
+    nans: bool = True,
+) -> Float:
+    """Give a-b (PTX `sub`)."""
+    if ftz and not flushed:
+        a, b = flush_subnormals(a), flush_subnormals(b)
+    result = a - b if rounding is Rounding.RN else _sum(a, np.negative(b), rounding)
+    # The NaN that comes out is that of b, not of -b.
+    if nans:
+        settle_nans(result, b, a)
+    return flush_subnormals(result) if ftz else result
+
+
+@elementwise
+def mul(
+    a: Float,
+    b: Float,
+    *,
+    rounding: Rounding = Rounding.RN,
+    ftz: bool = False,
+    flushed: bool = False,
+    nans: bool = True,
+) -> Float:
     """Give a·b (PTX `mul`)."""
-    if ftz:
+    if ftz and not flushed:
         a, b = flush_subnormals(a), flush_subnormals(b)
     if rounding is Rounding.RN:
         result = a * b
@@ -80,33 +117,60 @@ def mul(a: Float, b: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = Fal
         result = narrow(np.multiply(a, b, dtype=np.float64), None, rounding)
     else:
         result = _directed_product(a, b, rounding)
-    settle_nans(result, b, a)
+    if nans:
+        settle_nans(result, b, a)
     return _flushed(np.multiply, result, a, b, rounding) if ftz else result
 
 
 @elementwise
-def div(a: Float, b: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
+def div(
+    a: Float,
+    b: Float,
+    *,
+    rounding: Rounding = Rounding.RN,
+    ftz: bool = False,
+    flushed: bool = False,
+    nans: bool = True,
+) -> Float:
     """Give a/b (PTX `div.rnd`)."""
-    if ftz:
+    if ftz and not flushed:
         a, b = flush_subnormals(a), flush_subnormals(b)
-    result = settle_nans(_quotient(a, b, rounding), a, b)
+    result = _quotient(a, b, rounding)
+    if nans:
+        settle_nans(result, a, b)
     return _flushed(np.divide, result, a, b, rounding) if ftz else result
 
 
 @elementwise
-def rcp(x: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
+def rcp(
+    x: Float,
+    *,
+    rounding: Rounding = Rounding.RN,
+    ftz: bool = False,
+    flushed: bool = False,
+    nans: bool = True,
+) -> Float:
     """Give 1/x (PTX `rcp.rnd`)."""
-    if ftz:
+    if ftz and not flushed:
         x = flush_subnormals(x)
     one = np.ones(1, x.dtype)
-    result = settle_nans(_quotient(one, x, rounding), x)
+    result = _quotient(one, x, rounding)
+    if nans:
+        settle_nans(result, x)
     return _flushed(np.divide, result, one, x, rounding) if ftz else result
 
 
 @elementwise
-def sqrt(x: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Float:
+def sqrt(
+    x: Float,
+    *,
+    rounding: Rounding = Rounding.RN,
+    ftz: bool = False,
+    flushed: bool = False,
+    nans: bool = True,
+) -> Float:
     """Give the square root (PTX `sqrt.rnd`); that of -0 is -0."""
-    if ftz:
+    if ftz and not flushed:
         x = flush_subnormals(x)
     if rounding is Rounding.RN:
         result = np.sqrt(x)
@@ -118,7 +182,7 @@ def sqrt(x: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False) -> Fl
         indices = lanes.indices_of((x > 0) & (x < np.inf))
         if indices.size:
             lanes.put(result, indices, exact_root(x.reshape(-1)[indices], rounding))
-    return settle_nans(result, x)
+    return settle_nans(result, x) if nans else result
 
 
 def _flushed(operation: np.ufunc, result: Array, a: Array, b: Array, rounding: Rounding) -> Array:
@@ -129,10 +193,6 @@ def _flushed(operation: np.ufunc, result: Array, a: Array, b: Array, rounding: R
         return operation(lanes.pick(a, shape, at), lanes.pick(b, shape, at), dtype=np.float64)
 
     return flush_result(result, exact, rounding)
-
-
-def _sum_settled(a: Array, b: Array, rounding: Rounding) -> Array:
-    return settle_nans(_sum(a, b, rounding), b, a)
 
 
 def _sum(a: Array, b: Array, rounding: Rounding) -> Array:

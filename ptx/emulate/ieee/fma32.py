@@ -16,12 +16,13 @@ _DROPPED = np.int64((1 << 29) - 1)
 _TIE = np.int64(1 << 28)
 
 
-def fma32(a: F32, b: F32, c: F32, rounding: Rounding) -> F32:
+def fma32(a: F32, b: F32, c: F32, rounding: Rounding, *, nans: bool = True) -> F32:
     """Give a·b+c with one rounding.
 
     The product is exact in float64 and the sum is rounded there once; rounding it again to
     float32 is wrong only where that sum sits on a tie without being exact. Those lanes, and the
-    ones with subnormal results, are rounded to odd in float64 first.
+    ones with subnormal results, are rounded to odd in float64 first. `nans`: a NaN gets the
+    canonical bits.
     """
     if rounding is not Rounding.RN:
         product = np.multiply(a, b, dtype=np.float64)
@@ -36,13 +37,11 @@ def fma32(a: F32, b: F32, c: F32, rounding: Rounding) -> F32:
     risky = dropped == _TIE
     if risky.any():
         _repair(result, a, b, c, wide, lanes.indices_of(risky))
-    # One reduction finds subnormal results, zeros and NaNs, for which the comparison is false.
     magnitude = np.abs(result)
-    if lanes.least(magnitude, axis=None, initial=np.inf) >= _LEAST_NORMAL:
-        return result
-    small = (magnitude < _LEAST_NORMAL) & (wide != 0)
-    _repair(result, a, b, c, wide, lanes.indices_of(small))
-    return settle_nans(result)
+    if not lanes.least(magnitude) >= _LEAST_NORMAL:
+        small = (magnitude < _LEAST_NORMAL) & (wide != 0)
+        _repair(result, a, b, c, wide, lanes.indices_of(small))
+    return settle_nans(result) if nans else result
 
 
 def _repair(result: F32, a: F32, b: F32, c: F32, wide: F64, indices: lanes.Indices) -> None:

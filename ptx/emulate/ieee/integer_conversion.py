@@ -6,7 +6,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ptx.emulate.ieee import lanes
 from ptx.emulate.ieee.directed import narrow, towards
 from ptx.emulate.ieee.encode import encode
 from ptx.emulate.ieee.error_free import round_to_odd
@@ -44,7 +43,8 @@ def float_to_integer(
     whole = integral(x, rounding)
     low = x.dtype.type(float(info.min))
     end = x.dtype.type(2.0 ** (info.bits - (info.min < 0)))
-    if whole.size and lanes.least(whole) >= low and lanes.greatest(whole) < end:
+    least, most = whole.min(initial=low), whole.max(initial=low)
+    if least >= low and most < end:
         return whole.astype(dtype)
     fits = (whole >= low) & (whole < end)
     result = np.where(fits, whole, x.dtype.type(0)).astype(dtype)

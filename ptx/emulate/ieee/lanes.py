@@ -14,9 +14,9 @@ from ptx.emulate.ieee.types import Array, Mask
 P = ParamSpec("P")
 Indices: TypeAlias = NDArray[np.intp]
 
-# NumPy's stubs do not know `initial` without `out`. A NaN anywhere makes the result one.
-least: Callable[..., Any] = np.minimum.reduce
-greatest: Callable[..., Any] = np.maximum.reduce
+# NumPy's stubs, which differ from version to version, know no plain call of these methods.
+_greatest: Callable[..., Any] = np.maximum.reduce
+_least: Callable[..., Any] = np.fmin.reduce
 
 
 def elementwise(kernel: Callable[P, Any]) -> Callable[P, Any]:
@@ -65,3 +65,20 @@ def indices_of(risky: Mask) -> Indices:
 def put(result: Array, indices: Indices, values: Array) -> None:
     """Store values at flat indices of a result that this call made itself."""
     result.reshape(-1)[indices] = values
+
+
+def has_nan(x: Array) -> bool:
+    """Tell whether any float is a NaN: a maximum with one is one, and is the fastest test."""
+    if not x.size:
+        return False
+    most = _greatest(x if x.ndim == 1 else x.reshape(-1))
+    return bool(most != most)
+
+
+def least(x: Array) -> Any:
+    """Give the least of values, NaNs not counted; infinity or NaN if there is none.
+
+    `Any` is a scalar of x's dtype or a Python float.
+    """
+    flat = x if x.ndim == 1 else x.reshape(-1)
+    return _least(flat) if x.size else np.inf

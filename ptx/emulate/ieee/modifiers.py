@@ -24,7 +24,7 @@ def flush_subnormals(x: Float) -> Float:
     """
     least = _LEAST_NORMAL if x.dtype == np.float32 else _LEAST_NORMAL_64
     magnitude = np.abs(x)
-    if lanes.least(magnitude, axis=None, initial=np.inf) >= least:
+    if lanes.least(magnitude) >= least:
         return x
     return _flushed(x, magnitude, least)
 
@@ -59,7 +59,7 @@ def flush_result(
     too. `exact` gives, for flat indices, float64 values that round as the exact ones do.
     """
     magnitude = np.abs(result)
-    if lanes.least(magnitude, axis=None, initial=np.inf) > _LEAST_NORMAL:
+    if lanes.least(magnitude) > _LEAST_NORMAL:
         return result
     edge = magnitude == _LEAST_NORMAL
     if edge.any():

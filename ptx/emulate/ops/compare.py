@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptx.emulate import ieee
 from ptx.emulate.emitter import Emitter, choose
 from ptx.emulate.ieee.half import flush, widen
-from ptx.emulate.ops.lift import call_of
+from ptx.emulate.ops.lift import call_of, flushed_values
 from ptx.emulate.table import operation, type_suffix
 from ptx.emulate.types import kind_of
 from ptx.isa.model import Instruction, Pair
@@ -33,10 +33,8 @@ def comparison(e: Emitter, i: Instruction, name: str, ptx_type: str) -> str:
         halves = (_widened(e, i, ptx_type, e.value(x, "b16")) for x in (left, right))
         return _compare_floats(e, name, *halves)
     kind = kind_of(ptx_type)
-    a, b = e.value(left, kind), e.value(right, kind)
+    a, b = flushed_values(e, (left, right), kind, "ftz" in i.modifiers)
     if kind[0] == "f":
-        if "ftz" in i.modifiers:
-            a, b = (e.temporary(call_of(e, ieee.flush_subnormals, x)) for x in (a, b))
         return _compare_floats(e, name, a, b)
     if name in _UNSIGNED:
         if kind[0] == "s":
@@ -167,9 +165,7 @@ def _select(e: Emitter, i: Instruction) -> None:
 def _select_sign(e: Emitter, i: Instruction) -> None:
     kind, tested = type_suffix(i).split(".")
     target, yes, no, condition = i.operands
-    value = e.value(condition, tested)
-    if "ftz" in i.modifiers:
-        value = call_of(e, ieee.flush_subnormals, value)
+    (value,) = flushed_values(e, (condition,), tested, "ftz" in i.modifiers)
     test = f"({value} >= {e.constant(0, tested)})"
     pick = e.helper(choose)
     e.assign(target, kind, f"{pick}({test}, {e.value(yes, kind)}, {e.value(no, kind)})")

@@ -90,7 +90,9 @@ def _to_integer(e: Emitter, i: Instruction) -> None:
 def _may_lack_mode(target: str, source: str) -> bool:
     """Whether the target holds every value; between the halves hardware rounds to nearest."""
     to, of = FORMATS[target], FORMATS[source]
-    return to.width == of.width or to.precision >= of.precision and to.min_exponent <= of.min_exponent
+    if to.width == of.width:
+        return True
+    return to.precision >= of.precision and to.min_exponent <= of.min_exponent
 
 
 def float_conversion(e: Emitter, i: Instruction, target: str, source: str, value: str) -> str:

@@ -16,7 +16,7 @@ from ptx.emulate.ieee import Rounding
 from ptx.emulate.ieee.fma32 import fma32, uniform_fma32
 from ptx.emulate.ieee.half import widen
 from ptx.emulate.ieee.nan import F32_NAN, settle_nans
-from ptx.emulate.ops.lift import ROUNDINGS, call_of, lifted_packed, rounding_of
+from ptx.emulate.ops.lift import ROUNDINGS, call_of, flushed_values, lifted_packed, rounding_of
 from ptx.emulate.table import EmitFunction, operation, type_suffix
 from ptx.isa.model import Instruction, Operand, Register
 
@@ -49,7 +49,7 @@ def settle(e: Emitter, target: Operand, kind: str, expression: str, *operands: s
     """
     if kind == "f64":
         return f"{e.helper(settled64)}({', '.join((expression, *operands))})"
-    if isinstance(target, Register) and target.name not in e.scope.visible_bits:
+    if not _shows_nans(e, target):
         return expression
     return f"{e.helper(settled)}({expression})"
 
@@ -74,12 +74,31 @@ def options_of(i: Instruction) -> dict[str, bool | Rounding]:
     return options
 
 
+def _shows_nans(e: Emitter, target: Operand) -> bool:
+    return not isinstance(target, Register) or target.name in e.scope.visible_bits
+
+
+def _flushed_options(e: Emitter, i: Instruction) -> dict[str, bool | Rounding]:
+    """The options where the operands are those of `_values`."""
+    options = options_of(i)
+    if "ftz" in options:
+        options["flushed"] = True
+    if type_suffix(i) == "f32" and not _shows_nans(e, i.operands[0]):
+        options["nans"] = False
+    return options
+
+
+def _values(e: Emitter, i: Instruction, kind: str) -> list[str]:
+    """The source operands, subnormal ones as zeros if the instruction says `.ftz`."""
+    return flushed_values(e, i.operands[1:], kind, "ftz" in i.modifiers)
+
+
 def _sum_or_product(sign: str, function: Callable[..., Value]) -> EmitFunction:
     def emit(e: Emitter, i: Instruction) -> None:
         kind = type_suffix(i)
-        a, b = (e.value(operand, kind) for operand in i.operands[1:])
+        a, b = _values(e, i, kind)
         if not _is_plain(i):
-            result = call_of(e, function, a, b, **options_of(i))
+            result = call_of(e, function, a, b, **_flushed_options(e, i))
         elif "sat" in i.modifiers:
             result = f"({a} {sign} {b})"
         else:
@@ -89,55 +108,60 @@ def _sum_or_product(sign: str, function: Callable[..., Value]) -> EmitFunction:
     return emit
 
 
-def fused(a: Value, b: Value, c: Value) -> Value:
-    """a·b+c of float32 rounded once to nearest, fast for arrays and for scalars."""
+def fused(a: Value, b: Value, c: Value, nans: bool) -> Value:
+    """a·b+c of float32 rounded once to nearest, fast for arrays and for scalars.
+
+    `nans`: a NaN gets the canonical bits.
+    """
     if a.ndim or b.ndim or c.ndim:
         return fma32(
             a if a.ndim else a.reshape(1),
             b if b.ndim else b.reshape(1),
             c if c.ndim else c.reshape(1),
             Rounding.RN,
+            nans=nans,
         )
     return uniform_fma32(a, b, c)
 
 
 def _fused(e: Emitter, i: Instruction) -> None:
     kind = type_suffix(i)
-    a, b, c = (e.value(operand, kind) for operand in i.operands[1:])
+    a, b, c = _values(e, i, kind)
     if kind == "f32" and _is_plain(i):
-        result = f"{e.helper(fused)}({a}, {b}, {c})"
+        nans = _shows_nans(e, i.operands[0])
+        result = f"{e.helper(fused)}({a}, {b}, {c}, {nans})"
     else:
-        result = call_of(e, ieee.fma, a, b, c, **options_of(i))
+        result = call_of(e, ieee.fma, a, b, c, **_flushed_options(e, i))
     finish(e, i, kind, result)
 
 
 def _divide(e: Emitter, i: Instruction) -> None:
     kind = type_suffix(i)
-    a, b = (e.value(operand, kind) for operand in i.operands[1:])
+    a, b = _values(e, i, kind)
     if _is_plain(i):
         result = settle(e, i.operands[0], kind, f"({a} / {b})", a, b)
     else:
-        result = call_of(e, ieee.div, a, b, **options_of(i))
+        result = call_of(e, ieee.div, a, b, **_flushed_options(e, i))
     e.assign(i.operands[0], kind, result)
 
 
 def _reciprocal(e: Emitter, i: Instruction) -> None:
     kind = type_suffix(i)
-    x = e.value(i.operands[1], kind)
+    (x,) = _values(e, i, kind)
     if _is_plain(i):
         result = settle(e, i.operands[0], kind, f"({e.constant(1.0, kind)} / {x})", x)
     else:
-        result = call_of(e, ieee.rcp, x, **options_of(i))
+        result = call_of(e, ieee.rcp, x, **_flushed_options(e, i))
     e.assign(i.operands[0], kind, result)
 
 
 def _root(e: Emitter, i: Instruction) -> None:
     kind = type_suffix(i)
-    x = e.value(i.operands[1], kind)
+    (x,) = _values(e, i, kind)
     if _is_plain(i):
         result = settle(e, i.operands[0], kind, f"{e.helper(np.sqrt)}({x})", x)
     else:
-        result = call_of(e, ieee.sqrt, x, **options_of(i))
+        result = call_of(e, ieee.sqrt, x, **_flushed_options(e, i))
     e.assign(i.operands[0], kind, result)
 
 

@@ -7,15 +7,16 @@ functions inside of the `elementwise` wrapper are called, with uniform values as
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from ptx.emulate.emitter import Emitter
 from ptx.emulate.geometry import Value
-from ptx.emulate.ieee import Rounding
-from ptx.isa.model import Instruction
+from ptx.emulate.ieee import Rounding, flush_subnormals
+from ptx.emulate.subnormals import is_subnormal
+from ptx.isa.model import FloatImmediate, Instruction, Operand, Register
 
 ROUNDINGS: dict[str, Rounding] = {name: Rounding[name.upper()] for name in ("rn", "rz", "rm", "rp")}
 INTEGRAL_ROUNDINGS: dict[str, Rounding] = {f"{name}i": mode for name, mode in ROUNDINGS.items()}
@@ -63,3 +64,28 @@ def lifted_packed(
 def call_of(e: Emitter, function: Callable[..., Value], *operands: str, **options: Hashable) -> str:
     """The expression of a call of a lifted function."""
     return f"{e.helper(lifted(function, **options))}({', '.join(operands)})"
+
+
+def flushed(e: Emitter, operand: Operand) -> str:
+    """The value of a float32 operand with subnormal numbers flushed, at no cost if it has none."""
+    value = e.value(operand, "f32")
+    if isinstance(operand, Register) and operand.name in e.scope.without_subnormals:
+        return value
+    if (
+        isinstance(operand, FloatImmediate)
+        and operand.width == 32
+        and not is_subnormal(operand.bits)
+    ):
+        return value
+    return e.temporary(call_of(e, flush_subnormals, value))
+
+
+def flushed_values(e: Emitter, operands: Sequence[Operand], kind: str, ftz: bool) -> list[str]:
+    """The values of operands, flushed if asked for; equal operands are flushed once."""
+    if not ftz:
+        return [e.value(operand, kind) for operand in operands]
+    known: dict[Operand, str] = {}
+    for operand in operands:
+        if operand not in known:
+            known[operand] = flushed(e, operand)
+    return [known[operand] for operand in operands]

@@ -10,7 +10,7 @@ from ptx.emulate import ieee
 from ptx.emulate.emitter import Emitter
 from ptx.emulate.geometry import Value
 from ptx.emulate.ops.floating import settle
-from ptx.emulate.ops.lift import call_of
+from ptx.emulate.ops.lift import call_of, flushed_values
 from ptx.emulate.table import EmitFunction, operation, type_suffix
 from ptx.isa.model import Instruction
 
@@ -18,23 +18,20 @@ _SECTION = "Floating Point Instructions"
 _PROPERTIES = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
 
 
-def flushed_values(e: Emitter, i: Instruction, kind: str) -> list[str]:
+def _values(e: Emitter, i: Instruction, kind: str) -> list[str]:
     """The source operands, subnormal ones as zeros if the instruction says `.ftz`."""
-    values = [e.value(operand, kind) for operand in i.operands[1:]]
-    if "ftz" in i.modifiers:
-        values = [e.temporary(call_of(e, ieee.flush_subnormals, value)) for value in values]
-    return values
+    return flushed_values(e, i.operands[1:], kind, "ftz" in i.modifiers)
 
 
 def _negate(e: Emitter, i: Instruction) -> None:
     kind = type_suffix(i)
-    (x,) = flushed_values(e, i, kind)
+    (x,) = _values(e, i, kind)
     e.assign(i.operands[0], kind, settle(e, i.operands[0], kind, f"(-{x})", x))
 
 
 def _absolute(e: Emitter, i: Instruction) -> None:
     kind = type_suffix(i)
-    (x,) = flushed_values(e, i, kind)
+    (x,) = _values(e, i, kind)
     magnitude = f"{e.helper(np.absolute)}({x})"
     e.assign(i.operands[0], kind, settle(e, i.operands[0], kind, magnitude, x))
 
@@ -64,7 +61,7 @@ def _extreme(function: Callable[..., Value]) -> EmitFunction:
             options["xorsign"] = True
         elif "abs" in words:
             options["magnitudes"] = True
-        e.assign(i.operands[0], kind, call_of(e, function, *flushed_values(e, i, kind), **options))
+        e.assign(i.operands[0], kind, call_of(e, function, *_values(e, i, kind), **options))
 
     return emit
 
