@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.cluster import locate_remote
 from ptx.emulate.device import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.fault import find_memory, memory_fault
 from ptx.emulate.geometry import Value
@@ -129,6 +130,8 @@ def _per_thread(fibre: Fibre, addresses: Span, offset: int, site: Site, space: s
         limit, memory = chunk.local_stride, chunk.local
     least, greatest, bits = (0, 0, 0) if part is None else part.bounds()
     if base + least < 0 or base + greatest + site.total > limit or (bits | base) & (site.total - 1):
+        if space == "shared":
+            return locate_remote(fibre, addresses, offset, site, memory)
         raise_if_wrong(fibre, addresses, offset, site, space, limit)
     elements = memory.view(site.dtype)
     if space == "shared" and chunk.geometry.blocks == 1:

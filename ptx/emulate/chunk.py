@@ -118,7 +118,7 @@ class Chunk:
     def block_of(self, lane: int) -> Dim3:
         """The block coordinates of a lane."""
         slot = lane // self.geometry.threads_per_block
-        return coordinates(self.first + slot, self.launch.grid)
+        return self.launch.cluster.block(self.first + slot)
 
     def thread_of(self, lane: int) -> Dim3:
         """The thread coordinates of a lane."""

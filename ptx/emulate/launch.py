@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.chunk import Chunk
+from ptx.emulate.cluster import ClusterShape
 from ptx.emulate.code import KernelCode
 from ptx.emulate.device import DeviceModel, Limits
 from ptx.emulate.errors import Where
@@ -16,6 +19,7 @@ from ptx.emulate.types import NUMPY
 from ptx.isa.model import Instruction
 
 _SHARED_ALIGN = 128
+_WORKSPACE_BYTES = 64
 
 
 class Parameters(dict[tuple[str, int], Value]):
@@ -41,6 +45,8 @@ class Launch:
         shared_bytes: a block's shared memory, static and dynamic.
         shared_stride, local_stride: distance of the windows of two blocks, of two threads.
         results: what device-side functions leave for the host, by name.
+    cluster: how its blocks form clusters; is_cluster: whether that was asked for.
+    workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class Launch:
         params: bytes,
         dynamic_shared: int,
         limits: Limits,
+        cluster: Dim3 = (1, 1, 1),
     ) -> None:
         self.code = code
         self.device = device
@@ -69,6 +76,9 @@ class Launch:
             stack = max(stack, limits.stack_bytes)
         self.local_stride = aligned(stack, 16)
         self._shared = np.empty(0, dtype=np.uint8)
+        self.cluster = ClusterShape(grid, cluster)
+        self.is_cluster = cluster != (1, 1, 1)
+        self.workspace = 0
         self.results: dict[str, object] = {}
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
@@ -79,16 +89,23 @@ class Launch:
             self._shared[:] = 0
         return self._shared[:nbytes]
 
-    def run(self, *, together: bool = False) -> None:
-        """Execute the grid, chunk by chunk; all blocks in one chunk if `together`.
+    def run(self, *, cooperative: bool = False) -> None:
+        """Execute the grid, chunk by chunk; all blocks in one chunk if `cooperative`.
 
         Raises:
             EmulationFault: what the kernel did wrong.
         """
         threads = self.block[0] * self.block[1] * self.block[2]
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
-        size = blocks if together else min(blocks, max(1, self.limits.chunk_threads // threads))
-        with np.errstate(all="ignore"):
+        size = min(blocks, max(1, self.limits.chunk_threads // threads))
+        size = max(size // self.cluster.blocks, 1) * self.cluster.blocks
+        with np.errstate(all="ignore"), ExitStack() as after:
+            if cooperative:
+                size = blocks
+                self.workspace = self.memory.allocate(_WORKSPACE_BYTES, origin="grid workspace")
+                after.callback(self.memory.free, self.workspace)
+                start = self.workspace - self.memory.base
+                self.memory.data[start : start + _WORKSPACE_BYTES] = 0
             for first in range(0, blocks, size):
                 Chunk(self, geometry(self.block, min(size, blocks - first)), first).run()
 

@@ -60,10 +60,17 @@ class EmulatedKernel:
             max_threads=min(most, self.signature.max_threads or most),
         )
 
+    @cached_property
+    def _required_cluster(self) -> Dim3:
+        """The cluster that the kernel itself asks for (`__cluster_dims__`)."""
+        directives = self._program.module.functions[self.name].directives
+        x, y, z = (*directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
+        return x, y, z
+
     @property
     def source(self) -> str:
         """The generated Python, for those who want to know."""
-        return self._code.source
+        return self._code.blocks.source
 
     def launch(
         self,
@@ -86,12 +93,16 @@ class EmulatedKernel:
             EmulationFault: what the kernel did wrong.
         """
         self._check(grid, block, params, shared_bytes)
-        if cluster != (1, 1, 1):
+        if cluster == (1, 1, 1):
+            cluster = self._required_cluster
+        if any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
             raise LaunchError(
-                f"kernel {self.name}: clusters are not emulated, {cluster} was asked for"
+                f"kernel {self.name}: the grid {grid} is no multiple of the cluster {cluster}"
             )
-        launch = Launch(self._code, self._program.device, grid, block, params, shared_bytes, limits)
-        launch.run(together=cooperative)
+        launch = Launch(
+            self._code, self._program.device, grid, block, params, shared_bytes, limits, cluster
+        )
+        launch.run(cooperative=cooperative)
 
     def _check(self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int) -> None:
         for what, extent, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):

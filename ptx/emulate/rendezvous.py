@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptx.emulate.block_barrier import BlockBarriers
+from ptx.emulate.cluster_barrier import ClusterBarriers, WaitingBlocks
 from ptx.emulate.errors import BarrierDivergence, Deadlock
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import Value
@@ -27,6 +28,18 @@ class Rendezvous:
         self._chunk = chunk
         self.blocks = BlockBarriers(chunk)
         self.warps = WarpMeetings(chunk)
+        self._clusters: ClusterBarriers | None = None
+
+    @property
+    def clusters(self) -> ClusterBarriers:
+        """The clusters' barriers, made when first used."""
+        if self._clusters is None:
+            self._clusters = ClusterBarriers(self._chunk)
+        return self._clusters
+
+    @property
+    def _at_clusters(self) -> list[WaitingBlocks]:
+        return [] if self._clusters is None else self._clusters.waiting
 
     def meets(
         self, fibre: Fibre, mask: Value, block: int, key: str, values: dict[str, Value]
@@ -41,7 +54,7 @@ class Rendezvous:
     @property
     def anyone(self) -> bool:
         """Whether a fibre is parked here."""
-        return bool(self.warps.waiting or self.blocks.waiting)
+        return bool(self.warps.waiting or self.blocks.waiting or self._at_clusters)
 
     def resolve(self) -> bool:
         """Release what is complete; whether anything was.
@@ -50,6 +63,8 @@ class Rendezvous:
             Deadlock: threads wait and nothing is left that runs or is complete.
         """
         released = self.blocks.resolve() | self.warps.resolve()
+        if self._clusters is not None:
+            released |= self._clusters.resolve()
         if released or self._chunk.has_runnable or not self.anyone:
             return released
         if not self._chunk.launch.limits.strict_barriers and self.blocks.resolve(lenient=True):
@@ -69,6 +84,12 @@ class Rendezvous:
                 f" ({missing[at]} in block {block}):"
                 f" {self._whereabouts()}",
                 chunk.launch.where(entry.fibre, 0, entry.instruction),
+            )
+        for cluster in self._at_clusters:
+            return BarrierDivergence(
+                "threads wait at the cluster's barrier for threads that will never arrive:"
+                f" {self._whereabouts()}",
+                chunk.launch.where(cluster.fibre, 0, cluster.instruction),
             )
         lanes = self.warps.waiting[0]
         missing_lanes = self.warps.missing(lanes)
@@ -94,6 +115,8 @@ class Rendezvous:
         for number, waiting in self.blocks.waiting.items():
             for entry in waiting:
                 yield f"at barrier {number}{self._line(entry.instruction)}", entry.fibre.count
+        for cluster in self._at_clusters:
+            yield f"at the cluster's barrier{self._line(cluster.instruction)}", cluster.fibre.count
         for lanes in self.warps.waiting:
             line = self._line(self._chunk.code.first[lanes.block])
             yield f"at warp instructions ({lanes.key}{line})", lanes.fibre.count

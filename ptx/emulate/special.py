@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ptx.emulate.cluster import cluster_special
 from ptx.emulate.geometry import Value
+from ptx.emulate.span import Index
 
 if TYPE_CHECKING:
     from ptx.emulate.chunk import Chunk
@@ -15,13 +18,18 @@ if TYPE_CHECKING:
 _PLACES = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
 _AXES = ("x", "y", "z")
 _ZERO = frozenset(
-    {"tid.w", "ctaid.w", "gridid", "nctaid.w", "cluster_ctarank", "is_explicit_cluster",
-     "clusterid.w", "cluster_ctaid.w", "smem_reserved", "current_graph_exec",
-     *(f"pm{n}" for n in range(8)), *(f"envreg{n}" for n in range(32)),
-     *(f"cluster_ctaid.{axis}" for axis in _AXES),
+    {"tid.w", "ctaid.w", "gridid", "nctaid.w", "clusterid.w", "cluster_ctaid.w",
+     "smem_reserved", "current_graph_exec", *(f"pm{n}" for n in range(8)),
+     *(f"envreg{n}" for n in range(32) if n not in (1, 2)),
      "reserved_smem_offset_begin", "reserved_smem_offset_end", "reserved_smem_offset_cap"}
 )  # fmt: skip
-_ONE = frozenset({"cluster_nctarank", *(f"cluster_nctaid.{axis}" for axis in _AXES)})
+_CLUSTER = frozenset(
+    {"cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
+     *(f"{stem}.{axis}" for axis in _AXES
+       for stem in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"))}
+)  # fmt: skip
+# Where a cooperative grid finds its workspace: NVRTC's grid synchronisation reads it here.
+_WORKSPACE = {"envreg1": 32, "envreg2": 0}
 _WIDE = frozenset({"clock64", "globaltimer", "gridid", "current_graph_exec"})
 _TIMES = frozenset(
     {"clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi"}
@@ -39,9 +47,9 @@ def known_special(name: str) -> str | None:
     if bare in _WIDE:
         return "u64"
     stem, _, axis = bare.partition(".")
-    if axis in _AXES and stem in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid"):
+    if axis in _AXES and stem in ("tid", "ntid", "ctaid", "nctaid"):
         return "u32"
-    others = _ZERO | _ONE | _TIMES | _MASKS | _COUNTS | set(_PLACES)
+    others = _ZERO | _CLUSTER | _TIMES | _MASKS | _COUNTS | {*_PLACES, *_WORKSPACE}
     return "u32" if bare in others else None
 
 
@@ -55,19 +63,24 @@ def special_value(chunk: Chunk, name: str) -> tuple[Value, bool]:
         return _lane_mask(chunk, name.removeprefix("lanemask_")), True
     stem, _, axis = name.partition(".")
     launch = chunk.launch
+    if name in _CLUSTER:
+        return cluster_special(chunk, stem, axis), True
+    if name in _WORKSPACE:
+        return np.uint32(launch.workspace >> _WORKSPACE[name] & 0xFFFFFFFF), True
+    if name == "smid":
+        return _by_block(chunk, _numbers(chunk) % launch.device.sm_count), True
     if axis in _AXES:
         at = _AXES.index(axis)
         if stem == "ntid":
             return np.uint32(chunk.geometry.block[at]), True
-        if stem in ("nctaid", "nclusterid"):
+        if stem == "nctaid":
             return np.uint32(launch.grid[at]), True
-        if stem in ("ctaid", "clusterid"):
+        if stem == "ctaid":
             return _block_number(chunk, at), True
     if name in _WIDE:
         return np.uint64(0), True
     counts = {
         "nsmid": launch.device.sm_count,
-        "smid": chunk.first % launch.device.sm_count,
         "warpsize": launch.device.warp_size,
         "nwarpid": 64,
         "dynamic_smem_size": launch.dynamic_shared,
@@ -77,23 +90,32 @@ def special_value(chunk: Chunk, name: str) -> tuple[Value, bool]:
     }
     if name in counts:
         return np.uint32(counts[name]), True
-    return np.uint32(name in _ONE), True
+    return np.uint32(0), True
+
+
+def _numbers(chunk: Chunk) -> Index:
+    """The numbers in the launch of the chunk's blocks."""
+    return chunk.first + np.arange(chunk.geometry.blocks, dtype=np.intp)
+
+
+def _by_block(chunk: Chunk, values: NDArray[Any]) -> Value:
+    """For each lane its block's value, as u32."""
+    each = values.astype(np.uint32)
+    if (each == each[0]).all():
+        return each[0]
+    return each.take(chunk.geometry.index("slot"), mode="clip")
 
 
 def _block_number(chunk: Chunk, axis: int) -> Value:
     grid, blocks = chunk.launch.grid, chunk.geometry.blocks
     if grid[axis] == 1:
         return np.uint32(0)
-    stride = (1, grid[0], grid[0] * grid[1])[axis]
     if blocks == 1:
-        return np.uint32(chunk.first // stride % grid[axis])
-    if stride == 1 and (chunk.first % grid[0]) + blocks <= grid[0]:
-        return chunk.geometry.array("slot32") + np.uint32(chunk.first % grid[0])
-    numbers = chunk.first + np.arange(blocks, dtype=np.intp)
-    each = (numbers // stride % grid[axis]).astype(np.uint32)
-    if (each == each[0]).all():
-        return each[0]
-    return each.take(chunk.geometry.array("slot"), mode="clip")
+        return np.uint32(chunk.launch.cluster.block(chunk.first)[axis])
+    first = chunk.first % grid[0]
+    if axis == 0 and first + blocks <= grid[0] and chunk.launch.cluster.extent[1:] == (1, 1):
+        return chunk.geometry.array("slot32") + np.uint32(first)
+    return _by_block(chunk, chunk.launch.cluster.along(axis, _numbers(chunk)))
 
 
 def _lane_mask(chunk: Chunk, kind: str) -> Value:

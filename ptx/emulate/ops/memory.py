@@ -10,8 +10,9 @@ from ptx.isa.model import Address, Instruction, Symbol, Vector
 
 _TYPES = (*(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)), "f32", "f64", "b128")
 _SPACES = {
-    "global": "global", "const": "global", "shared": "shared", "shared::cta": "shared",
-    "local": "local", "param": "param", "param::entry": "param", "param::func": "param",
+    "global": "global", "const": "global", "local": "local",
+    "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
+    "param": "param", "param::entry": "param", "param::func": "param",
 }  # fmt: skip
 _EVICTION = ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
 # What orders or caches an access changes nothing here: every access is done at once, in order.

@@ -18,7 +18,10 @@ from ptx.emulate.types import kind_of, width_of
 from ptx.isa.model import Instruction, Sink, Vector
 
 _TYPES = tuple(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
-_WINDOWS = {"shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "local": LOCAL_WINDOW}
+_WINDOWS = {
+    "shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW,
+    "local": LOCAL_WINDOW,
+}  # fmt: skip
 _SPACES = ("global", "const", "param", "param::entry", *_WINDOWS)
 
 
