@@ -115,8 +115,9 @@ class GraphExec:
 class Capture:
     """The `with` block of `Stream.capture`: records what its stream is given, runs nothing.
 
-    The mode is thread-local: calls of other threads neither disturb the capture nor are refused.
-    Device memory released in the block is given back when it ends.
+    The mode is relaxed: no other call of any thread disturbs the capture. A garbage collection in
+    the block may free what other streams left behind, which the stricter modes would punish.
+    Device memory of this stream released in the block is given back when it ends.
     """
 
     __slots__ = ("_graph", "_stream")
@@ -129,7 +130,7 @@ class Capture:
         stream = self._stream
         if stream.capturing:
             raise InvalidValueError(f"{stream!r} is already capturing")
-        mode = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        mode = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         (code,) = stream.api.cuStreamBeginCapture(stream.handle, mode)
         if code:
             raise failure(stream.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +46,11 @@ def rt() -> GpuRuntime:
 
 @pytest.fixture(scope="module")
 def twice(rt: GpuRuntime) -> GpuRuntime:
-    """Four tiles whatever the machine has: one device may have several."""
-    devices = [rt.devices[index % len(rt.devices)] for index in range(4)]
+    """Four equal tiles whatever the machine has: one device may have several."""
+    devices = [
+        replace(rt.devices[index % len(rt.devices)], sm_count=100, free_mem_bytes=1 << 30)
+        for index in range(4)
+    ]
     return GpuRuntime(devices=devices, policy=GpuDispatchPolicy())
 
 
