@@ -113,12 +113,14 @@ extern "C" __global__ void push(int* head, int* next) {
     old = seen;
   }
 }
+#if __CUDACC_VER_MAJOR__ >= 13
 struct alignas(16) Pair { long long sum, parity; };
 extern "C" __global__ void pairs(Pair* at, const long long* x) {
   cuda::atomic_ref<Pair, cuda::thread_scope_device> ref(*at);
   Pair old = ref.load();
   while (!ref.compare_exchange_weak(old, Pair{old.sum + x[threadIdx.x], old.parity ^ x[threadIdx.x]})) {}
 }
+#endif
 extern "C" __global__ void bytes(unsigned char* at, const unsigned char* x) {
   cuda::atomic_ref<unsigned char, cuda::thread_scope_block> ref(at[threadIdx.x & 7]);
   ref.fetch_add(x[threadIdx.x]);
