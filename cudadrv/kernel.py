@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import ptx
 
@@ -38,10 +38,30 @@ class KernelAttributes:
     binary_version: int
 
 
+class KernelLaunch(Protocol):
+    """``kernel.launch(stream, config, *args)``."""
+
+    def __call__(self, stream: Stream, config: LaunchConfig, *args: object) -> None:
+        """Queue the kernel on a stream.
+
+        Args:
+            stream: a stream of the module's context.
+            config: blocks, threads and resources.
+            args: numbers, device arrays and buffers, foreign device arrays, None for a null
+                pointer, and bytes, NumPy or ctypes structures for parameters by value.
+
+        Raises:
+            ArgumentError: an argument has the wrong count, type, range or memory space.
+            LaunchConfigError: the device or the kernel cannot run the configuration.
+            WrongDeviceError: the stream or an argument belongs to another device.
+        """
+
+
 class Kernel:
     """A kernel of a module; made by `Module.kernel`.
 
     Attributes:
+        launch: queues the kernel: ``launch(stream, config, *args)``; see `KernelLaunch`.
         name: the name it was asked for.
         module: the module, kept alive by the kernel.
         signature: its parameters; None where neither the image nor the driver tells.
@@ -50,8 +70,14 @@ class Kernel:
         parameter_bytes: size of the parameter block.
     """
 
-    # No slots: `launch` is replaced on the instance by a function generated for its last use.
+    __slots__ = (
+        "_attributes", "_launchers", "_offsets", "_shared_allowed",
+        "handle", "launch", "module", "name", "parameter_bytes", "parameters", "signature",
+    )  # fmt: skip
 
+    # An attribute, so that it can be a function generated for the stream and configuration that
+    # it was last called with.
+    launch: KernelLaunch
     handle: CUfunction
 
     def __init__(
@@ -69,6 +95,7 @@ class Kernel:
         self._attributes: KernelAttributes | None = None
         self._launchers: dict[tuple[Stream, LaunchConfig], Launcher] = {}
         self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
+        self.forget_launch()
 
     def __getattr__(self, name: str) -> object:
         if name == "handle":
@@ -120,22 +147,6 @@ class Kernel:
         self._allow_shared(config.shared_bytes)
         return Launcher(self, stream, config)
 
-    def launch(self, stream: Stream, config: LaunchConfig, *args: object) -> None:
-        """Queue the kernel on a stream.
-
-        Args:
-            stream: a stream of the module's context.
-            config: blocks, threads and resources.
-            args: numbers, device arrays and buffers, foreign device arrays, None for a null
-                pointer, and bytes, NumPy or ctypes structures for parameters by value.
-
-        Raises:
-            ArgumentError: an argument has the wrong count, type, range or memory space.
-            LaunchConfigError: the device or the kernel cannot run the configuration.
-            WrongDeviceError: the stream or an argument belongs to another device.
-        """
-        self.launch_anew(stream, config, *args)
-
     def launch_anew(self, stream: Stream, config: LaunchConfig, *args: object) -> None:
         """Launch, and let `launch` be what is generated for this stream and configuration."""
         launcher = self._launchers.get((stream, config))
@@ -147,11 +158,11 @@ class Kernel:
             self._launchers[stream, config] = launcher
         launcher(*args)
         if launcher.config is config and launcher.kernel_launch is not None:
-            self.launch = launcher.kernel_launch  # type: ignore[method-assign]  # it is the same
+            self.launch = launcher.kernel_launch
 
     def forget_launch(self) -> None:
         """Let `launch` look for its launcher again."""
-        self.__dict__.pop("launch", None)
+        self.launch = self.launch_anew
 
     def describe_parameters(self) -> str:
         """The parameters' types in words."""
