@@ -73,10 +73,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., float], tuple[float, float], float, flo
 
 
 @functools.cache
-def machine(target: str, fast: bool = False, debug: bool = False) -> Machine:
-    source = pathlib.Path(__file__).with_name("floating.cu").read_text()
+def machine(
+    target: str, fast: bool = False, debug: bool = False, name: str = "floating.cu"
+) -> Machine:
+    source = pathlib.Path(__file__).with_name(name).read_text()
     options = ptx.CompileOptions(target=ptx.Target.ptx(target), use_fast_math=fast, debug=debug)
-    text = ptx.compile(source, options, name="floating.cu", cache=False).ptx
+    text = ptx.compile(source, options, name=name, cache=False).ptx
     assert text is not None
     return Machine(text)
 
@@ -103,6 +105,35 @@ def test_every_kernel_of_the_corpus_loads(target: str, fast: bool, debug: bool) 
     assert len(names) > 130
     for name in names:
         program.kernel(name)
+
+
+@pytest.mark.parametrize("target", ["compute_75", "compute_90", "compute_100a", "compute_121"])
+@pytest.mark.parametrize("debug", [False, True])
+def test_every_kernel_of_the_narrow_formats_loads(target: str, debug: bool) -> None:
+    program = machine(target, False, debug, "narrow.cu").program
+    names = [name for name, each in program.module.functions.items() if each.is_entry]
+    assert len(names) >= 4
+    for name in names:
+        program.kernel(name)
+
+
+@pytest.mark.parametrize("target", ["compute_90", "compute_100a"])
+def test_small_floats_are_the_same_in_software_and_in_hardware(target: str) -> None:
+    """Where the architecture lacks the conversion, the headers compute it with integers."""
+    x = np.array([0, 0.25, 0.5, 0.75, 1.25, -1.75, 2.5, -3.5, 5, 7, -100, 0.1], np.float32)
+    pairs = np.zeros((32, 2), np.float32)
+    pairs[: len(x), 0], pairs[: len(x), 1] = x, x[::-1]
+    on = machine(target, False, False, "narrow.cu")
+    out = on.put(np.zeros(128, np.uint32))
+    on.launch("four_bits", 1, 32, on.put(pairs), out)
+    got = on.get(out, 128, np.uint32).reshape(4, 32)
+    codes = [0, 0, 1, 2, 2, 12, 4, 14, 6, 7, 15, 0]
+    assert got[0, :12].tolist() == [a | b << 4 for a, b in zip(codes, codes[::-1], strict=True)]
+    assert got[3].tolist() == got[0].tolist()
+    on.launch("scales", 1, 32, on.put(np.abs(pairs)), out)
+    low = on.get(out, 32, np.uint32)[:12]
+    exponents = [0 if v == 0 else 127 + math.ceil(math.log2(v)) for v in np.abs(x).tolist()]
+    assert low.tolist() == exponents
 
 
 def error(got: Floats, want: Floats) -> Floats:
