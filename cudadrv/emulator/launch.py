@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.device import Limits
 from ptx.emulate.errors import (
+    AssertionFailed,
     Deadlock,
     EmulationFault,
     InvalidCall,
@@ -45,6 +46,7 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
     (Runaway, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
     (StackOverflow, CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR),
     (InvalidCall, CUresult.CUDA_ERROR_INVALID_PC),
+    (AssertionFailed, CUresult.CUDA_ERROR_ASSERT),
     (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
 )
 

@@ -83,11 +83,13 @@ from __future__ import annotations
 
 from ptx.emulate.device import DEFAULT_LIMITS, DeviceModel, Limits
 from ptx.emulate.errors import (
+    AssertionFailed,
     BadFree,
     BarrierDivergence,
     Deadlock,
     EmulationFault,
     InvalidCall,
+    InvalidFree,
     LaunchError,
     MemoryFault,
     Misaligned,
@@ -95,6 +97,7 @@ from ptx.emulate.errors import (
     OutOfMemory,
     Runaway,
     StackOverflow,
+    SynchronisationFault,
     Trap,
     UnsupportedInstruction,
     UseAfterFree,
@@ -106,6 +109,7 @@ from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
 __all__ = [
     "DEFAULT_LIMITS",
     "Allocation",
+    "AssertionFailed",
     "BadFree",
     "BarrierDivergence",
     "Deadlock",
@@ -114,6 +118,7 @@ __all__ = [
     "EmulatedKernel",
     "EmulationFault",
     "InvalidCall",
+    "InvalidFree",
     "KernelAttributes",
     "LaunchError",
     "Limits",
@@ -124,6 +129,7 @@ __all__ = [
     "Program",
     "Runaway",
     "StackOverflow",
+    "SynchronisationFault",
     "Trap",
     "UnsupportedInstruction",
     "UseAfterFree",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ptx.emulate.device_heap import DeviceHeap
 from ptx.emulate.memory import DeviceMemory
 
 # Windows of the generic address space; device memory starts above them.
@@ -23,6 +24,7 @@ class DeviceModel:
         memory: its global memory.
         peers: memories of other devices that kernels here may access.
         clock_khz: rate of `%clock` against the wall clock.
+        heap: what `malloc` in kernels takes from.
     """
 
     memory: DeviceMemory
@@ -33,6 +35,10 @@ class DeviceModel:
     max_threads_per_block: int = 1024
     clock_khz: int = 1_980_000
     peers: list[DeviceMemory] = field(default_factory=list)
+    heap: DeviceHeap = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.heap = DeviceHeap(self.memory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,27 @@ class Trap(EmulationFault):
     """The kernel executed `trap`, or a breakpoint without a debugger."""
 
 
+class AssertionFailed(EmulationFault):
+    """An `assert` that did not hold: its text, and the file, line and function where it stands."""
+
+    def __init__(
+        self, message: str, where: Where, *, assertion: str, file: str, line: int, function: str
+    ) -> None:
+        self.assertion = assertion
+        self.file = file
+        self.line = line
+        self.function = function
+        super().__init__(message, where)
+
+
+class InvalidFree(EmulationFault):
+    """A `free` of an address that is no live allocation of device code."""
+
+    def __init__(self, message: str, where: Where, *, address: int) -> None:
+        self.address = address
+        super().__init__(message, where)
+
+
 class StackOverflow(EmulationFault):
     """Calls nest deeper than the local memory of a thread allows."""
 

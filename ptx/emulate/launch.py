@@ -15,6 +15,7 @@ from ptx.emulate.errors import Where
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import Dim3, Value, geometry
 from ptx.emulate.layout import aligned
+from ptx.emulate.output import Output
 from ptx.emulate.types import NUMPY
 from ptx.isa.model import Instruction
 
@@ -45,6 +46,7 @@ class Launch:
         shared_bytes: a block's shared memory, static and dynamic.
         shared_stride, local_stride: distance of the windows of two blocks, of two threads.
         results: what device-side functions leave for the host, by name.
+    output: what they print.
     cluster: how its blocks form clusters; is_cluster: whether that was asked for.
     workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
     """
@@ -79,6 +81,7 @@ class Launch:
         self.cluster = ClusterShape(grid, cluster)
         self.is_cluster = cluster != (1, 1, 1)
         self.workspace = 0
+        self.output = Output()
         self.results: dict[str, object] = {}
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
@@ -100,6 +103,7 @@ class Launch:
         size = min(blocks, max(1, self.limits.chunk_threads // threads))
         size = max(size // self.cluster.blocks, 1) * self.cluster.blocks
         with np.errstate(all="ignore"), ExitStack() as after:
+            after.callback(self.output.flush)
             if cooperative:
                 size = blocks
                 self.workspace = self.memory.allocate(_WORKSPACE_BYTES, origin="grid workspace")

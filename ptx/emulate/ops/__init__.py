@@ -1,7 +1,9 @@
 """The families of operations; importing this package fills the table."""
 
 from ptx.emulate.ops import (
+    allocation,
     approximate,
+    assertion,
     atomic,
     barrier,
     bits,
@@ -23,6 +25,7 @@ from ptx.emulate.ops import (
     narrow,
     packed_integer,
     permute,
+    printf,
     redux,
     shuffle,
     sign,
@@ -33,7 +36,9 @@ from ptx.emulate.ops import (
 )
 
 __all__ = [
+    "allocation",
     "approximate",
+    "assertion",
     "atomic",
     "barrier",
     "bits",
@@ -55,6 +60,7 @@ __all__ = [
     "narrow",
     "packed_integer",
     "permute",
+    "printf",
     "redux",
     "shuffle",
     "sign",
