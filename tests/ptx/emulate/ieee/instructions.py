@@ -77,7 +77,7 @@ def convert(
     modifiers: list[str], target: str, source: str, mode: Rounding, operands: list[Values]
 ) -> Values:
     flags = {m: True for m in modifiers if m in ("ftz", "sat", "relu", "satfinite")}
-    relu = {"relu": True} if "relu" in flags else {}
+    relu: dict[str, Any] = {"relu": True} if "relu" in flags else {}
     if target in SMALL:
         if source == "f16x2":
             return ieee.narrow_pair_of_halves(operands[0], source=F16, target=SMALL[target], **relu)

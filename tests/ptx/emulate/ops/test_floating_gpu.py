@@ -7,11 +7,13 @@ guard, and in both of NVRTC's dialects.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.ptx.emulate.ieee.test_gpu import TOLERANCES
 from tests.ptx.emulate.ops.lanes import Bits, Case, Dialect, run_lanes, run_uniform
 
 RESULTS = Path(__file__).parents[1] / "ieee" / "gpu_results.npz"
@@ -47,7 +49,7 @@ def approximate(instruction: str) -> bool:
     return ".approx" in instruction or ".full" in instruction
 
 
-def groups() -> dict[str, Group]:
+def groups(wanted: Callable[[str], bool]) -> dict[str, Group]:
     found: dict[str, Group] = {}
     with np.load(RESULTS) as file:
         arrays = {name: file[name] for name in file.files}
@@ -55,7 +57,7 @@ def groups() -> dict[str, Group]:
         if not name.startswith("instructions "):
             continue
         _, pool, dtype = name.split(" ")
-        chosen = [k for k, text in enumerate(instructions.tolist()) if not approximate(text)]
+        chosen = [k for k, text in enumerate(instructions.tolist()) if wanted(text)]
         operands = [arrays[f"operand {pool} {i}"] for i in range(3)
                     if f"operand {pool} {i}" in arrays]  # fmt: skip
         cases = [case_of(str(instructions[k]), operand_count(str(instructions[k])))
@@ -64,7 +66,7 @@ def groups() -> dict[str, Group]:
     return found
 
 
-GROUPS = groups()
+GROUPS = groups(lambda instruction: not approximate(instruction))
 
 
 def differences(
@@ -120,3 +122,26 @@ def test_packed_f32_has_the_bits_of_single_f32() -> None:
         rows.append(np.stack([bits, bits[::-1]], axis=1).reshape(-1).copy().view(np.uint64))
     assert len(packed) == 8
     assert differences(packed, twice, run_lanes(packed, twice), np.array(rows)) == []
+
+
+def test_approximate_instructions_stay_near_the_gpu() -> None:
+    floats = {"f32": np.float32, "f64": np.float64}
+    checked = 0
+    for cases, operands, want in groups(approximate).values():
+        if not cases:
+            continue
+        for case, found, bits in zip(cases, run_lanes(cases, operands), want, strict=True):
+            kind = case.instruction.split(".")[-1]
+            if kind not in floats:
+                continue  # packed and single halves: tests/ptx/emulate/ieee/test_approximate.py
+            relative, absolute = TOLERANCES[case.instruction.split(".")[0]]
+            if kind == "f64":
+                relative = 2.0**-19
+            x, y = (each.view(floats[kind]).astype(np.float64) for each in (found, bits))
+            number = np.isfinite(y)
+            assert (x[~number & ~np.isnan(y)] == y[~number & ~np.isnan(y)]).all(), case
+            assert (np.isnan(x) == np.isnan(y)).all(), case
+            close = np.abs(x[number] - y[number]) <= relative * np.abs(y[number]) + absolute
+            assert close.all(), case
+            checked += 1
+    assert checked >= 20
