@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -185,7 +185,8 @@ def _address(array: HostArray) -> int:
     """The address of a C-contiguous array's first byte."""
     try:
         # Four times as fast as `array.ctypes.data`.
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        # An array is a buffer; before Python 3.12 the type checker cannot know.
+        return ctypes.addressof(ctypes.c_char.from_buffer(cast(bytearray, array)))
     except (TypeError, ValueError, BufferError):
         # Read-only arrays, and dtypes that the buffer protocol has no word for.
         return array.ctypes.data

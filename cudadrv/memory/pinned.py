@@ -49,7 +49,7 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
         raise failure(api, code, "cuMemHostAlloc", f"pinning {nbytes} bytes of host memory")
     block = (ctypes.c_byte * nbytes).from_address(int(address))
     weakref.finalize(block, _unpin, api, int(address)).atexit = False
-    return np.frombuffer(block, dtype=kind).reshape(extents)
+    return np.frombuffer(memoryview(block), dtype=kind).reshape(extents)
 
 
 def _unpin(api: DriverApi, address: int) -> None:
