@@ -72,8 +72,11 @@ if TYPE_CHECKING:
     from .runtime.policy import GpuDispatchPolicy, GpuMixedPrecisionPolicy
     from .runtime.probe import GpuRuntime
     from .sobol import SobolDvCache
+    from .tracing import Trace, trace
 
 _LATER = {
+    "Trace": "tracing",
+    "trace": "tracing",
     "GpuCapability": "capability",
     "GpuDeviceInfo": "capability",
     "LinearAlgebra": "blas",
@@ -181,6 +184,7 @@ __all__ = [
     "Stream",
     "Tile",
     "TileError",
+    "Trace",
     "WrongDeviceError",
     "__version__",
     "balanced_partition",
@@ -198,6 +202,7 @@ __all__ = [
     "register_module",
     "scatter_batched",
     "scatter_map",
+    "trace",
 ]
 
 

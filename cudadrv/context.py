@@ -12,6 +12,7 @@ from ._api import CUcontext, CUstream_flags, DriverApi
 from ._driver import Bound, current, failure
 from .device import Device, driver_version
 from .errors import ClosedError
+from .memory.staging import release_ring
 from .module import ImageLike, Module
 from .stream import Stream
 from .types import ContextFlags, MemoryInfo
@@ -210,6 +211,7 @@ class Context:
         if self._finalizer is not None and self._finalizer.alive:
             for child in tuple(self._children):
                 child.discard()
+            release_ring(self)
             self.closed = True
             del self.handle
             self._finalizer()

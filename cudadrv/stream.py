@@ -180,13 +180,19 @@ class Stream:
         return result
 
     def to_host(
-        self, array: DeviceArray[_ScalarT], out: npt.NDArray[_ScalarT] | None = None
+        self,
+        array: DeviceArray[_ScalarT],
+        out: npt.NDArray[_ScalarT] | None = None,
+        *,
+        wait: bool = True,
     ) -> npt.NDArray[_ScalarT]:
         """A host copy of a device array, in `out` if given; waits for it.
 
         Args:
             array: the device array.
             out: a host array of its shape and dtype, of any strides.
+            wait: whether to wait for a pinned C-contiguous `out`; without it the values are there
+                once the stream is synchronised. Other arrays are always waited for.
 
         Raises:
             CopyError: `out` has another shape or dtype, or is read-only.
@@ -197,24 +203,32 @@ class Stream:
             raise CopyError(
                 f"out is {out.shape} {out.dtype}, the device array {array.shape} {array.dtype}"
             )
-        download(self, out, array)
+        download(self, out, array, wait=wait)
         return out
 
     def copy(
         self,
         dst: AnyDeviceArray | DeviceBuffer | AnyArray,
         src: AnyDeviceArray | DeviceBuffer | AnyArray,
+        *,
+        wait: bool = True,
     ) -> None:
         """Copy between arrays of one shape and dtype, or buffers of one size.
 
         Either side may be a host array, and the two may lie on different devices; the stream is of
         one of them. A copy to the host waits; others keep the order of the streams concerned.
 
+        Args:
+            dst: where to.
+            src: where from.
+            wait: whether to wait for a pinned host array, so that on return it may be changed or
+                has its values. Other host arrays may be used on return in any case.
+
         Raises:
             CopyError: the two sides do not match.
             WrongDeviceError: the stream belongs to neither side's device.
         """
-        copy_memory(self, dst, src)
+        copy_memory(self, dst, src, wait=wait)
 
     def fill(self, dst: AnyDeviceArray | DeviceBuffer, value: object) -> None:
         """Set every element of an array, or every byte of a buffer, to `value`."""

@@ -29,7 +29,7 @@ CUDADRV_LAYERS = (
     ("module_cache", "memory"),
     ("blas", "sobol"),
     ("runtime", "pool"),
-    ("client", "trace"),
+    ("client", "tracing"),
     ("emulator",),
     ("cli",),
     ("__main__", "__init__"),

@@ -15,6 +15,7 @@ from ptx.emulate.memory import DeviceMemory
 from .._api import CUresult
 from .answer import Failure, Refusal, invalid_value
 from .attributes import device_attributes
+from .origin import caller
 from .pools import Pool
 from .profiles import EmulatedDevice
 
@@ -122,8 +123,10 @@ class Machine:
         before = self.memory.used_bytes
         if nbytes > self.capacity:
             raise self._out_of_memory(nbytes)
+        place = caller()
+        origin = f"{owner.value} at {place}" if place else owner.value
         try:
-            address = self.memory.allocate(nbytes, origin=owner.value, alignment=_ALIGNMENT)
+            address = self.memory.allocate(nbytes, origin=origin, alignment=_ALIGNMENT)
         except OutOfMemory as error:
             raise self._out_of_memory(nbytes) from error
         held = self.memory.used_bytes - before

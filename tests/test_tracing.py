@@ -9,7 +9,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import _driver
-from cudadrv.trace import trace
+from cudadrv.tracing import trace
 
 
 def functions() -> dict[str, object]:

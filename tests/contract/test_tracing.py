@@ -15,7 +15,7 @@ import cudadrv
 import ptx
 from cudadrv import LaunchConfig
 from cudadrv.errors import ClosedError, InvalidValueError
-from cudadrv.trace import trace
+from cudadrv.tracing import trace
 
 from .conftest import compile_module
 

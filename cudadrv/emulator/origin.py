@@ -1,0 +1,22 @@
+"""Where in the user's code a call of the driver comes from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+_HERE = f"{Path(__file__).parents[1]}{os.sep}"
+_DEEPEST = 40
+
+
+def caller() -> str:
+    """The file and line of the innermost frame outside of this package, "" if there is none."""
+    frame = sys._getframe(1)
+    for _ in range(_DEEPEST):
+        if frame.f_back is None:
+            return ""
+        frame = frame.f_back
+        if not frame.f_code.co_filename.startswith((_HERE, "<")):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return ""
