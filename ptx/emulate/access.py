@@ -73,7 +73,10 @@ def locate(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
         return _global(fibre, addresses, offset, site)
     if space == "param":
         return _params(fibre, addresses, offset, site)
-    return _per_thread(fibre, addresses, offset, site, space)
+    elements, index = _per_thread(fibre, addresses, offset, site, space)
+    if fibre.chunk.shadow is not None:
+        fibre.chunk.shadow.note(fibre, elements, index, site, space)
+    return elements, index
 
 
 def _global(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:

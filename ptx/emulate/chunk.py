@@ -19,6 +19,7 @@ from ptx.emulate.fibre import GONE, Fibre
 from ptx.emulate.geometry import Dim3, Geometry, Value, coordinates
 from ptx.emulate.merge import merge
 from ptx.emulate.rendezvous import Rendezvous
+from ptx.emulate.shadow import Shadow
 from ptx.emulate.span import Index
 from ptx.emulate.special import special_value
 
@@ -38,6 +39,7 @@ class Chunk:
     Attributes:
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
         local: (threads * local_stride,) uint8, each thread's local memory.
+        shadow: which of both was written, where that is checked.
         alive: threads that have not exited.
         successor: the fibre that a block's function left to run in place of its own.
     """
@@ -53,6 +55,7 @@ class Chunk:
         self.shared = launch.shared_memory(geometry.blocks * self.shared_stride)
         self._local: NDArray[np.uint8] | None = None
         self.exited: list[Index] = []
+        self.shadow = Shadow(self) if launch.limits.check_uninitialised else None
         self.meeting = Rendezvous(self)
         self.successor: Fibre | None = None
         self.steps = 0

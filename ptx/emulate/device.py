@@ -51,12 +51,15 @@ class Limits:
         stack_bytes: local memory of a thread where calls recurse.
         strict_barriers: report a barrier that exited threads did not reach; hardware lets it pass
             (CUDA guide: it waits for all non-exited threads of the block).
+        check_uninitialised: report reads of shared or local memory that nothing has written; takes
+            several times as long.
     """
 
     max_steps: int = 20_000_000
     chunk_threads: int = 32768
     stack_bytes: int = 16384
     strict_barriers: bool = False
+    check_uninitialised: bool = False
 
 
 DEFAULT_LIMITS = Limits()

@@ -101,6 +101,10 @@ class Misaligned(MemoryFault):
     """An access whose address is no multiple of its size."""
 
 
+class UninitialisedRead(MemoryFault):
+    """A read of shared or local memory that nothing has written (`Limits.check_uninitialised`)."""
+
+
 class SynchronisationFault(EmulationFault):
     """A barrier or warp instruction whose barrier, count or membermask cannot be."""
 

@@ -326,3 +326,5 @@ class Fibre:
             if value.ndim:
                 regs[number] = value.take(where, mode="clip")
         return regs
+        if self.chunk.shadow is not None:
+            self.chunk.shadow.copy(rows, source, target, nbytes, len(local))
