@@ -5,7 +5,7 @@ function for each basic block of the kernel and of what it may call; `EmulatedKe
 
 How it runs
 -----------
-Thread blocks are executed in chunks (`chunk.Chunk`), whole blocks of them, by default 32,768
+Thread blocks are executed in chunks (`chunk.Chunk`), whole blocks of them, by default 65,536
 threads. A thread's number in its chunk is its lane. Lanes at the same place form a fibre
 (`fibre.Fibre`) with registers of its own: a register's value is a NumPy scalar where all its
 threads agree, else an (n,) array; both behave alike in operators, `.view`, `.astype`, `.ndim`.

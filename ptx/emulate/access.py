@@ -80,9 +80,40 @@ def locate(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
 
 
 def _global(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
+    memory = _checked(fibre, addresses, offset, site)
+    elements = memory.view(site.dtype)
+    start = addresses.base + offset - memory.base
+    part = addresses.part
+    if part is None:
+        return elements, start >> site.shift
+    least, _, bits = part.bounds()
+    if start < 0 or least < 0 or (bits | start) & (site.nbytes - 1):
+        return elements, (part.array + np.int64(start)) >> site.shift
+    return elements[start >> site.shift :], part.index(site.shift)
+
+
+def _in_line(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[Elements] | None:
+    """Views of the elements of each thread's vector, where addresses rise by one step."""
+    line = addresses.part.line() if addresses.part is not None else None
+    if line is None or site.space != "global":
+        return None
+    memory = _checked(fibre, addresses, offset, site)
+    first, step = line
+    start = (addresses.base + offset + first - memory.base) >> site.shift
+    step >>= site.shift
+    stop = start + step * (fibre.n - 1) + 1
+    elements = memory.view(site.dtype)
+    return [elements[start + k : stop + k : step] for k in range(site.count)]
+
+
+def _checked(fibre: Fibre, addresses: Span, offset: int, site: Site) -> DeviceMemory:
+    """The memory that holds global addresses; the site's bounds spare asking its table.
+
+    Raises:
+        MemoryFault: an address is out of bounds, freed or misaligned.
+    """
     base = addresses.base + offset
     part = addresses.part
-    memory = fibre.chunk.launch.memory
     if part is None:
         low = high = base
         bits = base
@@ -95,19 +126,11 @@ def _global(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
         low < least_known
         or high + site.total > end_known
         or bits & (site.total - 1)
-        or version != memory.version
+        or version != fibre.chunk.launch.memory.version
         or known is None
     ):
-        memory = find_memory(fibre, addresses, offset, site)
-    else:
-        memory = known
-    elements = memory.view(site.dtype)
-    start = base - memory.base
-    if part is None:
-        return elements, start >> site.shift
-    if start < 0 or least < 0 or bits & (site.nbytes - 1):
-        return elements, (part.array + np.int64(start)) >> site.shift
-    return elements[start >> site.shift :], part.index(site.shift)
+        return find_memory(fibre, addresses, offset, site)
+    return known
 
 
 def _params(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
@@ -210,6 +233,9 @@ def load(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Value:
         for positions, part, where in divide(fibre, addresses, offset):
             result[positions] = load(part, where, offset, site)
         return result
+    lines = _in_line(fibre, addresses, offset, site)
+    if lines is not None:
+        return lines[0].copy()
     elements, index = locate(fibre, addresses, offset, site)
     if not isinstance(index, np.ndarray):
         return elements[index]
@@ -227,6 +253,9 @@ def load_vector(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[
             for result, value in zip(results, load_vector(part, where, offset, site), strict=True):
                 result[positions] = value
         return list(results)
+    lines = _in_line(fibre, addresses, offset, site)
+    if lines is not None:
+        return [line.copy() for line in lines]
     elements, index = locate(fibre, addresses, offset, site)
     if isinstance(index, np.ndarray):
         return [elements[k:].take(index, mode="clip") for k in range(site.count)]
@@ -239,6 +268,11 @@ def store(fibre: Fibre, addresses: Span, offset: int, site: Site, *values: Value
         for positions, part, where in divide(fibre, addresses, offset):
             chosen = [value.take(positions) if value.ndim else value for value in values]
             store(part, where, offset, site, *chosen)
+        return
+    lines = _in_line(fibre, addresses, offset, site)
+    if lines is not None:
+        for line, value in zip(lines, values, strict=True):
+            line[:] = value
         return
     elements, index = locate(fibre, addresses, offset, site)
     if not isinstance(index, np.ndarray):

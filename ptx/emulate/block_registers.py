@@ -87,7 +87,7 @@ class BlockRegisters:
     def write(self, number: int, kind: str, expression: str) -> None:
         """The register's new value, of a kind of its width."""
         self._forget(number)
-        self.lines.append(f"r{number} = {expression}")
+        self._compute(number, expression)
         scalar = self._scope.scalar(expression)
         if scalar is not None:
             self._constants[number] = scalar
@@ -134,6 +134,8 @@ class BlockRegisters:
             if pending is not None:
                 left, right = (self._span_of(each) for each in pending)
                 expression = f"{left}.plus({right})"
+            elif number in self._scope.steady:
+                expression = f"f.chunk.kept.span({self._loaded(number)})"
             else:
                 expression = f"{self._scope.span}({self._loaded(number)})"
             found = self._spans[number] = self.temporary(expression)
@@ -169,7 +171,16 @@ class BlockRegisters:
         self._depths.pop(number, None)
         kind = self._sum_kind(number)
         left, right = (self._term(each, kind) for each in pending)
-        self.lines.append(f"r{number} = {left} + {right}")
+        self._compute(number, f"{left} + {right}")
+
+    def _compute(self, number: int, expression: str) -> None:
+        """Set the register's variable; a steady one is computed once a launch."""
+        if number in self._scope.steady:
+            self.lines.append(f"r{number} = f.kept({number})")
+            self.lines.append(f"if r{number} is None:")
+            self.lines.append(f"    r{number} = f.keeping({number}, {expression})")
+        else:
+            self.lines.append(f"r{number} = {expression}")
 
     def _term(self, term: Operand, kind: str) -> str:
         if isinstance(term, Register):

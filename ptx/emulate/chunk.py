@@ -41,6 +41,7 @@ class Chunk:
         local: (threads * local_stride,) uint8, each thread's local memory.
         shadow: which of both was written, where that is checked.
         alive: threads that have not exited.
+        kept: what it shares with other chunks of its geometry.
         successor: the fibre that a block's function left to run in place of its own.
     """
 
@@ -54,9 +55,10 @@ class Chunk:
         self.local_stride = launch.local_stride
         self.shared = launch.shared_memory(geometry.blocks * self.shared_stride)
         self._local: NDArray[np.uint8] | None = None
-        self.exited: list[Index] = []
         self.shadow = Shadow(self) if launch.limits.check_uninitialised else None
+        self.exited: list[Index] = []
         self.meeting = Rendezvous(self)
+        self.kept = launch.kept_for(geometry)
         self.successor: Fibre | None = None
         self.steps = 0
         self._waiting: dict[Key, list[Fibre]] = {}

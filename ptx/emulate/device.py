@@ -56,7 +56,7 @@ class Limits:
     """
 
     max_steps: int = 20_000_000
-    chunk_threads: int = 32768
+    chunk_threads: int = 65536
     stack_bytes: int = 16384
     strict_barriers: bool = False
     check_uninitialised: bool = False

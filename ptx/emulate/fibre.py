@@ -73,8 +73,8 @@ class Fibre:
     """
 
     __slots__ = (
-        "_cached", "chunk", "count", "exchange", "frames", "lanes", "lineage", "n", "prefix",
-        "present", "regs", "released", "stack_pointer", "tick", "token", "written",
+        "_cached", "_places", "chunk", "count", "exchange", "frames", "lanes", "lineage", "n",
+        "prefix", "present", "regs", "released", "stack_pointer", "tick", "token", "written",
     )  # fmt: skip
 
     def __init__(self, chunk: Chunk, regs: Registers, lanes: Index | None, n: int) -> None:
@@ -94,6 +94,7 @@ class Fibre:
         self.exchange: dict[str, Value] | None = None
         self.tick = 0
         self._cached: dict[str, Value] = {}
+        self._places: dict[str, Value] = {}
 
     # What generated code calls.
 
@@ -107,20 +108,30 @@ class Fibre:
         """A `Geometry` array for this fibre's threads."""
         if self.lanes is None:
             return self.chunk.geometry.array(name)
-        found = self._cached.get(name)
+        found = self._places.get(name)
         if found is None:
-            found = self._cached[name] = self.at(self.chunk.geometry.array(name))
+            found = self._places[name] = self.at(self.chunk.geometry.array(name))
         return found
+
+    def kept(self, number: int) -> Value | None:
+        """The value that a steady register had in another chunk, for all threads of this one."""
+        return self.chunk.kept.values.get(number) if self.lanes is None else None
+
+    def keeping(self, number: int, value: Value) -> Value:
+        """The value of a steady register, remembered where it is there for all threads."""
+        if self.lanes is None and self.present is None and value.ndim:
+            self.chunk.kept.keep(number, value)
+        return value
 
     def start_index(self, space: str, shift: int) -> Index:
         """(n,) where each thread's shared or local memory starts, in elements of 2**shift bytes."""
         if self.lanes is None:
             return self.chunk.start_index(space, shift)
         name = f"{space}{shift}"
-        found: Index | None = self._cached.get(name)
+        found: Index | None = self._places.get(name)
         if found is None:
             found = self.chunk.start_index(space, shift).take(self.lanes, mode="clip")
-            self._cached[name] = found
+            self._places[name] = found
         return found
 
     def special(self, name: str) -> Value:
@@ -177,7 +188,7 @@ class Fibre:
             self.present = running
             self.count = count
             return to
-        part = self.subset(running.nonzero()[0], chunk.code.live[to])
+        part = self._running(running, count, to)
         if rest >= _LAZY_SHARE * self.n:
             self.token = Lineage(self.lineage, self.written)
             part.lineage, part.written = self.token, 0
@@ -188,6 +199,21 @@ class Fibre:
             chunk.wait(self.subset(waiting.nonzero()[0], chunk.code.live[at]), at)
         chunk.successor = part
         return to
+
+    def _running(self, running: Bools, count: int, to: int) -> Fibre:
+        """The part that runs on; where threads parted alike before, with what was found then."""
+        chunk = self.chunk
+        live = chunk.code.live[to]
+        whole = self.lanes is None and self.present is None
+        division = chunk.kept.division(to, running, count) if whole else None
+        if division is None:
+            return self.subset(running.nonzero()[0], live)
+        part = self.subset(division.positions, ())
+        for number in live:
+            value = self.regs[number]
+            part.regs[number] = chunk.kept.part(value, division) if value.ndim else value
+        part._places = division.places
+        return part
 
     def subset(self, positions: Index, live: tuple[int, ...]) -> Fibre:
         """A fibre of some of this one's elements, with just the live registers."""
@@ -215,6 +241,7 @@ class Fibre:
         self.present = None
         self.token = None
         self._cached = {}
+        self._places = {}
 
     def branch_index(self, index: Value, targets: tuple[int, ...]) -> int:
         """`brx.idx`: each thread goes to the target that its index names."""
@@ -300,6 +327,8 @@ class Fibre:
         local = self.chunk.local.reshape(self.chunk.geometry.threads, -1)
         rows = slice(None) if self.lanes is None else self.lanes
         local[rows, target : target + nbytes] = local[rows, source : source + nbytes]
+        if self.chunk.shadow is not None:
+            self.chunk.shadow.copy(rows, source, target, nbytes, len(local))
 
     def trap(self, instruction: Instruction) -> None:
         """`trap`.
@@ -326,5 +355,3 @@ class Fibre:
             if value.ndim:
                 regs[number] = value.take(where, mode="clip")
         return regs
-        if self.chunk.shadow is not None:
-            self.chunk.shadow.copy(rows, source, target, nbytes, len(local))

@@ -17,6 +17,7 @@ from ptx.emulate.flow import (
 )
 from ptx.emulate.layout import FRAME_ALIGN, ModuleLayout, aligned, frame_layout
 from ptx.emulate.scope import FunctionScope, Namespace
+from ptx.emulate.steady import steady_registers
 from ptx.emulate.table import Effect
 from ptx.isa.model import Arguments, Function, Instruction, Symbol, SymbolValue
 from ptx.isa.module import PtxModule
@@ -110,6 +111,8 @@ class _KernelWriter:
                 self._code.kernel, ".reg", function.line, f"the type {missing} is not executed"
             ) from None
         find_live_registers(blocks, scope.numbers)
+        if function.is_entry:
+            scope.steady = steady_registers(blocks)
         return _Unit(function, blocks, scope)
 
     def _callees(self, name: str) -> list[str]:

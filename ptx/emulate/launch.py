@@ -13,7 +13,8 @@ from ptx.emulate.code import KernelCode
 from ptx.emulate.device import DeviceModel, Limits
 from ptx.emulate.errors import Where
 from ptx.emulate.fibre import Fibre
-from ptx.emulate.geometry import Dim3, Value, geometry
+from ptx.emulate.geometry import Dim3, Geometry, Value, geometry
+from ptx.emulate.kept import Kept
 from ptx.emulate.layout import aligned
 from ptx.emulate.output import Output
 from ptx.emulate.types import NUMPY
@@ -78,11 +79,19 @@ class Launch:
             stack = max(stack, limits.stack_bytes)
         self.local_stride = aligned(stack, 16)
         self._shared = np.empty(0, dtype=np.uint8)
+        self._kept: dict[int, Kept] = {}
         self.cluster = ClusterShape(grid, cluster)
         self.is_cluster = cluster != (1, 1, 1)
         self.workspace = 0
         self.output = Output()
         self.results: dict[str, object] = {}
+
+    def kept_for(self, shape: Geometry) -> Kept:
+        """What the chunks of a geometry share."""
+        found = self._kept.get(shape.blocks)
+        if found is None:
+            found = self._kept[shape.blocks] = Kept()
+        return found
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
         """Zeroed shared memory for the next chunk; the last one's is used again."""

@@ -47,6 +47,7 @@ class FunctionScope:
 
     Attributes:
         numbers: of the registers, by name.
+        steady: numbers of the registers whose values chunks share.
         width: bytes of each register; home: the kind in which it is held between blocks.
     """
 
@@ -84,6 +85,7 @@ class FunctionScope:
             kind = kind_of(register.ptx_type)
             self.width.append(TYPE_BYTES[register.ptx_type])
             self.home.append(kind if kind[0] in "fp" else unsigned(kind))
+        self.steady: frozenset[int] = frozenset()
         self._parameters = {
             *frame.params,
             *(param.name for param in (*function.returns, *function.params)),

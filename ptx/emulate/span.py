@@ -6,7 +6,7 @@ access that adds another constant to it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,24 +19,42 @@ _or: Any = np.bitwise_or.reduce
 
 
 class Part:
-    """The part of an address that differs from lane to lane: (n,) int64 or int32."""
+    """The part of an address that differs from lane to lane: (n,) int64 or int32.
 
-    __slots__ = ("_bounds", "_indices", "_placed", "_run", "array")
+    `kept`: it lives as long as the launch (`kept.Kept`); `sums` with other such parts, by identity.
+    """
 
-    def __init__(self, array: NDArray[Any]) -> None:
+    __slots__ = ("_bounds", "_indices", "_line", "_placed", "_run", "array", "kept", "sums")
+
+    def __init__(self, array: NDArray[Any], *, kept: bool = False) -> None:
         self.array = array
+        self.kept = kept
+        self.sums: dict[int, Part] = {}
         self._bounds: tuple[int, int, int] | None = None
+        self._line: tuple[int, int] | Literal[0] | None = 0  # 0: not looked for yet
         self._indices: dict[int, Index] = {}
         self._placed: dict[tuple[str, int], Index] = {}
         self._run: tuple[Index, int] | None = None
 
     def bounds(self) -> tuple[int, int, int]:
-        """Least value, greatest value, and the OR of all values."""
+        """Least value, greatest value, and the OR of all values, exact in its lowest set bit."""
         found = self._bounds
         if found is None:
             array = self.array
-            found = self._bounds = (int(_min(array)), int(_max(array)), int(_or(array)))
+            line = self.line()
+            if line is not None:
+                first, step = line
+                found = (first, first + step * (len(array) - 1), first | step)
+            else:
+                found = (int(_min(array)), int(_max(array)), int(_or(array)))
+            self._bounds = found
         return found
+
+    def line(self) -> tuple[int, int] | None:
+        """The first value and the step where the values rise by one step, None for any others."""
+        if self._line == 0:
+            self._line = _line_of(self.array)
+        return self._line
 
     def index(self, shift: int) -> Index:
         """The values divided by 2**shift."""
@@ -66,6 +84,32 @@ class Part:
         return start
 
 
+def _line_of(array: NDArray[Any]) -> tuple[int, int] | None:
+    count = len(array)
+    if count < _SHORTEST_RUN:
+        return None
+    first = int(array[0])
+    step = int(array[1]) - first
+    if step <= 0 or int(array[-1]) - first != step * (count - 1):
+        return None
+    middle = count >> 1
+    if int(array[middle]) - first != step * middle or (array[1:] - array[:-1] != step).any():
+        return None
+    return first, step
+
+
+def _sum(a: Part, b: Part) -> Part:
+    """The sum of two parts; that of kept ones is kept as well."""
+    known = a.sums.get(id(b)) if a.kept and b.kept else None
+    if known is not None:
+        return known
+    total: NDArray[Any] = a.array + b.array
+    made = Part(total, kept=a.kept and b.kept)
+    if made.kept:
+        a.sums[id(b)] = made
+    return made
+
+
 class Span:
     """Addresses `base + part.array`, or just `base` for all lanes."""
 
@@ -81,8 +125,7 @@ class Span:
             return Span(self.base + other.base, self.part)
         if self.part is None:
             return Span(self.base + other.base, other.part)
-        total: NDArray[Any] = self.part.array + other.part.array
-        return Span(self.base + other.base, Part(total))
+        return Span(self.base + other.base, _sum(self.part, other.part))
 
     def moved(self, offset: int) -> Span:
         """The same addresses, `offset` further."""
