@@ -23,6 +23,7 @@ class BlockRegisters:
 
     Attributes:
         lines: the function's code so far.
+        slot: where chunks share the result of the instruction that is being emitted, if they do.
     """
 
     def __init__(self, scope: FunctionScope, constants: Constants) -> None:
@@ -40,13 +41,15 @@ class BlockRegisters:
         self._dependents: dict[int, list[int]] = {}
         self._written: set[int] = set()
         self._temporaries = 0
+        self._slots: dict[int, int] = {}
+        self.slot: int | None = None
 
     def begin(self) -> None:
         """Start a block: nothing is loaded."""
         self.lines = []
         for known in (
             self._kinds, self._views, self._spans, self._pending, self._depths, self._constants,
-            self._dependents, self._written,
+            self._dependents, self._written, self._slots,
         ):  # fmt: skip
             known.clear()
         self._temporaries = 0
@@ -87,7 +90,7 @@ class BlockRegisters:
     def write(self, number: int, kind: str, expression: str) -> None:
         """The register's new value, of a kind of its width."""
         self._forget(number)
-        self._compute(number, expression)
+        self._compute(number, expression, self.slot)
         scalar = self._scope.scalar(expression)
         if scalar is not None:
             self._constants[number] = scalar
@@ -119,6 +122,8 @@ class BlockRegisters:
             depth = 1
         self._forget(number)
         self._pending[number] = (left, right)
+        if self.slot is not None:
+            self._slots[number] = self.slot
         for source in sources:
             self._dependents.setdefault(source, []).append(number)
         self._depths[number] = depth
@@ -134,7 +139,7 @@ class BlockRegisters:
             if pending is not None:
                 left, right = (self._span_of(each) for each in pending)
                 expression = f"{left}.plus({right})"
-            elif number in self._scope.steady:
+            elif self._scope.steady:
                 expression = f"f.chunk.kept.span({self._loaded(number)})"
             else:
                 expression = f"{self._scope.span}({self._loaded(number)})"
@@ -171,14 +176,13 @@ class BlockRegisters:
         self._depths.pop(number, None)
         kind = self._sum_kind(number)
         left, right = (self._term(each, kind) for each in pending)
-        self._compute(number, f"{left} + {right}")
+        self._compute(number, f"{left} + {right}", self._slots.pop(number, None))
 
-    def _compute(self, number: int, expression: str) -> None:
-        """Set the register's variable; a steady one is computed once a launch."""
-        if number in self._scope.steady:
-            self.lines.append(f"r{number} = f.kept({number})")
-            self.lines.append(f"if r{number} is None:")
-            self.lines.append(f"    r{number} = f.keeping({number}, {expression})")
+    def _compute(self, number: int, expression: str, slot: int | None) -> None:
+        """Set the register's variable; a steady value is computed once a launch."""
+        if slot is not None:
+            self.lines.append(f"k = f.kept({slot})")
+            self.lines.append(f"r{number} = f.keeping({slot}, {expression}) if k is None else k")
         else:
             self.lines.append(f"r{number} = {expression}")
 
@@ -203,6 +207,7 @@ class BlockRegisters:
                 self._settle(other)
         if number in self._kinds:
             self._pending.pop(number, None)
+            self._slots.pop(number, None)
             self._depths.pop(number, None)
             self._constants.pop(number, None)
             self._spans.pop(number, None)

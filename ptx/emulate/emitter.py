@@ -76,6 +76,11 @@ class Emitter:
         self.here, self.following = here, following
         self._registers.begin()
 
+    def start(self, instruction: Instruction) -> None:
+        """Go on to the next instruction."""
+        self.instruction = instruction
+        self._registers.slot = self.scope.steady.get(id(instruction))
+
     @property
     def lines(self) -> list[str]:
         """The block's code so far."""

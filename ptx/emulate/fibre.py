@@ -113,14 +113,14 @@ class Fibre:
             found = self._places[name] = self.at(self.chunk.geometry.array(name))
         return found
 
-    def kept(self, number: int) -> Value | None:
-        """The value that a steady register had in another chunk, for all threads of this one."""
-        return self.chunk.kept.values.get(number) if self.lanes is None else None
+    def kept(self, slot: int) -> Value | None:
+        """A steady value as another chunk computed it, for all threads of this one."""
+        return self.chunk.kept.values.get(slot) if self.lanes is None else None
 
-    def keeping(self, number: int, value: Value) -> Value:
-        """The value of a steady register, remembered where it is there for all threads."""
+    def keeping(self, slot: int, value: Value) -> Value:
+        """A steady value, remembered where it is there for all threads."""
         if self.lanes is None and self.present is None and value.ndim:
-            self.chunk.kept.keep(number, value)
+            self.chunk.kept.keep(slot, value)
         return value
 
     def start_index(self, space: str, shift: int) -> Index:

@@ -17,7 +17,7 @@ from ptx.emulate.flow import (
 )
 from ptx.emulate.layout import FRAME_ALIGN, ModuleLayout, aligned, frame_layout
 from ptx.emulate.scope import FunctionScope, Namespace
-from ptx.emulate.steady import steady_registers
+from ptx.emulate.steady import steady_definitions
 from ptx.emulate.table import Effect
 from ptx.isa.model import Arguments, Function, Instruction, Symbol, SymbolValue
 from ptx.isa.module import PtxModule
@@ -112,7 +112,9 @@ class _KernelWriter:
             ) from None
         find_live_registers(blocks, scope.numbers)
         if function.is_entry:
-            scope.steady = steady_registers(blocks)
+            found = sorted(steady_definitions(blocks))
+            steps = [blocks[block].steps[position] for block, position in found]
+            scope.steady = {id(step.instruction): slot for slot, step in enumerate(steps)}
         return _Unit(function, blocks, scope)
 
     def _callees(self, name: str) -> list[str]:
@@ -205,7 +207,7 @@ class _BlockWriter:
         after = self._live_after_each(live_out)
         ended = False
         for step, live in zip(block.steps, after, strict=True):
-            emitter.instruction = step.instruction
+            emitter.start(step.instruction)
             emitter.live_results = live
             if step.operation.effect is Effect.PURE and not live:
                 continue

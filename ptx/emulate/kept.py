@@ -48,10 +48,10 @@ class Kept:
         self._misses: dict[int, int] = {}
         self._room = _MOST_BYTES
 
-    def keep(self, number: int, value: Array) -> None:
-        """Remember the value of register `number` for all threads of the chunk."""
+    def keep(self, slot: int, value: Array) -> None:
+        """Remember a steady value for all threads of a chunk."""
         if self._remember(value):
-            self.values[number] = value
+            self.values[slot] = value
 
     def span(self, value: Any) -> Span:  # a scalar or array of any type that addresses have
         """The addresses in a register; those of a kept array are found again."""

@@ -47,7 +47,7 @@ class FunctionScope:
 
     Attributes:
         numbers: of the registers, by name.
-        steady: numbers of the registers whose values chunks share.
+        steady: by identity of an instruction whose result chunks share, the number of the result.
         width: bytes of each register; home: the kind in which it is held between blocks.
     """
 
@@ -85,7 +85,7 @@ class FunctionScope:
             kind = kind_of(register.ptx_type)
             self.width.append(TYPE_BYTES[register.ptx_type])
             self.home.append(kind if kind[0] in "fp" else unsigned(kind))
-        self.steady: frozenset[int] = frozenset()
+        self.steady: dict[int, int] = {}
         self._parameters = {
             *frame.params,
             *(param.name for param in (*function.returns, *function.params)),

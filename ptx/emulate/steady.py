@@ -29,15 +29,16 @@ _OPCODES = frozenset(
 _PLACES = frozenset({"tid", "laneid", "warpid"})
 _COMMON = frozenset({"ntid", "nctaid", "warpsize"})
 _MOST_BLOCKS = 4096  # a larger kernel is not looked into: dominators take quadratic time
+_MOST_DEFINITIONS = 8  # of a register; one with more of them is a loop's, or not worth the search
 
 Definition = tuple[int, int]  # block, and position in it
 
 
-def steady_registers(blocks: list[Block]) -> frozenset[int]:
-    """Registers that are steady and differ from thread to thread, of a kernel's entry function.
+def steady_definitions(blocks: list[Block]) -> frozenset[Definition]:
+    """Where steady values that differ from thread to thread are written, in a kernel's function.
 
-    They have one definition, which is on every way to each of its uses that counts here, so that
-    it was executed by all threads of a fibre that has them.
+    Each source of such an instruction has one definition that reaches it, on every way to it, so
+    that all threads which are there have executed that one.
     """
     if len(blocks) > _MOST_BLOCKS:
         return frozenset()
@@ -67,26 +68,27 @@ def dominators(blocks: list[Block]) -> list[int]:
 
 
 class _Search:
-    """Finds steady registers, from the definitions that need no other to those that do."""
+    """Finds steady definitions, from those that need no other to those that do."""
 
     def __init__(self, blocks: list[Block]) -> None:
         self._blocks = blocks
         self._dominators = dominators(blocks)
-        self._definitions: dict[int, Definition | None] = {}
+        self._definitions: dict[int, list[Definition]] = {}
         for block in blocks:
             for position, step in enumerate(block.steps):
                 for number in step.writes:
-                    known = number in self._definitions
-                    self._definitions[number] = None if known else (block.index, position)
-        self._varies: dict[int, bool] = {}  # of steady registers: from thread to thread?
+                    self._definitions.setdefault(number, []).append((block.index, position))
+        self._varies: dict[Definition, bool] = {}  # of what is steady: from thread to thread?
+        self._reached: dict[tuple[int, int], int] = {}
 
-    def run(self) -> frozenset[int]:
+    def run(self) -> frozenset[Definition]:
+        """The definitions that vary."""
         waiting = [
-            (at, self._blocks[at[0]].steps[at[1]])
-            for at in self._definitions.values()
-            if at is not None
+            ((block.index, position), step)
+            for block in self._blocks
+            for position, step in enumerate(block.steps)
+            if _may_be_steady(step)
         ]
-        waiting = [(at, step) for at, step in waiting if _may_be_steady(step)]
         found = True
         while found:
             found = False
@@ -96,25 +98,51 @@ class _Search:
                 if varies is None:
                     rest.append((at, step))
                 else:
-                    self._varies[step.writes[0]] = varies
+                    self._varies[at] = varies
                     found = True
             waiting = rest
-        return frozenset(number for number, varies in self._varies.items() if varies)
+        return frozenset(at for at, varies in self._varies.items() if varies)
 
     def _is_steady(self, at: Definition, step: Step) -> bool | None:
         """Whether the result differs from thread to thread; None where it is not steady."""
-        varies = False
+        varies = any(map(_is_place, step.instruction.operands))
         for number in step.reads:
-            source = self._definitions.get(number)
-            if number not in self._varies or source is None or not self._reaches(source, at):
+            source = self._source(number, at)
+            if source is None or source not in self._varies:
                 return None
-            varies |= self._varies[number]
-        return varies or any(_is_place(operand) for operand in step.instruction.operands)
+            varies |= self._varies[source]
+        return varies
 
-    def _reaches(self, source: Definition, use: Definition) -> bool:
-        if source[0] == use[0]:
-            return source[1] < use[1]
-        return bool(self._dominators[use[0]] >> source[0] & 1)
+    def _source(self, number: int, use: Definition) -> Definition | None:
+        """The only definition of a register that reaches a place; None if there are several."""
+        block, position = use
+        known = self._definitions.get(number, [])
+        if not known or len(known) > _MOST_DEFINITIONS:
+            return None
+        here = [each for each in known if each[0] == block and each[1] < position]
+        if here:
+            return here[-1]
+        last = {each[0]: each for each in known}
+        for where, found in last.items():
+            dominates = where != block and self._dominators[block] >> where & 1
+            if dominates and not any(
+                self._reachable(other, where) >> block & 1 for other in last if other != where
+            ):
+                return found
+        return None
+
+    def _reachable(self, start: int, without: int) -> int:
+        """The bit mask of blocks that control may get to from a block, not through another one."""
+        found = self._reached.get((start, without))
+        if found is None:
+            found, waiting = 0, [start]
+            while waiting:
+                for successor in self._blocks[waiting.pop()].successors:
+                    if successor != without and not found >> successor & 1:
+                        found |= 1 << successor
+                        waiting.append(successor)
+            self._reached[start, without] = found
+        return found
 
 
 def _may_be_steady(step: Step) -> bool:
