@@ -68,7 +68,12 @@ class Part:
         """The values divided by 2**shift, from each lane's own start in a space."""
         found = self._placed.get((space, shift))
         if found is None:
-            found = self._placed[space, shift] = self.index(shift) + start
+            if shift and shift not in self._indices:
+                found = (self.array >> shift).astype(np.intp, copy=False)
+                found += start  # a fresh array: nobody else has it yet
+            else:
+                found = self.index(shift) + start
+            self._placed[space, shift] = found
         return found
 
     def run(self, index: Index) -> int:
