@@ -46,10 +46,11 @@ class Launch:
         params: kernel parameters by kind and offset; param_bytes: the block they lie in.
         shared_bytes: a block's shared memory, static and dynamic.
         shared_stride, local_stride: distance of the windows of two blocks, of two threads.
+        reserved_start: where the part of a block's shared memory begins that the system reserves.
         results: what device-side functions leave for the host, by name.
-    output: what they print.
-    cluster: how its blocks form clusters; is_cluster: whether that was asked for.
-    workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
+        output: what they print.
+        cluster: how its blocks form clusters; is_cluster: whether that was asked for.
+        workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Launch:
         dynamic_shared: int,
         limits: Limits,
         cluster: Dim3 = (1, 1, 1),
+        reserved_shared: int = 0,
     ) -> None:
         self.code = code
         self.device = device
@@ -73,6 +75,9 @@ class Launch:
         self.param_bytes = np.frombuffer(params.ljust(-(-len(params) // 8) * 8 + 8), dtype=np.uint8)
         self.params = Parameters(self.param_bytes)
         self.shared_bytes = code.shared_bytes + dynamic_shared
+        self.reserved_start = aligned(self.shared_bytes, _SHARED_ALIGN)
+        if reserved_shared:
+            self.shared_bytes = self.reserved_start + reserved_shared
         self.shared_stride = aligned(self.shared_bytes, _SHARED_ALIGN)
         stack = code.stack_bytes
         if code.is_recursive:

@@ -13,6 +13,7 @@ from ptx.emulate.geometry import Dim3
 from ptx.emulate.heap import keep_temporaries
 from ptx.emulate.launch import Launch
 from ptx.emulate.layout import ModuleLayout
+from ptx.emulate.special import RESERVED_BYTES
 from ptx.isa.model import Space
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import signature_of
@@ -61,6 +62,14 @@ class EmulatedKernel:
         )
 
     @cached_property
+    def _reserved_shared(self) -> int:
+        """Shared memory that the system reserves in each block, if the module uses it.
+
+        It does not count against the device's limit.
+        """
+        return RESERVED_BYTES if "%reserved_smem" in self._program.module.text else 0
+
+    @cached_property
     def _required_cluster(self) -> Dim3:
         """The cluster that the kernel itself asks for (`__cluster_dims__`)."""
         directives = self._program.module.functions[self.name].directives
@@ -100,8 +109,9 @@ class EmulatedKernel:
                 f"kernel {self.name}: the grid {grid} is no multiple of the cluster {cluster}"
             )
         launch = Launch(
-            self._code, self._program.device, grid, block, params, shared_bytes, limits, cluster
-        )
+            self._code, self._program.device, grid, block, params, shared_bytes, limits, cluster,
+            self._reserved_shared,
+        )  # fmt: skip
         launch.run(cooperative=cooperative)
 
     def _check(self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int) -> None:

@@ -20,14 +20,20 @@ _AXES = ("x", "y", "z")
 _ZERO = frozenset(
     {"tid.w", "ctaid.w", "gridid", "nctaid.w", "clusterid.w", "cluster_ctaid.w",
      "smem_reserved", "current_graph_exec", *(f"pm{n}" for n in range(8)),
-     *(f"envreg{n}" for n in range(32) if n not in (1, 2)),
-     "reserved_smem_offset_begin", "reserved_smem_offset_end", "reserved_smem_offset_cap"}
+     *(f"envreg{n}" for n in range(32) if n not in (1, 2))}
 )  # fmt: skip
 _CLUSTER = frozenset(
     {"cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
      *(f"{stem}.{axis}" for axis in _AXES
        for stem in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"))}
 )  # fmt: skip
+RESERVED_BYTES = 1024  # CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK
+# Where that part of shared memory begins and ends, and two places in it: cooperative groups keep at
+# the second what large tiles exchange.
+_RESERVED = {
+    "reserved_smem_offset_begin": 0, "reserved_smem_offset_end": RESERVED_BYTES,
+    "reserved_smem_offset_0": 0, "reserved_smem_offset_1": RESERVED_BYTES // 2,
+}  # fmt: skip
 # Where a cooperative grid finds its workspace: NVRTC's grid synchronisation reads it here.
 _WORKSPACE = {"envreg1": 32, "envreg2": 0}
 _WIDE = frozenset({"clock64", "globaltimer", "gridid", "current_graph_exec"})
@@ -37,7 +43,7 @@ _TIMES = frozenset(
 _MASKS = frozenset(f"lanemask_{kind}" for kind in ("eq", "le", "lt", "ge", "gt"))
 _COUNTS = frozenset(
     {"nsmid", "smid", "warpsize", "nwarpid", "dynamic_smem_size", "total_smem_size",
-     "aggr_smem_size", "ntid.w"}
+     "aggr_smem_size", "ntid.w", "reserved_smem_offset_cap"}
 )  # fmt: skip
 
 
@@ -49,7 +55,7 @@ def known_special(name: str) -> str | None:
     stem, _, axis = bare.partition(".")
     if axis in _AXES and stem in ("tid", "ntid", "ctaid", "nctaid"):
         return "u32"
-    others = _ZERO | _CLUSTER | _TIMES | _MASKS | _COUNTS | {*_PLACES, *_WORKSPACE}
+    others = _ZERO | _CLUSTER | _TIMES | _MASKS | _COUNTS | {*_PLACES, *_WORKSPACE, *_RESERVED}
     return "u32" if bare in others else None
 
 
@@ -67,6 +73,8 @@ def special_value(chunk: Chunk, name: str) -> tuple[Value, bool]:
         return cluster_special(chunk, stem, axis), True
     if name in _WORKSPACE:
         return np.uint32(launch.workspace >> _WORKSPACE[name] & 0xFFFFFFFF), True
+    if name in _RESERVED:
+        return np.uint32(launch.reserved_start + _RESERVED[name]), True
     if name == "smid":
         return _by_block(chunk, _numbers(chunk) % launch.device.sm_count), True
     if axis in _AXES:
@@ -87,6 +95,7 @@ def special_value(chunk: Chunk, name: str) -> tuple[Value, bool]:
         "total_smem_size": launch.code.shared_bytes + launch.dynamic_shared,
         "aggr_smem_size": launch.code.shared_bytes + launch.dynamic_shared,
         "ntid.w": 1,
+        "reserved_smem_offset_cap": RESERVED_BYTES,
     }
     if name in counts:
         return np.uint32(counts[name]), True
