@@ -53,8 +53,10 @@ def _sum(
 ) -> F64:
     """Add two signed 128-bit magnitudes in units of 2^exponent, and round."""
     swap = (ph < ch) | ((ph == ch) & (pl < cl))
-    bigh, bigl = np.where(swap, ch, ph), np.where(swap, cl, pl)
-    smallh, smalll = np.where(swap, ph, ch), np.where(swap, pl, cl)
+    bigh: U64 = np.where(swap, ch, ph)
+    bigl: U64 = np.where(swap, cl, pl)
+    smallh: U64 = np.where(swap, ph, ch)
+    smalll: U64 = np.where(swap, pl, cl)
     negative = np.where(swap, c_negative, p_negative)
     opposite = p_negative ^ c_negative
 

@@ -138,7 +138,10 @@ def test_small_floats_are_the_same_in_software_and_in_hardware(target: str) -> N
 
 def error(got: Floats, want: Floats) -> Floats:
     """Distance in units in the last place of the wanted result."""
-    return np.abs(got.astype(np.float64) - want) / np.spacing(np.abs(want).astype(got.dtype))
+    return np.asarray(
+        np.abs(got.astype(np.float64) - want) / np.spacing(np.abs(want).astype(got.dtype)),
+        np.float64,
+    )
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
