@@ -57,15 +57,15 @@ def _sum(
     bigl: U64 = np.where(swap, cl, pl)
     smallh: U64 = np.where(swap, ph, ch)
     smalll: U64 = np.where(swap, pl, cl)
-    negative = np.where(swap, c_negative, p_negative)
+    negative: Mask = np.where(swap, c_negative, p_negative)
     opposite = p_negative ^ c_negative
 
     low_sum = bigl + smalll
     high_sum = bigh + smallh + (low_sum < bigl)
     low_difference = bigl - smalll
     high_difference = bigh - smallh - (bigl < smalll)
-    high = np.where(opposite, high_difference, high_sum)
-    low = np.where(opposite, low_difference, low_sum)
+    high: U64 = np.where(opposite, high_difference, high_sum)
+    low: U64 = np.where(opposite, low_difference, low_sum)
 
     zero = (high == 0) & (low == 0)
     negative = np.where(zero & opposite, rounding is Rounding.RM, negative)
