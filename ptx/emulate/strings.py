@@ -37,7 +37,7 @@ def read_string(fibre: Fibre, position: int, address: int, instruction: Instruct
         address = allocation.end  # no end within it: the read past it is the fault
     found: list[int] = []
     while len(found) < _LONGEST:
-        byte = int(load(thread, _at(address + len(found)), 0, site))
+        byte = int(np.ravel(load(thread, _at(address + len(found)), 0, site))[0])
         if not byte:
             break
         found.append(byte)
