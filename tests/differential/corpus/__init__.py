@@ -1,0 +1,35 @@
+"""The corpus: CUDA C++ and inline assembly, a source for each group of instructions."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tests.differential.case import Source
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    """Every source, by family."""
+    from tests.differential.corpus import (
+        atomic,
+        conversion,
+        floating,
+        flow,
+        half,
+        integer,
+        math_library,
+        memory,
+    )
+
+    return (
+        integer.source(),
+        floating.source(),
+        conversion.source(),
+        half.source(),
+        memory.source(),
+        atomic.source(),
+        *flow.sources(),
+        math_library.source(),
+        math_library.fast_source(),
+        math_library.unfused_source(),
+    )

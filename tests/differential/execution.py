@@ -1,0 +1,45 @@
+"""Running a case through the library's ordinary calls, whatever driver is in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudadrv
+from tests.differential.case import Argument, Case, Held, In, Out
+from tests.differential.inputs import make
+
+
+def prepared(case: Case) -> list[Argument | NDArray[Any]]:
+    """The arguments with their arrays made, each from a seed of its own."""
+    made: list[Argument | NDArray[Any]] = []
+    for position, argument in enumerate(case.arguments):
+        if isinstance(argument, (In, Held)):
+            made.append(make(argument.kind, argument.count, case.seed + 1000 * position))
+        elif isinstance(argument, Out):
+            made.append(np.zeros(argument.count, argument.dtype))
+        else:
+            made.append(argument)
+    return made
+
+
+def run(module: cudadrv.Module, stream: cudadrv.Stream, case: Case) -> list[NDArray[Any]]:
+    """Launch once; the bits of each `Out` and `Held` as unsigned integers, in their order."""
+    config = cudadrv.LaunchConfig(
+        case.grid, case.block, case.shared_bytes, case.cluster, case.cooperative
+    )
+    arguments: list[object] = []
+    compared = []
+    for wanted, value in zip(case.arguments, prepared(case), strict=True):
+        if isinstance(value, np.ndarray):
+            array = stream.to_device(value)
+            arguments.append(array)
+            if isinstance(wanted, (Out, Held)):
+                compared.append(array)
+        else:
+            arguments.append(value)
+    module.kernel(case.name).launch(stream, config, *arguments)
+    found = [stream.to_host(array) for array in compared]
+    return [bits.view(f"u{bits.itemsize}") for bits in found]
