@@ -9,48 +9,62 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ptx.compile import compile
-from ptx.errors import (
-    CompileError,
-    HeaderNotFoundError,
-    ImageFormatError,
-    LinkError,
-    NvJitLinkNotFoundError,
-    NvrtcError,
-    NvrtcNotFoundError,
-    PtxError,
-    UnsupportedTargetError,
-)
 from ptx.image import Image, ImageOrigin
-from ptx.link import link
-from ptx.options import DEFAULT_TARGET, NO_FMA, CompileOptions, LinkOptions
-from ptx.request import CompileRequest
-from ptx.supported import choose_target, nearest_target, nvrtc_version, supported_targets
+from ptx.options import DEFAULT_TARGET, NO_FMA, CompileOptions
+from ptx.request import CompileRequest, compile
 from ptx.target import ImageKind, Target
 
 if TYPE_CHECKING:
     from ptx.cache.answers import CacheWarning, Explanation, Verification
     from ptx.diagnostics import Diagnostic
+    from ptx.errors import (
+        CompileError,
+        HeaderNotFoundError,
+        ImageFormatError,
+        LinkError,
+        NvJitLinkNotFoundError,
+        NvrtcError,
+        NvrtcNotFoundError,
+        PtxError,
+        UnsupportedTargetError,
+    )
     from ptx.image_cache import ImageCache, default_cache
     from ptx.isa.module import PtxModule, parse
     from ptx.isa.signature import signatures_of
+    from ptx.linker import LinkOptions, link
     from ptx.prewarming import Prewarmed, prewarm
     from ptx.signature import KernelParam, KernelSignature
+    from ptx.supported import choose_target, nearest_target, nvrtc_version, supported_targets
 
 _LATER = {
     "CacheWarning": "ptx.cache.answers",
+    "CompileError": "ptx.errors",
     "Diagnostic": "ptx.diagnostics",
     "Explanation": "ptx.cache.answers",
+    "HeaderNotFoundError": "ptx.errors",
     "ImageCache": "ptx.image_cache",
+    "ImageFormatError": "ptx.errors",
     "KernelParam": "ptx.signature",
     "KernelSignature": "ptx.signature",
+    "LinkError": "ptx.errors",
+    "LinkOptions": "ptx.linker",
+    "NvJitLinkNotFoundError": "ptx.errors",
+    "NvrtcError": "ptx.errors",
+    "NvrtcNotFoundError": "ptx.errors",
     "Prewarmed": "ptx.prewarming",
+    "PtxError": "ptx.errors",
     "PtxModule": "ptx.isa.module",
+    "UnsupportedTargetError": "ptx.errors",
     "Verification": "ptx.cache.answers",
+    "choose_target": "ptx.supported",
     "default_cache": "ptx.image_cache",
+    "link": "ptx.linker",
+    "nearest_target": "ptx.supported",
+    "nvrtc_version": "ptx.supported",
     "parse": "ptx.isa.module",
     "prewarm": "ptx.prewarming",
     "signatures_of": "ptx.isa.signature",
+    "supported_targets": "ptx.supported",
 }
 """Public names by the module that is imported at their first use."""
 

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 from ptx import _nvrtc
 from ptx.cache.folder import PrivateFolder
 from ptx.errors import NvrtcError
-from ptx.request import CompileRequest
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
 _COMPONENTS = ("cudart", "cccl", "curand")
-_INCLUDE_WORD = re.compile(r"include|embed")
 _NEEDED = ("cuda_fp16.h", "cuda/std/type_traits", "crt/mma.h")
 
 _PACKAGES_13 = (
@@ -44,13 +42,6 @@ class HeaderFolders:
 
     paths: tuple[str, ...] = ()
     found_via: tuple[str, ...] = ()
-
-
-def includes_anything(request: CompileRequest) -> bool:
-    """Whether a compilation may look for a header file at all."""
-    texts = (request.source, *(text for _, text in request.headers), *request.options.extra)
-    # A spliced directive may have the splice within the word.
-    return any(_INCLUDE_WORD.search(re.sub(r"(\\|\?\?/)\s*\n", "", text)) for text in texts)
 
 
 def header_folders(cache_folder: Path | None = None) -> HeaderFolders:

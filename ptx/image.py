@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Self
 
-from ptx.errors import ImageFormatError
 from ptx.target import ImageKind, Target
 
 if TYPE_CHECKING:
     from ptx.signature import KernelSignature
 
-_PTX_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
-_PTX_VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+_PTX_TARGET = r"^\s*\.target\s+sm_(\d+)([af]?)"
+_PTX_VERSION = r"^\s*\.version\s+(\d+)\.(\d+)"
 
 
 class ImageOrigin(Enum):
@@ -57,7 +56,7 @@ class Image:
     @property
     def ptx_version(self) -> tuple[int, int] | None:
         """The PTX ISA version that the PTX text asks of a driver, such as (8, 4)."""
-        match = _PTX_VERSION.search(self.ptx or "")
+        match = re.search(_PTX_VERSION, self.ptx or "", re.MULTILINE)
         return (int(match[1]), int(match[2])) if match else None
 
     @classmethod
@@ -69,8 +68,10 @@ class Image:
         """
         from ptx.isa.signature import signatures_of
 
-        match = _PTX_TARGET.search(text)
+        match = re.search(_PTX_TARGET, text, re.MULTILINE)
         if match is None:
+            from ptx.errors import ImageFormatError
+
             raise ImageFormatError("the text has no '.target sm_…' line: it is not a PTX module")
         target = Target(ImageKind.PTX, int(match[1]), match[2])
         text = text.rstrip("\0")

@@ -10,29 +10,39 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ptx.cache.answers import CacheWarning, Explanation, Verification
+from ptx.cache.counter import Counter, add_counts
 from ptx.cache.entry import decode, decode_key, encode
 from ptx.cache.folder import (
     DEFAULT_MAX_BYTES,
     folder_from_environment,
     max_bytes_from_environment,
 )
-from ptx.cache.key import Key, UncacheableError, differences, link_key, refuse_side_effects
+from ptx.cache.key import (
+    Key,
+    Reach,
+    UncacheableError,
+    differences,
+    link_key,
+    refuse_side_effects,
+)
 from ptx.cache.memory import MemoryImages
-from ptx.cache.reach import Reach
-from ptx.cache.statistics import CacheStatistics, Counter, Tally, add_counts, sum_of_file
 from ptx.cache.store import Store
 from ptx.cache.toolchain import Build, Library, build_of
 from ptx.image import Image, ImageOrigin
-from ptx.options import CompileOptions, LinkOptions
+from ptx.options import CompileOptions
 from ptx.request import CompileRequest
 from ptx.target import Target
+
+if TYPE_CHECKING:
+    from ptx.cache.answers import Explanation, Verification
+    from ptx.cache.statistics import CacheStatistics
+    from ptx.linker import LinkOptions
 
 _DEBUG, _INFO = 10, 20  # logging's levels
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
 _OPTIONS = CompileOptions()
-_LINK_OPTIONS = LinkOptions()
 
 
 class ImageCache:
@@ -125,25 +135,28 @@ class ImageCache:
         return self._get(key, request.name, make, unchanged)
 
     def get_or_link(
-        self, images: Sequence[Image], target: Target, options: LinkOptions = _LINK_OPTIONS
+        self, images: Sequence[Image], target: Target, options: LinkOptions | None = None
     ) -> Image:
         """The image that these give when linked; kept like a compiled one.
 
         Raises: what `ptx.link` does.
         """
+        from ptx.linker import LinkOptions, link_images
+
+        chosen = options or LinkOptions()
 
         def make() -> Image:
-            from ptx.linker import link_images
-
             self._counter.add(linked=1)
-            return link_images(images, target, options)
+            return link_images(images, target, chosen)
 
         top = self._store.top if self._store else None
-        key = link_key(images, target, options, build_of(Library.NVJITLINK, top))
+        key = link_key(images, target, chosen, build_of(Library.NVJITLINK, top))
         return self._get(key, f"link of {len(images)}", make, lambda: True)
 
     def explain(self, request: CompileRequest) -> Explanation:
         """Whether a request would hit the disk, and if not, what differs from the nearest entry."""
+        from ptx.cache.answers import Explanation  # few starts ask, here and below
+
         try:
             key = self._key(request)
         except UncacheableError as error:
@@ -161,8 +174,10 @@ class ImageCache:
 
     def stats(self) -> CacheStatistics:
         """Counts of this cache, and what lies on disk."""
+        from ptx.cache.statistics import CacheStatistics, Tally, sum_of_file
+
         entries, nbytes = self._store.usage() if self._store else (0, 0)
-        tally = self._counter.read()
+        tally = Tally.of(self._counter.read())
         ended = sum_of_file(self._store.top.path) if self._store else Tally()
         return CacheStatistics(
             folder=self.folder,
@@ -177,6 +192,8 @@ class ImageCache:
 
     def verify(self, *, remove: bool = False) -> Verification:
         """Read every entry and check it whole; damaged ones are removed if that is wanted."""
+        from ptx.cache.answers import Verification
+
         if self._store is None:
             return Verification(0, ())
         digests = self._store.digests()
@@ -293,6 +310,8 @@ class ImageCache:
         if self._warned:
             return
         self._warned = True
+        from ptx.cache.answers import CacheWarning
+
         warnings.warn(
             f"compiled images are not kept on disk: {error}. Set CUDADRV_CACHE_DIR to a folder of "
             "your own, or CUDADRV_CACHE_MAX_MB=0 to do without",

@@ -12,10 +12,10 @@ from ptx.target import ImageKind, Target
 
 CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
 
-DEFAULT_TARGET = Target.ptx("compute_75")
+DEFAULT_TARGET = Target(ImageKind.PTX, 75)
 """The oldest architecture that every supported NVRTC knows; it has atomicAdd on float64."""
 
-_IDENTIFIER = re.compile(r"[^\W\d]\w*(\(.*\))?", re.DOTALL)
+_IDENTIFIER = r"[^\W\d]\w*(\(.*\))?"
 
 _OWN_FIELD = {
     "gpu-architecture": "target",
@@ -123,43 +123,8 @@ NO_FMA = CompileOptions(fmad=False)
 """FMA contraction off: a·b+c rounds twice, as a CPU reference does that has no FMA."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkOptions:
-    """How nvJitLink generates code; None leaves its own default.
-
-    The floating-point options act on LTO-IR, whose code is generated at the link. `extra` are
-    further nvJitLink options, one string each. Source: nvJitLink manual, "Linking".
-    """
-
-    fmad: bool | None = None
-    ftz: bool | None = None
-    prec_div: bool | None = None
-    prec_sqrt: bool | None = None
-    lineinfo: bool = False
-    debug: bool = False
-    maxrregcount: int | None = None
-    extra: tuple[str, ...] = ()
-
-    def flags(self) -> tuple[str, ...]:
-        """The options as nvJitLink spells them, without architecture and kind of output."""
-        named = (
-            ("fma", self.fmad),
-            ("ftz", self.ftz),
-            ("prec-div", self.prec_div),
-            ("prec-sqrt", self.prec_sqrt),
-        )
-        flags = [f"-{name}={int(value)}" for name, value in named if value is not None]
-        if self.lineinfo:
-            flags.append("-lineinfo")
-        if self.debug:
-            flags.append("-g")
-        if self.maxrregcount is not None:
-            flags.append(f"-maxrregcount={self.maxrregcount}")
-        return (*flags, *self.extra)
-
-
 def _define(name: str, value: str | int | None) -> str | None:
-    if not _IDENTIFIER.fullmatch(name):
+    if not re.fullmatch(_IDENTIFIER, name, re.DOTALL):
         raise ValueError(f"defines: {name!r} is not a macro name")
     return None if value is None else str(value)
 

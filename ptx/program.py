@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ptx import _nvrtc
 from ptx.diagnostics import parse_log
 from ptx.errors import CompileError, HeaderNotFoundError, UnsupportedTargetError
-from ptx.headers import header_folders, includes_anything, package_of
+from ptx.headers import header_folders, package_of
 from ptx.image import Image
 from ptx.request import CompileRequest
 from ptx.supported import supported_targets
@@ -29,7 +29,7 @@ def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Imag
     """
     started = time.perf_counter()
     if folders is None:
-        folders = header_folders().paths if includes_anything(request) else ()
+        folders = header_folders().paths if request.includes_anything() else ()
     target = request.target
     with _nvrtc.NvrtcProgram(request.source, request.name, request.headers) as program:
         for expression in request.name_expressions:

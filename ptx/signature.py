@@ -5,8 +5,7 @@ Values only: `ptx.isa.signature` reads them from PTX, the cache of images keeps 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 
 class ParamJson(TypedDict):
@@ -32,8 +31,7 @@ class SignatureJson(TypedDict):
     required_block: list[int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelParam:
+class KernelParam(NamedTuple):
     """A kernel parameter: `count` elements of `ptx_type` at byte `offset` of the parameter block.
 
     `is_pointer` is True where the text says `.ptr`, None for another 64-bit integer (it may be a
@@ -46,7 +44,8 @@ class KernelParam:
     align: int
     offset: int
     is_pointer: bool | None
-    count: int
+    # In the place of the tuple's method of this name, which says nothing of a parameter.
+    count: int  # type: ignore[assignment]
 
     def to_json(self) -> ParamJson:
         """Plain values, for a cache."""
@@ -61,8 +60,7 @@ class KernelParam:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSignature:
+class KernelSignature(NamedTuple):
     """A kernel's parameters and launch bounds.
 
     Attributes:

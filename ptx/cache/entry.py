@@ -6,8 +6,8 @@ import json
 import struct
 from typing import Any
 
+from ptx.cache.folder import seal, unseal
 from ptx.cache.key import Key, sealed_key
-from ptx.cache.sealed import seal, unseal
 from ptx.image import Image, ImageOrigin
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target

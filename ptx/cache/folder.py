@@ -11,6 +11,10 @@ from pathlib import Path
 
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
 _TEMPORARY = ".new-"
+_MAGIC = b"cudadrv cache 1\n"
+_NBYTES_OF_SUM = 32
+_OVERHEAD = len(_MAGIC) + _NBYTES_OF_SUM
+_FEW_BYTES = 1 << 20
 
 
 class UntrustedFolderError(OSError):
@@ -143,3 +147,39 @@ def _private(found: os.stat_result) -> bool:
         return True
     writable_by_others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return found.st_uid == os.geteuid() and not writable_by_others
+
+
+def seal(content: bytes) -> bytes:
+    """The content behind a mark and the SHA-256 of mark and content."""
+    return b"".join((_MAGIC, sha256(_MAGIC + content), content))
+
+
+def unseal(data: bytes) -> bytes | None:
+    """The content, or None for bytes that `seal` did not give: damage is seen before belief."""
+    start = len(_MAGIC)
+    if data[:start] != _MAGIC:
+        return None
+    content = data[_OVERHEAD:]
+    if data[start:_OVERHEAD] != sha256(_MAGIC + content):
+        return None
+    return content
+
+
+def sha256(data: bytes) -> bytes:
+    """The SHA-256 of some bytes.
+
+    Loading OpenSSL for `hashlib` costs a start more than it saves for few bytes; Python's own
+    implementation, which `random` takes its hash from as well, is there already.
+    """
+    if len(data) < _FEW_BYTES:
+        try:
+            # A part of CPython 3.12 and newer that no stubs tell of.
+            from _sha2 import sha256 as own  # type: ignore[import-not-found]
+        except ImportError:
+            pass
+        else:
+            digest: bytes = own(data).digest()
+            return digest
+    import hashlib
+
+    return hashlib.sha256(data).digest()

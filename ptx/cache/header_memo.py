@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -10,8 +9,8 @@ import time
 from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
+from ptx.cache.folder import seal, sha256, unseal
 from ptx.cache.scan import References, scan
-from ptx.cache.sealed import seal, unseal
 
 RACY_NS = 2_000_000_000
 """A file changed less than this before it was read may change again under the same time stamp
@@ -58,7 +57,7 @@ class HeaderMemo:
         except OSError:
             return None
         self.read_count += 1
-        header = Header(stamp, hashlib.sha256(content).hexdigest(), scan(content))
+        header = Header(stamp, sha256(content).hex(), scan(content))
         if max(found.st_mtime_ns, found.st_ctime_ns) + RACY_NS < now:
             self._headers[path] = header
         else:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from dataclasses import astuple
 
 from ptx.cache.closure import closure_of
+from ptx.cache.folder import sha256
 from ptx.cache.header_memo import HeaderMemo
 from ptx.cache.scan import scan
 from ptx.cache.store import Store
@@ -55,4 +55,4 @@ def _memo_name(request: CompileRequest, folders: tuple[str, ...]) -> str:
     home = os.path.dirname(os.path.abspath(request.name))
     own = [os.path.abspath(path) for path in request.options.include_paths]
     parts = json.dumps([begins, home, own, folders, request.options.extra])
-    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32] + ".memo"
+    return sha256(parts.encode("utf-8", "surrogatepass")).hex()[:32] + ".memo"

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from ptx.cache.toolchain import Build
+from ptx.cache.folder import sha256
+from ptx.cache.toolchain import Build, Library, build_of, folders_of_headers
 from ptx.image import Image
-from ptx.options import CompileOptions, LinkOptions
+from ptx.options import CompileOptions
 from ptx.request import CompileRequest
 from ptx.target import Target
+
+if TYPE_CHECKING:
+    from ptx.cache.header_reach import HeaderReach
+    from ptx.cache.store import Store
+    from ptx.linker import LinkOptions
 
 FORMAT = "1"
 """Raised when an entry's meaning changes, so that older entries are not found."""
@@ -27,13 +32,56 @@ class UncacheableError(Exception):
     """What an image depends on cannot be told; the text says why. Never leaves the cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """The parts of a key by name, the header files in reach, and the digest of it all."""
 
     digest: str
     parts: Mapping[str, str]
     headers: tuple[tuple[str, str], ...] = ()
+
+
+class Reach:
+    """What requests reach: the NVRTC, the header folders, the header files.
+
+    Kept for the process: NVRTC's build and CUDA's header folders, which are looked for once. Header
+    files are looked at for every key.
+    """
+
+    def __init__(self, store: Store | None) -> None:
+        self._store = store
+        self._top = store.top if store else None
+        self._headers: HeaderReach | None = None
+        self._nvrtc: Build | None = None
+        self._folders: tuple[str, ...] | None = None
+
+    def key(self, request: CompileRequest) -> Key:
+        """The key of a request, as the file system is now.
+
+        Raises:
+            UncacheableError: what the image depends on cannot be told.
+        """
+        if not request.includes_anything():
+            return key_of(request, self.nvrtc(), ())
+        if self._headers is None:
+            from ptx.cache.header_reach import HeaderReach
+
+            self._headers = HeaderReach(self._store)
+        headers = self._headers.files(request, self.folders(request))
+        return key_of(request, self.nvrtc(), headers)
+
+    def nvrtc(self) -> Build:
+        """The NVRTC of this process, which is not loaded for it where that is known already."""
+        if self._nvrtc is None:
+            self._nvrtc = build_of(Library.NVRTC, self._top)
+        return self._nvrtc
+
+    def folders(self, request: CompileRequest) -> tuple[str, ...]:
+        """The folders of CUDA's headers, none for a request that includes nothing."""
+        if not request.includes_anything():
+            return ()
+        if self._folders is None:
+            self._folders = folders_of_headers(self._top)
+        return self._folders
 
 
 def key_of(request: CompileRequest, nvrtc: Build, headers: Sequence[tuple[str, str]]) -> Key:
@@ -57,10 +105,7 @@ def key_of(request: CompileRequest, nvrtc: Build, headers: Sequence[tuple[str, s
 
 def link_key(images: Sequence[Image], target: Target, options: LinkOptions, linker: Build) -> Key:
     """The key of a link: its inputs in their order, and what was told to the linker."""
-    inputs = [
-        [str(image.target), hashlib.sha256(image.data).hexdigest(), _names(image)]
-        for image in images
-    ]
+    inputs = [[str(image.target), sha256(image.data).hex(), _names(image)] for image in images]
     return sealed_key(
         {
             "inputs": json.dumps(inputs),
@@ -115,4 +160,4 @@ def _names(image: Image) -> list[list[str]]:
 
 
 def _sha(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(text.encode("utf-8", "surrogatepass")).hex()

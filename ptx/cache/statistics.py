@@ -1,15 +1,13 @@
-"""What a cache did: counted in memory, summed over processes in a file."""
+"""What a cache did, in this process and in those that ended."""
 
 from __future__ import annotations
 
 import json
-import os
-import threading
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-_FILE = "statistics"
-_COMPACT_NBYTES = 64 * 1024
+from ptx.cache.counter import FILE
 
 
 @dataclass(slots=True)
@@ -36,8 +34,21 @@ class Tally:
     build_ms: float = 0.0
     saved_ms: float = 0.0
 
+    @classmethod
+    def of(cls, counts: Mapping[str, float]) -> Tally:
+        """The tally of counts by name; those that are missing are zero."""
+        tally = cls()
+        for name, count in counts.items():
+            setattr(tally, name, count)
+        return tally
+
     def __add__(self, other: Tally) -> Tally:
         return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Tally)))
+
+    def counts(self) -> dict[str, float]:
+        """The counts by name, without those that are zero."""
+        values = {field.name: getattr(self, field.name) for field in fields(Tally)}
+        return {name: value for name, value in values.items() if value}
 
     @property
     def hits(self) -> int:
@@ -63,59 +74,11 @@ class CacheStatistics:
     lifetime: Tally
 
 
-class Counter:
-    """A tally that threads may count in at once."""
-
-    def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._tally = Tally()
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
-
-    def add(self, **counts: float) -> None:
-        """Add to the fields of these names."""
-        if os.getpid() != self._pid:  # the parent's counts are the parent's to write down
-            self._begin()
-        with self._lock:
-            for name, count in counts.items():
-                setattr(self._tally, name, getattr(self._tally, name) + count)
-
-    def read(self) -> Tally:
-        """The counts so far."""
-        return replace(self._tally) if os.getpid() == self._pid else Tally()
-
-
-def add_counts(folder: Path, counter: Counter) -> None:
-    """Add a process's counts to the folder's, at its end."""
-    add_to_file(folder, counter.read())
-
-
-def add_to_file(folder: Path, tally: Tally) -> None:
-    """Add counts to the folder's; losing them to a fault loses nothing else."""
-    if tally == Tally() or not folder.is_dir():
-        return
-    line = json.dumps({k: v for k, v in asdict(tally).items() if v}).encode() + b"\n"
-    try:
-        path = folder / _FILE
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with open(descriptor, "ab") as file:
-            file.write(line)
-            grown = file.tell() > _COMPACT_NBYTES
-        if grown:
-            total = sum_of_file(folder)
-            path.unlink()
-            add_to_file(folder, total)
-    except OSError:
-        pass
-
-
 def sum_of_file(folder: Path) -> Tally:
     """The counts of every process that ended."""
     total = Tally()
     try:
-        text = (folder / _FILE).read_text(encoding="utf-8", errors="replace")
+        text = (folder / FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return total
     for line in text.splitlines():

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 from ptx.cache.folder import PrivateFolder, remove
-from ptx.cache.lock import exclusive
 
 _SUFFIX = ".image"
 _STALE_SECONDS = 3600.0
@@ -62,6 +61,8 @@ class Store:
 
         The wait ends early when the entry appears. 256 lock files serve all entries.
         """
+        from ptx.cache.lock import exclusive  # a hit takes none
+
         return exclusive(self.top.path / "locks" / digest[:2], lambda: self.has(digest))
 
     def digests(self) -> list[str]:

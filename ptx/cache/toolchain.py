@@ -6,32 +6,26 @@ file and of every place where another one could appear. While those stand, later
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import site
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
-from ptx import _nvrtc
-from ptx.cache.folder import PrivateFolder
-from ptx.cache.sealed import seal, unseal
-from ptx.headers import header_folders
+from ptx.cache.folder import PrivateFolder, seal, sha256, unseal
 
 _FILE = "toolchain"
 _MOST_NOTES = 64
-_IN_SITE_PACKAGES = (
-    "cuda/bindings",
-    "cuda/pathfinder",
-    "nvidia",
-    *(f"nvidia/cu{major}/{leaf}" for major in (12, 13) for leaf in ("lib", "bin", "include")),
-    *(f"nvidia/cu{major}/include/cccl" for major in (12, 13)),
-    *(f"nvidia/{part}/lib" for part in ("cuda_nvrtc", "nvjitlink")),
-    *(f"nvidia/cuda_{part}/include" for part in ("runtime", "cccl", "nvcc")),
-)
+_OF_CUDA = ("bindings", "pathfinder")
+_OF_MAJOR = ("lib", "bin", "include", "include/cccl")
+_OF_NVIDIA = {
+    "cu12": _OF_MAJOR,
+    "cu13": _OF_MAJOR,
+    **dict.fromkeys(("cuda_nvrtc", "nvjitlink"), ("lib",)),
+    **dict.fromkeys(("cuda_runtime", "cuda_cccl", "cuda_nvcc"), ("include",)),
+}
 _IN_TOOLKIT = ("", "lib", "lib64", "bin", "include", "targets/x86_64-linux/lib")
 _ROOTS = ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX")
 _SEARCH_PATHS = ("LD_LIBRARY_PATH", *(("PATH",) if os.name == "nt" else ()))
@@ -45,8 +39,7 @@ class Library(Enum):
     NVJITLINK = "nvJitLink"
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(NamedTuple):
     """A library's version, and its file's size: builds of one version differ in it.
 
     `archs` are the architecture numbers that an NVRTC compiles for, ascending.
@@ -70,6 +63,8 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
     believed = _believed(library, _noted(folder, key))
     if believed is not None:
         return believed
+    from ptx import _nvrtc  # not where a note answers
+
     nvrtc = library is Library.NVRTC
     version = _nvrtc.version() if nvrtc else _nvrtc.linker_version()
     archs = _nvrtc.supported_archs() if nvrtc else ()
@@ -101,6 +96,8 @@ def folders_of_headers(folder: PrivateFolder | None) -> tuple[str, ...]:
     note = _noted(folder, key)
     if note is not None and "paths" in note and all(map(os.path.isdir, note["paths"])):
         return tuple(note["paths"])
+    from ptx.headers import header_folders
+
     paths = header_folders(folder.path if folder else None).paths
     _note(folder, key, {"paths": paths})
     return paths
@@ -154,6 +151,8 @@ def _loaded_from_elsewhere(library: Library, path: str) -> bool:
             paths = {line.split(maxsplit=5)[-1].strip() for line in maps if mark in line}
     except OSError:
         return False
+    if not paths:
+        return False
     real = os.path.realpath(path)
     return any(os.path.realpath(found) != real for found in paths)
 
@@ -163,21 +162,31 @@ def _fingerprint() -> str:
     parts = [sys.version, sys.prefix]
     parts += [f"{name}={os.environ.get(name)}" for name in (*_ROOTS, *_SEARCH_PATHS)]
     for path in dict.fromkeys(_places()):
-        try:
-            parts.append(f"{path} {os.stat(path).st_mtime_ns}")
-        except OSError:
-            continue
-    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+        changed = _changed_ns(path)
+        if changed is not None:
+            parts.append(f"{path} {changed}")
+    return sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hex()
 
 
 def _places() -> Iterator[str]:
-    """Folders whose time changes when a library or header folder comes or goes."""
+    """Folders whose time changes when a library or header folder comes or goes.
+
+    What is in a folder that is missing is not asked for: on some file systems a file that is not
+    there costs as long to ask for as one that is.
+    """
     bases = [*sys.path, *getattr(site, "getsitepackages", list)()]
     if site.ENABLE_USER_SITE:
         bases.append(site.getusersitepackages())
     for base in dict.fromkeys(bases):
-        for leaf in _IN_SITE_PACKAGES:
-            yield os.path.join(base, leaf)
+        cuda, nvidia = os.path.join(base, "cuda"), os.path.join(base, "nvidia")
+        if _changed_ns(cuda) is not None:
+            yield from (os.path.join(cuda, leaf) for leaf in _OF_CUDA)
+        if _changed_ns(nvidia) is not None:
+            yield nvidia
+            for package, leaves in _OF_NVIDIA.items():
+                folder = os.path.join(nvidia, package)
+                if _changed_ns(folder) is not None:
+                    yield from (os.path.join(folder, leaf) for leaf in leaves)
     for name in _ROOTS:
         if root := os.environ.get(name):
             for leaf in _IN_TOOLKIT:
@@ -185,3 +194,10 @@ def _places() -> Iterator[str]:
     for name in _SEARCH_PATHS:
         yield from (os.environ.get(name) or "").split(os.pathsep)
     yield from _SYSTEM
+
+
+def _changed_ns(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None

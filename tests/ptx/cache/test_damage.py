@@ -12,9 +12,9 @@ import pytest
 import ptx
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target
 from ptx.cache.entry import decode, decode_key, encode
+from ptx.cache.folder import seal
 from ptx.cache.header_memo import HeaderMemo
 from ptx.cache.key import sealed_key
-from ptx.cache.sealed import seal
 
 SOURCE = "__global__ void k(int* x) { *x = 1; }"
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))

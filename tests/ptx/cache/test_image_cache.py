@@ -25,8 +25,7 @@ from ptx import (
     prewarm,
 )
 from ptx.cache import toolchain
-from ptx.cache.folder import PrivateFolder
-from ptx.cache.sealed import seal
+from ptx.cache.folder import PrivateFolder, seal
 from ptx.cache.store import Store
 from ptx.cache.toolchain import Build, Library, build_of
 

@@ -172,7 +172,7 @@ def test_bundled_headers_serve_without_a_cache_folder(
 )
 def test_sources_without_includes_are_told_apart(source: str, includes: bool) -> None:
     request = CompileRequest.of(source, PTX80, "kernel.cu", (), None)
-    assert headers.includes_anything(request) is includes
+    assert request.includes_anything() is includes
 
 
 def test_missing_nvrtc_names_the_one_command(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import ptx
 from ptx import CompileOptions, Image, ImageCache, ImageKind, ImageOrigin, LinkError, Target
-from ptx.options import LinkOptions
+from ptx.linker import LinkOptions
 
 CALLER = """
 extern "C" __device__ float triple(float x);
