@@ -19,7 +19,7 @@ from ptx.emulate.layout import FRAME_ALIGN, ModuleLayout, aligned, frame_layout
 from ptx.emulate.scope import FunctionScope, Namespace
 from ptx.emulate.steady import steady_definitions
 from ptx.emulate.table import Effect
-from ptx.isa.model import Arguments, Function, Instruction, Symbol, SymbolValue
+from ptx.isa.model import Arguments, Function, Instruction, Register, Symbol, SymbolValue
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import shared_layout, shared_variables
 
@@ -178,12 +178,26 @@ class _KernelWriter:
                 return 0
             if name not in depth:
                 active.add(name)
-                below = max((deepest(each) for each in self._units[name].calls), default=0)
+                below = max((deepest(each) for each in self._reached(name)), default=0)
                 active.discard(name)
                 depth[name] = self._units[name].scope.frame.nbytes + below
             return depth[name]
 
         code.stack_bytes = aligned(deepest(code.kernel), FRAME_ALIGN)
+
+    def _reached(self, name: str) -> set[str]:
+        """The functions that one may call: any, where it calls by an address."""
+        unit = self._units[name]
+        for block in unit.blocks:
+            for step in block.steps:
+                instruction = step.instruction
+                # A call's results come before its target, its arguments behind it.
+                target = next(
+                    (o for o in instruction.operands if not isinstance(o, Arguments)), None
+                )
+                if instruction.opcode == "call" and isinstance(target, Register):
+                    return set(self._units) - {self._code.kernel}
+        return unit.calls
 
 
 class _BlockWriter:
