@@ -246,7 +246,8 @@ _HOT: Final = frozenset(
     {
         "cuLaunchKernel", "cuGraphLaunch", "cuMemAllocAsync", "cuMemFreeAsync",
         "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync",
-        "cuEventRecord", "cuStreamWaitEvent", "cuCtxSetCurrent",
+        "cuEventRecord", "cuEventSynchronize", "cuStreamSynchronize", "cuStreamWaitEvent",
+        "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuPointerGetAttribute",
     }
 )  # fmt: skip
 
