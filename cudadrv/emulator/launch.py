@@ -21,6 +21,7 @@ from ptx.emulate.errors import (
     OutOfMemory,
     Runaway,
     StackOverflow,
+    SynchronisationFault,
     UnsupportedInstruction,
 )
 
@@ -47,6 +48,7 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
     (StackOverflow, CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR),
     (InvalidCall, CUresult.CUDA_ERROR_INVALID_PC),
     (AssertionFailed, CUresult.CUDA_ERROR_ASSERT),
+    (SynchronisationFault, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
     (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
 )
 

@@ -58,18 +58,19 @@ site)`, which checks the access and gives an array and an index: an int for one 
 else (n,). `is_mixed` and `divide` part generic addresses of several spaces, see `ops/atomic.py`.
 
 Meetings: an operation with `Effect.MEETS` always starts its basic block, so that the block can be
-executed again. Its emitter begins with
+executed again. Its emitter calls `ops.meet.meet`:
 
-    mask = e.temporary(e.value(i.operands[-1], "u32"))
-    e.line(f"if not f.chunk.meeting.meets(f, {mask}, {e.here}, {key!r}, {{'a': {a}}}):")
-    e.line("    return -1")
+    value = e.temporary(e.value(i.operands[1], "b32"))
+    group = meet(e, i, i.operands[-1], {"value": value})
+    e.assign(i.operands[0], "b32", f"{e.helper(function)}(f, {group}, {value})")
 
-`key` names what must be equal for lanes to meet ("shfl.sync.bfly.b32"). When it goes on, all lanes
-that `mask` names (and that have not exited) have arrived: either they are all in this fibre, or
-`f.exchange` is a dict with (threads of the chunk,) arrays of what each lane brought, by the names
-given, and "here". `f.place("warp_slot")` is each thread's position if blocks were padded to whole
-warps (its warp is that // 32, its lane % 32), `f.lane_numbers()` its number in the chunk,
-`f.place("slot")` its block in the chunk. Block barriers end a block instead: see `ops/barrier.py`.
+When the generated code goes on behind it, all lanes that the membermask names (and that have not
+exited) have arrived, and `group` is a `warp_group.Group`: rows of 32 places, one row for each set
+of lanes that meet. `group.grid(f, "value", value)` gives what every place brought, also from lanes
+in other fibres, `group.mine` the places of this fibre's threads, `group.each` spreads one result a
+row. Parked lanes are in `warp_meeting.WarpMeetings`, threads at barriers in
+`block_barrier.BlockBarriers` and `cluster_barrier.ClusterBarriers`; block barriers end a block
+instead: see `ops/barrier.py`.
 
 Functions that PTX only declares (`vprintf`, `malloc`): `table.external(name, emit)`, whose emitter
 reads the caller's arguments with `e.parameter(symbol, type)`, writes its result with

@@ -40,6 +40,11 @@ class WaitingThreads:
     flag: Value | None = None
 
 
+def _is_aligned(instruction: Instruction) -> bool:
+    """Whether all threads of a warp must execute the same barrier instruction."""
+    return instruction.opcode == "bar" or "aligned" in instruction.modifiers
+
+
 class _Barrier:
     """One barrier of all blocks: who waits, and how many have arrived and are expected."""
 
@@ -234,6 +239,7 @@ class BlockBarriers:
     def _release(self, entries: list[WaitingThreads]) -> None:
         chunk = self._chunk
         reducing = [entry for entry in entries if entry.flag is not None]
+        self._check_alignment(reducing)
         votes = self._votes(reducing) if reducing else None
         for place in dict.fromkeys((*e.fibre.prefix, e.block) for e in reducing):
             fibres = [e.fibre for e in reducing if (*e.fibre.prefix, e.block) == place]
@@ -245,6 +251,26 @@ class BlockBarriers:
         for entry in entries:
             if entry.flag is None:
                 chunk.wait(entry.fibre, entry.block)
+
+    def _check_alignment(self, entries: list[WaitingThreads]) -> None:
+        """Threads of a warp must execute the same aligned reduction: an H100 hangs otherwise.
+
+        Raises:
+            SynchronisationFault: they do not.
+        """
+        warps: dict[int, int] = {}
+        for entry in entries:
+            instruction = entry.instruction
+            if instruction is None or not _is_aligned(instruction):
+                continue
+            slots = self._chunk.geometry.index("warp_slot").take(entry.fibre.lane_numbers())
+            for warp in np.unique(slots // WARP).tolist():
+                if warps.setdefault(warp, entry.block) != entry.block:
+                    raise SynchronisationFault(
+                        "threads of one warp execute a barrier's reduction at different places,"
+                        " where a GPU may wait for ever",
+                        self._chunk.launch.where(entry.fibre, 0, instruction),
+                    )
 
     def _votes(self, entries: list[WaitingThreads]) -> tuple[Counts, Counts]:
         blocks = self._chunk.geometry.blocks

@@ -28,9 +28,10 @@ class DeviceHeap:
         return self._used
 
     def allocate(self, nbytes: int, origin: str) -> int:
-        """The address of fresh bytes; 0 where the heap is full or nothing is asked for."""
+        """The address of fresh bytes, 0 where the heap is full; for none, too, as on an H100."""
+        nbytes = max(nbytes, 1)
         held = -(-nbytes // _GRANULE) * _GRANULE
-        if nbytes <= 0 or held > self.limit - self._used:
+        if held > self.limit - self._used:
             return 0
         try:
             address = self._memory.allocate(nbytes, origin=origin)

@@ -45,7 +45,7 @@ def free(fibre: Fibre, addresses: Value, instruction: Instruction) -> None:
 
 
 def _malloc(e: Emitter, arguments: tuple[Symbol, ...], results: tuple[Symbol, ...]) -> None:
-    size = e.parameter(arguments[0], "s64")
+    size = e.parameter(arguments[0], "u64")
     site = e.scope.bind(e.instruction, "instruction")
     found = e.temporary(f"{e.helper(allocate)}(f, {size}, {site})")
     if results:

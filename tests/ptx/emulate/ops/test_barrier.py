@@ -64,6 +64,17 @@ def test_reductions_meet_across_places_and_in_loops() -> None:
     assert outcome(body, 64, 3) == [[value & 0xFFFFFFFF] * 64] * 3
 
 
+@pytest.mark.parametrize("name", ["bar.red", "barrier.red"])
+def test_aligned_reductions_are_for_whole_warps(name: str) -> None:
+    body = f"""and.b32 %r8, %r1, 1; setp.eq.u32 %p1, %r8, 1; @%p1 bra ODD;
+        {name}.popc.u32 %r7, 0, %p1; bra END; ODD: {name}.popc.u32 %r7, 0, %p1;"""
+    if name == "barrier.red":
+        assert outcome(body, 64) == [[32] * 64]
+        return
+    with pytest.raises(SynchronisationFault, match="at different places"):
+        outcome(body, 64)
+
+
 def test_reductions_of_half_a_block_each_at_a_barrier_of_its_own() -> None:
     body = """shr.u32 %r8, %r1, 6; and.b32 %r9, %r1, 3; setp.eq.u32 %p1, %r9, %r8;
         add.u32 %r8, %r8, 8; barrier.red.popc.u32 %r7, %r8, 64, %p1;"""

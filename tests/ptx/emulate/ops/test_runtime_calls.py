@@ -156,6 +156,14 @@ def test_the_heap_gives_null_when_it_is_full_and_takes_back(machine: Machine) ->
     assert np.count_nonzero(machine.get(pointers, 4, np.uint64)) == 3
 
 
+def test_an_allocation_of_nothing_is_an_address(machine: Machine) -> None:
+    pointers = machine.put(np.zeros(1, np.uint64))
+    machine.launch("fill", 1, 1, pointers, 0, 0)
+    assert machine.get(pointers, 1, np.uint64)[0] != 0
+    machine.launch("release", 1, 1, pointers)
+    assert machine.device.heap.used_bytes == 0
+
+
 def test_a_write_past_the_end_names_the_kernel_that_allocated(one: Machine) -> None:
     pointers = one.put(np.zeros(4, np.uint64))
     one.launch("fill", 1, 4, pointers, 16, 0)

@@ -129,7 +129,7 @@ def test_block_votes_count_each_block_also_from_two_places(
     expected = []
     for row in x:
         # Threads of both branches meet at one barrier, each with its own condition.
-        mixed = sum(int(v & (2 if t & 4 else 4)) != 0 for t, v in enumerate(row))
+        mixed = sum(int(v & (2 if t & 32 else 4)) != 0 for t, v in enumerate(row))
         value = int((row & 1).sum()) + 1000 * mixed
         expected += [4 * value + 2 * bool((row < 99).all()) + bool((row == 7).any())] * block
     assert machine.get(out, x.size, np.int32).tolist() == expected

@@ -99,7 +99,7 @@ extern "C" __global__ void votes(const int* x, u32* out) {
 extern "C" __global__ void block_votes(const int* x, int* out) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   int c = __syncthreads_count(x[i] & 1), a = __syncthreads_and(x[i] < 99), o = __syncthreads_or(x[i] == 7);
-  if (threadIdx.x & 4) c += 1000 * __syncthreads_count(x[i] & 2);
+  if (threadIdx.x & 32) c += 1000 * __syncthreads_count(x[i] & 2);
   else c += 1000 * __syncthreads_count(x[i] & 4);
   out[i] = c * 4 + (a ? 2 : 0) + (o ? 1 : 0);
 }
