@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import cudadrv
+from cudadrv import emulator
 from tests.differential.case import Argument, Case, Held, In, Out
 from tests.differential.inputs import make
+
+
+@contextmanager
+def machine() -> Iterator[cudadrv.Context]:
+    """The GPU where CUDADRV_DRIVER says so, otherwise an emulated one like the recorded one's."""
+    if os.environ.get("CUDADRV_DRIVER", "emulator") == "cuda":
+        yield cudadrv.cuda_context_for(0)
+        return
+    with emulator.session(devices=[emulator.H100]):
+        yield cudadrv.cuda_context_for(0)
 
 
 def prepared(case: Case) -> list[Argument | NDArray[Any]]:
@@ -23,6 +38,15 @@ def prepared(case: Case) -> list[Argument | NDArray[Any]]:
         else:
             made.append(argument)
     return made
+
+
+def digest_of_inputs(case: Case) -> str:
+    """What changes when the inputs' bits do."""
+    digest = 0
+    for value in prepared(case):
+        if isinstance(value, np.ndarray):
+            digest = zlib.crc32(value.astype(value.dtype.newbyteorder("<")).tobytes(), digest)
+    return f"{digest:08x}"
 
 
 def run(module: cudadrv.Module, stream: cudadrv.Stream, case: Case) -> list[NDArray[Any]]:

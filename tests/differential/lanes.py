@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tests.differential.case import Bound, Case, In, Out
+from tests.differential.case import Argument, Bound, Case, In, Out
 from tests.differential.inputs import Kind, dtype_of
 
 _C_TYPES = {"u1": "unsigned char", "u2": "unsigned short", "u4": "unsigned", "i4": "int",
@@ -56,26 +56,30 @@ class Lanes:
         if "%0" not in row:
             return f"  out[{number} * n + i] = {row};\n"
         sources = ", ".join(
-            f'"{_CONSTRAINTS[t]}"({_OPERANDS[k]})' for k, t in enumerate(types)
+            f'"{_CONSTRAINTS[t]}"({name})' for name, t in zip(_OPERANDS, types, strict=False)
         )
         end = "" if row.endswith("}") else ";"
         # Where the result keeps what it held, as under a guard, that is zero.
         held = "+" if "@" in row else "="
+        constraint = held + _CONSTRAINTS[self.output]
         return (
-            f'  {{ {result} r = 0; asm volatile("{row}{end}" : "{held}{_CONSTRAINTS[self.output]}"(r)'
-            f" : {sources}); out[{number} * n + i] = r; }}\n"
+            f'  {{ {result} r = 0; asm volatile("{row}{end}" : "{constraint}"(r) : {sources});'
+            f" out[{number} * n + i] = r; }}\n"
         )
 
     def case(self) -> Case:
         """Its launch."""
-        arguments = (
-            *(In(kind, self.count) for kind in self.inputs),
-            Out(self.output, self.count * len(self.rows)),
-            self.count,
-        )
+        inputs: list[Argument] = [In(kind, self.count) for kind in self.inputs]
+        outputs = (Out(self.output, self.count * len(self.rows)), self.count)
         grid, block = (1, 32) if self.uniform else (-(-self.count // 128), 128)
         return Case(
-            self.name, self.group, arguments, grid, block, bound=self.bound, rows=self.rows
+            self.name,
+            self.group,
+            (*inputs, *outputs),
+            grid,
+            block,
+            bound=self.bound,
+            rows=self.rows,
         )
 
 
@@ -119,6 +123,4 @@ def two(*opcodes: str) -> list[str]:
 
 def predicates(*comparisons: str) -> list[str]:
     """Comparisons that set a predicate, as 0 or 1."""
-    return [
-        f"{{ .reg .pred p; {each} p, %1, %2; selp.u32 %0, 1, 0, p; }}" for each in comparisons
-    ]
+    return [f"{{ .reg .pred p; {each} p, %1, %2; selp.u32 %0, 1, 0, p; }}" for each in comparisons]

@@ -69,14 +69,17 @@ def _comparisons() -> list[Lanes]:
         found.append(lanes(f"compare_{kind}", "compare", f"{kind} {kind}", "u4", rows))
         rows = three(*(f"set.{word}.f32.{kind}" for word in ("eq", "neu", "gt", "num")))
         found.append(lanes(f"set_{kind}", "compare", f"{kind} {kind}", "f4", rows))
-        words = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+        classes = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
         rows = [f"{{ .reg .pred p; testp.{word}.{kind} p, %1; selp.u32 %0, 1, 0, p; }}"
-                for word in words]  # fmt: skip
+                for word in classes]  # fmt: skip
         found.append(lanes(f"testp_{kind}", "compare", kind, "u4", rows))
         choose = "slct.f32.f32 %0, %1, %2, %3"
         if kind == "f64":
             choose = "{ .reg .f32 c; cvt.rn.f32.f64 c, %3; slct.f64.f32 %0, %1, %2, c; }"
-        rows = [f"{{ .reg .pred p; setp.ltu.{kind} p, %1, %2; selp.{kind} %0, %1, %3, p; }}", choose]
+        rows = [
+            f"{{ .reg .pred p; setp.ltu.{kind} p, %1, %2; selp.{kind} %0, %1, %3, p; }}",
+            choose,
+        ]
         rows.append(f"{{ .reg .pred p; setp.gt.{kind} p, %1, %2; @p mul.rn.{kind} %0, %2, %3; }}")
         found.append(lanes(f"select_{kind}", "select", f"{kind} {kind} {kind}", out, rows))
     return found

@@ -31,7 +31,22 @@ def _instructions() -> list[Lanes]:
 
 
 def _comparisons() -> list[Lanes]:
-    words = ("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
+    words = (
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "equ",
+        "neu",
+        "ltu",
+        "leu",
+        "gtu",
+        "geu",
+        "num",
+        "nan",
+    )
     found = []
     for kind in ("f16", "bf16"):
         rows = predicates(*(f"setp.{word}.{kind}" for word in words))
@@ -81,19 +96,26 @@ def _intrinsics() -> list[Lanes]:
         rows = [f"{make}({value})" for value in values]
         bound = Bound(ulp=1, source="CUDA Math API: round to nearest of an approximation")
         found.append(lanes(f"half_roots_{kind}", "half", f"{kind} {kind}", "u2", rows, bound=bound))
-        values = [f"hexp({x})", f"hexp2({x})", f"hlog({x})", f"hlog2({x})", f"hlog10({x})", f"hsin({x})"]
+        values = [
+            f"hexp({x})",
+            f"hexp2({x})",
+            f"hlog({x})",
+            f"hlog2({x})",
+            f"hlog10({x})",
+            f"hsin({x})",
+        ]
         values += [f"hcos({x})", f"htanh({x})", f"hexp10({x})"]
         rows = [f"{make}({value})" for value in values]
         bound = Bound(ulp=2, source="CUDA Math API, half precision: maximum error 2 ulp")
-        found.append(
-            lanes(f"half_math_{kind}", "half", kind, "u2", rows, count=512, bound=bound)
-        )
+        found.append(lanes(f"half_math_{kind}", "half", kind, "u2", rows, count=512, bound=bound))
     return found
 
 
 def _eight_bits() -> list[Lanes]:
     rows = []
-    for interpretation, saturate in product(("__NV_E4M3", "__NV_E5M2"), ("__NV_SATFINITE", "__NV_NOSAT")):
+    for interpretation, saturate in product(
+        ("__NV_E4M3", "__NV_E5M2"), ("__NV_SATFINITE", "__NV_NOSAT")
+    ):
         rows.append(f"__nv_cvt_float_to_fp8(x, {saturate}, {interpretation})")
         rows.append(f"__nv_cvt_double_to_fp8((double)x * 1.0000001, {saturate}, {interpretation})")
     rows += ["(unsigned short)__nv_fp8_e4m3(x).__x", "(unsigned short)__nv_fp8_e5m2(x).__x"]

@@ -62,7 +62,9 @@ def _bits() -> list[Lanes]:
         rows += two(f"bfind.shiftamt.u{width}", f"bfind.shiftamt.s{width}")
         found.append(lanes(f"bits_count_{width}", "bit", kind, "u4", rows))
         rows = two(f"brev.{b}") + four(f"bfe.u{width}", f"bfe.s{width}")
-        found.append(lanes(f"bits_extract_{width}", "bit", f"{kind} u32 u32", f"u{width // 8}", rows))
+        found.append(
+            lanes(f"bits_extract_{width}", "bit", f"{kind} u32 u32", f"u{width // 8}", rows)
+        )
         rows = [f"bfi.{b} %0, %1, %2, %3, %4", f"bfi.{b} %0, %2, %1, %4, %3"]
         kinds = f"{kind} {kind} u32 u32"
         found.append(lanes(f"bits_insert_{width}", "bit", kinds, f"u{width // 8}", rows))
@@ -70,7 +72,23 @@ def _bits() -> list[Lanes]:
             for mode in ("", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16")]  # fmt: skip
     rows += [f"prmt.b32 %0, %1, %2, {selector}" for selector in (0x3210, 0x0123, 0xBA98, 0x7654)]
     found.append(lanes("bits_permute", "bit", "u32 u32 u32", "u4", rows))
-    tables = (0x00, 0x01, 0x1E, 0x2D, 0x3C, 0x69, 0x80, 0x96, 0xAC, 0xB8, 0xCA, 0xE8, 0xEA, 0xFE, 0xFF)
+    tables = (
+        0x00,
+        0x01,
+        0x1E,
+        0x2D,
+        0x3C,
+        0x69,
+        0x80,
+        0x96,
+        0xAC,
+        0xB8,
+        0xCA,
+        0xE8,
+        0xEA,
+        0xFE,
+        0xFF,
+    )
     rows = [f"lop3.b32 %0, %1, %2, %3, {table}" for table in tables]
     found.append(lanes("bits_lookup", "bit", "u32 u32 u32", "u4", rows))
     rows = four(*(f"shf.{way}.{mode}.b32" for way, mode in product("lr", ("clamp", "wrap"))))
@@ -78,7 +96,9 @@ def _bits() -> list[Lanes]:
     rows = three(*(f"{op}.{mode}.{kind}32" for op, kind, mode in
                    (("bmsk", "b", "clamp"), ("bmsk", "b", "wrap"), ("szext", "u", "clamp"),
                     ("szext", "s", "clamp"), ("szext", "u", "wrap"), ("szext", "s", "wrap"))))  # fmt: skip
-    rows += [f"{{ .reg .b32 n; or.b32 n, %3, 1; fns.b32 %0, %1, {base}, n; }}" for base in (0, 7, 31)]
+    rows += [
+        f"{{ .reg .b32 n; or.b32 n, %3, 1; fns.b32 %0, %1, {base}, n; }}" for base in (0, 7, 31)
+    ]
     found.append(lanes("bits_mask", "bit", "u32 u32 u32", "u4", rows))
     return found
 

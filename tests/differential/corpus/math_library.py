@@ -61,7 +61,10 @@ def _both(
 ) -> list[Lanes]:
     arguments = ", ".join("xy"[: len(ranges)])
     made = []
-    for suffix, dtype, ulp, absolute in (("f", "f4", ulp32, absolute32), ("", "f8", ulp64, absolute64)):
+    for suffix, dtype, ulp, absolute in (
+        ("f", "f4", ulp32, absolute32),
+        ("", "f8", ulp64, absolute64),
+    ):
         kinds: tuple[Kind, ...] = tuple(Uniform(dtype, low, high) for low, high in ranges)
         bound = Bound(ulp=ulp, absolute=absolute, source=_GUIDE)
         rows = [f"{name}{suffix}({arguments})"]
