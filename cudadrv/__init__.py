@@ -7,7 +7,6 @@ Importing this package touches no driver, no GPU and no disk. The systems above 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .attributes import DeviceAttribute
 from .context import Context, cuda_context_for
 from .device import Device, best_device, can_access_peer, driver_version, init, list_devices
 from .errors import (
@@ -17,31 +16,29 @@ from .errors import (
     CudadrvError,
     CudaError,
     DriverNotFoundError,
-    GpuError,
     KernelNotFoundError,
     LaunchConfigError,
-    OutOfMemoryError,
     WrongDeviceError,
 )
-from .event import Event
-from .graph import Graph, GraphExec
 from .kernel import Kernel, KernelAttributes
 from .launch_config import LaunchConfig
 from .launcher import Launcher, PreparedLaunch
 from .memory.array import DeviceArray
 from .memory.buffer import DeviceBuffer
-from .memory.pinned import pinned_empty
 from .module import Module
 from .stream import Stream
-from .types import ContextFlags, MemoryInfo
-from .version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from .attributes import DeviceAttribute
     from .blas import LinearAlgebra, NotPositiveDefiniteError
     from .capability import GpuCapability, GpuDeviceInfo
     from .client import CapturedGraph, CudaClient, CudaRawHandle, register_module
+    from .errors import GpuError, OutOfMemoryError
+    from .event import Event
+    from .graph import Graph, GraphExec
     from .memory.allocator import CudaAllocator
     from .memory.arena import DeviceArena
+    from .memory.pinned import pinned_empty
     from .module_cache import KeyedPtxModuleCache, PtxModuleCache
     from .pool.device_pool import DevicePool
     from .pool.failures import NotInTileError, ScatterError, TileError
@@ -73,8 +70,20 @@ if TYPE_CHECKING:
     from .runtime.probe import GpuRuntime
     from .sobol import SobolDvCache
     from .tracing import Trace, trace
+    from .types import ContextFlags, MemoryInfo
+    from .version import VERSION as __version__
 
 _LATER = {
+    "DeviceAttribute": "attributes",
+    "GpuError": "errors",
+    "OutOfMemoryError": "errors",
+    "Event": "event",
+    "Graph": "graph",
+    "GraphExec": "graph",
+    "pinned_empty": "memory.pinned",
+    "ContextFlags": "types",
+    "MemoryInfo": "types",
+    "__version__": "version",
     "Trace": "tracing",
     "trace": "tracing",
     "GpuCapability": "capability",
@@ -210,7 +219,8 @@ def __getattr__(name: str) -> object:
     module = _LATER.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    found = "VERSION" if name == "__version__" else name
+    value: object = getattr(import_module(f"{__name__}.{module}"), found)
     globals()[name] = value
     return value
 

@@ -12,7 +12,6 @@ import numpy as np
 import ptx
 
 from .errors import ArgumentError, WrongDeviceError
-from .foreign import ordered_pointer
 from .memory.array import AnyDeviceArray, DeviceArray
 from .memory.buffer import DeviceBuffer
 
@@ -144,6 +143,8 @@ class Parameter:
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
                 return Argument(b"\0" * 8, Kind.CONVERTED)
+            from .foreign import ordered_pointer  # most programs have no other library's memory
+
             pointer = ordered_pointer(value, stream)
             if pointer is not None:
                 return Argument(struct.pack("=Q", pointer), Kind.CONVERTED)

@@ -12,13 +12,12 @@ from ._api import CUcontext, CUstream_flags, DriverApi
 from ._driver import Bound, current, failure
 from .device import Device, driver_version
 from .errors import ClosedError
-from .memory.staging import release_ring
 from .module import ImageLike, Module
 from .stream import Stream
-from .types import ContextFlags, MemoryInfo
 
 if TYPE_CHECKING:
     from .capability import GpuCapability
+    from .types import ContextFlags, MemoryInfo
 
 _T = TypeVar("_T")
 
@@ -60,9 +59,7 @@ class Context:
             self._finalizer.atexit = False
 
     @classmethod
-    def create(
-        cls, device: Device | int = 0, flags: ContextFlags = ContextFlags.SCHED_AUTO
-    ) -> Context:
+    def create(cls, device: Device | int = 0, flags: ContextFlags | int = 0) -> Context:
         """A new context on a device (cuCtxCreate); the caller's current context stays as it was.
 
         Raises:
@@ -168,6 +165,8 @@ class Context:
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes of the device, as of now."""
+        from .types import MemoryInfo
+
         code, free, total = self._call(self.api.cuMemGetInfo)
         if code:
             raise failure(self.api, code, "cuMemGetInfo", f"the free memory of {self!r}")
@@ -211,6 +210,8 @@ class Context:
         if self._finalizer is not None and self._finalizer.alive:
             for child in tuple(self._children):
                 child.discard()
+            from .memory.staging import release_ring  # few contexts copy much
+
             release_ring(self)
             self.closed = True
             del self.handle

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
+from . import errors
+from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool, CUresult
 from ._driver import Bound, Driver, current, failure
-from .attributes import DeviceAttribute
-from .errors import InvalidDeviceError, NoDeviceError
-from .types import MemoryInfo
 
 if TYPE_CHECKING:
     import uuid
 
+    from .attributes import DeviceAttribute
     from .capability import GpuDeviceInfo
+    from .types import MemoryInfo
 
 
 class Device:
@@ -45,8 +45,8 @@ class Device:
             count = _device_count(driver)
             if not 0 <= ordinal < count:
                 if count == 0:
-                    raise NoDeviceError(f"taking device {ordinal}")
-                raise InvalidDeviceError(f"taking device {ordinal} of {count}")
+                    raise errors.NoDeviceError(f"taking device {ordinal}")
+                raise errors.InvalidDeviceError(f"taking device {ordinal} of {count}")
             code, handle = driver.api.cuDeviceGet(ordinal)
             if code:
                 raise failure(driver.api, code, "cuDeviceGet", f"taking device {ordinal}")
@@ -118,12 +118,14 @@ class Device:
     def compute_capability(self) -> tuple[int, int]:
         """(major, minor), such as (9, 0)."""
         return (
-            self.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR),
-            self.attribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR),
+            self.attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+            self.attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
         )
 
-    def attribute(self, attribute: DeviceAttribute) -> int:
+    def attribute(self, attribute: DeviceAttribute | CUdevice_attribute) -> int:
         """What the driver answers for an attribute; asked once, then remembered.
+
+        The binding's own members spare a start the making of `DeviceAttribute`.
 
         Raises:
             InvalidValueError: this driver does not know the attribute.
@@ -163,6 +165,8 @@ class Device:
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes now; this makes the device's primary context if there is none."""
+        from .types import MemoryInfo
+
         with Bound(self._api, self.primary_context()):
             code, free, total = self._api.cuMemGetInfo()
         if code:
@@ -171,6 +175,7 @@ class Device:
 
     def info(self) -> GpuDeviceInfo:
         """What the runtime layer weighs the device by, its free memory as of now."""
+        from .attributes import DeviceAttribute
         from .capability import GpuCapability, GpuDeviceInfo
 
         memory = self.memory_info()
@@ -218,7 +223,7 @@ def best_device() -> Device:
     """
     devices = list_devices()
     if not devices:
-        raise NoDeviceError("choosing the best device")
+        raise errors.NoDeviceError("choosing the best device")
     return max(devices, key=lambda device: (*device.memory_info(), -device.ordinal))
 
 
@@ -234,7 +239,7 @@ def can_access_peer(device: Device, peer: Device) -> bool:
 
 def _device_count(driver: Driver) -> int:
     code, count = driver.api.cuDeviceGetCount()
-    if code == NoDeviceError.result:
+    if code == CUresult.CUDA_ERROR_NO_DEVICE:
         return 0
     if code:
         raise failure(driver.api, code, "cuDeviceGetCount", "counting devices")

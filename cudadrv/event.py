@@ -5,9 +5,9 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Final
 
-from ._api import CUevent, CUevent_flags, DriverApi
+from ._api import CUevent, CUevent_flags, CUresult, DriverApi
 from ._driver import Bound, failure
-from .errors import ClosedError, NotReadyError
+from .errors import ClosedError
 
 if TYPE_CHECKING:
     from .context import Context
@@ -84,7 +84,7 @@ class Event:
             CudaError: that work failed.
         """
         (code,) = self._api.cuEventQuery(self.handle)
-        if code == NotReadyError.result:
+        if code == CUresult.CUDA_ERROR_NOT_READY:
             return False
         if code:
             raise failure(self._api, code, "cuEventQuery", "asking whether an event is done")

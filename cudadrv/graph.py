@@ -6,9 +6,10 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from . import errors
 from ._api import CUgraph, CUgraphExec, CUstreamCaptureMode, DriverApi
 from ._driver import failure
-from .errors import ClosedError, CudadrvError, InvalidValueError
+from .errors import ClosedError, CudadrvError
 
 if TYPE_CHECKING:
     from .context import Context
@@ -129,7 +130,7 @@ class Capture:
     def __enter__(self) -> Graph:
         stream = self._stream
         if stream.capturing:
-            raise InvalidValueError(f"{stream!r} is already capturing")
+            raise errors.InvalidValueError(f"{stream!r} is already capturing")
         mode = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         (code,) = stream.api.cuStreamBeginCapture(stream.handle, mode)
         if code:

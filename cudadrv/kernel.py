@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import ptx
 
-from ._api import CUfunction, CUfunction_attribute
+from ._api import CUfunction, CUfunction_attribute, CUresult
 from ._driver import Bound, failure
 from .arguments import Parameter
-from .errors import ClosedError, InvalidValueError
+from .errors import ClosedError
 from .launch_config import LaunchConfig, check_launch
 from .launcher import Launcher, ParameterBlock
 
@@ -211,7 +211,7 @@ def _asked_signature(module: Module, name: str, handle: CUfunction) -> ptx.Kerne
     end = 0
     while True:
         code, offset, nbytes = api.cuFuncGetParamInfo(handle, len(params))
-        if code == InvalidValueError.result:
+        if code == CUresult.CUDA_ERROR_INVALID_VALUE:
             break
         if code:
             raise failure(api, code, "cuFuncGetParamInfo", f"the parameters of kernel {name!r}")

@@ -8,24 +8,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
-from .attributes import DeviceAttribute as Attribute
+from ._api import CUdevice_attribute as _Attribute
 from .errors import LaunchConfigError
-from .types import Dim3
 
 if TYPE_CHECKING:
     from .kernel import Kernel
+    from .types import Dim3
 
 Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
 _GRID_LIMITS = (
-    Attribute.MAX_GRID_DIM_X,
-    Attribute.MAX_GRID_DIM_Y,
-    Attribute.MAX_GRID_DIM_Z,
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
 )
 _BLOCK_LIMITS = (
-    Attribute.MAX_BLOCK_DIM_X,
-    Attribute.MAX_BLOCK_DIM_Y,
-    Attribute.MAX_BLOCK_DIM_Z,
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
 )
 
 
@@ -130,8 +130,8 @@ def _check_shared(kernel: Kernel, config: LaunchConfig) -> None:
     device = kernel.module.context.device
     static = kernel.attributes.static_shared_bytes
     limit = max(
-        device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK),
-        device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+        device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
     )
     if static + config.shared_bytes > limit:
         raise _refused(
@@ -156,10 +156,10 @@ def _check_cluster(kernel: Kernel, config: LaunchConfig) -> None:
 
 def _check_cooperative(kernel: Kernel, config: LaunchConfig) -> None:
     device = kernel.module.context.device
-    if not device.attribute(Attribute.COOPERATIVE_LAUNCH):
+    if not device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH):
         raise _refused(kernel, f"a cooperative launch, which {device!r} does not offer")
     each = kernel.max_active_blocks(config.threads, config.shared_bytes)
-    resident = each * device.attribute(Attribute.MULTIPROCESSOR_COUNT)
+    resident = each * device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
     if config.blocks > resident:
         raise _refused(
             kernel,

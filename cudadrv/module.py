@@ -7,18 +7,18 @@ import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy.typing as npt
-
 import ptx
 
-from ._api import CUjit_option, CUmodule, DriverApi
+from ._api import CUjit_option, CUmodule, CUresult, DriverApi
 from ._driver import Bound, failure
-from .errors import ClosedError, CudadrvError, KernelNotFoundError, NotFoundError
+from .errors import ClosedError, CudadrvError, KernelNotFoundError
 from .kernel import Kernel
 from .memory.array import AnyDeviceArray, DeviceArray, Shape, checked_dtype
 from .memory.buffer import DeviceBuffer
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from .context import Context
 
 ImageLike: TypeAlias = ptx.Image | str | bytes
@@ -119,7 +119,7 @@ class Module:
         lowered = self._lowered().get(name, name)
         with Bound(self.api, self.context.handle):
             code, pointer, nbytes = self.api.cuModuleGetGlobal(self.handle, lowered.encode())
-        if code == NotFoundError.result:
+        if code == CUresult.CUDA_ERROR_NOT_FOUND:
             raise KernelNotFoundError(
                 f"the module has no variable {name!r}; C++ names are mangled: declare it "
                 'extern "C", or compile with the name expression',
@@ -152,7 +152,7 @@ class Module:
     def _take(self, name: str, lowered: str, signature: ptx.KernelSignature | None) -> Kernel:
         with Bound(self.api, self.context.handle):
             code, handle = self.api.cuModuleGetFunction(self.handle, lowered.encode())
-        if code == NotFoundError.result:
+        if code == CUresult.CUDA_ERROR_NOT_FOUND:
             names = (*self._lowered(), *self.kernel_names)
             raise KernelNotFoundError(
                 f"the module has no kernel {name!r}; it has: {', '.join(names) or 'none'}. A "

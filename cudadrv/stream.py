@@ -8,19 +8,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from ._api import CUdeviceptr, CUstream, DriverApi
+from ._api import CUdeviceptr, CUresult, CUstream, DriverApi
 from ._driver import failure
-from .errors import ClosedError, CopyError, CudadrvError, NotReadyError, WrongDeviceError
-from .event import Event
-from .graph import Capture
+from .errors import ClosedError, CopyError, CudadrvError, WrongDeviceError
 from .memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType
 from .memory.buffer import DeviceBuffer
 from .memory.copy import copy as copy_memory, download, fill as fill_memory, upload
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from .context import Context
+    from .event import Event
+    from .graph import Capture
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
@@ -105,7 +106,7 @@ class Stream:
             CudaError: something that was queued failed.
         """
         (code,) = self.api.cuStreamQuery(self.handle)
-        if code == NotReadyError.result:
+        if code == CUresult.CUDA_ERROR_NOT_READY:
             return False
         if code:
             raise failure(self.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
@@ -121,6 +122,8 @@ class Stream:
 
     def record(self, *, timing: bool = True) -> Event:
         """A new event at this point of the stream."""
+        from .event import Event  # like `Capture`, what many programs never use
+
         event = Event(self.context, timing=timing)
         event.record(self)
         return event
@@ -236,6 +239,8 @@ class Stream:
 
     def capture(self) -> Capture:
         """``with stream.capture() as graph:`` records what the stream is given in the block."""
+        from .graph import Capture
+
         return Capture(self)
 
     def follow(self, memory: AnyDeviceArray | DeviceBuffer) -> None:

@@ -1,140 +1,293 @@
-"""Every error of cudadrv: `CudaError` (one class a CUresult), `GpuError`, and the library's own."""
+"""Every error of cudadrv: `CudaError` (one class a CUresult), `GpuError`, and the library's own.
 
-from .base import (
-    ArgumentError as ArgumentError,
-    ClosedError as ClosedError,
-    CopyError as CopyError,
-    CudadrvError as CudadrvError,
-    CudaError as CudaError,
-    DriverNotFoundError as DriverNotFoundError,
-    DriverSelectionError as DriverSelectionError,
-    DriverSymbolMissingError as DriverSymbolMissingError,
-    DTypeError as DTypeError,
-    ForkedProcessError as ForkedProcessError,
-    KernelNotFoundError as KernelNotFoundError,
-    LaunchConfigError as LaunchConfigError,
-    UnsupportedTargetError as UnsupportedTargetError,
-    WrongDeviceError as WrongDeviceError,
-)
-from .execution import (
-    CapturedEventError as CapturedEventError,
-    CDPNotSupportedError as CDPNotSupportedError,
-    CDPVersionMismatchError as CDPVersionMismatchError,
-    CompatNotSupportedOnDeviceError as CompatNotSupportedOnDeviceError,
-    ContextIsDestroyedError as ContextIsDestroyedError,
-    CooperativeLaunchTooLargeError as CooperativeLaunchTooLargeError,
-    DeviceAssertError as DeviceAssertError,
-    DriverTimeoutError as DriverTimeoutError,
-    ExternalDeviceError as ExternalDeviceError,
-    FabricNotReadyError as FabricNotReadyError,
-    FunctionNotLoadedError as FunctionNotLoadedError,
-    GraphExecUpdateFailureError as GraphExecUpdateFailureError,
-    GraphRecaptureFailureError as GraphRecaptureFailureError,
-    HardwareStackError as HardwareStackError,
-    HostMemoryAlreadyRegisteredError as HostMemoryAlreadyRegisteredError,
-    HostMemoryNotRegisteredError as HostMemoryNotRegisteredError,
-    IllegalAddressError as IllegalAddressError,
-    IllegalInstructionError as IllegalInstructionError,
-    InvalidAddressSpaceError as InvalidAddressSpaceError,
-    InvalidClusterSizeError as InvalidClusterSizeError,
-    InvalidPCError as InvalidPCError,
-    InvalidResourceConfigurationError as InvalidResourceConfigurationError,
-    InvalidResourceTypeError as InvalidResourceTypeError,
-    KeyRotationError as KeyRotationError,
-    LaunchFailedError as LaunchFailedError,
-    LaunchIncompatibleTexturingError as LaunchIncompatibleTexturingError,
-    LaunchOutOfResourcesError as LaunchOutOfResourcesError,
-    LaunchTimeoutError as LaunchTimeoutError,
-    MisalignedAddressError as MisalignedAddressError,
-    MPSClientTerminatedError as MPSClientTerminatedError,
-    MPSConnectionFailedError as MPSConnectionFailedError,
-    MPSMaxClientsReachedError as MPSMaxClientsReachedError,
-    MPSMaxConnectionsReachedError as MPSMaxConnectionsReachedError,
-    MPSRPCFailureError as MPSRPCFailureError,
-    MPSServerNotReadyError as MPSServerNotReadyError,
-    NotPermittedError as NotPermittedError,
-    NotSupportedError as NotSupportedError,
-    PeerAccessAlreadyEnabledError as PeerAccessAlreadyEnabledError,
-    PeerAccessNotEnabledError as PeerAccessNotEnabledError,
-    PrimaryContextActiveError as PrimaryContextActiveError,
-    StreamCaptureImplicitError as StreamCaptureImplicitError,
-    StreamCaptureInvalidatedError as StreamCaptureInvalidatedError,
-    StreamCaptureIsolationError as StreamCaptureIsolationError,
-    StreamCaptureMergeError as StreamCaptureMergeError,
-    StreamCaptureUnjoinedError as StreamCaptureUnjoinedError,
-    StreamCaptureUnmatchedError as StreamCaptureUnmatchedError,
-    StreamCaptureUnsupportedError as StreamCaptureUnsupportedError,
-    StreamCaptureWrongThreadError as StreamCaptureWrongThreadError,
-    StreamDetachedError as StreamDetachedError,
-    SystemDriverMismatchError as SystemDriverMismatchError,
-    SystemNotReadyError as SystemNotReadyError,
-    TensorMemoryLeakError as TensorMemoryLeakError,
-    TooManyPeersError as TooManyPeersError,
-    UnknownError as UnknownError,
-)
-from .gpu import (
-    CalibrationFailed as CalibrationFailed,
-    DriverCallFailed as DriverCallFailed,
-    DriverLibraryLoadFailed as DriverLibraryLoadFailed,
-    DriverLibraryUnavailable as DriverLibraryUnavailable,
-    DriverSymbolMissing as DriverSymbolMissing,
-    GpuError as GpuError,
-    NoDeviceKernel as NoDeviceKernel,
-    RequiredDeviceUnavailable as RequiredDeviceUnavailable,
-    RuntimeDependencyUnavailable as RuntimeDependencyUnavailable,
-)
-from .loading import (
-    ContainedError as ContainedError,
-    ContextAlreadyInUseError as ContextAlreadyInUseError,
-    IllegalStateError as IllegalStateError,
-    InsufficientLoaderVersionError as InsufficientLoaderVersionError,
-    InvalidGraphicsContextError as InvalidGraphicsContextError,
-    InvalidHandleError as InvalidHandleError,
-    InvalidPTXError as InvalidPTXError,
-    InvalidSourceError as InvalidSourceError,
-    JITCompilationDisabledError as JITCompilationDisabledError,
-    JITCompilerNotFoundError as JITCompilerNotFoundError,
-    LossyQueryError as LossyQueryError,
-    NotFoundError as NotFoundError,
-    NotReadyError as NotReadyError,
-    NvLinkUncorrectableError as NvLinkUncorrectableError,
-    OperatingSystemError as OperatingSystemError,
-    PeerAccessUnsupportedError as PeerAccessUnsupportedError,
-    SharedObjectInitFailedError as SharedObjectInitFailedError,
-    SharedObjectSymbolNotFoundError as SharedObjectSymbolNotFoundError,
-    SourceFileNotFoundError as SourceFileNotFoundError,
-    UnsupportedDevsideSyncError as UnsupportedDevsideSyncError,
-    UnsupportedExecAffinityError as UnsupportedExecAffinityError,
-    UnsupportedPTXVersionError as UnsupportedPTXVersionError,
-)
-from .setup import (
-    AlreadyAcquiredError as AlreadyAcquiredError,
-    AlreadyMappedError as AlreadyMappedError,
-    ArrayIsMappedError as ArrayIsMappedError,
-    CallRequiresNewerDriverError as CallRequiresNewerDriverError,
-    ContextAlreadyCurrentError as ContextAlreadyCurrentError,
-    DeinitializedError as DeinitializedError,
-    DeviceNotLicensedError as DeviceNotLicensedError,
-    DeviceUnavailableError as DeviceUnavailableError,
-    ECCUncorrectableError as ECCUncorrectableError,
-    InvalidContextError as InvalidContextError,
-    InvalidDeviceError as InvalidDeviceError,
-    InvalidImageError as InvalidImageError,
-    InvalidValueError as InvalidValueError,
-    MapFailedError as MapFailedError,
-    MulticastResourceFullError as MulticastResourceFullError,
-    NoBinaryForGPUError as NoBinaryForGPUError,
-    NoDeviceError as NoDeviceError,
-    NotInitializedError as NotInitializedError,
-    NotMappedAsArrayError as NotMappedAsArrayError,
-    NotMappedAsPointerError as NotMappedAsPointerError,
-    NotMappedError as NotMappedError,
-    OutOfMemoryError as OutOfMemoryError,
-    ProfilerAlreadyStartedError as ProfilerAlreadyStartedError,
-    ProfilerAlreadyStoppedError as ProfilerAlreadyStoppedError,
-    ProfilerDisabledError as ProfilerDisabledError,
-    ProfilerNotInitializedError as ProfilerNotInitializedError,
-    StubLibraryError as StubLibraryError,
-    UnmapFailedError as UnmapFailedError,
-    UnsupportedLimitError as UnsupportedLimitError,
-)
+The roots, and what cudadrv raises by itself, are here. The class of a result is made when it is
+first named or its result answered: a hundred of them would cost each start two milliseconds.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from .execution import (
+        CapturedEventError as CapturedEventError,
+        CDPNotSupportedError as CDPNotSupportedError,
+        CDPVersionMismatchError as CDPVersionMismatchError,
+        CompatNotSupportedOnDeviceError as CompatNotSupportedOnDeviceError,
+        ContextIsDestroyedError as ContextIsDestroyedError,
+        CooperativeLaunchTooLargeError as CooperativeLaunchTooLargeError,
+        DeviceAssertError as DeviceAssertError,
+        DriverTimeoutError as DriverTimeoutError,
+        ExternalDeviceError as ExternalDeviceError,
+        FabricNotReadyError as FabricNotReadyError,
+        FunctionNotLoadedError as FunctionNotLoadedError,
+        GraphExecUpdateFailureError as GraphExecUpdateFailureError,
+        GraphRecaptureFailureError as GraphRecaptureFailureError,
+        HardwareStackError as HardwareStackError,
+        HostMemoryAlreadyRegisteredError as HostMemoryAlreadyRegisteredError,
+        HostMemoryNotRegisteredError as HostMemoryNotRegisteredError,
+        IllegalAddressError as IllegalAddressError,
+        IllegalInstructionError as IllegalInstructionError,
+        InvalidAddressSpaceError as InvalidAddressSpaceError,
+        InvalidClusterSizeError as InvalidClusterSizeError,
+        InvalidPCError as InvalidPCError,
+        InvalidResourceConfigurationError as InvalidResourceConfigurationError,
+        InvalidResourceTypeError as InvalidResourceTypeError,
+        KeyRotationError as KeyRotationError,
+        LaunchFailedError as LaunchFailedError,
+        LaunchIncompatibleTexturingError as LaunchIncompatibleTexturingError,
+        LaunchOutOfResourcesError as LaunchOutOfResourcesError,
+        LaunchTimeoutError as LaunchTimeoutError,
+        MisalignedAddressError as MisalignedAddressError,
+        MPSClientTerminatedError as MPSClientTerminatedError,
+        MPSConnectionFailedError as MPSConnectionFailedError,
+        MPSMaxClientsReachedError as MPSMaxClientsReachedError,
+        MPSMaxConnectionsReachedError as MPSMaxConnectionsReachedError,
+        MPSRPCFailureError as MPSRPCFailureError,
+        MPSServerNotReadyError as MPSServerNotReadyError,
+        NotPermittedError as NotPermittedError,
+        NotSupportedError as NotSupportedError,
+        PeerAccessAlreadyEnabledError as PeerAccessAlreadyEnabledError,
+        PeerAccessNotEnabledError as PeerAccessNotEnabledError,
+        PrimaryContextActiveError as PrimaryContextActiveError,
+        StreamCaptureImplicitError as StreamCaptureImplicitError,
+        StreamCaptureInvalidatedError as StreamCaptureInvalidatedError,
+        StreamCaptureIsolationError as StreamCaptureIsolationError,
+        StreamCaptureMergeError as StreamCaptureMergeError,
+        StreamCaptureUnjoinedError as StreamCaptureUnjoinedError,
+        StreamCaptureUnmatchedError as StreamCaptureUnmatchedError,
+        StreamCaptureUnsupportedError as StreamCaptureUnsupportedError,
+        StreamCaptureWrongThreadError as StreamCaptureWrongThreadError,
+        StreamDetachedError as StreamDetachedError,
+        SystemDriverMismatchError as SystemDriverMismatchError,
+        SystemNotReadyError as SystemNotReadyError,
+        TensorMemoryLeakError as TensorMemoryLeakError,
+        TooManyPeersError as TooManyPeersError,
+        UnknownError as UnknownError,
+    )
+    from .gpu import (
+        CalibrationFailed as CalibrationFailed,
+        DriverCallFailed as DriverCallFailed,
+        DriverLibraryLoadFailed as DriverLibraryLoadFailed,
+        DriverLibraryUnavailable as DriverLibraryUnavailable,
+        DriverSymbolMissing as DriverSymbolMissing,
+        GpuError as GpuError,
+        NoDeviceKernel as NoDeviceKernel,
+        RequiredDeviceUnavailable as RequiredDeviceUnavailable,
+        RuntimeDependencyUnavailable as RuntimeDependencyUnavailable,
+    )
+    from .loading import (
+        ContainedError as ContainedError,
+        ContextAlreadyInUseError as ContextAlreadyInUseError,
+        IllegalStateError as IllegalStateError,
+        InsufficientLoaderVersionError as InsufficientLoaderVersionError,
+        InvalidGraphicsContextError as InvalidGraphicsContextError,
+        InvalidHandleError as InvalidHandleError,
+        InvalidPTXError as InvalidPTXError,
+        InvalidSourceError as InvalidSourceError,
+        JITCompilationDisabledError as JITCompilationDisabledError,
+        JITCompilerNotFoundError as JITCompilerNotFoundError,
+        LossyQueryError as LossyQueryError,
+        NotFoundError as NotFoundError,
+        NotReadyError as NotReadyError,
+        NvLinkUncorrectableError as NvLinkUncorrectableError,
+        OperatingSystemError as OperatingSystemError,
+        PeerAccessUnsupportedError as PeerAccessUnsupportedError,
+        SharedObjectInitFailedError as SharedObjectInitFailedError,
+        SharedObjectSymbolNotFoundError as SharedObjectSymbolNotFoundError,
+        SourceFileNotFoundError as SourceFileNotFoundError,
+        UnsupportedDevsideSyncError as UnsupportedDevsideSyncError,
+        UnsupportedExecAffinityError as UnsupportedExecAffinityError,
+        UnsupportedPTXVersionError as UnsupportedPTXVersionError,
+    )
+    from .setup import (
+        AlreadyAcquiredError as AlreadyAcquiredError,
+        AlreadyMappedError as AlreadyMappedError,
+        ArrayIsMappedError as ArrayIsMappedError,
+        CallRequiresNewerDriverError as CallRequiresNewerDriverError,
+        ContextAlreadyCurrentError as ContextAlreadyCurrentError,
+        DeinitializedError as DeinitializedError,
+        DeviceNotLicensedError as DeviceNotLicensedError,
+        DeviceUnavailableError as DeviceUnavailableError,
+        ECCUncorrectableError as ECCUncorrectableError,
+        InvalidContextError as InvalidContextError,
+        InvalidDeviceError as InvalidDeviceError,
+        InvalidImageError as InvalidImageError,
+        InvalidValueError as InvalidValueError,
+        MapFailedError as MapFailedError,
+        MulticastResourceFullError as MulticastResourceFullError,
+        NoBinaryForGPUError as NoBinaryForGPUError,
+        NoDeviceError as NoDeviceError,
+        NotInitializedError as NotInitializedError,
+        NotMappedAsArrayError as NotMappedAsArrayError,
+        NotMappedAsPointerError as NotMappedAsPointerError,
+        NotMappedError as NotMappedError,
+        OutOfMemoryError as OutOfMemoryError,
+        ProfilerAlreadyStartedError as ProfilerAlreadyStartedError,
+        ProfilerAlreadyStoppedError as ProfilerAlreadyStoppedError,
+        ProfilerDisabledError as ProfilerDisabledError,
+        ProfilerNotInitializedError as ProfilerNotInitializedError,
+        StubLibraryError as StubLibraryError,
+        UnmapFailedError as UnmapFailedError,
+        UnsupportedLimitError as UnsupportedLimitError,
+    )
+
+_RESULTS = ("setup", "loading", "execution")
+"""The modules of the results' classes, by ascending CUresult."""
+
+
+class CudadrvError(Exception):
+    """Root of every error that package `cudadrv` raises by itself."""
+
+
+class CudaError(CudadrvError):
+    """A CUDA driver call that answered something other than success.
+
+    There is one subclass a CUresult; a result that is not known here is a plain `CudaError`.
+
+    Attributes:
+        result: the class's CUresult (0 on `CudaError` itself).
+        code: the CUresult that was answered.
+        call: the driver function, such as "cuMemAllocAsync"; "" where cudadrv found the fault.
+        doing: what was being done: label, kernel, argument, bytes.
+        text: the driver's description of the result.
+    """
+
+    result: ClassVar[int] = 0
+    remedy: ClassVar[str] = ""
+    sticky: ClassVar[bool] = False
+    _classes: ClassVar[dict[int, type[CudaError]]] = {}
+
+    def __init__(
+        self, doing: str, *, call: str = "", code: int | None = None, text: str = ""
+    ) -> None:
+        super().__init__(doing)
+        self.code = self.result if code is None else code
+        self.call = call
+        self.doing = doing
+        self.text = text
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls._classes.setdefault(cls.result, cls) is not cls:
+            raise TypeError(f"two classes for CUresult {cls.result}")
+
+    @classmethod
+    def for_code(cls, code: int) -> type[CudaError]:
+        """The subclass of a CUresult, or `CudaError` for one that is not known."""
+        for module in _RESULTS:
+            import_module(f"{__name__}.{module}")
+        return cls._classes.get(code, CudaError)
+
+    @property
+    def name(self) -> str:
+        """The CUresult's name in the CUDA manual, such as "CUDA_ERROR_OUT_OF_MEMORY"."""
+        doc = type(self).__doc__
+        return doc.rstrip(".") if self.result and doc else "CUresult"
+
+    def __str__(self) -> str:
+        what = f"{self.name} ({self.code})"
+        parts = [
+            f"{self.doing}: {self.call} answered {what}" if self.call else f"{self.doing}: {what}"
+        ]
+        if self.text:
+            parts.append(self.text)
+        if self.remedy:
+            parts.append(self.remedy)
+        if self.sticky:
+            parts.append("every later call of this process fails alike: restart the process")
+        return "; ".join(parts)
+
+
+class DriverNotFoundError(CudadrvError):
+    """No CUDA driver library could be loaded."""
+
+
+class DriverSymbolMissingError(CudadrvError):
+    """The installed driver lacks a function that the call needs."""
+
+
+class DriverSelectionError(CudadrvError):
+    """The driver was chosen with a bad value, or after it was already in use."""
+
+
+class ForkedProcessError(CudadrvError):
+    """CUDA was initialised before a fork, and the child may not use it."""
+
+
+class ClosedError(CudadrvError):
+    """A closed object was used."""
+
+
+class WrongDeviceError(CudadrvError):
+    """An object of one device or context was used where another's belongs."""
+
+
+class ArgumentError(CudadrvError):
+    """A kernel argument has the wrong count, type, range or memory space.
+
+    Attributes:
+        kernel: the kernel's name.
+        position: the argument's position, counted from 0, or None for a wrong count.
+    """
+
+    def __init__(self, message: str, *, kernel: str, position: int | None = None) -> None:
+        super().__init__(message)
+        self.kernel = kernel
+        self.position = position
+
+
+class LaunchConfigError(CudadrvError):
+    """A launch configuration that the device or the kernel cannot run."""
+
+
+class KernelNotFoundError(CudadrvError):
+    """A module has no kernel or global of the name asked for.
+
+    Attributes:
+        available: the names that the module has.
+    """
+
+    def __init__(self, message: str, *, name: str, available: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.name = name
+        self.available = available
+
+
+class UnsupportedTargetError(CudadrvError):
+    """No image that the installed NVRTC can make will load on the device."""
+
+
+class CopyError(CudadrvError):
+    """The two sides of a copy do not match in shape, dtype, size or layout."""
+
+
+class DTypeError(CudadrvError):
+    """A NumPy dtype that device memory cannot hold, such as object."""
+
+
+if not TYPE_CHECKING:  # a type checker sees each name above, and that there are no others
+
+    def __getattr__(name: str) -> object:
+        if name[:1].isupper():
+            for module in (*_RESULTS, "gpu"):
+                found = getattr(import_module(f"{__name__}.{module}"), name, None)
+                if found is not None:
+                    globals()[name] = found
+                    return found
+        if name == "__all__":
+            return __dir__()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Every error, made or not."""
+    known = dict(globals())
+    for module in (*_RESULTS, "gpu"):
+        known |= vars(import_module(f"{__name__}.{module}"))
+    return sorted(
+        name
+        for name, value in known.items()
+        if isinstance(value, type) and issubclass(value, CudadrvError)
+    )

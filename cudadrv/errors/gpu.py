@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import CudadrvError
+from . import CudadrvError
 
 
 class GpuError(CudadrvError):

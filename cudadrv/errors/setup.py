@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from .base import CudaError
+from . import CudaError
 
 
 class InvalidValueError(CudaError):

@@ -7,19 +7,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypedDict, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from ..dlpack import DL_CUDA, export
-from ..errors import ClosedError, DTypeError, InvalidValueError
+from .. import errors
+from ..errors import ClosedError, DTypeError
 from .buffer import DeviceBuffer, _Addressed
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ..context import Context
     from ..stream import Stream
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _OtherT = TypeVar("_OtherT", bound=np.generic)
 
+_DL_CUDA = 2  # kDLCUDA in dlpack.h
 Shape: TypeAlias = int | Sequence[int]
 TypedDType: TypeAlias = type[_ScalarT] | np.dtype[_ScalarT]
 """A dtype whose scalar type the type checker knows, such as ``np.float32``."""
@@ -61,7 +63,7 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         self.shape = checked_shape(shape)
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
         if not 0 <= offset <= buffer.nbytes - self.nbytes:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"an array of {self.nbytes} bytes at offset {offset} does not fit a buffer of "
                 f"{buffer.nbytes} bytes"
             )
@@ -106,7 +108,7 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
             if step != 1:
-                raise InvalidValueError(f"a device array takes slices of step 1, not {step}")
+                raise errors.InvalidValueError(f"a device array takes slices of step 1, not {step}")
             shape = (max(stop - start, 0), *self.shape[1:])
         else:
             start = range(len(self))[key]
@@ -147,7 +149,7 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         if shape.count(-1) == 1 and known and self.size % known == 0:
             shape = tuple(self.size // known if extent == -1 else extent for extent in shape)
         if -1 in shape or math.prod(shape) != self.size:
-            raise InvalidValueError(f"{self.size} elements do not reshape to {shape}")
+            raise errors.InvalidValueError(f"{self.size} elements do not reshape to {shape}")
         return DeviceArray(self.buffer, shape, self.dtype, self._offset)
 
     @overload
@@ -170,7 +172,7 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
             shape = (*self.shape[:-1], row)
             fits = rest == 0
         if not fits:
-            raise InvalidValueError(f"{self.shape} of {self.dtype} has no view as {new}")
+            raise errors.InvalidValueError(f"{self.shape} of {self.dtype} has no view as {new}")
         return DeviceArray(self.buffer, shape, new, self._offset)
 
     @property
@@ -191,7 +193,7 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """(kDLCUDA, ordinal)."""
-        return DL_CUDA, self.context.ordinal
+        return _DL_CUDA, self.context.ordinal
 
     def __dlpack__(
         self,
@@ -209,11 +211,13 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         """
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("a device array is exported in place: no copy, no other device")
+        from ..dlpack import export
+
         return export(self, stream)
 
 
 # What takes arrays of every dtype says so with Any: the dtype is the caller's affair.
-AnyArray: TypeAlias = npt.NDArray[Any]
+AnyArray: TypeAlias = "npt.NDArray[Any]"
 AnyDeviceArray: TypeAlias = DeviceArray[Any]
 
 
@@ -234,5 +238,5 @@ def checked_shape(shape: Shape) -> tuple[int, ...]:
     """The shape as a tuple of extents of 0 or more."""
     extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
     if any(extent < 0 for extent in extents):
-        raise InvalidValueError(f"shape {extents}: extents are 0 or more")
+        raise errors.InvalidValueError(f"shape {extents}: extents are 0 or more")
     return extents

@@ -5,9 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Final
 
+from .. import errors
 from .._api import CUdeviceptr, CUresult
 from .._driver import Bound, failure
-from ..errors import ClosedError, CudadrvError, InvalidValueError, OutOfMemoryError
+from ..errors import ClosedError, CudadrvError
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -38,7 +39,7 @@ class DeviceBuffer:
             self.ptr = int(pointer)
         else:
             if nbytes < 0:
-                raise InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
+                raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
             self._memory = _NOTHING
             self.ptr = 0
         self.stream = stream
@@ -169,16 +170,16 @@ class _Addressed:
 
 
 def _refused(stream: Stream, nbytes: int, code: CUresult) -> CudadrvError:
-    if code == OutOfMemoryError.result:
+    if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
         return out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
     doing = f"allocating {nbytes} bytes on {stream!r}"
     return failure(stream.api, code, "cuMemAllocAsync", doing)
 
 
-def out_of_memory(context: Context, nbytes: int, call: str) -> OutOfMemoryError:
+def out_of_memory(context: Context, nbytes: int, call: str) -> errors.OutOfMemoryError:
     """The error for a request that did not fit, with the free and total bytes as of now."""
     free, total = context.memory_info()
-    return OutOfMemoryError(
+    return errors.OutOfMemoryError(
         f"allocating {nbytes} bytes on device {context.ordinal}, "
         f"which has {free} bytes free of {total}",
         call=call,

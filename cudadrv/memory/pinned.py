@@ -10,10 +10,10 @@ from typing import TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from .._api import DriverApi
+from .. import errors
+from .._api import CUresult, DriverApi
 from .._driver import Bound, failure
 from ..device import Device
-from ..errors import OutOfMemoryError
 from .array import AnyArray, Shape, TypedDType, checked_dtype, checked_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
@@ -43,8 +43,10 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     api = device.driver.api
     with Bound(api, device.primary_context()):
         code, address = api.cuMemHostAlloc(nbytes, _PORTABLE)
-    if code == OutOfMemoryError.result:
-        raise OutOfMemoryError(f"pinning {nbytes} bytes of host memory", call="cuMemHostAlloc")
+    if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+        raise errors.OutOfMemoryError(
+            f"pinning {nbytes} bytes of host memory", call="cuMemHostAlloc"
+        )
     if code:
         raise failure(api, code, "cuMemHostAlloc", f"pinning {nbytes} bytes of host memory")
     block = (ctypes.c_byte * nbytes).from_address(int(address))

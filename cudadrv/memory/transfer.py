@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 
 from .._api import CUresult
 from .._driver import Bound
-from ..errors import InvalidValueError
 
 if TYPE_CHECKING:
     from ..stream import Stream
 
 _P = ParamSpec("_P")
-_REFUSED: Final = InvalidValueError.result
+_REFUSED: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
 def transfer(
