@@ -194,3 +194,5 @@ class ContextCalls(Ordering):
         for piece in list(machine.pieces.values()):
             if piece.owner is Owner.PLAIN and piece.context == context.handle:
                 machine.free(piece)
+        if all(c.destroyed for c in self._contexts.values() if c.machine is machine):
+            machine.model.heap.clear()

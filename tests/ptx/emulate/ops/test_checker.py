@@ -120,6 +120,24 @@ def test_the_nearest_allocation_says_where_the_host_made_it() -> None:
     assert isinstance(error, IllegalAddressError)
 
 
+def test_the_device_heap_ends_with_the_last_context() -> None:
+    source = """extern "C" __global__ void leak() { malloc(100000); }"""
+    with session():
+        device = cudadrv.Device.get(0)
+        with cudadrv.Context.create(device) as context:
+            free = context.memory_info().free
+        with cudadrv.Context.create(device) as context:
+            options = ptx.CompileOptions(target=context.target)
+            module = context.load_module(ptx.compile(source, options, cache=False))
+            with context.new_stream() as stream:
+                module.kernel("leak").launch(stream, cudadrv.LaunchConfig(1, 1))
+                stream.synchronize()
+            module.close()
+            assert context.memory_info().free <= free - 100000
+        with cudadrv.Context.create(device) as context:
+            assert context.memory_info().free == free
+
+
 def test_a_failed_assertion_has_the_drivers_code(capsys: pytest.CaptureFixture[str]) -> None:
     error, fault, _ = launch_in_session("claims", 3)
     assert isinstance(fault, AssertionFailed)
