@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
@@ -12,17 +13,25 @@ from .._driver import failure
 from ..errors import CopyError, CudadrvError, WrongDeviceError
 from .array import AnyArray, AnyDeviceArray, DeviceArray
 from .buffer import DeviceBuffer
-from .staging import LEAST_STAGED_BYTES, ring_of
 from .transfer import transfer
 
 if TYPE_CHECKING:
+    from ..context import Context
     from ..stream import Stream
+    from .staging import StagingRing
 
 HostArray: TypeAlias = AnyArray
 DeviceMemory: TypeAlias = AnyDeviceArray | DeviceBuffer
 _PINNED: Final = int(CUmemorytype.CU_MEMORYTYPE_HOST)
+_REFUSED: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 # What the driver takes into its queue before it returns.
 _SMALL_BYTES: Final = 32 << 10
+# Where the content of a bytes object begins, from its address (CPython's PyBytesObject: the content
+# ends the structure, of which one byte, the terminator's, is counted).
+_BYTES_HEADER: Final = bytes.__basicsize__ - 1
+_addressof: Final = ctypes.addressof
+# An array is a buffer; before Python 3.12 the type checker cannot know.
+_from_buffer: Final = cast("Callable[[AnyArray], ctypes.c_char]", ctypes.c_char.from_buffer)
 
 
 def copy(
@@ -33,7 +42,12 @@ def copy(
     wait: bool = True,
 ) -> None:
     """Copy `src` to `dst` in the order of `stream`; see `Stream.copy`, and `wait` below."""
-    _check_match(dst, src)
+    if isinstance(dst, DeviceBuffer) or isinstance(src, DeviceBuffer):
+        if dst.nbytes != src.nbytes:
+            raise CopyError(f"the sides have {dst.nbytes} and {src.nbytes} bytes")
+    # Most dtypes are one object, which is faster to see than equality.
+    elif dst.shape != src.shape or not (dst.dtype is src.dtype or dst.dtype == src.dtype):
+        raise _mismatch(dst, src)
     if isinstance(src, np.ndarray):
         if isinstance(dst, np.ndarray):
             raise CopyError("both sides are host arrays: NumPy copies those")
@@ -67,12 +81,19 @@ def upload(stream: Stream, dst: DeviceMemory, src: HostArray, *, wait: bool = Tr
     if stream.capturing:
         _upload_in_capture(stream, dst, src)
     elif nbytes <= _SMALL_BYTES:
-        _upload_small(stream, dst.ptr, src.tobytes())
-    elif nbytes < LEAST_STAGED_BYTES:
+        # The driver takes these bytes over before its call returns. They are a copy, since
+        # whether the caller's array is pinned, and so still read after the return, costs more
+        # to ask.
+        data = src.tobytes()
+        to, of = CUdeviceptr(dst.ptr), id(data) + _BYTES_HEADER
+        (code,) = stream.api.cuMemcpyHtoDAsync(to, of, nbytes, stream.handle)
+        if code:
+            _upload_again(stream, code, to, of, nbytes)
+    elif not _is_large(nbytes):
         _upload_directly(stream, dst.ptr, np.ascontiguousarray(src), wait)
     else:
         pinned = src.flags.c_contiguous and _is_pinned(stream.api, src)
-        ring = None if pinned else ring_of(stream.context)
+        ring = None if pinned else _ring_of(stream.context)
         if ring is None:
             _upload_directly(stream, dst.ptr, np.ascontiguousarray(src), wait)
         else:
@@ -103,45 +124,53 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
     if src.stream is not stream:
         stream.follow(src)
     contiguous = flags.c_contiguous
-    staged = nbytes >= LEAST_STAGED_BYTES and not stream.capturing
+    staged = nbytes > _SMALL_BYTES and _is_large(nbytes) and not stream.capturing
     if staged and not (contiguous and _is_pinned(stream.api, dst)):
-        ring = ring_of(stream.context)
+        ring = _ring_of(stream.context)
         if ring is not None:
             ring.download(stream, dst, src.ptr)
             return
     target = dst if contiguous else np.empty(dst.shape, dst.dtype)
     api = stream.api
-    code = transfer(
-        stream, api.cuMemcpyDtoHAsync, _address(target), CUdeviceptr(src.ptr), nbytes, stream.handle
-    )
+    to, of = _address(target), CUdeviceptr(src.ptr)
+    (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, stream.handle)
+    if code == _REFUSED:
+        # As `transfer` does, at the cost of its call only where it is needed.
+        code = transfer(stream, api.cuMemcpyDtoHAsync, to, of, nbytes, stream.handle)
     if code:
         doing = f"copying {nbytes} bytes from device {src.context.ordinal} to the host"
         raise failure(api, code, "cuMemcpyDtoHAsync", doing)
-    if contiguous and not wait and _is_pinned(stream.api, dst):
-        return
-    stream.synchronize()
+    if wait or not (contiguous and _is_pinned(api, dst)):
+        (code,) = api.cuStreamSynchronize(stream.handle)
+        if code:
+            raise failure(api, code, "cuStreamSynchronize", f"waiting for {stream!r}")
     if not contiguous:
         dst[...] = target
 
 
-def _upload_small(stream: Stream, pointer: int, data: bytes) -> None:
-    """Copy bytes that the driver takes over before its call returns.
+# The staging module comes with the first copy that may need it; a start with small ones saves it.
 
-    They are put in pageable memory of ours first: whether the caller's array is pinned, and so
-    still read after the return, costs more to ask than to copy it.
-    """
-    try:
-        scratch = _scratches.pop()
-    except IndexError:
-        scratch = _Scratch()
-    scratch.memory[: len(data)] = data
-    to = CUdeviceptr(pointer)
-    code = transfer(
-        stream, stream.api.cuMemcpyHtoDAsync, to, scratch.address, len(data), stream.handle
-    )
-    _scratches.append(scratch)
+
+def _is_large(nbytes: int) -> bool:
+    if nbytes <= _SMALL_BYTES:
+        return False
+    from .staging import LEAST_STAGED_BYTES
+
+    return nbytes >= LEAST_STAGED_BYTES
+
+
+def _ring_of(context: Context) -> StagingRing | None:
+    from .staging import ring_of
+
+    return ring_of(context)
+
+
+def _upload_again(stream: Stream, code: CUresult, to: CUdeviceptr, of: int, nbytes: int) -> None:
+    """After a first refusal: once more as `transfer` does, with the stream's context bound."""
+    if code == _REFUSED:
+        code = transfer(stream, stream.api.cuMemcpyHtoDAsync, to, of, nbytes, stream.handle)
     if code:
-        raise _upload_failure(stream, code, len(data))
+        raise _upload_failure(stream, code, nbytes)
 
 
 def _upload_directly(stream: Stream, pointer: int, source: HostArray, wait: bool) -> None:
@@ -167,26 +196,11 @@ def _upload_failure(stream: Stream, code: CUresult, nbytes: int) -> CudadrvError
     return failure(stream.api, code, "cuMemcpyHtoDAsync", doing)
 
 
-class _Scratch:
-    """Pageable memory whose address is known, for one small copy at a time."""
-
-    __slots__ = ("address", "memory")
-
-    def __init__(self) -> None:
-        self.memory = bytearray(_SMALL_BYTES)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-
-
-# One for each thread that copied at the same time as others.
-_scratches: Final[list[_Scratch]] = []
-
-
 def _address(array: HostArray) -> int:
     """The address of a C-contiguous array's first byte."""
     try:
         # Four times as fast as `array.ctypes.data`.
-        # An array is a buffer; before Python 3.12 the type checker cannot know.
-        return ctypes.addressof(ctypes.c_char.from_buffer(cast(bytearray, array)))
+        return _addressof(_from_buffer(array))
     except (TypeError, ValueError, BufferError):
         # Read-only arrays, and dtypes that the buffer protocol has no word for.
         return array.ctypes.data
@@ -279,17 +293,11 @@ def _wrong_context(stream: Stream, memory: DeviceMemory) -> WrongDeviceError:
     )
 
 
-def _check_match(dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray) -> None:
-    """Raise `CopyError` unless both sides have one shape and dtype, or for buffers one size."""
-    if isinstance(dst, DeviceBuffer) or isinstance(src, DeviceBuffer):
-        if dst.nbytes != src.nbytes:
-            raise CopyError(f"the sides have {dst.nbytes} and {src.nbytes} bytes")
-        return
-    if dst.shape != src.shape or dst.dtype != src.dtype:
-        raise CopyError(
-            f"the destination is {dst.shape} {dst.dtype}, the source {src.shape} {src.dtype}: "
-            "both must have one shape and dtype"
-        )
+def _mismatch(dst: AnyDeviceArray | HostArray, src: AnyDeviceArray | HostArray) -> CopyError:
+    return CopyError(
+        f"the destination is {dst.shape} {dst.dtype}, the source {src.shape} {src.dtype}: "
+        "both must have one shape and dtype"
+    )
 
 
 def _is_pinned(api: DriverApi, array: HostArray) -> bool:
