@@ -12,7 +12,8 @@ from ._driver import Bound, failure
 from .arguments import Parameter
 from .errors import ClosedError
 from .launch_config import LaunchConfig, check_launch
-from .launcher import Launcher, ParameterBlock
+from .launcher import Launcher, LauncherState, live_launchers
+from .parameter_block import ParameterBlock
 
 if TYPE_CHECKING:
     from .module import Module
@@ -145,7 +146,7 @@ class Kernel:
         stream.require(self.module.context, f"kernel {self.name!r}")
         check_launch(self, config)
         self._allow_shared(config.shared_bytes)
-        return Launcher(self, stream, config)
+        return LauncherState(self, stream, config).launcher
 
     def launch_anew(self, stream: Stream, config: LaunchConfig, *args: object) -> None:
         """Launch, and let `launch` be what is generated for this stream and configuration."""
@@ -157,7 +158,7 @@ class Kernel:
                 self._launchers.clear()
             self._launchers[stream, config] = launcher
         launcher(*args)
-        if launcher.config is config and launcher.kernel_launch is not None:
+        if launcher.config is config:
             self.launch = launcher.kernel_launch
 
     def forget_launch(self) -> None:
@@ -177,6 +178,9 @@ class Kernel:
         self._launchers.clear()
         self.forget_launch()
         del self.handle
+        for state in live_launchers():
+            if state.kernel is self:
+                state.stop()
 
     def _allow_shared(self, nbytes: int) -> None:
         """Ask the driver for dynamic shared memory above 48 KiB; it must be asked once a kernel."""

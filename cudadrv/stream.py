@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
+class Dependent(Protocol):
+    """What works only as long as a stream is open."""
+
+    def stop(self) -> None:
+        """The stream was closed."""
+
+
 class Stream:
     """A queue of work on one context's device; made by `Context.new_stream`.
 
@@ -37,7 +44,8 @@ class Stream:
     """
 
     __slots__ = (
-        "__weakref__", "_deferred", "_finalizer", "api", "capturing", "closed", "context", "handle",
+        "__weakref__", "_deferred", "_dependents", "_finalizer",
+        "api", "capturing", "closed", "context", "handle",
     )  # fmt: skip
 
     handle: CUstream
@@ -49,6 +57,8 @@ class Stream:
         self.capturing = False
         self.closed = False
         self._deferred: list[int] = []
+        # What has the handle built in, and must be told when it is taken away.
+        self._dependents: weakref.WeakSet[Dependent] | None = None
         self._finalizer = (
             weakref.finalize(self, _destroy, self.api, handle, context) if owned else None
         )
@@ -88,6 +98,14 @@ class Stream:
         if not self.closed:
             self.closed = True
             del self.handle
+            for dependent in tuple(self._dependents or ()):
+                dependent.stop()
+
+    def adopt(self, dependent: Dependent) -> None:
+        """Remember what has the handle built in; its `stop` is called when the stream closes."""
+        if self._dependents is None:
+            self._dependents = weakref.WeakSet()
+        self._dependents.add(dependent)
 
     def synchronize(self) -> None:
         """Wait until everything queued is done.

@@ -1,0 +1,93 @@
+"""The code of launches, generated for the kinds of their arguments.
+
+Its checks are those that packing makes anyway, and that memory is of the launch's context. Only a
+refusal leads to the slow path, which finds the words for it. Handles are not read: whoever closes a
+stream or a module takes the code of its launchers away (`Launcher.stop`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Final, NamedTuple
+
+from .arguments import Kind
+
+_LAUNCHER: Final = """
+def launcher({defaults}*rest):
+    if True:
+        {launch}
+"""
+_KERNEL_LAUNCH: Final = """
+def launch(stream, config, {defaults}*rest):
+    if stream is own_stream and config is own_config:
+        {launch}
+    else:
+        elsewhere(stream, config, {names}*rest)
+"""
+# Names that end in a number belong to one version of the code: a thread that still runs a former
+# version finds its own.
+_LAUNCH: Final = """
+try:
+    block = pop_{version}()
+    pack_{version}(block[0], 0{values})
+except REFUSALS:
+    return slowly({names}*rest)
+if {conditions}:
+    code = block[1]()[0]
+    push_{version}(block)
+    if code:
+        fail(code)
+else:
+    slowly({names}*rest)
+"""
+_SLOWLY: Final = "slowly({names}*rest)"
+
+
+class LaunchCode(NamedTuple):
+    """The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
+
+    launcher: CodeType
+    kernel_launch: CodeType
+
+
+@lru_cache(maxsize=256)
+def launch_code(kinds: tuple[Kind, ...] | int, version: int = 0) -> LaunchCode:
+    """The code for arguments of these kinds, or for so many of any kind, which is slow.
+
+    It takes from its globals: slowly, fail, elsewhere, own_stream, own_config, context, REFUSALS,
+    the convert of each argument by its number, and pack, pop and push of its version.
+    """
+    count = kinds if isinstance(kinds, int) else len(kinds)
+    names = "".join(f"a{i}, " for i in range(count))
+    if isinstance(kinds, int):
+        launch = _SLOWLY.format(names=names)
+    else:
+        values, conditions = _reading(kinds, version)
+        launch = _LAUNCH.strip().format(
+            version=version, values=values, conditions=" and ".join(conditions), names=names
+        )
+    fields = {"defaults": names.replace(",", "=MISSING,"), "names": names}
+    codes = []
+    for template, name in ((_LAUNCHER, "launcher"), (_KERNEL_LAUNCH, "launch")):
+        text = template.format(launch=launch.replace("\n", "\n        "), **fields)
+        scope: dict[str, FunctionType] = {}
+        # The text holds only names made here; the defaults are given by who runs the code.
+        exec(compile(text, "<cudadrv launcher>", "exec"), {"MISSING": None}, scope)
+        codes.append(scope[name].__code__)
+    return LaunchCode(*codes)
+
+
+def _reading(kinds: Sequence[Kind], version: int) -> tuple[str, list[str]]:
+    """The values to pack, as text that follows an argument, and what must hold beside."""
+    values, conditions = "", ["not rest"]
+    for i, kind in enumerate(kinds):
+        if kind is Kind.MEMORY:
+            values += f", a{i}.ptr"
+            conditions.append(f"a{i}.context is context")
+        elif kind is Kind.CONVERTED:
+            values += f", convert{i}(a{i}, own_stream)"
+        else:
+            values += f", a{i}"
+    return values, conditions
