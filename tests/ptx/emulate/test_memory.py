@@ -216,7 +216,7 @@ SPECIAL: dict[str, Callable[[Dim3, Dim3], int]] = {
     "warpid": lambda b, t: (t[0] + 5 * t[1] + 15 * t[2]) // 32,
     "lanemask_lt": lambda b, t: (1 << (t[0] + 5 * t[1] + 15 * t[2]) % 32) - 1,
     "lanemask_ge": lambda b, t: 0xFFFFFFFF & ~((1 << (t[0] + 5 * t[1] + 15 * t[2]) % 32) - 1),
-    "dynamic_smem_size": lambda b, t: 96, "total_smem_size": lambda b, t: 96 + 16,
+    "dynamic_smem_size": lambda b, t: 96, "total_smem_size": lambda b, t: 128,
 }  # fmt: skip
 
 
