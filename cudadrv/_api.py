@@ -48,7 +48,6 @@ from cuda.bindings.driver import (
     CUuuid as CUuuid,
     cuuint64_t as cuuint64_t,
 )
-from cuda.pathfinder import DynamicLibNotFoundError
 
 from .errors import (
     CudaError,
@@ -268,6 +267,9 @@ def _translated(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 call=function.__name__,
             ) from error
         except RuntimeError as error:
+            # Forty modules that cuda.bindings 12 does not import to find the driver.
+            from cuda.pathfinder import DynamicLibNotFoundError
+
             if isinstance(error, DynamicLibNotFoundError):
                 raise driver_not_found(error) from error
             raise DriverSymbolMissingError(
