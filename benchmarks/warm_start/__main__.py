@@ -49,6 +49,8 @@ def start_to_result(command: list[str], folder: Path) -> float | None:
         "CUPY_CACHE_DIR": str(folder / "cupy"),
         "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]),
     }
+    # An installed package has its bytecode; a checkout gets it from the first run, if it may.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.perf_counter()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - started
