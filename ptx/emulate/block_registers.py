@@ -110,7 +110,7 @@ class BlockRegisters:
         for each in (left, right):
             if isinstance(each, Register):
                 source = self._numbers[each.name]
-                if source == number:
+                if source == number or self._scope.width[source] != width:
                     return False
                 sources.append(source)
                 depth += self._depths.get(source, 0)

@@ -68,6 +68,7 @@ class Emitter:
         self._constants = Constants(scope)
         self._registers = BlockRegisters(scope, self._constants)
         self._numbers = scope.numbers
+        self._condition = ""
 
     # For the generator.
 
@@ -79,6 +80,7 @@ class Emitter:
     def start(self, instruction: Instruction) -> None:
         """Go on to the next instruction."""
         self.instruction = instruction
+        self._condition = ""
         self._registers.slot = self.scope.steady.get(id(instruction))
 
     @property
@@ -221,13 +223,18 @@ class Emitter:
             return self._registers.number_span(str(operand.offset)), 0, space
         if isinstance(operand.base, Symbol):
             found, expression = self.scope.symbol(operand.base.name, self)
+            if found == "code":
+                raise self.refuse(f"{operand.base.name} is a function, which is not read")
             if space == "generic" and found == "param":
                 found = "generic"
             space = found
             return self._registers.number_span(expression), operand.offset, space
         if space == "param":
             space = "generic"
-        return self._registers.span(self._numbers[operand.base.name]), operand.offset, space
+        number = self._numbers[operand.base.name]
+        if self.scope.width[number] not in (4, 8):
+            raise self.refuse(f"{operand.base.name} is no register of 32 or 64 bits")
+        return self._registers.span(number), operand.offset, space
 
     def parameter(self, symbol: Symbol, ptx_type: str, offset: int = 0) -> str:
         """The value of a `.param` variable of this function, as the arguments of a call."""
@@ -263,7 +270,12 @@ class Emitter:
         """A result for the threads that the guard names, the register's old value for others."""
         guard = self.instruction.guard
         assert guard is not None
-        condition = self.value(guard.register, "pred")
+        condition = self._condition
+        if not condition:
+            condition = self.value(guard.register, "pred")
+            if self._numbers[guard.register.name] == number:
+                condition = self.temporary(condition)  # further results need it as it was
+            self._condition = condition
         old = self._register(number, kind)
         pick = self.helper(choose)
         yes, no = (old, expression) if guard.negated else (expression, old)

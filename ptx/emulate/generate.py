@@ -15,7 +15,7 @@ from ptx.emulate.flow import (
     FlowBuilder,
     find_live_registers,
 )
-from ptx.emulate.layout import FRAME_ALIGN, ModuleLayout, aligned, frame_layout
+from ptx.emulate.layout import FRAME_ALIGN, MOST_LOCAL_BYTES, ModuleLayout, aligned, frame_layout
 from ptx.emulate.scope import FunctionScope, Namespace
 from ptx.emulate.steady import steady_definitions
 from ptx.emulate.table import Effect
@@ -184,6 +184,12 @@ class _KernelWriter:
             return depth[name]
 
         code.stack_bytes = aligned(deepest(code.kernel), FRAME_ALIGN)
+        if code.stack_bytes > MOST_LOCAL_BYTES:
+            raise UnsupportedInstruction(
+                code.kernel, ".local", self._module.functions[code.kernel].line,
+                f"a thread needs {code.stack_bytes} bytes of local memory; it has at most"
+                f" {MOST_LOCAL_BYTES}",
+            )  # fmt: skip
 
     def _reached(self, name: str) -> set[str]:
         """The functions that one may call: any, where it calls by an address."""

@@ -22,6 +22,7 @@ from ptx.isa.model import Instruction
 
 _SHARED_ALIGN = 128
 _WORKSPACE_BYTES = 64
+_CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more has fewer blocks
 
 
 class Parameters(dict[tuple[str, int], Value]):
@@ -115,6 +116,8 @@ class Launch:
         threads = self.block[0] * self.block[1] * self.block[2]
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
         size = min(blocks, max(1, self.limits.chunk_threads // threads))
+        room = _CHUNK_BYTES // max(self.shared_stride + threads * self.local_stride, 1)
+        size = max(1, min(size, room))
         size = max(size // self.cluster.blocks, 1) * self.cluster.blocks
         with np.errstate(all="ignore"), ExitStack() as after:
             after.callback(self.output.flush)

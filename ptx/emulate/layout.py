@@ -22,6 +22,7 @@ from ptx.isa.signature import kernel_params
 
 CODE_STEP = 16
 FRAME_ALIGN = 16
+MOST_LOCAL_BYTES = 512 << 10  # CUDA guide, "Technical Specifications per Compute Capability"
 
 
 def aligned(offset: int, align: int) -> int:
@@ -72,8 +73,9 @@ class ModuleLayout:
         size = TYPE_BYTES[variable.ptx_type]
         data = b"".join(self._element(each, size) for each in variable.initialiser)
         start = address - self._memory.base
-        self._memory.data[start : start + nbytes] = np.frombuffer(
-            data.ljust(nbytes, b"\0")[:nbytes], dtype=np.uint8
+        self._memory.data[start : start + nbytes] = 0
+        self._memory.data[start : start + min(len(data), nbytes)] = np.frombuffer(
+            data[:nbytes], dtype=np.uint8
         )
 
     def _element(self, element: Element, size: int) -> bytes:

@@ -1,0 +1,98 @@
+"""A program on the emulator and on the reference; and a smaller one that still fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ptx.emulate.device import Limits
+from tests.fuzz.programs import ROW, TABLE, TALLIES, Node, Program, ProgramMaker
+from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.reference.interpreter import Interpreter
+
+_INTERESTING = np.array(
+    [0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF],
+    dtype=np.uint32,
+)
+
+
+def program_of(seed: int) -> Program:
+    """The program that a seed stands for."""
+    return ProgramMaker(random.Random(seed)).make()
+
+
+def difference(program: Program, seed: int) -> str:
+    """What differs between emulator and reference, in words; "" where nothing does."""
+    text = program.text()
+    given = _memory(program, seed)
+    chunks = random.Random(seed + 1).choice((32, 96, 65536))
+    machine = Machine(text, 1 << 22)
+    places = {name: machine.put(data) for name, data in given.items()}
+    machine.launch("k", program.grid, program.block, *places.values(),
+                   limits=Limits(chunk_threads=chunks))  # fmt: skip
+    pieces = {places[name]: bytearray(data.tobytes()) for name, data in given.items()}
+    Interpreter(text, pieces).run("k", program.grid, program.block, places)
+    for name, address in places.items():
+        found = machine.get(address, given[name].size, np.uint8)
+        wanted = np.frombuffer(bytes(pieces[address]), dtype=np.uint8)
+        wrong = np.nonzero(found != wanted)[0]
+        if len(wrong):
+            at = int(wrong[0])
+            row = f" (thread {at // ROW}, byte {at % ROW})" if name in ("in", "out") else ""
+            return f"{name} differs at byte {at}{row}: {found[at]:#x}, not {wanted[at]:#x}"
+    return ""
+
+
+def _memory(program: Program, seed: int) -> dict[str, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+    rng = np.random.default_rng(seed)
+    threads = program.grid * program.block
+    words = rng.integers(0, 2**32, threads * ROW // 4, dtype=np.uint32)
+    chosen = rng.random(len(words)) < 0.4
+    words[chosen] = rng.choice(_INTERESTING, int(chosen.sum()))
+    return {
+        "in": words.view(np.uint8),
+        "table": rng.integers(0, 256, TABLE, dtype=np.uint8),
+        "tallies": np.zeros(TALLIES, np.uint8),
+        "out": np.zeros(threads * ROW, np.uint8),
+    }
+
+
+def smaller(program: Program, fails: Callable[[Program], bool]) -> Program:
+    """A program that fails as well and from which nothing more can be left out."""
+    found = True
+    while found:
+        found = False
+        for candidate in _shorter(program):
+            if fails(candidate):
+                program, found = candidate, True
+                break
+    return program
+
+
+def _shorter(program: Program) -> Iterator[Program]:
+    if program.grid > 1:
+        yield replace(program, grid=1)
+    for nodes in _without_one(program.nodes):
+        yield replace(program, nodes=nodes)
+    for number, body in enumerate(program.functions):
+        for nodes in _without_one(body):
+            functions = list(program.functions)
+            functions[number] = nodes
+            yield replace(program, functions=functions)
+
+
+def _without_one(nodes: list[Node]) -> Iterator[list[Node]]:
+    """The nodes with one left out, or opened to its body, or made smaller inside."""
+    for at, node in enumerate(nodes):
+        before, behind = nodes[:at], nodes[at + 1 :]
+        yield before + behind
+        if node.body:
+            yield [*before, *node.body, *behind]
+            for body in _without_one(node.body):
+                yield [*before, replace(node, body=body), *behind]
+        if node.other:
+            for other in _without_one(node.other):
+                yield [*before, replace(node, other=other), *behind]

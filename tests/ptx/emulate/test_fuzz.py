@@ -1,0 +1,56 @@
+"""A slice of the search that `python -m tests.fuzz` goes on with, and what it found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptx.emulate.errors import UnsupportedInstruction
+from tests.fuzz.search import Report, compare, refuse
+from tests.ptx.emulate.machine import Machine, ptx_text, run
+
+SLICE = 10
+
+
+@pytest.mark.parametrize("first", range(100_000, 100_080, SLICE))
+def test_random_programs_give_the_bits_of_the_reference(first: int) -> None:
+    report = Report()
+    for seed in range(first, first + SLICE):
+        compare(seed, report)
+    assert not report.failures, report.failures[0]
+
+
+@pytest.mark.parametrize("first", range(200_000, 200_080, SLICE))
+def test_broken_texts_meet_typed_errors_only(first: int) -> None:
+    report = Report()
+    for seed in range(first, first + SLICE):
+        refuse(seed, report)
+    assert not report.failures, report.failures[0]
+
+
+def test_a_guard_that_is_also_a_result_holds_for_both_results() -> None:
+    body = """ld.global.u32 %r3, [%rd1]; setp.ne.u32 %p1, %r3, 0; setp.ne.u32 %p2, %r3, 9;
+    @%p1 setp.eq.u32 %p1|%p2, %r3, %r3;
+    selp.u32 %r4, 1, 0, %p2; st.global.u32 [%rd2], %r4;"""
+    found = run(body, np.array([[0], [5]], dtype=np.uint32), np.uint32)
+    assert found.tolist() == [1, 0]
+
+
+def test_a_sum_of_a_wider_register_takes_its_low_bits() -> None:
+    body = """ld.global.u64 %rd4, [%rd1]; add.u32 %r3, %rd4, 7; st.global.u32 [%rd2], %r3;"""
+    inputs = np.array([[0x1_0000_0001], [0xFFFF_FFFF_FFFF_FFFF]], dtype=np.uint64)
+    assert run(body, inputs, np.uint32).tolist() == [8, 6]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (".reg .b16 %h<2>; ld.global.u32 %r0, [%h0];", "no register of 32 or 64 bits"),
+        (".reg .b64 %rd<2>; ld.global.u32 %r0, [k];", "is a function"),
+        (".local .b8 own[1000000]; st.local.u32 [own], 1;", "local memory"),
+    ],
+)
+def test_what_cannot_be_executed_is_refused_with_its_reason(body: str, reason: str) -> None:
+    text = ptx_text(f".reg .b32 %r<2>; {body} ret;")
+    with pytest.raises(UnsupportedInstruction, match=reason):
+        Machine(text).program.kernel("k")
