@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ptx.emulate.ieee import lanes
 from ptx.emulate.ieee.lanes import elementwise
 from ptx.emulate.ieee.nan import settle_nans
 from ptx.emulate.ieee.types import Array, Float, Mask
@@ -55,7 +56,7 @@ def minimum(
     magnitudes and gives the result the product of the signs, `magnitudes` (`.abs`) only compares
     magnitudes.
     """
-    return _extreme(operands, np.fmin, np.minimum, np.bitwise_or, nan, xorsign, magnitudes)
+    return _extreme(operands, np.minimum, np.bitwise_or, nan, xorsign, magnitudes)
 
 
 @elementwise
@@ -63,24 +64,25 @@ def maximum(
     *operands: Float, nan: bool = False, xorsign: bool = False, magnitudes: bool = False
 ) -> Float:
     """Give the greatest of two or three floats (PTX `max`); see `minimum`."""
-    return _extreme(operands, np.fmax, np.maximum, np.bitwise_and, nan, xorsign, magnitudes)
+    return _extreme(operands, np.maximum, np.bitwise_and, nan, xorsign, magnitudes)
 
 
 def _extreme(
     operands: tuple[Array, ...],
-    of_numbers: np.ufunc,
-    or_nan: np.ufunc,
+    choose: np.ufunc,
     join_signs: np.ufunc,
     nan: bool,
     xorsign: bool,
     magnitudes: bool,
 ) -> Array:
-    choose = or_nan if nan else of_numbers
     integer = np.uint32 if operands[0].dtype == np.float32 else np.uint64
     terms = [np.abs(x) for x in operands] if xorsign or magnitudes else operands
     result = terms[0]
     for term in terms[1:]:
         chosen = choose(result, term)
+        if not nan and lanes.has_nan(chosen):
+            # Not `fmin` and `fmax`, for which a signalling NaN wins, in some lanes.
+            chosen = np.where(np.isnan(result), term, np.where(np.isnan(term), result, chosen))
         if not (xorsign or magnitudes):
             zero = chosen == 0
             if zero.any():

@@ -16,7 +16,7 @@ Indices: TypeAlias = NDArray[np.intp]
 
 # NumPy's stubs, which differ from version to version, know no plain call of these methods.
 _greatest: Callable[..., Any] = np.maximum.reduce
-_least: Callable[..., Any] = np.fmin.reduce
+_least: Callable[..., Any] = np.minimum.reduce
 
 
 def elementwise(kernel: Callable[P, Any]) -> Callable[P, Any]:
@@ -76,9 +76,10 @@ def has_nan(x: Array) -> bool:
 
 
 def least(x: Array) -> Any:
-    """Give the least of values, NaNs not counted; infinity or NaN if there is none.
+    """Give the least of values, NaN if there is one, infinity if there are none.
 
-    `Any` is a scalar of x's dtype or a Python float.
+    `np.fmin` would not count NaNs, but forgets what it saw before a signalling one. `Any` is a
+    scalar of x's dtype or a Python float.
     """
     flat = x if x.ndim == 1 else x.reshape(-1)
     return _least(flat) if x.size else np.inf

@@ -42,9 +42,11 @@ def _flushed(x: Float, magnitude: Float, least: Float) -> Float:
 @elementwise
 def saturate(x: Float) -> Float:
     """Clamp to [0, 1]; NaN and -0 give +0 (PTX `.sat`)."""
-    result = np.fmax(x, x.dtype.type(0))
+    result = np.maximum(x, x.dtype.type(0))
     np.minimum(result, x.dtype.type(1), out=result)
-    # Of two zeros `fmax` may give the negative one.
+    if lanes.has_nan(result):
+        result[np.isnan(result)] = 0
+    # Of two zeros `maximum` may give the negative one.
     result += x.dtype.type(0)
     return result
 

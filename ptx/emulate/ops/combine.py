@@ -97,6 +97,14 @@ def _float_add(flushes: bool, old: Elements, value: Value, _: Value) -> Elements
     return found
 
 
+def _wide_add_in_global(old: Elements, value: Value, unused: Value) -> Elements:
+    """A signalling NaN stays one, as a GPU of compute capability 9.0 showed."""
+    found = _float_add(False, old, value, unused)
+    for operand in (old, np.broadcast_to(value, old.shape)):
+        found = np.where(np.isnan(operand), operand, found)
+    return found
+
+
 _HALF_STEPS: dict[str, Callable[..., Value]] = {
     "add": ieee.half_add, "min": ieee.half_minimum, "max": ieee.half_maximum,
 }  # fmt: skip
@@ -134,5 +142,8 @@ def rule(name: str, ptx_type: str, in_shared: bool) -> Rule:
     ufunc = _UFUNCS[name]
     if ptx_type in ("f32", "f64"):
         flushes = ptx_type == "f32" and not in_shared
-        return Rule(name, partial(_float_add, flushes), ufunc, floating=True, flushes=flushes)
+        step: Step = partial(_float_add, flushes)
+        if ptx_type == "f64" and not in_shared:
+            step = _wide_add_in_global
+        return Rule(name, step, ufunc, floating=True, flushes=flushes)
     return Rule(name, _ufunc_step(ufunc), ufunc, wraps=name == "add")

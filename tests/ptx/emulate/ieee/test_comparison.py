@@ -101,3 +101,17 @@ def test_each_value_has_its_properties(dtype: type[Any]) -> None:
     }
     for which, want in expected.items():
         assert ieee.testp(x, which=which).astype(int).tolist() == want
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 64])
+@pytest.mark.parametrize("signalling", [0x7F80_0001, 0xFF80_0001, 0x7FBF_FFFF])
+def test_a_signalling_nan_loses_among_any_number_of_lanes(count: int, signalling: int) -> None:
+    nan = np.full(count, signalling, np.uint32).view(np.float32)
+    number = np.full(count, -2, np.float32)
+    for function in (ieee.minimum, ieee.maximum):
+        assert function(number, nan).tolist() == number.tolist()
+        assert function(nan, number).tolist() == number.tolist()
+        assert bits(function(number, nan, nan=True)[0]) == CANONICAL
+    assert ieee.saturate(nan).tobytes() == bytes(4 * count)
+    mixed = np.append(np.float32(1e-40), np.append(nan, np.float32(3)))
+    assert ieee.flush_subnormals(mixed)[0] == 0
