@@ -33,6 +33,7 @@ class Kind(Enum):
     VALUE = "a number that struct packs as it is"
     SIGNED = "a negative integer, packed with the signed code"
     FLOAT = "a float for a parameter whose text says only bits"
+    FOREIGN = "memory of another library, by the CUDA array interface"
     CONVERTED = "anything else, through `Parameter.convert`"
 
 
@@ -143,11 +144,17 @@ class Parameter:
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
                 return Argument(b"\0" * 8, Kind.CONVERTED)
-            from .foreign import ordered_pointer  # most programs have no other library's memory
+            # Most programs have no other library's memory.
+            from .foreign import dlpack_address, interface_address, order_after
 
-            pointer = ordered_pointer(value, stream)
-            if pointer is not None:
-                return Argument(struct.pack("=Q", pointer), Kind.CONVERTED)
+            if hasattr(value, "__cuda_array_interface__"):
+                producers: list[int] = []
+                pointer = interface_address(value, stream, producers)
+                order_after(stream, producers)
+                return Argument(pointer, Kind.FOREIGN)
+            exported = dlpack_address(value, stream)
+            if exported is not None:
+                return Argument(struct.pack("=Q", exported), Kind.CONVERTED)
             if isinstance(value, np.ndarray):
                 raise self._error(
                     f"is a host array {value.shape} {value.dtype}, but the parameter is "

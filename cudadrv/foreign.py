@@ -6,26 +6,23 @@ Sources: CUDA Array Interface, version 3 (Numba); the Python specification of DL
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
-from ._api import CUevent_flags, CUmemoryPool, CUpointer_attribute, CUstream
+from ._api import CUcontext, CUmemoryPool, CUpointer_attribute, CUstream
 from ._driver import Bound, failure
 from .capsule import capsule_address
 from .device import list_devices
 from .errors import WrongDeviceError
+from .event import Event
 
 if TYPE_CHECKING:
     from .stream import Stream
 
 _DL_CUDA: Final = 2  # DLDeviceType kDLCUDA
 _DL_MANAGED: Final = 13  # kDLCUDAManaged
-
-
-class ForeignMemory(NamedTuple):
-    """An address and the stream that its producer ordered it on, None if it needs no order."""
-
-    pointer: int
-    stream: int | None
+# The legacy default stream and the one a thread, as the interface and the driver number them.
+_NAMELESS: Final = (1, 2)
 
 
 class _DLTensorHead(ctypes.Structure):
@@ -43,65 +40,117 @@ class _DLTensorHead(ctypes.Structure):
     )
 
 
-def foreign_memory(value: object, stream: Stream) -> ForeignMemory | None:
-    """The device memory that an object offers, or None if it offers none.
+# Whatever has the interface; a protocol would say no more than that attribute's name.
+def interface_address(value: Any, stream: Stream, producers: list[int]) -> int:
+    """The address of memory on the stream's device, by the CUDA array interface.
 
-    DLPack producers are asked to order their memory before `stream` themselves.
+    Args:
+        value: an object that has the interface.
+        stream: the stream that will use the memory.
+        producers: foreign streams to be ordered after; the memory's own is added, if it needs it.
+
+    Raises:
+        AttributeError: it has no interface.
+        WrongDeviceError: the memory lies on another device.
     """
-    interface = getattr(value, "__cuda_array_interface__", None)
-    if isinstance(interface, dict):
-        producer = interface.get("stream")
-        return ForeignMemory(
-            int(interface["data"][0]), producer if isinstance(producer, int) else None
-        )
-    where = getattr(value, "__dlpack_device__", None)
-    export = getattr(value, "__dlpack__", None)
-    if where is None or export is None or int(where()[0]) not in (_DL_CUDA, _DL_MANAGED):
-        return None
-    return ForeignMemory(_capsule_address(export(stream=int(stream.handle))), None)
+    interface = value.__cuda_array_interface__
+    pointer = int(interface["data"][0])
+    producer = interface.get("stream")
+    if producer is not None and producer not in producers:
+        producers.append(int(producer))
+    if pointer:
+        _require_device(pointer, value, stream)
+    return pointer
 
 
-def ordered_pointer(value: object, stream: Stream) -> int | None:
-    """The address of foreign memory on the stream's device, with `stream` ordered after it.
+def dlpack_address(value: object, stream: Stream) -> int | None:
+    """The address of memory that an object offers by DLPack, or None if it offers none.
 
-    None where the object offers no device memory.
+    The producer is asked to order the memory before `stream` itself.
 
     Raises:
         WrongDeviceError: the memory lies on another device.
     """
-    memory = foreign_memory(value, stream)
-    if memory is None:
+    where = getattr(value, "__dlpack_device__", None)
+    export = getattr(value, "__dlpack__", None)
+    if where is None or export is None or int(where()[0]) not in (_DL_CUDA, _DL_MANAGED):
         return None
-    if memory.pointer:
-        _require_device(memory.pointer, type(value).__name__, stream)
-    if memory.stream is not None and memory.stream != int(stream.handle):
-        _order_after(stream, memory.stream)
-    return memory.pointer
+    pointer = _capsule_address(export(stream=int(stream.handle)))
+    if pointer:
+        _require_device(pointer, value, stream)
+    return pointer
 
 
-def _require_device(pointer: int, what: str, stream: Stream) -> None:
+def order_after(stream: Stream, producers: Iterable[int]) -> None:
+    """Let `stream` wait for what foreign streams hold now."""
+    api, own = stream.api, int(stream.handle)
+    for producer in producers:
+        if producer == own:
+            continue
+        try:
+            event = stream.spare_events.pop()
+        except IndexError:
+            event = Event(stream.context, timing=False)
+        foreign = CUstream(producer)
+        if producer in _NAMELESS:
+            # Which stream this is, the current context says.
+            with Bound(api, stream.context.handle):
+                (code,) = api.cuEventRecord(event.handle, foreign)
+        else:
+            (code,) = api.cuEventRecord(event.handle, foreign)
+        if not code:
+            (code,) = api.cuStreamWaitEvent(stream.handle, event.handle, 0)
+        # The wait is for what the event held then: it may be recorded anew at once.
+        stream.spare_events.append(event)
+        if code:
+            doing = f"ordering {stream!r} after {producer:#x}"
+            raise failure(api, code, "cuStreamWaitEvent", doing)
+
+
+class _Places:
+    """Where memory of pools lies.
+
+    Attributes:
+        alone: whether there is one device, on which everything lies.
+        ordinals: the device of each device's default pool.
+    """
+
+    __slots__ = ("alone", "ordinals")
+
+    def __init__(self) -> None:
+        devices = list_devices()
+        self.alone = len(devices) == 1
+        self.ordinals = (
+            {} if self.alone else {int(device.default_pool()): device.ordinal for device in devices}
+        )
+
+
+def _require_device(pointer: int, value: object, stream: Stream) -> None:
     """Raise `WrongDeviceError` for memory that is known to lie on another device.
 
-    Of memory in a pool the driver says ordinal 0 wherever it lies (measured with driver 580 on two
-    devices); there the default pools of the devices tell, and memory of other pools is taken.
+    Of memory in a pool the driver says no context, and ordinal 0 wherever it lies (measured with
+    driver 580 on two devices); there the default pools of the devices tell, and memory of other
+    pools is taken.
     """
     context = stream.context
-    pool = _pointer_attribute(
-        stream, CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer
-    )
+    # The cache of a driver has room for one a device ordinal; this is of all devices.
+    cache = context.device.driver.cache(_Places)
+    places = cache.get(0) or cache.setdefault(0, _Places())
+    if places.alone:
+        return
+    attribute = CUpointer_attribute
+    owner = _pointer_attribute(stream, attribute.CU_POINTER_ATTRIBUTE_CONTEXT, pointer)
+    if isinstance(owner, CUcontext) and int(owner) == int(context.handle):
+        return
+    pool = _pointer_attribute(stream, attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer)
     if isinstance(pool, CUmemoryPool) and int(pool):
-        others = (device for device in list_devices() if device is not context.device)
-        found = next((d.ordinal for d in others if int(d.default_pool()) == int(pool)), None)
-        if found is None:
-            return
+        found: object = places.ordinals.get(int(pool))
     else:
-        ordinal = _pointer_attribute(
-            stream, CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer
+        found = _pointer_attribute(stream, attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer)
+    if isinstance(found, int) and found != context.ordinal:
+        raise WrongDeviceError(
+            f"a {type(value).__name__} on device {found} was given to {stream!r}"
         )
-        if ordinal == context.ordinal or not isinstance(ordinal, int):
-            return
-        found = ordinal
-    raise WrongDeviceError(f"a {what} on device {found} was given to {stream!r}")
 
 
 def _pointer_attribute(stream: Stream, attribute: CUpointer_attribute, pointer: int) -> object:
@@ -110,21 +159,6 @@ def _pointer_attribute(stream: Stream, attribute: CUpointer_attribute, pointer: 
         doing = f"finding the device of address {pointer:#x}"
         raise failure(stream.api, code, "cuPointerGetAttribute", doing)
     return value
-
-
-def _order_after(stream: Stream, producer: int) -> None:
-    """Let `stream` wait for what a foreign stream holds now."""
-    api = stream.api
-    with Bound(api, stream.context.handle):
-        code, event = api.cuEventCreate(int(CUevent_flags.CU_EVENT_DISABLE_TIMING))
-        if code:
-            raise failure(api, code, "cuEventCreate", "ordering foreign memory")
-        (code,) = api.cuEventRecord(event, CUstream(producer))
-        if not code:
-            (code,) = api.cuStreamWaitEvent(stream.handle, event, 0)
-        api.cuEventDestroy(event)
-    if code:
-        raise failure(api, code, "cuStreamWaitEvent", f"ordering {stream!r} after {producer:#x}")
 
 
 def _capsule_address(capsule: object) -> int:

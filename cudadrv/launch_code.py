@@ -30,11 +30,11 @@ def launch(stream, config, {defaults}*rest):
 # version finds its own.
 _LAUNCH: Final = """
 try:
-    block = pop_{version}()
+    block = pop_{version}(){collect}
     pack_{version}(block[0], 0{values})
 except REFUSALS:
     return slowly({names}*rest)
-if {conditions}:
+if {conditions}:{order}
     code = block[1]()[0]
     push_{version}(block)
     if code:
@@ -57,16 +57,24 @@ def launch_code(kinds: tuple[Kind, ...] | int, version: int = 0) -> LaunchCode:
     """The code for arguments of these kinds, or for so many of any kind, which is slow.
 
     It takes from its globals: slowly, fail, elsewhere, own_stream, own_config, context, REFUSALS,
-    the convert of each argument by its number, and pack, pop and push of its version.
+    the convert of each argument by its number, pack, pop and push of its version, and, where other
+    libraries' memory is among the kinds, interface_address and order_after.
     """
     count = kinds if isinstance(kinds, int) else len(kinds)
     names = "".join(f"a{i}, " for i in range(count))
     if isinstance(kinds, int):
         launch = _SLOWLY.format(names=names)
     else:
-        values, conditions = _reading(kinds, version)
+        values, conditions = _reading(kinds)
+        foreign = Kind.FOREIGN in kinds
         launch = _LAUNCH.strip().format(
-            version=version, values=values, conditions=" and ".join(conditions), names=names
+            version=version,
+            values=values,
+            conditions=" and ".join(conditions),
+            names=names,
+            # A launch waits once for each stream that its memory comes from.
+            collect="\n    producers = []" if foreign else "",
+            order="\n    if producers:\n        order_after(own_stream, producers)" * foreign,
         )
     fields = {"defaults": names.replace(",", "=MISSING,"), "names": names}
     codes = []
@@ -79,13 +87,15 @@ def launch_code(kinds: tuple[Kind, ...] | int, version: int = 0) -> LaunchCode:
     return LaunchCode(*codes)
 
 
-def _reading(kinds: Sequence[Kind], version: int) -> tuple[str, list[str]]:
+def _reading(kinds: Sequence[Kind]) -> tuple[str, list[str]]:
     """The values to pack, as text that follows an argument, and what must hold beside."""
     values, conditions = "", ["not rest"]
     for i, kind in enumerate(kinds):
         if kind is Kind.MEMORY:
             values += f", a{i}.ptr"
             conditions.append(f"a{i}.context is context")
+        elif kind is Kind.FOREIGN:
+            values += f", interface_address(a{i}, own_stream, producers)"
         elif kind is Kind.CONVERTED:
             values += f", convert{i}(a{i}, own_stream)"
         else:

@@ -181,6 +181,11 @@ class LauncherState:
             f"pop_{version}": blocks.pop,
             f"push_{version}": blocks.append,
         }
+        if Kind.FOREIGN in kinds:
+            from . import foreign  # loaded already, by the argument that was of this kind
+
+            self._globals["interface_address"] = foreign.interface_address
+            self._globals["order_after"] = foreign.order_after
         self._run(launch_code(kinds, version))
 
     def _launch_slowly(self, *args: object) -> None:

@@ -45,7 +45,7 @@ class Stream:
 
     __slots__ = (
         "__weakref__", "_deferred", "_dependents", "_finalizer",
-        "api", "capturing", "closed", "context", "handle",
+        "api", "capturing", "closed", "context", "handle", "spare_events",
     )  # fmt: skip
 
     handle: CUstream
@@ -57,6 +57,8 @@ class Stream:
         self.capturing = False
         self.closed = False
         self._deferred: list[int] = []
+        # Events for waits on other libraries' streams, while no thread uses them.
+        self.spare_events: list[Event] = []
         # What has the handle built in, and must be told when it is taken away.
         self._dependents: weakref.WeakSet[Dependent] | None = None
         self._finalizer = (
