@@ -28,11 +28,22 @@ def machine() -> Iterator[cudadrv.Context]:
 
 
 def prepared(case: Case) -> list[Argument | NDArray[Any]]:
-    """The arguments with their arrays made, each from a seed of its own."""
+    """The arguments with their arrays made, each from a seed of its own.
+
+    No lane has two NaNs of float64: PTX does not say whose payload a result takes, and the driver's
+    compiler may exchange the operands.
+    """
     made: list[Argument | NDArray[Any]] = []
+    taken: dict[int, NDArray[np.bool_]] = {}
     for position, argument in enumerate(case.arguments):
         if isinstance(argument, (In, Held)):
-            made.append(make(argument.kind, argument.count, case.seed + 1000 * position))
+            values = make(argument.kind, argument.count, case.seed + 1000 * position)
+            if values.dtype == np.float64:
+                unique = taken.setdefault(len(values), np.zeros(len(values), np.bool_))
+                nans = np.isnan(values)
+                values[nans & unique] = 1.0
+                unique |= nans
+            made.append(values)
         elif isinstance(argument, Out):
             made.append(np.zeros(argument.count, argument.dtype))
         else:

@@ -35,8 +35,8 @@ class Below:
 
 
 Kind: TypeAlias = str | Uniform | Below
-"""Uniform, Below, or a name: u8 to u64 for integers, f16, bf16, f32 and f64 for floats of all kinds,
-f16x2 and bf16x2 for pairs, e4m3 and e5m2 for bytes, whole32 for floats that hold small integers."""
+"""Uniform, Below, or a name: u8 to u64 for integers, f16, bf16, f32 and f64 for floats of all
+kinds, f16x2 and bf16x2 for pairs, whole32 for floats that hold small integers."""
 
 _MASK = (1 << 64) - 1
 _FORMATS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}
@@ -57,7 +57,7 @@ def make(kind: Kind, count: int, seed: int) -> Bits:
     if kind in _FORMATS:
         bits = _floats(kind, count, seed)
         return bits.view({"f32": "f4", "f64": "f8"}.get(kind, bits.dtype))
-    return _integers(8 if kind[0] == "e" else int(kind[1:]), count, seed)
+    return _integers(int(kind[1:]), count, seed)
 
 
 def dtype_of(kind: Kind) -> np.dtype[Any]:
@@ -100,7 +100,7 @@ def _integers(bits: int, count: int, seed: int) -> Bits:
 
 
 def edges_of(name: str) -> list[int]:
-    """The bits of a format's special values: zeros, subnormals, extremes, infinities, NaNs, ties."""
+    """The bits of special values: zeros, subnormals, ties, extremes, infinities, NaNs."""
     exponent, fraction = _FORMATS[name]
     bias, hidden = (1 << (exponent - 1)) - 1, 1 << fraction
     infinity, one = ((1 << exponent) - 1) << fraction, bias << fraction

@@ -27,15 +27,18 @@ class Group:
 
 def _compared(source: Source, recording: Recording) -> list[tuple[Case, Comparison]]:
     found = []
-    with machine() as context, context.new_stream() as stream:
-        with context.load_module(recording.ptx) as module:
-            for case in source.cases:
-                try:
-                    got = run(module, stream, case)
-                except CudadrvError as error:
-                    found.append((case, Comparison((str(error).splitlines()[0],))))
-                    break
-                found.append((case, compare(case, recording.results[case.name], got)))
+    with (
+        machine() as context,
+        context.new_stream() as stream,
+        context.load_module(recording.ptx) as module,
+    ):
+        for case in source.cases:
+            try:
+                got = run(module, stream, case)
+            except CudadrvError as error:
+                found.append((case, Comparison((str(error).splitlines()[0],))))
+                break
+            found.append((case, compare(case, recording.results[case.name], got)))
     return found
 
 

@@ -43,7 +43,7 @@ def test_floats_of_all_classes_are_among_the_inputs() -> None:
         tiny = np.finfo(dtype).tiny
         with np.errstate(invalid="ignore"):
             assert {-np.inf, np.inf, 0.0, 1.0, -1.0} <= set(x.tolist())
-            assert np.isnan(x).sum() > 10
+            assert np.isnan(x).sum() > 5
             assert ((x != 0) & (np.abs(x) < tiny)).sum() > 10
             assert np.signbit(x[x == 0]).any()
     assert {0x7F7FFFFF, 0x4F000000, 0x7FC00000, 0x7F800001} <= set(edges_of("f32"))

@@ -62,7 +62,7 @@ KERNEL atomic_shared_floats(const float* x, const double* y, const float* a, flo
   __shared__ float s[128];
   __shared__ double d[128];
   unsigned i = I, t = threadIdx.x;
-  s[t] = a[i]; d[t] = a[i];
+  s[t] = a[i]; d[t] = a[i] == a[i] ? a[i] : 1.5f;
   __syncthreads();
   atomicAdd(s + (t ^ 1), x[i]); atomicAdd(d + (t ^ 1), y[i]);
   __syncthreads();

@@ -12,7 +12,7 @@ def _case(name: str, *arguments: Argument, grid: int = 2, block: int = 128) -> C
 
 
 def source() -> Source:
-    n = 256
+    n, m = 256, 1024
     x, y, wide = In("u32", n), In("u32", n), In("u64", n)
     cases = (
         _case("atomic_global_32", In("u32", 1024), Held("u32", 88), grid=8),
@@ -20,11 +20,12 @@ def source() -> Source:
         _case("atomic_old_32", x, y, Held("u32", n), Out("u4", 17 * n), n),
         _case("atomic_old_64", wide, wide, Held("u64", n), Out("u8", 12 * n), n),
         _case("atomic_old_shared", x, y, Out("u4", 12 * n), n),
-        _case("atomic_add_floats", In("f32", n), In("f64", n), Held("f32", n), Held("f64", n),
-              Out("f4", n), Out("f8", n)),
-        _case("atomic_red_floats", In("f32", n), In("f64", n), Held("f32", n), Held("f64", n)),
-        _case("atomic_shared_floats", In("f32", n), In("f64", n), In("f32", n), Out("f4", n),
-              Out("f8", n)),
+        _case("atomic_add_floats", In("f32", m), In("f64", m), Held("f32", m), Held("f64", m),
+              Out("f4", m), Out("f8", m), grid=8),
+        _case("atomic_red_floats", In("f32", m), In("f64", m), Held("f32", m), Held("f64", m),
+              grid=8),
+        _case("atomic_shared_floats", In("f32", m), In("f64", m), In("f32", m), Out("f4", m),
+              Out("f8", m), grid=8),
         _case("atomic_generic_floats", In("f32", n), Held("f32", n), Out("f4", 2 * n)),
         _case("atomic_sums", In("whole32", 2048), Out("f4", 4), Out("f8", 4), grid=16),
         _case("atomic_halves", In("f16x2", n), Held("f16x2", n), Held("bf16x2", n),

@@ -127,7 +127,8 @@ def _intrinsics() -> list[Lanes]:
     found = [lanes("conversions_f32", "conversion", "f32", "u4", rows)]
     rows = [f"(unsigned long long)__double2{t}_{r}(x)" for t, r in product(("ll", "ull"), modes)]
     rows += ["(unsigned long long)x", "(unsigned long long)(int)x", "__double_as_longlong(x)",
-             "(unsigned long long)__double2hiint(x)", "(unsigned long long)__double2loint(x)"]  # fmt: skip
+             "(unsigned long long)__double2hiint(x)",
+             "(unsigned long long)__double2loint(x)"]  # fmt: skip
     found.append(lanes("conversions_f64", "conversion", "f64", "u8", rows))
     rows = [f"__{s}2float_{r}({c})" for (s, c), r in
             product((("ll", "(long long)x"), ("ull", "x"), ("int", "(int)x")), modes)]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import ptx
-from tests.differential.case import Argument, Case, Held, In, Out, Source
+from tests.differential.case import Argument, Case, In, Out, Source
 from tests.differential.inputs import Below, Kind, Uniform
 
 _N = 256
@@ -102,7 +102,7 @@ def special_source() -> Source:
     n = 72 * 12
     cases = (
         _case("special", "special_places", Out("u4", 18 * n), n, grid=grid, block=block),
-        _case("special", "special_warps", Out("u4", 3 * n), n, grid=grid, block=block),
+        _case("special", "special_warps", Out("u4", 2 * n), n, grid=grid, block=block),
         _case("special", "special_clusters", Out("u4", 9 * _N), _N, grid=8, block=32, cluster=4),
         _case("special", "special_unclustered", Out("u4", 7 * _N), _N, grid=8, block=32),
         _case("special", "special_shared", Out("u4", 64), grid=1, block=64, shared_bytes=80),

@@ -77,20 +77,21 @@ def _approximate() -> list[Lanes]:
 
 def _intrinsics() -> list[Lanes]:
     found = []
-    for name, short, make, kind in (
-        ("__half", "half", "__half_as_ushort", "f16"),
-        ("__nv_bfloat16", "bfloat16", "__bfloat16_as_ushort", "bf16"),
+    for short, make, kind in (
+        ("half", "__half_as_ushort", "f16"),
+        ("bfloat16", "__bfloat16_as_ushort", "bf16"),
     ):
         x, y, z = (f"__ushort_as_{short}({v})" for v in "xyz")
         values = [f"__hadd({x}, {y})", f"__hsub({x}, {y})", f"__hmul({x}, {y})",
                   f"__hfma({x}, {y}, {z})", f"__hadd_sat({x}, {y})", f"__hmax({x}, {y})",
                   f"__hmin_nan({x}, {y})", f"__habs({x})", f"__hneg({x})", f"hfloor({x})",
                   f"hceil({x})", f"htrunc({x})", f"hrint({x})", f"__hfma_relu({x}, {y}, {z})",
-                  f"__float2{short}((float)x)", f"__float2{short}_rn((float){x} * (float){y})"]  # fmt: skip
+                  f"__float2{short}((float)x)",
+                  f"__float2{short}_rn((float){x} * (float){y})"]  # fmt: skip
         rows = [f"{make}({value})" for value in values]
         rows += [f"(unsigned short)__h{c}({x}, {y})" for c in ("eq", "lt", "geu", "ne", "leu")]
-        rows += [f"(unsigned short)__{short}2int_rz({x})" if kind == "f16" else
-                 f"(unsigned short)__bfloat162int_rz({x})", f"(unsigned short)__hisnan({x})"]  # fmt: skip
+        whole = f"__{short}2int_rz" if kind == "f16" else "__bfloat162int_rz"
+        rows += [f"(unsigned short){function}({x})" for function in (whole, "__hisnan")]
         found.append(lanes(f"half_intrinsics_{kind}", "half", f"{kind} {kind} {kind}", "u2", rows))
         values = [f"hsqrt({x})", f"hrcp({x})", f"hrsqrt({x})", f"__hdiv({x}, {y})"]
         rows = [f"{make}({value})" for value in values]

@@ -95,7 +95,8 @@ def _bits() -> list[Lanes]:
     found.append(lanes("bits_funnel", "bit", "u32 u32 u32", "u4", rows))
     rows = three(*(f"{op}.{mode}.{kind}32" for op, kind, mode in
                    (("bmsk", "b", "clamp"), ("bmsk", "b", "wrap"), ("szext", "u", "clamp"),
-                    ("szext", "s", "clamp"), ("szext", "u", "wrap"), ("szext", "s", "wrap"))))  # fmt: skip
+                    ("szext", "s", "clamp"), ("szext", "u", "wrap"),
+                    ("szext", "s", "wrap"))))  # fmt: skip
     rows += [
         f"{{ .reg .b32 n; or.b32 n, %3, 1; fns.b32 %0, %1, {base}, n; }}" for base in (0, 7, 31)
     ]
@@ -112,9 +113,11 @@ def _carries() -> list[Lanes]:
             t, b = f"{letter}{width}", f"b{width}"
             rows += [
                 f"{{ .reg .{b} l; add.cc.{t} l, %1, %2; addc.{t} %0, %3, %1; }}",
-                f"{{ .reg .{b} l; add.cc.{t} l, %1, %2; addc.cc.{t} l, l, %3; addc.{t} %0, l, 0; }}",
+                f"{{ .reg .{b} l; add.cc.{t} l, %1, %2; addc.cc.{t} l, l, %3;"
+                f" addc.{t} %0, l, 0; }}",
                 f"{{ .reg .{b} l; sub.cc.{t} l, %1, %2; subc.{t} %0, %3, %1; }}",
-                f"{{ .reg .{b} l; sub.cc.{t} l, %1, %2; subc.cc.{t} l, l, %3; subc.{t} %0, l, 0; }}",
+                f"{{ .reg .{b} l; sub.cc.{t} l, %1, %2; subc.cc.{t} l, l, %3;"
+                f" subc.{t} %0, l, 0; }}",
                 f"{{ .reg .{b} l; mad.lo.cc.{t} l, %1, %2, %3; madc.hi.{t} %0, %1, %2, %3; }}",
                 f"{{ .reg .{b} l; mad.lo.cc.{t} l, %1, %2, %3; madc.hi.cc.{t} l, %1, %3, l;"
                 f" addc.{t} %0, l, %2; }}",
@@ -133,8 +136,10 @@ def _carries() -> list[Lanes]:
     found.append(lanes("carry_128", "carry", "u64 u64", "u8", rows))
     rows = ["(unsigned long long)(((unsigned __int128)x * y) >> 64)",
             "(unsigned long long)(((__int128)(long long)x * (long long)y) >> 60)",
-            "(unsigned long long)((((unsigned __int128)x << 64 | y) + ((unsigned __int128)y << 64 | x)) >> 37)",
-            "(unsigned long long)((((unsigned __int128)x << 64 | y) - ((unsigned __int128)y << 64 | x)) >> 91)"]  # fmt: skip
+            "(unsigned long long)((((unsigned __int128)x << 64 | y)"
+            " + ((unsigned __int128)y << 64 | x)) >> 37)",
+            "(unsigned long long)((((unsigned __int128)x << 64 | y)"
+            " - ((unsigned __int128)y << 64 | x)) >> 91)"]  # fmt: skip
     found.append(lanes("carry_int128", "carry", "u64 u64", "u8", rows))
     return found
 
@@ -148,7 +153,8 @@ def _comparisons() -> list[Lanes]:
         rows = predicates(*signed, *rest, f"setp.eq.b{width}", f"setp.ne.b{width}")
         rows += [f"set.{c}.{r}.s{width} %0, %1, %2" for c, r in (("lt", "u32"), ("ge", "s32"))]
         rows += [
-            f"{{ .reg .pred p, q, r; setp.ne.u{width} r, %2, 0; setp.{c}.{b}.s{width} p|q, %1, %2, r;"
+            f"{{ .reg .pred p, q, r; setp.ne.u{width} r, %2, 0;"
+            f" setp.{c}.{b}.s{width} p|q, %1, %2, r;"
             " .reg .b32 s; selp.u32 %0, 1, 0, p; selp.u32 s, 2, 0, q; or.b32 %0, %0, s; }"
             for c, b in (("lt", "and"), ("eq", "or"), ("gt", "xor"), ("le", "and"))
         ]
@@ -156,7 +162,8 @@ def _comparisons() -> list[Lanes]:
         out = f"u{width // 8}"
         rows = [f"{{ .reg .pred p; setp.lt.s{width} p, %1, %2; selp.{t} %0, %1, %3, p; }}"
                 for t in (f"b{width}", f"s{width}", f"u{width}")]  # fmt: skip
-        rows += [f"{{ .reg .pred p; setp.lt.u{width} p, %1, %2; @{sign}p add.u{width} %0, %2, %3; }}"
+        rows += [f"{{ .reg .pred p; setp.lt.u{width} p, %1, %2;"
+                 f" @{sign}p add.u{width} %0, %2, %3; }}"
                  for sign in ("", "!")]  # fmt: skip
         found.append(lanes(f"select_{width}", "select", f"{kind} {kind} {kind}", out, rows))
         rows = [f"slct.{t}.s32 %0, %1, %2, %3" for t in (f"b{width}", f"s{width}", f"u{width}")]
@@ -183,40 +190,41 @@ def _packed() -> list[Lanes]:
               three(*(f"{op}.{t}16x2" for op in ("min", "max") for t in "us"), "add.u16x2",
                     "add.s16x2")),
     ]  # fmt: skip
-    rows = [f"{op}.s32.u32.s32{sat} %0, %1.b{a}, %2.h{b}, %3" if op != "vmad" else
-            f"vmad.s32.s32.u32{sat} %0, %1.b{a}, %2.h{b}, %3"
-            for op, sat, a, b in (("vadd", "", 0, 1), ("vsub", ".sat", 3, 0), ("vabsdiff", "", 2, 1),
-                                  ("vmin", "", 1, 0), ("vmax", ".sat", 0, 0))]  # fmt: skip
-    rows = [row.replace(", %3", ", %3") for row in rows]
-    found.append(
-        lanes("video_scalar", "integer", "u32 u32 u32", "u4",
-              [row.replace(" %0", ".add %0") for row in rows]
-              + ["vshl.u32.u32.u32.clamp %0, %1.b1, %2", "vshr.s32.s32.u32.wrap %0, %1, %2.b0",
-                 "vset.s32.u32.lt %0, %1.h0, %2.h1"]))  # fmt: skip
+    parts = (("vadd", "", 0, 1), ("vsub", ".sat", 3, 0), ("vabsdiff", "", 2, 1),
+             ("vmin", "", 1, 0), ("vmax", ".sat", 0, 0))  # fmt: skip
+    rows = [f"{op}.s32.u32.s32{sat}.add %0, %1.b{a}, %2.h{b}, %3" for op, sat, a, b in parts]
+    rows += ["vmad.s32.s32.u32 %0, %1.b2, %2.h1, %3", "vshl.u32.u32.u32.clamp %0, %1.b1, %2",
+             "vshr.s32.s32.u32.wrap %0, %1, %2.b0", "vset.s32.u32.lt %0, %1.h0, %2.h1"]  # fmt: skip
+    found.append(lanes("video_scalar", "integer", "u32 u32 u32", "u4", rows))
     rows = [f"{op}.{d}.u32.u32{sat}{add} %0, %1, %2, %3"
             for op in ("vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vadd2", "vsub2",
                        "vavrg2", "vabsdiff2", "vmin2", "vmax2")
-            for d, sat, add in (("u32", "", ""), ("s32", ".sat", ""), ("u32", "", ".add"))]  # fmt: skip
+            for d, sat, add in (("u32", "", ""), ("s32", ".sat", ""),
+                                ("u32", "", ".add"))]  # fmt: skip
     found.append(lanes("video_simd", "integer", "u32 u32 u32", "u4", rows))
-    intrinsics = ("vadd4 vsub4 vaddss4 vsubus2 vabsdiffs4 vavgu2 vmaxs4 vminu2 vcmpeq4 vcmpgts2 "
-                  "vcmpleu4 vseteq2 vsads4 vsadu2").split()  # fmt: skip
+    intrinsics = ("vadd4", "vsub4", "vaddss4", "vsubus2", "vabsdiffs4", "vavgu2", "vmaxs4",
+                  "vminu2", "vcmpeq4", "vcmpgts2", "vcmpleu4", "vseteq2", "vsads4",
+                  "vsadu2")  # fmt: skip
     rows = [f"__{name}(x, y)" for name in intrinsics]
-    rows += ["__vabs4(x)", "__vnegss2(x)", "__vibmax_s32(x, y, &unused)"][:2]
+    rows += ["__vabs4(x)", "__vnegss2(x)"]
     found.append(lanes("video_intrinsics", "integer", "u32 u32", "u4", rows))
     rows = ["__brev(x)", "__popc(x)", "__ffs(x)", "__clz(x)", "__byte_perm(x, y, z)",
             "__funnelshift_lc(x, y, z)", "__funnelshift_r(x, y, z)", "__mul24(x, y)",
             "__umulhi(x, y)", "__sad(x, y, z)", "__usad(x, y, z)", "__hadd(x, y)", "__urhadd(x, y)",
             "__dp4a(x, y, z)", "x / (y | 1)", "(int)x % (int)(y | 1)", "x % 1000u",
             "(unsigned)((int)x / 7)", "min((int)x, (int)y)", "abs((int)x)", "x << (y & 31)",
-            "(unsigned)((int)x >> (y & 31))", "(unsigned)(signed char)x", "(unsigned)(short)x"]  # fmt: skip
+            "(unsigned)((int)x >> (y & 31))", "(unsigned)(signed char)x",
+            "(unsigned)(short)x"]  # fmt: skip
     found.append(lanes("integer_expressions", "integer", "u32 u32 u32", "u4", rows))
     rows = ["x / (y | 1)", "x % (y | 1)", "(unsigned long long)((long long)x / (long long)(y | 1))",
-            "(unsigned long long)((long long)x % (long long)(y | 1))", "x % 1000003u", "__umul64hi(x, y)",
-            "__mul64hi(x, y)", "__brevll(x)", "__clzll(x) + 64ull * __popcll(y)", "__ffsll(x)"]  # fmt: skip
+            "(unsigned long long)((long long)x % (long long)(y | 1))", "x % 1000003u",
+            "__umul64hi(x, y)", "__mul64hi(x, y)", "__brevll(x)",
+            "__clzll(x) + 64ull * __popcll(y)", "__ffsll(x)"]  # fmt: skip
     found.append(lanes("integer_expressions_64", "integer", "u64 u64", "u8", rows))
     rows = ["(unsigned short)(x + y)", "(unsigned short)((short)x * (short)y)",
             "(unsigned short)((signed char)x + (signed char)y)", "(unsigned short)(x / (y | 1))",
-            "(unsigned short)((short)x >> (y & 15))", "(unsigned short)(unsigned char)(x - y)"]  # fmt: skip
+            "(unsigned short)((short)x >> (y & 15))",
+            "(unsigned short)(unsigned char)(x - y)"]  # fmt: skip
     found.append(lanes("integer_expressions_16", "integer", "u16 u16", "u2", rows))
     return found
 

@@ -106,8 +106,12 @@ __device__ float split_f(float x) { int e; float m = frexpf(x, &e); return m * 4
 __device__ double split(double x) { int e; double m = frexp(x, &e); return m * 4 + e; }
 __device__ float parts_f(float x) { float w, p = modff(x, &w); return p * 0.5f + w; }
 __device__ double parts(double x) { double w, p = modf(x, &w); return p * 0.5 + w; }
-__device__ float quotient_f(float x, float y) { int q; float r = remquof(x, y, &q); return r + (q & 7); }
-__device__ double quotient(double x, double y) { int q; double r = remquo(x, y, &q); return r + (q & 7); }
+__device__ float quotient_f(float x, float y) {
+  int q; float r = remquof(x, y, &q); return r + (q & 7);
+}
+__device__ double quotient(double x, double y) {
+  int q; double r = remquo(x, y, &q); return r + (q & 7);
+}
 """
 
 
@@ -142,7 +146,8 @@ def _fast() -> list[Lanes]:
         ("pow", "__powf(x, y)", pair, Bound(relative=2.0**-17)),
         ("divide", "__fdividef(x, y)", pair, Bound(ulp=2)),
         # sin / cos: three operations, away from the poles.
-        ("tan", "__tanf(x)", (Uniform("f4", -1.2, 1.2, edges=0),), Bound(relative=2.0**-18, absolute=2.0**-20)),
+        ("tan", "__tanf(x)", (Uniform("f4", -1.2, 1.2, edges=0),),
+         Bound(relative=2.0**-18, absolute=2.0**-20)),
         ("tanh", "__tanhf(x)", moderate, Bound(relative=2.0**-11)),
         ("rsqrt", "rsqrtf(x)", positive, Bound(ulp=2)),
         ("quotient", "x / y", pair, Bound(ulp=2)),

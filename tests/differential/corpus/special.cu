@@ -1,6 +1,5 @@
 // Special registers that are the same at every run, and times that only go forward.
 #define KERNEL extern "C" __global__ void
-#define READ(name) ({ unsigned r; asm volatile("mov.u32 %0, %%" name ";" : "=r"(r)); r; })
 __device__ unsigned flat() {
   unsigned b = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
   return b * blockDim.x * blockDim.y * blockDim.z + (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
@@ -13,7 +12,7 @@ KERNEL special_places(unsigned* out, int n) {
   PUT(12, "laneid") PUT(13, "lanemask_eq") PUT(14, "lanemask_le") PUT(15, "lanemask_lt") PUT(16, "lanemask_ge")
   PUT(17, "lanemask_gt")
 }
-KERNEL special_warps(unsigned* out, int n) { unsigned i = flat(), r; PUT(0, "warpid") PUT(1, "nwarpid") out[2 * n + i] = warpSize; }
+KERNEL special_warps(unsigned* out, int n) { unsigned i = flat(), r; PUT(0, "nwarpid") out[n + i] = warpSize; }
 KERNEL special_clusters(unsigned* out, int n) {
   unsigned i = flat(), r;
   PUT(0, "cluster_ctaid.x") PUT(1, "cluster_nctaid.x") PUT(2, "clusterid.x") PUT(3, "nclusterid.x")
