@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import ptx
 
@@ -23,8 +22,7 @@ _MOST_LAUNCHERS = 256
 _DEFAULT_DYNAMIC_SHARED = 48 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class KernelAttributes:
+class KernelAttributes(NamedTuple):
     """What a kernel needs, as the driver says; sizes in bytes.
 
     Source: CUfunction_attribute in the CUDA Driver API manual.

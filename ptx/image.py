@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from ptx.target import ImageKind, Target
 
@@ -26,8 +25,11 @@ class ImageOrigin(Enum):
     GIVEN = "given"
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+_NO_NAMES: Final[Mapping[str, str]] = {}
+_NO_SIGNATURES: Final[Mapping[str, KernelSignature]] = {}
+
+
+class Image(NamedTuple):
     """Bytes that the driver (or the emulator) loads, and what they hold.
 
     `data` is PTX text in UTF-8 without a trailing zero, or the bytes of a cubin, LTO-IR or fatbin.
@@ -42,11 +44,22 @@ class Image:
     data: bytes
     ptx: str | None = None
     log: str = ""
-    lowered_names: Mapping[str, str] = field(default_factory=dict)
-    signatures: Mapping[str, KernelSignature] = field(default_factory=dict)
+    lowered_names: Mapping[str, str] = _NO_NAMES
+    signatures: Mapping[str, KernelSignature] = _NO_SIGNATURES
     compiler: tuple[int, int] | None = None
-    build_ms: float = field(default=0.0, compare=False)
-    origin: ImageOrigin = field(default=ImageOrigin.COMPILED, compare=False)
+    build_ms: float = 0.0
+    origin: ImageOrigin = ImageOrigin.COMPILED
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Image):
+            return NotImplemented
+        return self[:-2] == other[:-2]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        raise TypeError("an image cannot be hashed: it holds mappings")
 
     @property
     def kind(self) -> ImageKind:
@@ -92,4 +105,4 @@ class Image:
 
     def from_origin(self, origin: ImageOrigin) -> Image:
         """The same image, said to come from elsewhere."""
-        return replace(self, origin=origin)
+        return self._replace(origin=origin)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 _SPELLING = r"(compute|sm|lto)_(\d{2,3})([af]?)"
 
@@ -51,6 +52,13 @@ class Target(_Architecture):
         if not 10 <= number <= 999:
             raise ValueError(f"architecture number {number}: expected such as 90 or 120")
         return super().__new__(cls, kind, number, suffix)
+
+    @classmethod
+    def _make(  # type: ignore[override]  # what mypy makes of a named tuple says more of its class
+        cls, iterable: Iterable[Any]
+    ) -> Self:
+        """A target from its values, checked: `_replace` and `copy.replace` come here."""
+        return cls(*iterable)
 
     @classmethod
     def ptx(cls, arch: str) -> Target:

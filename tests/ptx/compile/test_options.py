@@ -99,3 +99,12 @@ def test_named_target_stays_and_a_missing_one_is_filled_in() -> None:
     own = Target.cubin("sm_90a")
     assert CompileOptions(target=own).for_target(Target.cubin("sm_90")).target == own
     assert CompileOptions().for_target(own).target == own
+
+
+def test_options_and_targets_made_from_others_are_checked_too() -> None:
+    options = CompileOptions(fmad=False)._replace(maxrregcount=32)
+    assert options == CompileOptions(fmad=False, maxrregcount=32)
+    with pytest.raises(ValueError, match="maxrregcount=0"):
+        options._replace(maxrregcount=0)
+    with pytest.raises(ValueError, match="suffix 'x'"):
+        Target.cubin("sm_90")._replace(suffix="x")
