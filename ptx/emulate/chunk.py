@@ -64,7 +64,6 @@ class Chunk:
         self._waiting: dict[Key, list[Fibre]] = {}
         self._heap: list[Key] = []
         self._special: dict[str, Value] = {}
-        self._indices: dict[tuple[str, int], Index] = {}
         self._scratch: Index | None = None
         self._patience = _PATIENCE
         self._deadline = _PATIENCE
@@ -85,13 +84,14 @@ class Chunk:
 
     def start_index(self, space: str, shift: int) -> Index:
         """Per lane, the element where its shared or local memory starts, in units of 2**shift."""
-        found = self._indices.get((space, shift))
+        known = self.kept.starts
+        found = known.get((space, shift))
         if found is None:
             if space == "shared":
                 found = self.geometry.index("slot") * (self.shared_stride >> shift)
             else:
                 found = self.geometry.index("lane") * (self.local_stride >> shift)
-            self._indices[space, shift] = found
+            known[space, shift] = found
         return found
 
     def special(self, name: str) -> Value:

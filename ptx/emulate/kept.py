@@ -38,10 +38,16 @@ class Division:
 
 
 class Kept:
-    """The arrays that chunks of one geometry share."""
+    """The arrays that chunks of one geometry share.
+
+    Attributes:
+        values: steady values by their slots.
+        starts: where each lane's shared or local memory starts, by space and shift.
+    """
 
     def __init__(self) -> None:
         self.values: dict[int, Array] = {}
+        self.starts: dict[tuple[str, int], Index] = {}
         self._spans: dict[int, Span] = {}
         self._alive: list[Array] = []
         self._divisions: dict[tuple[int, int], Division] = {}
