@@ -1,10 +1,4 @@
-"""`trace`: what the driver was asked to do and what the device did, as a file for Perfetto.
-
-While a trace is recorded the driver's functions are substituted by ones that take times; before
-and after, nothing of it is there. The file is Chrome's trace format ("Trace Event Format"), which
-https://ui.perfetto.dev and chrome://tracing open. Where the nvtx package is installed, the same
-spans are NVTX ranges for Nsight Systems.
-"""
+"""`Trace`: substitutes the driver's functions while it records, and writes what they did."""
 
 from __future__ import annotations
 
@@ -18,127 +12,25 @@ from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
-from typing import Any, Final, NamedTuple, TextIO, TypeAlias, cast
+from typing import Any, Final, TextIO, TypeAlias, cast
 
 import ptx
 
-from ._api import CUcontext, CUevent, CUstream, CUstreamCaptureStatus, DriverApi
-from ._driver import Bound, Driver, current
-from .errors import CudadrvError, InvalidValueError
-from .launcher import live_launchers, renew_launchers
-from .stream import Stream
+from .._api import CUcontext, CUevent, CUstream, CUstreamCaptureStatus, DriverApi
+from .._driver import Driver, current
+from ..errors import CudadrvError, InvalidValueError
+from ..launcher import live_launchers, renew_launchers
+from ..stream import Stream
+from .calls import COMPILERS, OWN_CALLS, SPANS, Span
+from .events import complete_event, device_events, flow_event, naming
+from .lane import DeviceSpan, Lane, Placed
 
 # The functions of the driver have no signature in common.
 _Function: TypeAlias = Callable[..., Any]
 
 
-class _Span(NamedTuple):
-    """A substituted function: how it is shown, and where its stream and its size are found."""
-
-    category: str
-    stream: int | None = None
-    nbytes: int | None = None
-
-
-# Position of the stream among the arguments for what runs on the device; a wait on the host has
-# none. A memset's size is a number of elements.
-_SPANS: Final = {
-    "cuLaunchKernel": _Span("launch", 8),
-    "cuLaunchKernelEx": _Span("launch"),
-    "cuGraphLaunch": _Span("launch", 1),
-    "cuMemcpyHtoDAsync": _Span("copy", 3, 2),
-    "cuMemcpyDtoHAsync": _Span("copy", 3, 2),
-    "cuMemcpyDtoDAsync": _Span("copy", 3, 2),
-    "cuMemcpyPeerAsync": _Span("copy", 5, 4),
-    "cuMemsetD8Async": _Span("copy", 3, 2),
-    "cuMemsetD16Async": _Span("copy", 3),
-    "cuMemsetD32Async": _Span("copy", 3),
-    "cuMemAlloc": _Span("allocation", None, 0),
-    "cuMemAllocAsync": _Span("allocation", None, 0),
-    "cuMemHostAlloc": _Span("allocation", None, 0),
-    "cuMemFree": _Span("allocation"),
-    "cuMemFreeAsync": _Span("allocation"),
-    "cuMemFreeHost": _Span("allocation"),
-    "cuModuleLoadDataEx": _Span("compilation"),
-    "cuGraphInstantiate": _Span("compilation"),
-    "cuStreamSynchronize": _Span("wait"),
-    "cuEventSynchronize": _Span("wait"),
-    "cuCtxSynchronize": _Span("wait"),
-}
-# What the trace itself calls, as it was before the substitution.
-_OWN_CALLS: Final = (
-    "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxPopCurrent", "cuCtxPushCurrent", "cuEventCreate",
-    "cuEventDestroy", "cuEventElapsedTime", "cuEventRecord", "cuEventSynchronize",
-    "cuGetErrorString", "cuStreamIsCapturing",
-)  # fmt: skip
-_COMPILERS: Final = ("compile", "link")
-_DEVICE_PROCESS: Final = 1_000_000  # the trace's process number of device 0; above any real one
 _MOST_PENDING: Final = 4096
 _recording: Final = threading.Lock()
-
-
-class _Lane:
-    """A stream's place in the trace: its context, and the event that its times are counted from."""
-
-    def __init__(self, api: DriverApi, context: CUcontext, ordinal: int, stream: CUstream) -> None:
-        self.api = api
-        self.context = context
-        self.ordinal = ordinal
-        self.stream = stream
-        self.origin_ns: float | None = None
-        self.origin = self.mark()
-
-    def mark(self) -> CUevent | None:
-        """A timed event at this point of the stream; None where it cannot be had."""
-        with Bound(self.api, self.context):
-            code, event = self.api.cuEventCreate(0)
-        if code:
-            return None
-        (code,) = self.api.cuEventRecord(event, self.stream)
-        return None if code else event
-
-    def locate(self) -> None:
-        """Find the origin's place on the host's clock, by an event that is waited for."""
-        closest: tuple[int, float] | None = None
-        for _ in range(5):
-            before = time.perf_counter_ns()
-            now = self.mark()
-            if now is None or self.origin is None:
-                return
-            if self.api.cuEventSynchronize(now)[0]:
-                return
-            after = time.perf_counter_ns()
-            elapsed = self.elapsed_ns(self.origin, now)
-            if elapsed is not None and (closest is None or after - before < closest[0]):
-                closest = after - before, after - elapsed
-            self.api.cuEventDestroy(now)
-        if closest is not None:
-            self.origin_ns = closest[1]
-
-    def elapsed_ns(self, start: CUevent, end: CUevent) -> float | None:
-        """Device time between two events that are done."""
-        code, elapsed_ms = self.api.cuEventElapsedTime(start, end)
-        return None if code else elapsed_ms * 1e6
-
-
-class _DeviceSpan(NamedTuple):
-    lane: _Lane
-    name: str
-    category: str
-    start: CUevent
-    end: CUevent
-    flow: int
-
-
-class _Placed(NamedTuple):
-    """A span of the device, in nanoseconds from its lane's origin."""
-
-    lane: _Lane
-    name: str
-    category: str
-    start_ns: float
-    duration_ns: float
-    flow: int
 
 
 class Trace:
@@ -149,10 +41,10 @@ class Trace:
         self._file: TextIO | None = None
         self._events: list[dict[str, object]] = []
         self._threads: dict[int, str] = {}
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, Lane] = {}
         self._streams: dict[int, tuple[CUcontext, int, CUstream]] = {}
-        self._pending: list[_DeviceSpan] = []
-        self._placed: list[_Placed] = []
+        self._pending: list[DeviceSpan] = []
+        self._placed: list[Placed] = []
         self._kernels: dict[int, str] = {}
         self._flows = 0
         self._lock = threading.RLock()
@@ -165,7 +57,7 @@ class Trace:
         try:
             self._file = self.path.open("w", encoding="utf-8")
             driver = current()
-            own = {name: getattr(driver.api, name) for name in _OWN_CALLS}
+            own = {name: getattr(driver.api, name) for name in OWN_CALLS}
             # The part of the protocol that the trace calls.
             self._api = cast(DriverApi, SimpleNamespace(**own))
             self._origin_ns = time.perf_counter_ns()
@@ -205,13 +97,13 @@ class Trace:
             if stream.context.api is driver.api and not stream.closed:
                 self._know(stream.handle, stream.context.handle, stream.context.ordinal)
         api = driver.api
-        for name, span in _SPANS.items():
+        for name, span in SPANS.items():
             self._substitute(api, name, partial(self._traced, name, span))
         self._substitute(api, "cuStreamCreateWithPriority", self._seeing_streams)
         self._substitute(api, "cuStreamDestroy", self._losing_streams)
         self._substitute(api, "cuCtxDestroy", self._losing_contexts)
-        for name in _COMPILERS:
-            self._substitute(ptx, name, partial(self._traced, f"ptx.{name}", _Span("compilation")))
+        for name in COMPILERS:
+            self._substitute(ptx, name, partial(self._traced, f"ptx.{name}", Span("compilation")))
         renew_launchers()
         self._restore.append(renew_launchers)
 
@@ -229,7 +121,7 @@ class Trace:
         while self._restore:
             self._restore.pop(0)()
 
-    def _traced(self, name: str, span: _Span, function: _Function) -> _Function:
+    def _traced(self, name: str, span: Span, function: _Function) -> _Function:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             shown, stream = self._shown(name, span, args)
@@ -249,7 +141,7 @@ class Trace:
 
         return call
 
-    def _shown(self, name: str, span: _Span, args: tuple[Any, ...]) -> tuple[str, CUstream | None]:
+    def _shown(self, name: str, span: Span, args: tuple[Any, ...]) -> tuple[str, CUstream | None]:
         """The name to show, and the stream that the call queues work on."""
         if name == "cuLaunchKernel":
             return self._kernel_name(args[0]), args[8]
@@ -310,7 +202,7 @@ class Trace:
 
         return destroy
 
-    def _lane(self, stream: CUstream) -> _Lane | None:
+    def _lane(self, stream: CUstream) -> Lane | None:
         """The stream's place; None for a foreign stream, and one that captures: it runs nothing."""
         api = self._api
         code, status = api.cuStreamIsCapturing(stream)
@@ -321,7 +213,7 @@ class Trace:
         if lane is None and number in self._streams:
             with self._lock:
                 context, ordinal, known = self._streams[number]
-                lane = self._lanes.setdefault(number, _Lane(api, context, ordinal, known))
+                lane = self._lanes.setdefault(number, Lane(api, context, ordinal, known))
         return lane
 
     def _begin(self, name: str) -> int:
@@ -344,35 +236,38 @@ class Trace:
         thread = threading.get_native_id()
         if thread not in self._threads:
             self._threads[thread] = threading.current_thread().name
-        event = _complete(name, category, os.getpid(), thread, self._us(start), (end - start) / 1e3)
+        event = complete_event(
+            name, category, os.getpid(), thread, self._us(start), (end - start) / 1e3
+        )
         args: dict[str, object] = {}
         if nbytes is not None:
             args["bytes"] = nbytes
-        if isinstance(result, tuple) and result[0]:
+        # A driver's function gives a plain tuple; a compiler's image is a tuple of another type.
+        if type(result) is tuple and result[0]:
             args["result"] = int(result[0])
         if args:
             event["args"] = args
         self._events.append(event)
         if flow:
-            self._events.append(_flow("s", flow, os.getpid(), thread, self._us(start)))
+            self._events.append(flow_event("s", flow, os.getpid(), thread, self._us(start)))
 
     def _us(self, ns: float) -> float:
         return (ns - self._origin_ns) / 1e3
 
-    def _device_span(self, lane: _Lane, name: str, category: str, start: CUevent) -> int:
+    def _device_span(self, lane: Lane, name: str, category: str, start: CUevent) -> int:
         """Note what was queued between an event and now; gives the number that ties it to it."""
         end = lane.mark()
         if end is None:
             return 0
         with self._lock:
             self._flows += 1
-            self._pending.append(_DeviceSpan(lane, name, category, start, end, self._flows))
+            self._pending.append(DeviceSpan(lane, name, category, start, end, self._flows))
             if len(self._pending) > _MOST_PENDING:
                 self._place(self._pending[: _MOST_PENDING // 2])
                 del self._pending[: _MOST_PENDING // 2]
             return self._flows
 
-    def _place(self, spans: list[_DeviceSpan]) -> None:
+    def _place(self, spans: list[DeviceSpan]) -> None:
         """Take the times of spans, waiting for them, and give their events back."""
         api = self._api
         for lane, name, category, start, end, flow in spans:
@@ -381,11 +276,11 @@ class Trace:
                 since = lane.elapsed_ns(lane.origin, start)
                 duration = lane.elapsed_ns(start, end)
                 if since is not None and duration is not None:
-                    self._placed.append(_Placed(lane, name, category, since, duration, flow))
+                    self._placed.append(Placed(lane, name, category, since, duration, flow))
             api.cuEventDestroy(start)
             api.cuEventDestroy(end)
 
-    def _close_lane(self, lane: _Lane) -> None:
+    def _close_lane(self, lane: Lane) -> None:
         """Find a lane's place in time while its stream is there."""
         try:
             lane.locate()
@@ -403,42 +298,13 @@ class Trace:
         import json  # needed here alone
 
         process = os.getpid()
-        events = [_name("process_name", process, 0, "host")]
-        events += [_name("thread_name", process, *thread) for thread in self._threads.items()]
+        events = [naming("process_name", process, 0, "host")]
+        events += [naming("thread_name", process, *thread) for thread in self._threads.items()]
         events += self._events
-        named: set[tuple[int, int]] = set()
-        for lane, name, category, since, duration, flow in self._placed:
-            if lane.origin_ns is None:
-                continue
-            place = _DEVICE_PROCESS + lane.ordinal, int(lane.stream) & 0x7FFFFFFF
-            if place not in named:
-                named.add(place)
-                events.append(_name("process_name", place[0], 0, f"device {lane.ordinal}"))
-                events.append(_name("thread_name", *place, f"stream {int(lane.stream):#x}"))
-            start = self._us(lane.origin_ns + since)
-            events.append(_complete(name, category, *place, start, duration / 1e3))
-            events.append(_flow("f", flow, *place, start))
+        events += device_events(self._placed, self._us)
         assert self._file is not None
         with self._file as file:
             json.dump({"traceEvents": events, "displayTimeUnit": "ns"}, file)
-
-
-def trace(path: str | os.PathLike[str]) -> Trace:
-    """Record what happens in a `with` block in a file that Perfetto and chrome://tracing open.
-
-    Launches, copies, allocations, compilations and waits, each with its thread and host times, and
-    what runs on a device also with device times (by events: the trace makes the stream wait for
-    nothing, but an event stands before and after each). What a graph replays is one span. Device
-    times are exact to about a microsecond in the first ten seconds.
-
-    Args:
-        path: the file; it is opened at once and written when the block ends.
-
-    Raises:
-        InvalidValueError: a trace is being recorded already.
-        OSError: the file cannot be written.
-    """
-    return Trace(path)
 
 
 # The package has no types.
@@ -447,27 +313,3 @@ def _nvtx() -> Any:
         return importlib.import_module("nvtx")
     except ImportError:
         return None
-
-
-def _complete(
-    name: str, category: str, process: int, thread: int, start_us: float, duration_us: float
-) -> dict[str, object]:
-    return {
-        "ph": "X", "name": name, "cat": category, "pid": process, "tid": thread,
-        "ts": start_us, "dur": duration_us,
-    }  # fmt: skip
-
-
-def _flow(phase: str, number: int, process: int, thread: int, at_us: float) -> dict[str, object]:
-    """One end of the arrow from a call to what it started on the device."""
-    event: dict[str, object] = {
-        "ph": phase, "name": "queued", "cat": "flow", "id": number, "pid": process, "tid": thread,
-        "ts": at_us,
-    }  # fmt: skip
-    if phase == "f":
-        event["bp"] = "e"
-    return event
-
-
-def _name(kind: str, process: int, thread: int, name: str) -> dict[str, object]:
-    return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
