@@ -1,4 +1,4 @@
-"""Copies between host and device: 4 KiB, 16 MiB, and 1 GiB of an ordinary array."""
+"""Copies between host and device: 4 KiB, 1 to 16 MiB, and 1 GiB of an ordinary array."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..timing import Case, Row, measure
 
 GROUP: Final = "copies"
 _SMALL: Final = 4096
-_MIDDLE: Final = 16 << 20
+_MIDDLE: Final = (1 << 20, 8 << 20, 16 << 20)
 _LARGE: Final = 1 << 30
 # Nothing is learnt from more on a driver that copies nothing.
 _LARGE_ON_NULL: Final = 64 << 20
@@ -28,7 +28,7 @@ def run(setting: Setting) -> list[Row]:
     """Every case of the group."""
     large = int(_LARGE * min(1.0, setting.effort)) if not setting.null else _LARGE_ON_NULL
     rows = _small(setting)
-    for nbytes, rounds in ((_MIDDLE, 12), (large, 6)):
+    for nbytes, rounds in (*((middle, 12) for middle in _MIDDLE), (large, 6)):
         rows += _up(setting, nbytes, rounds) + _down(setting, nbytes, rounds)
     return rows + _down_to_new(setting, large) + _strided(setting, large // 4)
 

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..stream import Stream
 
-LEAST_STAGED_BYTES: Final = 4 << 20
+LEAST_STAGED_BYTES: Final = 8 << 20
 """Smaller copies go directly: waking the threads would cost more than they save.
 
-Measured on an H100 host of 16 cores, direct and staged, in microseconds: 2 MiB 168 and 160, 4 MiB
-354 and 260, 16 MiB 1490 and 680, 1 GiB 148000 and 21000.
+Measured on an H100 host of 16 cores, direct and staged, in microseconds: 4 MiB 290 and 380,
+16 MiB 1140 and 870, 1 GiB 114000 and 22000.
 """
 
 # A chunk costs some 60 microseconds of the interpreter's lock, which the threads hand around:

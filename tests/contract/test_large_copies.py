@@ -121,7 +121,7 @@ def test_threads_and_contexts_share_the_crew(context: cudadrv.Context) -> None:
 
 
 def test_a_context_of_ones_own_has_a_ring_of_its_own() -> None:
-    source = noise(5 * MiB)
+    source = noise(LEAST_STAGED_BYTES + MiB)
     for _ in range(3):
         with cudadrv.Context.create(0) as own, own.new_stream() as stream:
             assert np.array_equal(stream.to_host(stream.to_device(source)), source)
