@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex, TypeAlias
 
 from ._api import CUdevice_attribute as _Attribute
 from .errors import LaunchConfigError
@@ -29,8 +28,17 @@ _BLOCK_LIMITS = (
 )
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class LaunchConfig:
+class _Fields(NamedTuple):
+    """The values of a `LaunchConfig`; tuples are compared and hashed without calls into Python."""
+
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    cluster: Dim3 | None
+    cooperative: bool
+
+
+class LaunchConfig(_Fields):
     """How many blocks of how many threads, and with what.
 
     Args:
@@ -45,37 +53,34 @@ class LaunchConfig:
             kernel does not allow is found when the kernel is bound or launched.
     """
 
-    grid: Dim3
-    block: Dim3
-    shared_bytes: int
-    cluster: Dim3 | None
-    cooperative: bool
-    _hash: int = field(init=False, repr=False, compare=False)
+    __slots__ = ()
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         grid: Extents,
         block: Extents,
         shared_bytes: int = 0,
         cluster: Extents | None = None,
         cooperative: bool = False,
-    ) -> None:
+    ) -> Self:
+        """A configuration, its extents filled up to three."""
         if shared_bytes < 0:
             raise LaunchConfigError(f"shared_bytes is {shared_bytes!r}: it is 0 or more bytes")
-        # A frozen dataclass is filled through object.
-        put = object.__setattr__
-        put(self, "grid", _dim3("grid", grid))
-        put(self, "block", _dim3("block", block))
-        put(self, "shared_bytes", int(shared_bytes))
-        put(self, "cluster", None if cluster is None else _dim3("cluster", cluster))
-        put(self, "cooperative", bool(cooperative))
-        # Kept, since each `Kernel.launch` may ask; of whole numbers alone, whose hash is the same
-        # in every process.
-        key = (self.grid, self.block, self.shared_bytes, self.cluster or (), self.cooperative)
-        put(self, "_hash", hash(key))
+        return super().__new__(
+            cls,
+            _dim3("grid", grid),
+            _dim3("block", block),
+            int(shared_bytes),
+            None if cluster is None else _dim3("cluster", cluster),
+            bool(cooperative),
+        )
 
-    def __hash__(self) -> int:
-        return self._hash
+    @classmethod
+    def _make(  # type: ignore[override]  # what mypy makes of a named tuple says more of its class
+        cls, iterable: Iterable[Any]
+    ) -> Self:
+        """A configuration from its values, checked: `_replace` and `copy.replace` come here."""
+        return cls(*iterable)
 
     @classmethod
     def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:
