@@ -73,6 +73,35 @@ def test_foreign_memory_is_a_pointer(
         assert stream.to_host(array).tolist() == [32.0] * 4
 
 
+def test_a_launch_waits_for_each_stream_that_its_memory_comes_from(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    source = 'extern "C" __global__ void sum(int* a, int* b, int* c, int n) { *a += *b + *c + n; }'
+    launcher = compile_module(context, source).kernel("sum").bind(stream, LaunchConfig(1, 1))
+    with context.new_stream() as one, context.new_stream() as other:
+        a, b, c = one.zeros(1, "i4"), one.zeros(1, "i4"), other.zeros(1, "i4")
+        for n in range(1, 6):
+            one.fill(b, n)
+            other.fill(c, 10 * n)
+            numbers = (int(one.handle), int(one.handle), int(other.handle))
+            launcher(*map(ByArrayInterface, (a, b, c), numbers), n)
+            stream.synchronize()
+        assert stream.to_host(a).tolist() == [12 * 15]
+
+
+def test_what_follows_foreign_memory_may_be_anything_that_fits(
+    stream: cudadrv.Stream, context: cudadrv.Context
+) -> None:
+    source = 'extern "C" __global__ void is_null(int* out, void* p) { *out = p == nullptr; }'
+    launcher = compile_module(context, source).kernel("is_null").bind(stream, LaunchConfig(1, 1))
+    out = stream.zeros(1, "i4")
+    for value, expected in ((ByArrayInterface(out, None), 0), (None, 1), (out, 0), (0, 1)) * 2:
+        launcher(out, value)
+        assert stream.to_host(out).tolist() == [expected]
+    with pytest.raises(cudadrv.ArgumentError, match="argument 1 of kernel 'is_null'"):
+        launcher(out, "text")
+
+
 def test_foreign_memory_of_another_device_is_refused(
     stream: cudadrv.Stream, double: cudadrv.Kernel, second_context: cudadrv.Context
 ) -> None:
