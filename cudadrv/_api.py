@@ -267,7 +267,7 @@ def _translated(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 call=function.__name__,
             ) from error
         except RuntimeError as error:
-            # Forty modules that cuda.bindings 12 does not import to find the driver.
+            # Forty modules, which many versions of cuda.bindings import only to look for NVRTC.
             from cuda.pathfinder import DynamicLibNotFoundError
 
             if isinstance(error, DynamicLibNotFoundError):
