@@ -64,6 +64,7 @@ class Case:
         arguments: in the kernel's order.
         bound: None where the results must have the GPU's bits.
         rows: what made each part of the output, if it has as many equal parts.
+        open_rows: those of them that are not compared, because PTX leaves their result open.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Case:
     cooperative: bool = False
     bound: Bound | None = None
     rows: tuple[str, ...] = ()
+    open_rows: tuple[str, ...] = ()
 
     @property
     def seed(self) -> int:
@@ -101,6 +103,11 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """What changes when the text, the options or a case does."""
-        said = repr((self.text, self.options.flags(), self.cases))
+        """What changes when the text, the options or a launch does."""
+        launches = [
+            (c.name, c.arguments, c.grid, c.block, c.shared_bytes, c.cluster, c.cooperative,
+             c.rows, c.bound is None)
+            for c in self.cases
+        ]  # fmt: skip
+        said = repr((self.text, self.options.flags(), launches))
         return f"{zlib.crc32(said.encode()):08x}"

@@ -23,6 +23,7 @@ class Lanes:
     Attributes:
         inputs: the kinds of x, y, z and w.
         output: the type of every row's result, such as "u4".
+        open_rows: see `Case`.
         uniform: whether a loop gives all threads the same values, instead of each its own.
     """
 
@@ -34,6 +35,7 @@ class Lanes:
     count: int = LANES
     bound: Bound | None = None
     uniform: bool = False
+    open_rows: tuple[str, ...] = ()
 
     def text(self) -> str:
         """CUDA C++ of the kernel."""
@@ -80,6 +82,7 @@ class Lanes:
             block,
             bound=self.bound,
             rows=self.rows,
+            open_rows=self.open_rows,
         )
 
 
@@ -92,10 +95,11 @@ def lanes(
     *,
     count: int = LANES,
     bound: Bound | None = None,
+    open_rows: tuple[str, ...] = (),
 ) -> Lanes:
     """A kernel of rows; `inputs` may be names of kinds, separated by spaces."""
     kinds = tuple(inputs.split()) if isinstance(inputs, str) else inputs
-    return Lanes(name, group, kinds, output, tuple(rows), count, bound)
+    return Lanes(name, group, kinds, output, tuple(rows), count, bound, open_rows=open_rows)
 
 
 def uniform(kernel: Lanes, count: int = 40) -> Lanes:

@@ -92,6 +92,9 @@ def _print(
     for name, comparison, bound in errors:
         share = f"{comparison.worst_share:.0%}"
         print(f"{name:40}{comparison.worst_ulp:14.6g}{share:>10}  {_stated(bound)}")
+    for case in (case for source in sources() for case in source.cases):
+        for row in case.open_rows:
+            print(f"not compared, open in PTX: {case.name}, {row}")
     for line in total.mismatches:
         print(f"mismatch: {line}")
 

@@ -86,3 +86,16 @@ def test_approximate_results_may_differ_by_the_bound_and_no_more() -> None:
     assert compare(_case(Bound(ulp=1, absolute=1e-6)), kept, [got.view("u4")]).problems == ()
     got[3] = np.nan
     assert len(compare(_case(Bound(ulp=9, absolute=9)), kept, [got.view("u4")]).problems) == 1
+
+
+def test_what_ptx_leaves_open_is_not_compared_and_is_but_one_row() -> None:
+    cases = [case for source in sources() for case in source.cases]
+    assert [row for case in cases for row in case.open_rows] == ["-x * y + z"]
+    want = make("u32", 1024, 1)
+    got = want.copy()
+    got[[3, 600]] ^= 1
+    case = Case("k", "f32", (), rows=("first", "second"), open_rows=("second",))
+    problems = compare(case, [Result.of(want, 2, False)], [got]).problems
+    assert [problem.split(":")[0] for problem in problems] == [
+        "array 0 from element 0 (first) differs"
+    ]

@@ -136,11 +136,15 @@ def _intrinsics() -> list[Lanes]:
                              ("fma", "x, y, z"), ("ddiv", "x, y"), ("drcp", "x"),
                              ("dsqrt", "x"))]  # fmt: skip
     found.append(lanes("intrinsics_f64", "f64", "f64 f64 f64", "f8", rows))
-    # No sums of two products: NVRTC leaves it to the driver's compiler to fuse one of them.
+    # A product is subtracted by mul.f32 and sub.f32, which the driver's compiler may fuse (PTX ISA,
+    # "mul": without a rounding modifier); it does.
+    difference = "-x * y + z"
     rows = ["x + y * z", "x / y", "sqrtf(x)", "(x + y) - x", "fabsf(x) < y ? z : x",
             "fminf(x, y) + fmaxf(y, z)", "__saturatef(x)", "x > y ? x : y", "(x < y) + (x != z)",
-            "-x * y + z", "1.0f / x", "(float)(x == x)"]  # fmt: skip
-    found.append(lanes("expressions_f32", "f32", "f32 f32 f32", "f4", rows))
+            difference, "1.0f / x", "(float)(x == x)"]  # fmt: skip
+    found.append(
+        lanes("expressions_f32", "f32", "f32 f32 f32", "f4", rows, open_rows=(difference,))
+    )
     rows = ["x + y * z", "x / y", "sqrt(x)", "(x + y) - x", "fabs(x) < y ? z : x",
             "fmin(x, y) + fmax(y, z)", "x > y ? x : y", "(double)(float)x + y",
             "1.0 / x"]  # fmt: skip
