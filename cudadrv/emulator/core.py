@@ -77,6 +77,8 @@ class Core:
         self._executables: dict[int, Executable] = {}
         self._captures: set[Capture] = set()
         self._host = HostMemory()
+        for machine in self._machines:
+            machine.model.host = self._host.reachable
 
     @property
     def devices(self) -> tuple[EmulatedDevice, ...]:

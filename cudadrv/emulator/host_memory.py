@@ -7,6 +7,8 @@ import mmap
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 
+from ptx.emulate.host_memory import HostMemory as ReachableMemory
+
 
 @dataclass(frozen=True, slots=True)
 class HostPiece:
@@ -52,6 +54,11 @@ class HostMemory:
             return False
         del self._starts[bisect_left(self._starts, address)]
         return True
+
+    def reachable(self, address: int) -> ReachableMemory | None:
+        """The allocation that holds an address, as kernels reach it: at the same address."""
+        piece = self.find(address)
+        return None if piece is None else ReachableMemory(piece.address, piece.nbytes)
 
     def find(self, address: int) -> HostPiece | None:
         """The allocation that holds an address."""

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ptx.emulate.cluster import locate_remote
 from ptx.emulate.device import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from ptx.emulate.fault import find_memory, memory_fault
+from ptx.emulate.fault import Memory, SeveralMemories, find_memory, memory_fault
 from ptx.emulate.geometry import Value
-from ptx.emulate.memory import DeviceMemory
 from ptx.emulate.span import Index, Span, span
 from ptx.emulate.types import NUMPY
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 Elements = NDArray[Any]  # of the type that the access has
 Located = tuple[Elements, Index | int]
+Group = tuple[Index, "Fibre", Span]  # positions, a fibre of these threads, their addresses
 
 
 class Site:
@@ -55,7 +55,7 @@ class Site:
         self.count = count
         self.total = self.nbytes * count
         self.writes = writes
-        self.bounds: tuple[int, int, int, DeviceMemory | None] = (0, 0, -1, None)
+        self.bounds: tuple[int, int, int, Memory | None] = (0, 0, -1, None)
 
 
 def locate(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
@@ -106,7 +106,7 @@ def _in_line(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[Ele
     return [elements[start + k : stop + k : step] for k in range(site.count)]
 
 
-def _checked(fibre: Fibre, addresses: Span, offset: int, site: Site) -> DeviceMemory:
+def _checked(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memory:
     """The memory that holds global addresses; the site's bounds spare asking its table.
 
     Raises:
@@ -210,7 +210,7 @@ def is_mixed(addresses: Span, offset: int) -> bool:
     return False
 
 
-def divide(fibre: Fibre, addresses: Span, offset: int) -> list[tuple[Index, Fibre, Span]]:
+def divide(fibre: Fibre, addresses: Span, offset: int) -> list[Group]:
     """Lanes grouped by the space that their generic addresses lie in.
 
     Each group gives its positions, a fibre of just these threads (without registers) and their
@@ -219,56 +219,77 @@ def divide(fibre: Fibre, addresses: Span, offset: int) -> list[tuple[Index, Fibr
     every = addresses.addresses(fibre.n)
     groups = (every + offset) // WINDOW_BYTES
     groups[groups > PARAM_WINDOW // WINDOW_BYTES] = 0
-    found: list[tuple[Index, Fibre, Span]] = []
-    for group in np.unique(groups):
-        positions = (groups == group).nonzero()[0]
-        found.append((positions, fibre.subset(positions, ()), span(every[positions])))
-    return found
+    return _parts(fibre, every, [(groups == group).nonzero()[0] for group in np.unique(groups)])
+
+
+def _parts(fibre: Fibre, every: NDArray[np.int64], groups: list[Index]) -> list[Group]:
+    return [(each, fibre.subset(each, ()), span(every[each])) for each in groups]
+
+
+def _groups(fibre: Fibre, addresses: Span, groups: list[Index]) -> list[Group]:
+    """The same for lanes that reach memories of several devices."""
+    return _parts(fibre, addresses.addresses(fibre.n), groups)
 
 
 def load(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Value:
     """`ld`: the value, a scalar where all threads read the same place."""
-    if site.space == "generic" and is_mixed(addresses, offset):
-        result = np.empty(fibre.n, dtype=site.dtype)
-        for positions, part, where in divide(fibre, addresses, offset):
-            result[positions] = load(part, where, offset, site)
-        return result
-    lines = _in_line(fibre, addresses, offset, site)
-    if lines is not None:
-        return lines[0].copy()
-    elements, index = locate(fibre, addresses, offset, site)
-    if not isinstance(index, np.ndarray):
-        return elements[index]
-    run = -1 if addresses.part is None else addresses.part.run(index)
-    if run >= 0:
-        return elements[run : run + fibre.n].copy()
-    return elements.take(index, mode="clip")
+    return load_vector(fibre, addresses, offset, site)[0]
 
 
 def load_vector(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[Value]:
     """`ld.vN`: the elements of the vector."""
     if site.space == "generic" and is_mixed(addresses, offset):
-        results = [np.empty(fibre.n, dtype=site.dtype) for _ in range(site.count)]
-        for positions, part, where in divide(fibre, addresses, offset):
-            for result, value in zip(results, load_vector(part, where, offset, site), strict=True):
-                result[positions] = value
-        return list(results)
+        return _load_parts(fibre, divide(fibre, addresses, offset), offset, site)
+    try:
+        return _load(fibre, addresses, offset, site)
+    except SeveralMemories as several:
+        return _load_parts(fibre, _groups(fibre, addresses, several.groups), offset, site)
+
+
+def _load_parts(fibre: Fibre, parts: list[Group], offset: int, site: Site) -> list[Value]:
+    results = [np.empty(fibre.n, dtype=site.dtype) for _ in range(site.count)]
+    for positions, part, where in parts:
+        for result, value in zip(results, load_vector(part, where, offset, site), strict=True):
+            result[positions] = value
+    return list(results)
+
+
+def _load(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[Value]:
     lines = _in_line(fibre, addresses, offset, site)
     if lines is not None:
         return [line.copy() for line in lines]
     elements, index = locate(fibre, addresses, offset, site)
-    if isinstance(index, np.ndarray):
-        return [elements[k:].take(index, mode="clip") for k in range(site.count)]
-    return [elements[index + k] for k in range(site.count)]
+    count = site.count
+    if not isinstance(index, np.ndarray):
+        return [elements[index + k] for k in range(count)]
+    run = -1 if addresses.part is None or count > 1 else addresses.part.run(index)
+    if run >= 0:
+        return [elements[run : run + fibre.n].copy()]
+    if count == 1:
+        return [elements.take(index, mode="clip")]
+    return [elements[k:].take(index, mode="clip") for k in range(count)]
 
 
 def store(fibre: Fibre, addresses: Span, offset: int, site: Site, *values: Value) -> None:
     """`st`: where several threads write one place, the last thread's value stays."""
     if site.space == "generic" and is_mixed(addresses, offset):
-        for positions, part, where in divide(fibre, addresses, offset):
-            chosen = [value.take(positions) if value.ndim else value for value in values]
-            store(part, where, offset, site, *chosen)
+        _store_parts(divide(fibre, addresses, offset), offset, site, values)
         return
+    try:
+        _store(fibre, addresses, offset, site, values)
+    except SeveralMemories as several:
+        _store_parts(_groups(fibre, addresses, several.groups), offset, site, values)
+
+
+def _store_parts(parts: list[Group], offset: int, site: Site, values: tuple[Value, ...]) -> None:
+    for positions, part, where in parts:
+        chosen = [value.take(positions) if value.ndim else value for value in values]
+        store(part, where, offset, site, *chosen)
+
+
+def _store(
+    fibre: Fibre, addresses: Span, offset: int, site: Site, values: tuple[Value, ...]
+) -> None:
     lines = _in_line(fibre, addresses, offset, site)
     if lines is not None:
         for line, value in zip(lines, values, strict=True):

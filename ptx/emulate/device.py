@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ptx.emulate.device_heap import DeviceHeap
+from ptx.emulate.host_memory import HostMemory
 from ptx.emulate.memory import DeviceMemory
 
 # Windows of the generic address space; device memory starts above them.
@@ -16,6 +18,11 @@ WINDOW_BYTES = 0x0100_0000
 LOWEST_DEVICE_ADDRESS = 0x1_0000_0000
 
 
+def no_host_memory(address: int) -> HostMemory | None:
+    """The answer of a device whose kernels reach no host memory."""
+    return None
+
+
 @dataclass(slots=True)
 class DeviceModel:
     """One emulated device, as far as kernels can see it.
@@ -23,6 +30,7 @@ class DeviceModel:
     Attributes:
         memory: its global memory.
         peers: memories of other devices that kernels here may access.
+        host: finds the page-locked host memory that holds an address.
         clock_khz: rate of `%clock` against the wall clock.
         heap: what `malloc` in kernels takes from.
     """
@@ -35,6 +43,7 @@ class DeviceModel:
     max_threads_per_block: int = 1024
     clock_khz: int = 1_980_000
     peers: list[DeviceMemory] = field(default_factory=list)
+    host: Callable[[int], HostMemory | None] = no_host_memory
     heap: DeviceHeap = field(init=False)
 
     def __post_init__(self) -> None:

@@ -7,27 +7,56 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.errors import MemoryFault, Misaligned, OutOfBounds, UseAfterFree
+from ptx.emulate.errors import (
+    EmulationFault,
+    MemoryFault,
+    Misaligned,
+    OutOfBounds,
+    UseAfterFree,
+    Where,
+)
+from ptx.emulate.host_memory import HostMemory
 from ptx.emulate.memory import DeviceMemory
-from ptx.emulate.span import Span
+from ptx.emulate.span import Index, Span
 
 if TYPE_CHECKING:
     from ptx.emulate.access import Site
+    from ptx.emulate.device import DeviceModel
     from ptx.emulate.fibre import Fibre
 
 
-def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> DeviceMemory:
+Memory = DeviceMemory | HostMemory
+
+
+class SeveralMemories(EmulationFault):
+    """One access reaches memories of several devices or the host; each is right in itself.
+
+    `groups` are positions of the threads that reach the same memory. Loads and stores go on with
+    one group after another; what has to be done in the threads' order stops here.
+    """
+
+    def __init__(self, where: Where, groups: list[Index]) -> None:
+        self.groups = groups
+        super().__init__(
+            f"one instruction reaches {len(groups)} memories, of several devices or the host;"
+            " only loads and stores are emulated then",
+            where,
+        )
+
+
+def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memory:
     """The memory that holds all addresses, found in the allocation table.
 
     The site remembers the allocation where one holds them all.
 
     Raises:
         MemoryFault: a lane's address is in no live allocation, or misaligned.
+        SeveralMemories: the lanes' addresses are in allocations of several memories.
     """
     launch = fibre.chunk.launch
     version = launch.memory.version
     low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
-    memory = _memory_of(low, [launch.memory, *launch.device.peers])
+    memory = _memory_of(low, launch.device)
     every = addresses.addresses(fibre.n if addresses.part is not None else 1) + offset
     misaligned = (every & (site.total - 1)) != 0
     if memory is not None:
@@ -44,18 +73,38 @@ def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Devic
             return memory
     else:
         inside = np.zeros(len(every), dtype=np.bool_)
+    if not inside.all() and not misaligned.any():
+        groups = _groups(launch.device, every, site.total)
+        if len(groups) > 1:
+            raise SeveralMemories(launch.where(fibre, 0, site.instruction), groups)
     at = int(np.argmax(~inside)) if not inside.all() else int(np.argmax(misaligned))
     raise _global_fault(fibre, at, int(every[at]), site, inside=bool(inside[at]))
 
 
-def _memory_of(address: int, memories: list[DeviceMemory]) -> DeviceMemory | None:
-    for memory in memories:
+def _memory_of(address: int, device: DeviceModel) -> Memory | None:
+    for memory in (device.memory, *device.peers):
         if memory.base <= address < memory.base + memory.nbytes:
             return memory
-    return None
+    return device.host(address)
 
 
-def _inside(memory: DeviceMemory, every: NDArray[np.int64], nbytes: int) -> NDArray[np.bool_]:
+def _groups(device: DeviceModel, every: NDArray[np.int64], nbytes: int) -> list[Index]:
+    """Positions of the addresses of each memory; [] unless every address is in an allocation."""
+    left = np.ones(len(every), dtype=np.bool_)
+    found: list[Index] = []
+    while left.any():
+        memory = _memory_of(int(every[np.argmax(left)]), device)
+        if memory is None:
+            return []
+        here = left & _inside(memory, every, nbytes)
+        if not here[np.argmax(left)]:
+            return []
+        found.append(here.nonzero()[0])
+        left &= ~here
+    return found
+
+
+def _inside(memory: Memory, every: NDArray[np.int64], nbytes: int) -> NDArray[np.bool_]:
     starts, ends = memory.bounds()
     if not len(starts):
         return np.zeros(len(every), dtype=np.bool_)
@@ -68,7 +117,7 @@ def _global_fault(
     fibre: Fibre, position: int, address: int, site: Site, *, inside: bool
 ) -> MemoryFault:
     launch = fibre.chunk.launch
-    memory = _memory_of(address, [launch.memory, *launch.device.peers]) or launch.memory
+    memory = _memory_of(address, launch.device) or launch.memory
     where = launch.where(fibre, position, site.instruction)
     access = f"{'write' if site.writes else 'read'} of {site.total} bytes at {address:#x}"
     if inside:
