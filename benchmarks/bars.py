@@ -69,8 +69,7 @@ def _copies() -> Iterator[Bar]:
         ("to the host", "cudadrv Stream.to_host", 0.55),
     ):
         yield Bar("copies", f"1 GiB {way}", who, f"{bare.NAME}, pinned", 1 / share)
-        # Staged copies are never slower than direct ones.
-        yield Bar("copies", f"8 MiB {way}", who, f"{bare.NAME}, ordinary", 1.0)
+        # The least that is staged is no slower than a direct copy.
         yield Bar("copies", f"16 MiB {way}", who, f"{bare.NAME}, ordinary", 1.0)
         yield Bar("copies", f"4 KiB {way}", who, bare.NAME, 1.2)
     # The plain copies of other libraries: to the device into memory that is there, as all do, and

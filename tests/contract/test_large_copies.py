@@ -65,7 +65,7 @@ def test_copies_keep_the_streams_order(stream: cudadrv.Stream) -> None:
 def test_strided_arrays_are_gathered_and_scattered(
     stream: cudadrv.Stream, view: tuple[slice, ...], order: str
 ) -> None:
-    whole = np.arange(3 * MiB, dtype="f8").reshape(1536, 2048)
+    whole = np.arange(8 * MiB, dtype="f8").reshape(4096, 2048)
     if order == "F":
         whole = np.asfortranarray(whole)
     source = whole[view]
@@ -78,7 +78,7 @@ def test_strided_arrays_are_gathered_and_scattered(
     assert not target.any()
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 3 * MiB), (3 * MiB, 1), (7, 3, 60_000), (2, 2, 2, MiB)])
+@pytest.mark.parametrize("shape", [(1, 1, 5 * MiB), (5 * MiB, 1), (7, 3, 250_000), (2, 2, 2, MiB)])
 def test_shapes_with_short_and_long_axes(stream: cudadrv.Stream, shape: tuple[int, ...]) -> None:
     doubled = np.arange(2 * np.prod(shape), dtype="i4").reshape(*shape[:-1], 2 * shape[-1])
     source = doubled[..., ::2]
@@ -86,15 +86,15 @@ def test_shapes_with_short_and_long_axes(stream: cudadrv.Stream, shape: tuple[in
 
 
 def test_structured_and_dated_elements(stream: cudadrv.Stream) -> None:
-    records = np.zeros(300_000, dtype=[("a", "i4"), ("b", "f8"), ("c", "S3")])
-    records["a"], records["b"], records["c"] = np.arange(300_000), 0.5, b"xyz"
-    dates = np.arange(600_000).astype("M8[s]")
+    records = np.zeros(2_400_000, dtype=[("a", "i4"), ("b", "f8"), ("c", "S3")])
+    records["a"], records["b"], records["c"] = np.arange(2_400_000), 0.5, b"xyz"
+    dates = np.arange(2_400_000).astype("M8[s]")
     for source in (records, records[::2], dates, dates[::-1]):
         assert np.array_equal(stream.to_host(stream.to_device(source)), source)
 
 
 def test_read_only_arrays_are_read(stream: cudadrv.Stream) -> None:
-    source = noise(9 * MiB)
+    source = noise(17 * MiB)
     assert not source.flags.writeable
     assert np.array_equal(stream.to_host(stream.to_device(source)), source)
 
@@ -130,7 +130,7 @@ def test_a_context_of_ones_own_has_a_ring_of_its_own() -> None:
 
 
 def test_pinned_arrays_need_not_be_waited_for(stream: cudadrv.Stream) -> None:
-    nbytes = 8 * MiB
+    nbytes = 17 * MiB
     source, target = cudadrv.pinned_empty(nbytes, "u1"), cudadrv.pinned_empty(nbytes, "u1")
     source[:] = noise(nbytes)
     target[:] = 0
@@ -141,7 +141,7 @@ def test_pinned_arrays_need_not_be_waited_for(stream: cudadrv.Stream) -> None:
     assert np.array_equal(target, source)
 
 
-@pytest.mark.parametrize("nbytes", [64, 16 << 10, 3 * MiB])
+@pytest.mark.parametrize("nbytes", [64, 16 << 10, 3 * MiB, 17 * MiB])
 def test_ordinary_arrays_are_waited_for_whatever_is_asked(
     stream: cudadrv.Stream, nbytes: int
 ) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 import cudadrv
 from cudadrv.errors import OutOfMemoryError
 from cudadrv.memory import staging
-from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, StagingRing, ring_of
+from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, Slot, StagingRing, ring_of
 
 LIMIT = 4 << 20
 
@@ -48,16 +48,18 @@ def test_pieces_of_a_strided_array_are_the_array_in_order(
 
 
 def test_every_thread_stops_and_the_first_error_is_raised() -> None:
+    ring = ring_of(cudadrv.cuda_context_for(0))
+    assert ring is not None
     served: list[int] = []
 
-    def serve(chunks: Iterator[Chunk]) -> None:
+    def serve(chunks: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
         for chunk in chunks:
             served.append(chunk.offset)
             if chunk.offset == 3:
                 raise OSError("the fourth chunk failed")
 
     with pytest.raises(OSError, match="the fourth chunk"):
-        staging._share_out(serve, [Chunk(number, 1, 0, None) for number in range(10_000)])
+        ring._share_out(serve, [Chunk(number, 1, 0, None) for number in range(10_000)])
     assert len(served) < 10_000
 
 
