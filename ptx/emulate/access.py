@@ -136,7 +136,7 @@ def _checked(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memory:
 def _params(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
     params = fibre.chunk.launch.param_bytes
     low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
-    if low < 0 or high > len(params):
+    if site.writes or low < 0 or high > len(params):
         raise memory_fault(fibre, addresses, offset, site, "param", len(params))
     elements = params.view(site.dtype)
     if addresses.part is None:

@@ -33,6 +33,8 @@ from ptx.isa.model import (
     Vector,
 )
 
+_FARTHEST = 2**32  # of a constant offset
+
 
 def choose(condition: Value, yes: Value, no: Value) -> Value:
     """`yes` where the condition holds, else `no`; stays a scalar where all three are."""
@@ -208,6 +210,8 @@ class Emitter:
 
     def site(self, space: str, ptx_type: str, count: int = 1, *, writes: bool = False) -> str:
         """The name of a `Site` for this instruction."""
+        if writes and space == "param":
+            raise self.refuse("a kernel's parameters are not written")
         made = Site(self.instruction, space, kind_of(ptx_type), count, writes=writes)
         self.scope.sites.append(made)
         return self.scope.bind(made, "site")
@@ -219,6 +223,8 @@ class Emitter:
         """
         if not isinstance(operand, Address):
             raise self.refuse(f"it needs an address, not {operand}")
+        if not -_FARTHEST <= operand.offset < (2**63 if operand.base is None else _FARTHEST):
+            raise self.refuse(f"the offset {operand.offset} is beyond the address space")
         if operand.base is None:
             return self._registers.number_span(str(operand.offset)), 0, space
         if isinstance(operand.base, Symbol):

@@ -163,6 +163,11 @@ def memory_fault(
             f" {limit} bytes of {space} memory",
             where, address=address, nbytes=site.total, space=space,
         )  # fmt: skip
+    if site.writes and space == "param":
+        return OutOfBounds(
+            f"{access} at param address {address:#x}; a kernel's parameters are read-only",
+            where, address=address, nbytes=site.total, space=space,
+        )  # fmt: skip
     return Misaligned(
         f"misaligned {access} at {space} address {address:#x}, no multiple of {site.total}",
         where, address=address, nbytes=site.total, space=space,

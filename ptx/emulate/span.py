@@ -147,8 +147,13 @@ class Span:
     def addresses(self, count: int) -> NDArray[np.int64]:
         """(count,) int64: every lane's address."""
         if self.part is None:
-            return np.full(count, self.base, dtype=np.int64)
-        return self.part.array.astype(np.int64) + np.int64(self.base)
+            return np.full(count, self._wrapped, dtype=np.int64)
+        return self.part.array.astype(np.int64) + np.int64(self._wrapped)
+
+    @property
+    def _wrapped(self) -> int:
+        """The base as 64 bits hold it; sums of bases may be beyond."""
+        return (self.base + 2**63) % 2**64 - 2**63
 
 
 def span(value: Any) -> Span:  # a NumPy array or scalar of any 32- or 64-bit type

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.errors import UnsupportedInstruction
+from ptx.emulate.errors import OutOfBounds, UnsupportedInstruction
 from tests.fuzz.search import Report, compare, refuse
 from tests.ptx.emulate.machine import Machine, ptx_text, run
 
@@ -47,10 +47,20 @@ def test_a_sum_of_a_wider_register_takes_its_low_bits() -> None:
     [
         (".reg .b16 %h<2>; ld.global.u32 %r0, [%h0];", "no register of 32 or 64 bits"),
         (".reg .b64 %rd<2>; ld.global.u32 %r0, [k];", "is a function"),
+        ("st.global.u32 [99999999999999999999], 1;", "beyond the address space"),
+        ("st.global.u32 [n], 1;", "parameters are not written"),
         (".local .b8 own[1000000]; st.local.u32 [own], 1;", "local memory"),
     ],
 )
 def test_what_cannot_be_executed_is_refused_with_its_reason(body: str, reason: str) -> None:
-    text = ptx_text(f".reg .b32 %r<2>; {body} ret;")
+    text = ptx_text(f".reg .b32 %r<2>; {body} ret;", ".param .u64 n")
     with pytest.raises(UnsupportedInstruction, match=reason):
         Machine(text).program.kernel("k")
+
+
+def test_a_generic_address_of_a_parameter_is_read_only() -> None:
+    body = (
+        """.reg .b64 %rd<2>; mov.u64 %rd0, n; cvta.param.u64 %rd1, %rd0; st.u32 [%rd1], 1; ret;"""
+    )
+    with pytest.raises(OutOfBounds, match="read-only"):
+        Machine(ptx_text(body, ".param .u64 n")).launch("k", 1, 1, 5)
