@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, get_args
 
 from ptx.target import ImageKind, Target
 
@@ -16,7 +17,6 @@ DEFAULT_TARGET = Target(ImageKind.PTX, 75)
 
 _IDENTIFIER = r"[^\W\d]\w*(\(.*\))?"
 
-_NO_DEFINES: Final[Mapping[str, str | int | None]] = {}
 _OWN_FIELD = {
     "gpu-architecture": "target",
     "arch": "target",
@@ -40,25 +40,8 @@ _OWN_FIELD = {
 }
 
 
-class _Fields(NamedTuple):
-    """The values of `CompileOptions`; a named tuple is made five times as fast as a dataclass."""
-
-    target: Target | None
-    std: CppStandard
-    include_paths: tuple[str | os.PathLike[str], ...]
-    defines: Mapping[str, str | None]
-    fmad: bool | None
-    ftz: bool | None
-    prec_div: bool | None
-    prec_sqrt: bool | None
-    use_fast_math: bool
-    lineinfo: bool
-    debug: bool
-    maxrregcount: int | None
-    extra: tuple[str, ...]
-
-
-class CompileOptions(_Fields):
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
     """How NVRTC compiles a source.
 
     `target` None leaves the choice to whoever knows the device: a context fills in its own;
@@ -71,73 +54,46 @@ class CompileOptions(_Fields):
     Source: NVRTC manual, "Supported Compile Options".
     """
 
-    __slots__ = ()
+    target: Target | None = None
+    std: CppStandard = "c++17"
+    include_paths: tuple[str | os.PathLike[str], ...] = ()
+    defines: Mapping[str, str | int | None] = field(default_factory=dict)
+    fmad: bool | None = None
+    ftz: bool | None = None
+    prec_div: bool | None = None
+    prec_sqrt: bool | None = None
+    use_fast_math: bool = False
+    lineinfo: bool = False
+    debug: bool = False
+    maxrregcount: int | None = None
+    extra: tuple[str, ...] = ()
 
-    def __new__(
-        cls,
-        target: Target | None = None,
-        std: CppStandard = "c++17",
-        include_paths: tuple[str | os.PathLike[str], ...] = (),
-        defines: Mapping[str, str | int | None] = _NO_DEFINES,
-        fmad: bool | None = None,
-        ftz: bool | None = None,
-        prec_div: bool | None = None,
-        prec_sqrt: bool | None = None,
-        use_fast_math: bool = False,
-        lineinfo: bool = False,
-        debug: bool = False,
-        maxrregcount: int | None = None,
-        extra: tuple[str, ...] = (),
-    ) -> Self:
-        """Options, checked.
-
-        Raises:
-            ValueError: a value is none of those that NVRTC has, or belongs into another option.
-            TypeError: one string stands where several belong.
-        """
-        if std not in get_args(CppStandard):
-            raise ValueError(f"std={std!r}: expected one of {', '.join(get_args(CppStandard))}")
-        given: dict[str, object] = {"include_paths": include_paths, "extra": extra}
-        for name, sequence in given.items():
-            if isinstance(sequence, (str, bytes)):
-                raise TypeError(f"{name} must be a tuple of strings, not one string")
-        for option in extra:
+    def __post_init__(self) -> None:
+        if self.std not in get_args(CppStandard):
+            raise ValueError(
+                f"std={self.std!r}: expected one of {', '.join(get_args(CppStandard))}"
+            )
+        for sequence in ("include_paths", "extra"):
+            if isinstance(getattr(self, sequence), (str, bytes)):
+                raise TypeError(f"{sequence} must be a tuple of strings, not one string")
+        # Copies, so that a caller's later change to its own list or dict changes nothing here.
+        paths = tuple(os.fspath(path) for path in self.include_paths)
+        object.__setattr__(self, "include_paths", paths)
+        object.__setattr__(self, "defines", {k: _define(k, v) for k, v in self.defines.items()})
+        object.__setattr__(self, "extra", tuple(self.extra))
+        for option in self.extra:
             _refuse_own_field(option)
-        if maxrregcount is not None and maxrregcount < 1:
-            raise ValueError(f"maxrregcount={maxrregcount}: expected a positive count")
-        if target is not None and target.kind is ImageKind.FATBIN:
+        if self.maxrregcount is not None and self.maxrregcount < 1:
+            raise ValueError(f"maxrregcount={self.maxrregcount}: expected a positive count")
+        if self.target is not None and self.target.kind is ImageKind.FATBIN:
             raise ValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
-        return super().__new__(
-            cls,
-            target,
-            std,
-            # Copies, so that a caller's later change to its own list or dict changes nothing here.
-            tuple(os.fspath(path) for path in include_paths),
-            {macro: _define(macro, text) for macro, text in defines.items()},
-            fmad,
-            ftz,
-            prec_div,
-            prec_sqrt,
-            use_fast_math,
-            lineinfo,
-            debug,
-            maxrregcount,
-            tuple(extra),
-        )
-
-    @classmethod
-    def _make(  # type: ignore[override]  # what mypy makes of a named tuple says more of its class
-        cls, iterable: Iterable[Any]
-    ) -> Self:
-        """Options from their values, checked: `_replace` and `copy.replace` come here."""
-        return cls(*iterable)
 
     def __hash__(self) -> int:
         return hash((self.target, tuple(sorted(self.flags())), self.include_paths))
 
     def for_target(self, target: Target) -> CompileOptions:
         """These options with `target` filled in where none is named yet."""
-        return self if self.target is not None else CompileOptions(target, *self[1:])
+        return self if self.target is not None else replace(self, target=target)
 
     def flags(self) -> tuple[str, ...]:
         """The options as NVRTC spells them, without target and include folders."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ class Project:
         headers: Mapping[str, str] | None = None,
     ) -> Image:
         if not options.include_paths:
-            options = options._replace(include_paths=self.paths)
+            options = replace(options, include_paths=self.paths)
         cache = ImageCache(self.path / "cache")
         image = cache.get_or_compile(
             source, options, name=name, name_expressions=expressions, headers=headers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,9 +103,9 @@ def test_named_target_stays_and_a_missing_one_is_filled_in() -> None:
 
 
 def test_options_and_targets_made_from_others_are_checked_too() -> None:
-    options = CompileOptions(fmad=False)._replace(maxrregcount=32)
+    options = replace(CompileOptions(fmad=False), maxrregcount=32)
     assert options == CompileOptions(fmad=False, maxrregcount=32)
     with pytest.raises(ValueError, match="maxrregcount=0"):
-        options._replace(maxrregcount=0)
+        replace(options, maxrregcount=0)
     with pytest.raises(ValueError, match="suffix 'x'"):
         Target.cubin("sm_90")._replace(suffix="x")
