@@ -10,8 +10,9 @@ threads. A thread's number in its chunk is its lane. Lanes at the same place for
 (`fibre.Fibre`) with registers of its own: a register's value is a NumPy scalar where all its
 threads agree, else an (n,) array; both behave alike in operators, `.view`, `.astype`, `.ndim`.
 Arrays are never changed in place. A branch that divides a fibre splits it; the fibre with the
-smallest place runs; fibres that meet become one (`merge.py`). Threads that wait for others are
-parked in `rendezvous.Rendezvous`.
+smallest place runs; fibres that meet become one (`merge.py`). What depends on a thread's place in
+its block alone is computed once a launch and shared by its chunks (`steady.py`, `kept.py`).
+Threads that wait for others are parked in `rendezvous.Rendezvous`.
 
 How to add an opcode
 --------------------

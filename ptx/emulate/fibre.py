@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.errors import InvalidCall, Trap
 from ptx.emulate.geometry import Value
+from ptx.emulate.kept import FEWEST_THREADS
 from ptx.emulate.span import Index
 from ptx.isa.model import Instruction
 
@@ -119,7 +120,7 @@ class Fibre:
 
     def keeping(self, slot: int, value: Value) -> Value:
         """A steady value, remembered where it is there for all threads."""
-        if self.lanes is None and self.present is None and value.ndim:
+        if self.n >= FEWEST_THREADS and self.lanes is None and self.present is None and value.ndim:
             self.chunk.kept.keep(slot, value)
         return value
 

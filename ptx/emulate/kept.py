@@ -17,7 +17,7 @@ from ptx.emulate.span import Index, Part, Span, span
 Bools = NDArray[np.bool_]
 Array = NDArray[Any]
 _MOST_BYTES = 64 << 20  # of all arrays that one launch keeps
-_FEWEST_THREADS = 2048  # below, finding is no faster than computing
+FEWEST_THREADS = 2048  # below, finding is no faster than computing
 _MOST_MISSES = 32  # at a branch, less two for each hit, before its masks are no longer kept
 
 
@@ -72,7 +72,7 @@ class Kept:
         key = (block, count)
         known = self._divisions.get(key)
         misses = self._misses.get(block, 0)
-        if misses > _MOST_MISSES or len(mask) < _FEWEST_THREADS:
+        if misses > _MOST_MISSES or len(mask) < FEWEST_THREADS:
             return None
         if known is not None and _equal(known.mask, mask):
             self._misses[block] = misses - 2

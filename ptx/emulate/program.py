@@ -104,7 +104,7 @@ class EmulatedKernel:
         self._check(grid, block, params, shared_bytes)
         if cluster == (1, 1, 1):
             cluster = self._required_cluster
-        if any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
+        if cluster != (1, 1, 1) and any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
             raise LaunchError(
                 f"kernel {self.name}: the grid {grid} is no multiple of the cluster {cluster}"
             )
@@ -116,7 +116,8 @@ class EmulatedKernel:
 
     def _check(self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int) -> None:
         for what, extent, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
-            if any(not 1 <= e <= m for e, m in zip(extent, most, strict=True)):
+            (x, y, z), (most_x, most_y, most_z) = extent, most
+            if not (1 <= x <= most_x and 1 <= y <= most_y and 1 <= z <= most_z):
                 raise LaunchError(f"kernel {self.name}: {what} {extent} is not within 1 to {most}")
         threads = block[0] * block[1] * block[2]
         most_threads = self.attributes.max_threads
