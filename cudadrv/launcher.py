@@ -189,7 +189,7 @@ class LauncherState:
         self._run(launch_code(kinds, version))
 
     def _launch_slowly(self, *args: object) -> None:
-        """Check, pack and launch with whatever `args` are, then generate code for their kinds."""
+        """Check, pack and launch with whatever `args` are; from the second time on make code."""
         while args and args[-1] is _MISSING:
             args = args[:-1]
         kinds, block = self._pack(args)
@@ -199,11 +199,14 @@ class LauncherState:
             raise self._failure(code)
         self._blocks.append((block.buffer, call, block))
         known = self._kinds
-        if known is not None:
-            kinds = tuple(
-                new if new is old else Kind.CONVERTED for new, old in zip(kinds, known, strict=True)
-            )
-        if kinds != known:
+        if known is None:
+            # Code costs milliseconds, which a kernel that is launched once never wins back.
+            self._kinds = kinds
+            return
+        kinds = tuple(
+            new if new is old else Kind.CONVERTED for new, old in zip(kinds, known, strict=True)
+        )
+        if kinds != known or self._version == 0:
             self._kinds = kinds
             self._generate(kinds)
 
