@@ -1,12 +1,15 @@
 """Types of cuda.pathfinder, for the names that cudadrv and ptx use."""
 
+from dataclasses import dataclass
+
 class DynamicLibNotFoundError(RuntimeError): ...
 
+@dataclass
 class LoadedDL:
-    @property
-    def abs_path(self) -> str | None: ...
-    @property
-    def found_via(self) -> str | None: ...
+    abs_path: str | None
+    was_already_loaded_from_elsewhere: bool
+    _handle_uint: int
+    found_via: str
 
 def load_nvidia_dynamic_lib(libname: str) -> LoadedDL: ...
 def find_nvidia_header_directory(libname: str) -> str | None: ...
