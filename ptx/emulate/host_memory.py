@@ -27,7 +27,7 @@ class HostMemory:
         self._allocation = Allocation(address, nbytes, origin)
         # The few bytes around the allocation are part of the view; the checks keep accesses off.
         self._data: NDArray[np.uint8] = np.frombuffer(
-            (ctypes.c_uint8 * self.nbytes).from_address(self.base), dtype=np.uint8
+            memoryview((ctypes.c_uint8 * self.nbytes).from_address(self.base)), dtype=np.uint8
         )
 
     def view(self, dtype: type[np.generic]) -> NDArray[Any]:

@@ -35,7 +35,8 @@ class Host:
     def __init__(self, machine: Machine, offset: int = 0) -> None:
         self._bytes = (ctypes.c_uint8 * (4 * COUNT + 64))()
         self.address = -(-ctypes.addressof(self._bytes) // 16) * 16 + offset
-        self.array = np.frombuffer((ctypes.c_uint32 * COUNT).from_address(self.address), np.uint32)
+        words = (ctypes.c_uint32 * COUNT).from_address(self.address)
+        self.array = np.frombuffer(memoryview(words), np.uint32)
         self.array[:] = np.arange(COUNT)
         memory = HostMemory(self.address, 4 * COUNT)
         machine.device.host = lambda address: memory if memory.find(address) else None
