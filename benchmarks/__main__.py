@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -32,9 +33,12 @@ _PACKAGES: Final = (
 
 def main() -> int:
     """Run the benchmark; the exit status is 1 where `--check` finds a bar that does not hold."""
-    given = _parser().parse_args()
+    parser = _parser()
+    given = parser.parse_args()
     null = given.driver == "null" or (given.driver == "auto" and not has_gpu())
-    only = given.only.split(",") if given.only else groups.NAMES
+    only = _chosen(given.only)
+    if unknown := [name for name in only if name not in groups.NAMES]:
+        parser.error(f"no group is called {unknown[0]!r}; there are {', '.join(groups.NAMES)}")
     began = time.perf_counter()
     try:
         device, rows = _measure(only, null=null, effort=given.effort, peers=not given.no_peers)
@@ -64,7 +68,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--json", type=Path, help="write every figure to this file")
     parser.add_argument("--plot", type=Path, help="write the plot here; else benchmarks.png")
-    parser.add_argument("--only", help=f"groups to run, with commas: {', '.join(groups.NAMES)}")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        metavar="GROUP",
+        help=f"groups to run, with spaces or commas between: {', '.join(groups.NAMES)}",
+    )
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if a bar or a kept figure is missed"
     )
@@ -77,8 +86,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _chosen(only: Sequence[str] | None) -> list[str]:
+    """The groups' names, each once."""
+    given = [name for part in only or groups.NAMES for name in part.split(",") if name]
+    return list(dict.fromkeys(given))
+
+
 def _measure(
-    only: list[str] | tuple[str, ...], *, null: bool, effort: float, peers: bool
+    only: Sequence[str], *, null: bool, effort: float, peers: bool
 ) -> tuple[str, list[Row]]:
     """The device's name, and the rows of all groups."""
     device, rows = "", []

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import bars, report
+from benchmarks import __main__ as harness, bars, report
 from benchmarks.driver import NoCompilerError, build_null_driver
 from benchmarks.timing import Case, Row, measure
 
@@ -119,3 +119,17 @@ def test_kept_figures_name_what_got_worse(tmp_path: Path, monkeypatch: pytest.Mo
         "launch: 5 parameters: cudadrv PreparedLaunch against 1.050 kept": True,
     }
     assert bars.compare(now, "NVIDIA H200") == []
+
+
+@pytest.mark.parametrize("only", [["launch", "copies"], ["launch,copies"], ["launch,", "copies"]])
+def test_groups_are_chosen_with_spaces_or_commas(only: list[str]) -> None:
+    assert harness._chosen(only) == ["launch", "copies"]
+
+
+def test_a_group_that_there_is_not_is_refused_with_those_there_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "launch", "copy"])
+    with pytest.raises(SystemExit):
+        harness.main()
+    assert "no group is called 'copy'; there are launch, graph" in capsys.readouterr().err

@@ -1,0 +1,52 @@
+"""Measure, and print both tables."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import benchmarks.emulator
+from benchmarks import report
+
+from . import goals, side_by_side
+
+
+def main() -> None:
+    """Print the tables, and write them to a file where one is named."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.emulator", description=benchmarks.emulator.__doc__
+    )
+    parser.add_argument("target", nargs="?", default="compute_90")
+    parser.add_argument("--json", type=Path, help="write every figure to this file")
+    parser.add_argument("--no-peers", action="store_true", help="leave Numba's simulator out")
+    given = parser.parse_args()
+    where = f"{given.target}, Python {platform.python_version()}, {_versions()}"
+    result: dict[str, object] = {"where": where}
+    print(f"{where}\n\n{'':38}{'best':>9}{'median':>9}{'goal':>9}  ms", flush=True)
+    measured = []
+    for line in goals.lines(given.target):
+        print(line, flush=True)
+        measured.append(line.to_json())
+    result["goals"] = measured
+    if not given.no_peers:
+        rows = side_by_side.rows(given.target)
+        print(f"\n{report.table(rows)}")
+        result["side_by_side"] = [row.to_json() for row in rows]
+    if given.json:
+        given.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _versions() -> str:
+    found = []
+    for package in ("numpy", "numba", "numba-cuda"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found.append(f"{package} {metadata.version(package)}")
+    return ", ".join(found)
+
+
+if __name__ == "__main__":
+    main()

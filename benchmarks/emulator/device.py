@@ -1,0 +1,72 @@
+"""An emulated device with the kernels loaded on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+import ptx
+from ptx.emulate.device import DeviceModel
+from ptx.emulate.memory import DeviceMemory
+from ptx.emulate.program import Program
+
+from .cases import Argument, Case
+from .kernels import SOURCE
+
+
+class Device:
+    """An emulated device and the module under test.
+
+    Args:
+        target: such as "compute_90".
+        fmad: whether NVRTC may make one rounding of a product and its sum.
+    """
+
+    def __init__(self, target: str, *, fmad: bool = True) -> None:
+        options = ptx.CompileOptions(target=ptx.Target.ptx(target), fmad=fmad)
+        image = ptx.compile(SOURCE, options)
+        assert image.ptx is not None
+        self.memory = DeviceMemory(1 << 40, 1 << 30)
+        self.program = Program(ptx.parse(image.ptx), DeviceModel(self.memory))
+
+    def prepare(self, case: Case) -> tuple[Callable[[], None], Callable[[], list[Argument]]]:
+        """A call that launches the case, and one that gives its arguments as they are now.
+
+        Raises:
+            UnsupportedInstruction: the emulator does not know one of the kernel's.
+        """
+        kernel = self.program.kernel(case.kernel)
+        places = [self._put(one) if isinstance(one, np.ndarray) else one for one in case.arguments]
+        params = _packed(places)
+
+        def launch() -> None:
+            kernel.launch(case.grid, case.block, params, shared_bytes=case.shared_bytes)
+
+        def values() -> list[Argument]:
+            return [
+                self._get(int(place), one) if isinstance(one, np.ndarray) else one
+                for place, one in zip(places, case.arguments, strict=True)
+            ]
+
+        return launch, values
+
+    def _put(self, array: NDArray[np.generic]) -> np.uint64:
+        address = self.memory.allocate(array.nbytes)
+        start = address - self.memory.base
+        self.memory.data[start : start + array.nbytes] = array.reshape(-1).view(np.uint8)
+        return np.uint64(address)
+
+    def _get(self, address: int, like: NDArray[np.generic]) -> NDArray[np.generic]:
+        start = address - self.memory.base
+        found = self.memory.data[start : start + like.nbytes].copy()
+        return found.view(like.dtype).reshape(like.shape)
+
+
+def _packed(values: Iterable[np.generic]) -> bytes:
+    """Values one after another, each aligned to its size as the kernel's parameters are."""
+    packed = b""
+    for value in values:
+        packed += bytes(-len(packed) % value.nbytes) + value.tobytes()
+    return packed
