@@ -13,7 +13,17 @@ if TYPE_CHECKING:
 
 
 class PtxError(Exception):
-    """Root of the errors of package `ptx`."""
+    """Root of the errors of package `ptx`; it can be pickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By what it holds, whatever its constructor takes: errors cross process pools.
+        return _remade, (type(self), self.args, self.__dict__)
+
+
+def _remade(cls: type[PtxError], args: tuple[object, ...], state: dict[str, object]) -> PtxError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class NvrtcNotFoundError(PtxError):

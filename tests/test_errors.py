@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from cuda.bindings import driver
 
+import cudadrv
+import ptx
 from cudadrv import errors
 from cudadrv.errors import CudadrvError, CudaError, GpuError
+from ptx.isa.errors import PtxSyntaxError
 
 
 @pytest.mark.parametrize("result", sorted({int(r) for r in driver.CUresult.__members__.values()}))
@@ -64,3 +69,30 @@ def test_there_is_one_root() -> None:
         "RequiredDeviceUnavailable",
     }
     assert errors.NoDeviceKernel("why").reason == "why"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.ArgumentError("is wrong", kernel="k", position=2),
+        errors.KernelNotFoundError("there is none", name="k", available=("a", "b")),
+        errors.OutOfMemoryError("allocating 5 bytes", call="cuMemAllocAsync", text="no memory"),
+        CudaError("work", call="cuNew", code=12345),
+        errors.DriverCallFailed("it failed"),
+        cudadrv.TileError((ValueError("v"),), 1, range(3)),
+        cudadrv.ScatterError("m", [ValueError("v")]),
+        ptx.CompileError("the log", ptx.CompileOptions(defines={"N": 3}), name="k.cu"),
+        ptx.HeaderNotFoundError("a.h", None, ("/x",), "the log", ptx.CompileOptions()),
+        ptx.LinkError("no", "the log", ("-arch=sm_90",)),
+        ptx.UnsupportedTargetError("no", ptx.Target.ptx("compute_90"), ()),
+        ptx.NvrtcNotFoundError("pip", "not there"),
+        PtxSyntaxError("no", line=1, column=2, source_line="abc"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_cross_processes_with_all_they_hold(error: Exception) -> None:
+    error.add_note("a note")
+    twin = pickle.loads(pickle.dumps(error))
+    assert type(twin) is type(error)
+    assert (str(twin), repr(twin.args)) == (str(error), repr(error.args))
+    assert {k: str(v) for k, v in vars(twin).items()} == {k: str(v) for k, v in vars(error).items()}

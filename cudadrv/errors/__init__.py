@@ -138,7 +138,11 @@ _RESULTS = ("setup", "loading", "execution")
 
 
 class CudadrvError(Exception):
-    """Root of every error that package `cudadrv` raises by itself."""
+    """Root of every error that package `cudadrv` raises by itself; it can be pickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By what it holds, whatever its constructor takes: errors cross process pools.
+        return _remade, (type(self), self.args, self.__dict__)
 
 
 class CudaError(CudadrvError):
@@ -265,6 +269,14 @@ class CopyError(CudadrvError):
 
 class DTypeError(CudadrvError):
     """A NumPy dtype that device memory cannot hold, such as object."""
+
+
+def _remade(
+    cls: type[CudadrvError], args: tuple[object, ...], state: dict[str, object]
+) -> CudadrvError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
 
 
 if not TYPE_CHECKING:  # a type checker sees each name above, and that there are no others
