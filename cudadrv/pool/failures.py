@@ -41,7 +41,7 @@ class TileError(CudadrvError, ExceptionGroup[Exception]):
         return f"{self.message}: {type(error).__name__}: {error}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.exceptions, self.ordinal, self.range)
+        return type(self), (self.exceptions, self.ordinal, self.range), self.__dict__
 
     @property
     def error(self) -> Exception:
