@@ -6,7 +6,6 @@ the bits of the result.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
 Operands = list[int]
@@ -149,30 +148,6 @@ def compare(name: str, ptx_type: str, a: int, b: int) -> bool:
     plain = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}.get(name, name)
     results = {"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}
     return results[plain]
-
-
-def convert(words: tuple[str, ...], to: str, of: str, value: int) -> int:
-    """cvt between integers, and between 32-bit integers and float32."""
-    if of == "f32":
-        (real,) = struct.unpack("<f", wrap(value, 32).to_bytes(4, "little"))
-        if real != real:
-            return 0
-        low, high = _range(to)
-        return wrap(int(max(low, min(high, real))), bits_of(to))
-    whole = number(value, of)
-    if to == "f32":
-        return int.from_bytes(struct.pack("<f", whole), "little")
-    if "sat" in words:
-        low, high = _range(to)
-        whole = max(low, min(high, whole))
-    return wrap(whole, bits_of(to))
-
-
-def _range(ptx_type: str) -> tuple[int, int]:
-    bits = bits_of(ptx_type)
-    if ptx_type[0] == "s":
-        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    return 0, (1 << bits) - 1
 
 
 def dot(words: tuple[str, ...], types: tuple[str, ...], given: Operands) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ptx.isa import PtxModule, parse
 from ptx.isa.model import Body, Label, Space
+from tests.ptx.emulate.reference.barriers import Barriers
 from tests.ptx.emulate.reference.frame import Frame
-from tests.ptx.emulate.reference.state import Meeting, Memory, Request, Thread
-from tests.ptx.emulate.reference.warp import warp_answers
+from tests.ptx.emulate.reference.state import Deadlock, Meeting, Memory, Request, Thread
+from tests.ptx.emulate.reference.warp import groups, warp_answers
 
 
 class Interpreter:
@@ -15,7 +16,7 @@ class Interpreter:
     def __init__(self, text: str, memory: dict[int, bytearray]) -> None:
         self.module: PtxModule = parse(text)
         self.memory = Memory(memory)
-        self._labels: dict[str, dict[str, int]] = {}
+        self._labels: dict[int, dict[str, int]] = {}
 
     def run(self, kernel: str, grid: int, block: int, params: dict[str, int]) -> None:
         """One block after another; memory holds the results."""
@@ -40,34 +41,39 @@ class Interpreter:
         self._meet(threads)
 
     def _meet(self, threads: list[Meeting]) -> None:
-        """Let every thread run to its next meeting, then answer all of them."""
+        """Let every thread run to its next meeting, then answer those who are complete."""
         waiting: dict[int, Request] = {}
-        answers = dict.fromkeys(range(len(threads)), 0)
+        alive, barriers = len(threads), Barriers()
         started: set[int] = set()
+        answers = dict.fromkeys(range(len(threads)), 0)
         while answers:
             for at, answer in answers.items():
                 try:
-                    waiting[at] = threads[at].send(answer) if at in started else next(threads[at])
+                    request = threads[at].send(answer) if at in started else next(threads[at])
                     started.add(at)
+                    while "arrive" in request.words:
+                        barriers.arrive(request)
+                        request = threads[at].send(0)
+                    waiting[at] = request
                 except StopIteration:
-                    waiting.pop(at, None)
-            answers = {}
-            if waiting and all(request.kind == "bar" for request in waiting.values()):
-                answers = dict.fromkeys(waiting, 0)
-                waiting.clear()
-                continue
+                    alive -= 1
+            answers = barriers.answers(waiting, alive)
             for warp in sorted({at // 32 for at in waiting}):
                 lanes = {at % 32: waiting[at] for at in waiting if at // 32 == warp}
-                if all(request.kind != "bar" for request in lanes.values()):
-                    for lane, answer in warp_answers(lanes).items():
-                        answers[32 * warp + lane] = answer
-                        del waiting[32 * warp + lane]
+                for group in groups(lanes):
+                    found = warp_answers(group)
+                    answers |= {32 * warp + lane: answer for lane, answer in found.items()}
+            for at in answers:
+                del waiting[at]
+        if waiting:
+            raise Deadlock(f"{len(waiting)} threads wait")
 
-    def labels(self, name: str, body: Body) -> dict[str, int]:
-        if name not in self._labels:
-            self._labels[name] = {
+    def labels(self, body: Body) -> dict[str, int]:
+        """Where a body's labels are."""
+        if id(body) not in self._labels:
+            self._labels[id(body)] = {
                 statement.name: at
                 for at, statement in enumerate(body.statements)
                 if isinstance(statement, Label)
             }
-        return self._labels[name]
+        return self._labels[id(body)]

@@ -12,13 +12,22 @@ class NotCovered(Exception):
     """The interpreter does not have this instruction."""
 
 
+class Deadlock(Exception):
+    """Threads wait for others that never come."""
+
+
 @dataclass
 class Request:
-    """What a thread stops for: "bar", or a warp instruction with what the lane brings."""
+    """What a thread stops for: "bar", or a warp instruction with what the lane brings.
+
+    A barrier's values are its number, the count of threads if there is one, and for `.red` the
+    predicate last; a warp instruction's `mask` has the lanes that take part.
+    """
 
     kind: str
     words: tuple[str, ...] = ()
     values: tuple[int, ...] = ()
+    mask: int = 0
 
 
 @dataclass
