@@ -113,6 +113,7 @@ class LauncherState:
         self.kernel = kernel
         self._stream = stream
         self._config = config
+        self._native = _native_config(config, stream)
         self._blocks: _Blocks = []
         self._kinds: tuple[Kind, ...] | None = None
         self._version = 0
@@ -232,19 +233,15 @@ class LauncherState:
         return kinds, block
 
     def _driver_call(self, block: ParameterBlock) -> DriverCall:
-        stream, handle, config = self._stream, self.kernel.handle, self._config
-        api = stream.api
-        if config.cooperative or config.cluster is not None:
-            native = _extended_config(config)
-            native.hStream = stream.handle
-            return partial(api.cuLaunchKernelEx, native, handle, block.address, 0)
-        extents = (*config.grid, *config.block, config.shared_bytes)
-        # A partial of many arguments costs less than loading them for each call.
-        return partial(api.cuLaunchKernel, handle, *extents, stream.handle, block.address, 0)
+        stream, handle = self._stream, self.kernel.handle
+        stream.handle  # noqa: B018  # raises once the stream is closed
+        # This call takes the configuration as it is, where cuLaunchKernel converts nine numbers. A
+        # partial costs less than loading the arguments for each call.
+        return partial(stream.api.cuLaunchKernelEx, self._native, handle, block.address, 0)
 
     def _failure(self, code: CUresult) -> Exception:
         doing = f"launching kernel {self.kernel.name!r} with {self._config} on {self._stream!r}"
-        return failure(self._stream.api, code, "cuLaunchKernel", doing)
+        return failure(self._stream.api, code, "cuLaunchKernelEx", doing)
 
     def _fail(self, code: CUresult) -> None:
         raise self._failure(code)
@@ -298,9 +295,10 @@ def _substitute(prepared: PreparedLaunch, call: DriverCall) -> None:
     function.__closure__[function.__code__.co_freevars.index("call")].cell_contents = call
 
 
-def _extended_config(config: LaunchConfig) -> CUlaunchConfig:
-    """The CUlaunchConfig of a configuration with cluster or cooperative attributes."""
+def _native_config(config: LaunchConfig, stream: Stream) -> CUlaunchConfig:
+    """The driver's structure of a configuration and a stream."""
     native = CUlaunchConfig()
+    native.hStream = stream.handle
     native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
     native.blockDimX, native.blockDimY, native.blockDimZ = config.block
     native.sharedMemBytes = config.shared_bytes

@@ -17,6 +17,8 @@ from .texts import RESULT_TEXTS
 if TYPE_CHECKING:
     from .machine import Machine
 
+# What a fault of one function applies to beside it: a launch is a launch by either call.
+_ALSO = {"cuLaunchKernel": ("cuLaunchKernelEx",)}
 DRIVER_FUNCTIONS = frozenset(name for name in vars(DriverApi) if name.startswith("cu"))
 
 
@@ -100,7 +102,8 @@ class OnDemand(Ordering):
         """Make the `nth` call of a driver function, counted from now, answer `with_`.
 
         The call does nothing else. Calls of all threads count. Without `times` limit (None) every
-        call from the nth on fails. `text` is what cuGetErrorString then says.
+        call from the nth on fails. `text` is what cuGetErrorString then says. A fault of
+        cuLaunchKernel is one of cuLaunchKernelEx, which cudadrv launches with, too.
 
         Raises:
             ValueError: no such function, or a number out of range.
@@ -112,17 +115,20 @@ class OnDemand(Ordering):
         code = CUresult(int(with_))
         if code == CUresult.CUDA_SUCCESS:
             raise ValueError("a fault cannot be CUDA_SUCCESS")
+        names = (function, *_ALSO.get(function, ()))
         said = text or RESULT_TEXTS.get(int(code), code.name)
 
         def remove() -> None:
             with self._lock:
-                planned = self._schedule.get(function, [])
-                if fault in planned:
-                    planned.remove(fault)
+                for name in names:
+                    planned = self._schedule.get(name, [])
+                    if fault in planned:
+                        planned.remove(fault)
 
         fault = ScheduledFault(remove, function, nth, times, (code, said))
         with self._lock:
-            self._schedule.setdefault(function, []).append(fault)
+            for name in names:
+                self._schedule.setdefault(name, []).append(fault)
         return fault
 
     def limit_memory(self, nbytes: int, *, ordinal: int = 0) -> MemoryLimit:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+import cudadrv
 from cudadrv._api import CUresult
-from cudadrv.emulator import Emulator
+from cudadrv.emulator import Emulator, session
+from cudadrv.errors import CudaError
 
 from .calls import LEGACY, code, ok
 
@@ -64,6 +66,20 @@ def test_faults_of_one_function_add_up(ready: Emulator) -> None:
     ready.fail("cuMemAllocAsync", nth=1, with_=2)
     ready.fail("cuMemAllocAsync", nth=2, with_=700)
     assert codes(ready, 3) == [2, 700, 0]
+
+
+def test_a_launch_that_is_to_fail_fails_by_whichever_call() -> None:
+    with session() as fresh:
+        context = cudadrv.cuda_context_for(0)
+        kernel = context.compile('extern "C" __global__ void k() {}').kernel("k")
+        launch = kernel.bind(context.new_stream(), cudadrv.LaunchConfig(1, 1))
+        with fresh.fail("cuLaunchKernel", nth=2, with_=CUresult.CUDA_ERROR_LAUNCH_FAILED) as fault:
+            launch()
+            with pytest.raises(CudaError, match="launching kernel 'k'"):
+                launch()
+            launch()
+        launch()
+        assert (fault.calls, fault.hits) == (3, 1)
 
 
 def test_initialisation_can_fail(emulator: Emulator) -> None:
