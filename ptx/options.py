@@ -85,7 +85,13 @@ class CompileOptions:
             _refuse_own_field(option)
         if self.maxrregcount is not None and self.maxrregcount < 1:
             raise ValueError(f"maxrregcount={self.maxrregcount}: expected a positive count")
-        if self.target is not None and self.target.kind is ImageKind.FATBIN:
+        if self.target is None:
+            return
+        if not isinstance(self.target, Target):
+            raise TypeError(
+                f"target={self.target!r}: expected a Target, such as Target.parse('sm_90')"
+            )
+        if self.target.kind is ImageKind.FATBIN:
             raise ValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
 
     def __hash__(self) -> int:

@@ -45,8 +45,11 @@ class Target(_Architecture):
         """A target.
 
         Raises:
+            TypeError: `kind` is no `ImageKind`; `Target.parse("sm_90")` reads a spelling.
             ValueError: there is no such suffix or number.
         """
+        if not isinstance(kind, ImageKind):
+            raise TypeError(f'kind {kind!r}: expected an ImageKind, or Target.parse("sm_90")')
         if suffix not in ("", "a", "f"):
             raise ValueError(f"architecture suffix {suffix!r}: expected '', 'a' or 'f'")
         if not 10 <= number <= 999:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ptx import ImageKind, Target, UnsupportedTargetError, choose_target, nearest_target
+from ptx import (
+    CompileOptions,
+    ImageKind,
+    Target,
+    UnsupportedTargetError,
+    choose_target,
+    nearest_target,
+)
 from ptx.supported import nvrtc_version, supported_targets
 
 
@@ -95,3 +102,10 @@ def test_unknown_architecture_with_an_older_driver_names_versions_and_remedy() -
     assert f"NVRTC {major}.{minor} does not know sm_990" in text
     assert f"CUDA {major - 1}.9" in text
     assert f"update the driver to CUDA {major}.{minor}" in text
+
+
+def test_what_is_no_target_is_refused_where_it_is_given() -> None:
+    with pytest.raises(TypeError, match=r"kind 'sm': expected an ImageKind"):
+        Target("sm", 90)  # type: ignore[arg-type]  # the mistake that is tested
+    with pytest.raises(TypeError, match=r"target='sm_90': expected a Target"):
+        CompileOptions(target="sm_90")  # type: ignore[arg-type]  # the mistake that is tested
