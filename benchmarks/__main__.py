@@ -161,6 +161,8 @@ def _write(given: argparse.Namespace, result: dict[str, Any], rows: list[Row], w
         print(f"plotted to {path}")
     except ImportError as error:
         print(f"no plot: {error} (pip install matplotlib)")
+    except ValueError as error:
+        print(f"no plot: {error}")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ def plot(rows: Sequence[Row], title: str, path: Path) -> None:
 
     Raises:
         ImportError: matplotlib is not installed.
+        ValueError: no case has two figures to compare.
     """
     importlib.import_module("matplotlib").use("agg")
     plt = importlib.import_module("matplotlib.pyplot")
@@ -53,6 +54,8 @@ def plot(rows: Sequence[Row], title: str, path: Path) -> None:
         (case, list(members)) for case, members in groupby(good, lambda r: f"{r.group}: {r.case}")
     ]
     cases = [(case, members) for case, members in cases if len(members) > 1]
+    if not cases:
+        raise ValueError("nothing was measured beside anything else")
     columns = 3
     lines = -(-len(cases) // columns)
     tallest = max((len(members) for _, members in cases), default=1)
