@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from types import TracebackType
-from typing import Final, TypeVar, cast
+from typing import Final, NoReturn, SupportsIndex, TypeVar, cast
 
 from ._api import CUcontext, CUresult, DriverApi, load_cuda
 from .errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
@@ -97,6 +97,22 @@ def install(driver: Driver | None) -> Driver | None:
     with _selection.lock:
         former, _selection.driver = _selection.driver, driver
         return former
+
+
+class Handle:
+    """What stands for something of the driver in this process: no copy of it, here or elsewhere.
+
+    A copy would go on using what the original gives back.
+    """
+
+    __slots__ = ()
+
+    # copy.copy, copy.deepcopy and pickle come here.
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled: it stands for something of the "
+            "driver in this process"
+        )
 
 
 class Bound:

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypedDict, TypeVar, overload
+from collections.abc import Iterator, Sequence
+from operator import index
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NoReturn,
+    Self,
+    SupportsIndex,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    overload,
+)  # fmt: skip
 
 import numpy as np
 
@@ -22,7 +34,8 @@ _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _OtherT = TypeVar("_OtherT", bound=np.generic)
 
 _DL_CUDA = 2  # kDLCUDA in dlpack.h
-Shape: TypeAlias = int | Sequence[int]
+Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+Key: TypeAlias = SupportsIndex | slice
 TypedDType: TypeAlias = type[_ScalarT] | np.dtype[_ScalarT]
 """A dtype whose scalar type the type checker knows, such as ``np.float32``."""
 
@@ -82,14 +95,11 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
     def __getattr__(self, name: str) -> object:
         if name == "ptr":
             raise ClosedError(f"the device array of shape {self.shape} {self.dtype} was closed")
-        raise AttributeError(name)
+        raise AttributeError(f"a DeviceArray has no attribute {name!r}")
 
     def __repr__(self) -> str:
         state = ", closed" if self.buffer.closed else ""
         return f"<DeviceArray {self.shape} {self.dtype} on device {self.context.ordinal}{state}>"
-
-    def __index__(self) -> int:
-        return self.ptr
 
     def __enter__(self) -> Self:
         return self
@@ -102,18 +112,48 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
             raise TypeError("a device array of no dimensions has no length")
         return self.shape[0]
 
-    def __getitem__(self, key: slice | int) -> DeviceArray[_ScalarT]:
-        """The rows `key` of the first axis, as a view; a slice has step 1."""
-        row_bytes = self.nbytes // self.shape[0] if self.shape and self.shape[0] else 0
-        if isinstance(key, slice):
-            start, stop, step = key.indices(len(self))
-            if step != 1:
-                raise errors.InvalidValueError(f"a device array takes slices of step 1, not {step}")
-            shape = (max(stop - start, 0), *self.shape[1:])
-        else:
-            start = range(len(self))[key]
-            shape = self.shape[1:]
-        return DeviceArray(self.buffer, shape, self.dtype, self._offset + start * row_bytes)
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"whether {self!r} is true only its elements say: use Stream.to_host")
+
+    def __iter__(self) -> Iterator[DeviceArray[_ScalarT]]:
+        """The rows of the first axis, each a view."""
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, key: Key | tuple[Key, ...]) -> DeviceArray[_ScalarT]:
+        """The elements at `key`, as a view: whole numbers, and slices of step 1.
+
+        They must lie together in memory: behind a slice of several, the other axes are whole.
+
+        Raises:
+            IndexError: the array has no such element or axis.
+            InvalidValueError: the elements do not lie together.
+        """
+        keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) > self.ndim:
+            raise IndexError(f"{len(keys)} indices for an array of {self.ndim} dimensions")
+        shape: list[int] = []
+        offset, row, together, several = self._offset, self.nbytes, True, False
+        for key, extent in zip(keys, self.shape, strict=False):
+            row = row // extent if extent else 0
+            if isinstance(key, slice):
+                start, stop, step = key.indices(extent)
+                if step != 1:
+                    raise errors.InvalidValueError(
+                        f"a device array takes slices of step 1, not {step}"
+                    )
+                shape.append(max(stop - start, 0))
+                taken = shape[-1]
+            else:
+                start, taken = _place(key, extent), 1
+            together &= not several or taken == extent
+            several |= taken > 1
+            offset += start * row
+        shape += self.shape[len(keys) :]
+        if not together and 0 not in shape:
+            raise errors.InvalidValueError(
+                f"{self!r} has no view at {keys}: its elements do not lie together"
+            )
+        return DeviceArray(self.buffer, shape, self.dtype, offset)
 
     @property
     def size(self) -> int:
@@ -139,12 +179,18 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         """Give the memory back, in the order of its stream; views go with it. Idempotent."""
         self.buffer.close()
 
-    def reshape(self, *shape: int) -> DeviceArray[_ScalarT]:
+    @overload
+    def reshape(self, shape: Shape, /) -> DeviceArray[_ScalarT]: ...
+    @overload
+    def reshape(self, *shape: SupportsIndex) -> DeviceArray[_ScalarT]: ...
+    def reshape(self, *extents: Shape) -> DeviceArray[_ScalarT]:
         """A view of the same elements in C order; one extent may be -1.
 
         Raises:
             InvalidValueError: the shape has another number of elements.
         """
+        # Several are extents, or the one is; whatever else fails there.
+        shape = _extents(extents[0] if len(extents) == 1 else extents)  # type: ignore[arg-type]
         known = math.prod(extent for extent in shape if extent != -1)
         if shape.count(-1) == 1 and known and self.size % known == 0:
             shape = tuple(self.size // known if extent == -1 else extent for extent in shape)
@@ -236,7 +282,32 @@ def checked_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 def checked_shape(shape: Shape) -> tuple[int, ...]:
     """The shape as a tuple of extents of 0 or more."""
-    extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
+    extents = _extents(shape)
     if any(extent < 0 for extent in extents):
         raise errors.InvalidValueError(f"shape {extents}: extents are 0 or more")
     return extents
+
+
+def _extents(shape: Shape) -> tuple[int, ...]:
+    if type(shape) is int:  # the most frequent form
+        return (shape,)
+    try:
+        return tuple(map(index, shape)) if isinstance(shape, Sequence) else (index(shape),)
+    except TypeError:
+        pass
+    try:
+        return tuple(map(index, shape))  # type: ignore[arg-type]  # such as an array of extents
+    except TypeError:
+        raise TypeError(f"a shape is a whole number or several, not {shape!r}") from None
+
+
+def _place(key: SupportsIndex, extent: int) -> int:
+    """The position that an index names on an axis."""
+    try:
+        place = index(key)
+    except TypeError:
+        what = f"whole numbers and slices of step 1, not {type(key).__name__}"
+        raise TypeError(f"a device array is indexed by {what}") from None
+    if not -extent <= place < extent:
+        raise IndexError(f"index {place} is out of range for an axis of {extent}")
+    return place % extent

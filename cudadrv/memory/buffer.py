@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Final
+from operator import index
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from .. import errors
 from .._api import CUdeviceptr, CUresult
-from .._driver import Bound, failure
+from .._driver import Bound, Handle, failure
 from ..errors import ClosedError, CudadrvError
 
 if TYPE_CHECKING:
@@ -15,19 +16,39 @@ if TYPE_CHECKING:
     from ..stream import Stream
 
 
-class DeviceBuffer:
+class _Addressed(Handle):
+    """What has a device address, which `close` takes away."""
+
+    __slots__ = ("__weakref__", "ptr")
+
+    ptr: int
+
+    def __index__(self) -> int:
+        return self.ptr
+
+    # Python would take `__index__` where a float belongs, and hand over the address.
+    def __float__(self) -> NoReturn:
+        raise TypeError(f"{self!r} is no number: read it with Stream.to_host")
+
+    if not TYPE_CHECKING:  # a type checker would take it for a promise of an array
+
+        def __array__(self, *_: object, **__: object) -> NoReturn:
+            raise TypeError(f"{self!r} is no host array: copy it with Stream.to_host")
+
+
+class DeviceBuffer(_Addressed):
     """Device memory, allocated in the order of a stream and released in that order.
 
     Made by `Stream.alloc`. `ptr` is the device address, 0 for a buffer of no bytes; using it after
     `close` raises `ClosedError`.
     """
 
-    __slots__ = ("__weakref__", "_arrays", "_memory", "context", "nbytes", "ptr", "stream")
-
-    ptr: int
+    __slots__ = ("_arrays", "_memory", "context", "nbytes", "stream")
 
     def __init__(self, stream: Stream, nbytes: int) -> None:
         self._memory: object | None = None
+        if type(nbytes) is not int:
+            nbytes = index(nbytes)
         if nbytes > 0:
             code, pointer = stream.api.cuMemAllocAsync(nbytes, stream.handle)
             if code:
@@ -63,14 +84,11 @@ class DeviceBuffer:
     def __getattr__(self, name: str) -> object:
         if name == "ptr":
             raise ClosedError(f"the device buffer of {self.nbytes} bytes was closed")
-        raise AttributeError(name)
+        raise AttributeError(f"a DeviceBuffer has no attribute {name!r}")
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"at {self.ptr:#x}"
         return f"<DeviceBuffer {self.nbytes} bytes {where} on device {self.context.ordinal}>"
-
-    def __index__(self) -> int:
-        return self.ptr
 
     def __enter__(self) -> DeviceBuffer:
         return self
@@ -159,14 +177,6 @@ class _Memory:
 
 
 _NOTHING: Final = ("no memory",)
-
-
-class _Addressed:
-    """What has a device address that can be taken away."""
-
-    __slots__ = ("__weakref__", "ptr")
-
-    ptr: int
 
 
 def _refused(stream: Stream, nbytes: int, code: CUresult) -> CudadrvError:

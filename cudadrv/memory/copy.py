@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
+from .. import errors
 from .._api import CUdeviceptr, CUmemorytype, CUpointer_attribute, CUresult, DriverApi
 from .._driver import failure
 from ..errors import CopyError, CudadrvError, WrongDeviceError
@@ -212,15 +213,30 @@ def fill(stream: Stream, dst: DeviceMemory, value: object) -> None:
         raise _wrong_context(stream, dst)
     if dst.nbytes == 0:
         return
-    dtype = dst.dtype if isinstance(dst, DeviceArray) else np.dtype(np.uint8)
-    pattern = np.full((), value, dtype).tobytes()
+    pattern = _pattern(dst, value)
     stream.follow(dst)
     for width in (1, 2, 4):
+        if dst.ptr % width:  # a view may begin anywhere, and the driver sets whole words
+            break
         if len(pattern) % width == 0 and pattern == pattern[:width] * (len(pattern) // width):
             word = int.from_bytes(pattern[:width], "little")
             _memset(stream, dst.ptr, word, width, dst.nbytes // width)
             return
     _fill_by_doubling(stream, dst, pattern)
+
+
+def _pattern(dst: DeviceMemory, value: object) -> bytes:
+    """The bytes of one element."""
+    dtype = dst.dtype if isinstance(dst, DeviceArray) else np.dtype(np.uint8)
+    try:
+        element = np.array(value, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.InvalidValueError(f"{value!r} is no value for {dst!r}: {error}") from error
+    if element.shape:
+        raise errors.InvalidValueError(
+            f"{value!r} is {element.shape} values for {dst!r}: fill takes one, Stream.copy many"
+        )
+    return element.tobytes()
 
 
 def _memset(stream: Stream, pointer: int, value: int, width: int, count: int) -> None:
@@ -242,7 +258,7 @@ def _fill_by_doubling(stream: Stream, dst: DeviceMemory, pattern: bytes) -> None
 
     The pattern is written by fills of a word each: a graph would read host memory at each replay.
     """
-    width = 4 if len(pattern) % 4 == 0 else 1
+    width = 4 if len(pattern) % 4 == 0 and dst.ptr % 4 == 0 else 1
     for offset in range(0, len(pattern), width):
         word = int.from_bytes(pattern[offset : offset + width], "little")
         _memset(stream, dst.ptr + offset, word, width, 1)

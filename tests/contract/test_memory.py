@@ -280,3 +280,27 @@ def test_a_fill_in_a_capture_reads_no_host_memory(stream: cudadrv.Stream) -> Non
         stream.fill(array, 0)
         graph.instantiate().launch(stream)
         assert (stream.to_host(array) == 0.1).all()
+
+
+def test_fill_sets_views_that_begin_anywhere(stream: cudadrv.Stream) -> None:
+    for dtype, value in (("u2", 7), ("f4", 1.5), ("f8", 0.1), ("i8", -1), ("c8", 1 - 2j)):
+        nbytes = 3 * np.dtype(dtype).itemsize
+        for start in (0, 1, 2, 4):
+            raw = stream.zeros(nbytes + 8, "u1")
+            stream.fill(raw[start : start + nbytes].view(dtype), value)
+            expected = np.zeros(nbytes + 8, "u1")
+            expected[start : start + nbytes] = np.full(3, value, dtype).view("u1")
+            assert np.array_equal(stream.to_host(raw), expected)
+
+
+def test_fill_takes_one_value_of_the_dtype(stream: cudadrv.Stream) -> None:
+    pairs = stream.zeros(3, [("a", "i4"), ("b", "f8")])
+    stream.fill(pairs, (1, 2.5))
+    assert stream.to_host(pairs).tolist() == [(1, 2.5)] * 3
+    numbers = stream.zeros(4, "i4")
+    for value in (1 << 40, "x", None, [1, 2], float("nan"), 1 + 2j):
+        with pytest.raises(InvalidValueError, match="for <DeviceArray"):
+            stream.fill(numbers, value)
+    with pytest.raises(InvalidValueError, match="256 is no value for <DeviceBuffer"):
+        stream.fill(stream.alloc(4), 256)
+    assert not stream.to_host(numbers).any()
