@@ -4,6 +4,7 @@ from ptx.emulate.ops import (
     allocation,
     approximate,
     assertion,
+    async_copy,
     atomic,
     barrier,
     bits,
@@ -20,6 +21,8 @@ from ptx.emulate.ops import (
     logic,
     lookup,
     match,
+    matrix_move,
+    matrix_product,
     memory,
     move,
     narrow,
@@ -33,12 +36,15 @@ from ptx.emulate.ops import (
     video,
     vote,
     wide,
+    wmma,
+    wmma_move,
 )
 
 __all__ = [
     "allocation",
     "approximate",
     "assertion",
+    "async_copy",
     "atomic",
     "barrier",
     "bits",
@@ -55,6 +61,8 @@ __all__ = [
     "logic",
     "lookup",
     "match",
+    "matrix_move",
+    "matrix_product",
     "memory",
     "move",
     "narrow",
@@ -68,4 +76,6 @@ __all__ = [
     "video",
     "vote",
     "wide",
+    "wmma",
+    "wmma_move",
 ]

@@ -1,0 +1,129 @@
+"""What tensor cores calculate: A * B + C for stacks of small matrices. PTX ISA, "mma.sync".
+
+Integers are exact, and float64 is a chain of fused multiply-adds along k. For f32 and f16 results
+the ISA asks for about the precision of the result and leaves order and rounding open. Here they are
+as an H100 (capability 9.0) was seen to calculate them, bit for bit: products are exact; they and C
+are cut to multiples of 2**-25 of the greatest of their exponents, where a product's exponent is the
+sum of its factors'; the exact sum of these is rounded towards zero to f32, or to the nearest f16.
+Products of 8-bit floats are two such sums, of the lower and the upper two bytes of each word, to
+which C is added. `mma.m8n8k4` of f16, which only Volta has, is done there in steps of f32. Other
+architectures cut elsewhere and differ in the last bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate import ieee
+
+Matrices = NDArray[Any]  # (n, rows, columns) of float64, or int64 for s32
+Types = tuple[str, str, str, str]  # of D, A, B and C
+_KEPT_BITS = 25
+_NO_TERM = -600  # an exponent below that of any product
+_LEAST_EXPONENT = {"f16": -14, "bf16": -126, "tf32": -126, "e4m3": -14, "e5m2": -14}
+_ROUNDINGS = {
+    "rn": ieee.Rounding.RN, "rz": ieee.Rounding.RZ, "rm": ieee.Rounding.RM, "rp": ieee.Rounding.RP,
+}  # fmt: skip
+OPTIONS = ("satfinite", "xor", "and", *_ROUNDINGS)
+"""The modifiers that change the result."""
+
+
+def product(
+    a: Matrices, b: Matrices, c: Matrices, types: Types, options: tuple[str, ...] = ()
+) -> Matrices:
+    """A * B + C, with values that the type of D has."""
+    element, left, right, _ = types
+    if element == "s32":
+        return _whole(a, b, c, options)
+    if element == "f64":
+        return _fused(a, b, c, _ROUNDINGS[options[0] if options else "rn"])
+    if left not in ("e4m3", "e5m2"):
+        return cut_sum(a, b, c, (left, right), element)
+    total = np.zeros_like(c)
+    lower = np.arange(a.shape[2]) % 4 < 2
+    for part in (lower, ~lower):
+        total = cut_sum(a[:, :, part], b[:, part], total, (left, right), element)
+    rounded: Matrices = (total + c).astype(element.replace("f", "float")).astype(np.float64)
+    return rounded
+
+
+def product_in_steps(
+    a: Matrices, b: Matrices, c: Matrices, types: Types, options: tuple[str, ...] = ()
+) -> Matrices:
+    """A * B + C of `mma.m8n8k4` with f16: the products are summed in f32, then C is added."""
+    steps, start = ([[0, 1, 2, 3]], 0.0) if types[0] == "f32" else ([[0, 1], [2, 3]], -0.0)
+    sums = []
+    for step in steps:
+        total = np.full(c.shape, start, dtype=np.float32)
+        for k in step:
+            left, right = np.broadcast_arrays(a[:, :, k, None], b[:, None, k, :])
+            total = ieee.fma(left.astype(np.float32), right.astype(np.float32), total)
+        sums.append(total)
+    found: Matrices = (sum(sums[1:], sums[0]) + c.astype(np.float32)).astype(np.float64)
+    return found
+
+
+def _whole(a: Matrices, b: Matrices, c: Matrices, options: tuple[str, ...]) -> Matrices:
+    """Integers; of single bits the number of those that are set in both, or in one only."""
+    found = np.matmul(a, b)  # exact in float64, as all sums are far below 2**53
+    if "xor" in options:
+        found = a.sum(axis=2)[:, :, None] + b.sum(axis=1)[:, None, :] - 2 * found
+    total: Matrices = found.astype(np.int64) + c
+    return np.clip(total, -(2**31), 2**31 - 1) if "satfinite" in options else total
+
+
+def _fused(a: Matrices, b: Matrices, c: Matrices, rounding: ieee.Rounding) -> Matrices:
+    for k in range(a.shape[2]):
+        left, right = np.broadcast_arrays(a[:, :, k, None], b[:, None, k, :])
+        c = ieee.fma(left.copy(), right.copy(), c, rounding=rounding)
+    return c
+
+
+def _exponents(values: Matrices, least: int) -> NDArray[np.int16]:
+    """The exponents that the format has; that of a zero is below all."""
+    exponent = np.frexp(values)[1].astype(np.int16) - np.int16(1)
+    return np.where(values == 0, np.int16(_NO_TERM), np.maximum(exponent, np.int16(least)))
+
+
+def cut_sum(
+    a: Matrices, b: Matrices, c: Matrices, factors: tuple[str, str], element: str
+) -> Matrices:
+    """The sum of all products and C as the tensor cores round it; a zero is always +0."""
+    of_a = _exponents(a, _LEAST_EXPONENT[factors[0]])
+    of_b = _exponents(b, _LEAST_EXPONENT[factors[1]])
+    greatest = _exponents(c, _NO_TERM)
+    for k in range(a.shape[2]):
+        np.maximum(greatest, of_a[:, :, k, None] + of_b[:, None, k, :], out=greatest)
+    np.maximum(greatest, _NO_TERM, out=greatest)
+    # Every term is a whole number of units.
+    scale = np.ldexp(1.0, _KEPT_BITS - greatest.astype(np.intc))
+    total = np.trunc(c * scale)
+    term = np.empty_like(total)
+    for k in range(a.shape[2]):
+        np.multiply(a[:, :, k, None], b[:, None, k, :], out=term)
+        term *= scale
+        total += np.trunc(term, out=term)
+    total /= scale
+    if not all(np.isfinite(each).all() for each in (a, b, c)):
+        total = _with_infinities(total, a, b, c)
+    rounded = total.astype(np.float16) if element == "f16" else _towards_zero(total)
+    result: Matrices = rounded.astype(np.float64) + 0.0
+    return result
+
+
+def _with_infinities(total: Matrices, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
+    plain = c
+    for k in range(a.shape[2]):
+        plain = plain + a[:, :, k, None] * b[:, None, k, :]
+    found: Matrices = np.where(np.isfinite(plain), total, plain)
+    return found
+
+
+def _towards_zero(values: Matrices) -> NDArray[np.float32]:
+    """float32 with the rest cut off; above its range infinite."""
+    nearest = values.astype(np.float32)
+    above = np.isfinite(nearest) & (np.abs(nearest.astype(np.float64)) > np.abs(values))
+    return np.where(above, np.nextafter(nearest, np.float32(0)), nearest)

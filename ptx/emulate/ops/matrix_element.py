@@ -1,0 +1,83 @@
+"""The elements of matrices: bits taken from registers, as numbers, and rounded back.
+
+PTX ISA, "mma.sync" data types.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate import ieee
+
+WIDTHS = {
+    "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8,
+    "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
+}  # fmt: skip
+"""Bits of an element."""
+_FORMATS = {"e4m3": ieee.E4M3, "e5m2": ieee.E5M2}
+_TF32 = np.uint32(0xFFFFE000)  # the bits of a float32 that count
+_CANONICAL = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
+
+
+def held(element: str) -> str:
+    """The PTX type of a register that holds elements of a type."""
+    return "f64" if element == "f64" else "b32"
+
+
+def separate(words: NDArray[Any], element: str) -> NDArray[Any]:
+    """The elements of words in order, each in the smallest unsigned integer that holds its bits."""
+    words = np.ascontiguousarray(words)
+    width = WIDTHS[element]
+    if width == 64:
+        return words
+    if width >= 8:
+        return words.view(f"u{width // 8}")
+    octets = words.view(np.uint8)
+    if width == 1:
+        return np.unpackbits(octets, axis=-1, bitorder="little")
+    return np.stack([octets & 15, octets >> 4], axis=-1)
+
+
+@lru_cache(maxsize=2)  # by format
+def _narrow_values(element: str) -> NDArray[np.float64]:
+    """(256,) what each byte means."""
+    halves = ieee.from_narrow(np.arange(256, dtype=np.uint8), source=_FORMATS[element])
+    return np.asarray(halves).view(np.float16).astype(np.float64)
+
+
+def decoded(bits: NDArray[Any], element: str) -> NDArray[Any]:
+    """The numbers that bits mean, exactly: float64, but int64 for s32."""
+    found: NDArray[Any]
+    if element in ("f64", "u8", "u4", "b1"):
+        found = bits
+    elif element in ("f32", "f16"):
+        found = bits.view(f"f{bits.itemsize}")
+    elif element == "bf16":
+        found = (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    elif element == "tf32":
+        found = (bits & _TF32).view(np.float32)
+    elif element in _FORMATS:
+        found = _narrow_values(element).take(bits)
+    elif element == "s4":
+        found = (bits << np.uint8(4)).view(np.int8) >> 4
+    else:
+        found = bits.view(f"i{bits.itemsize}")
+    return found.astype(np.int64 if element == "s32" else np.float64, copy=False)
+
+
+def encoded(values: NDArray[Any], element: str) -> NDArray[Any]:
+    """Numbers rounded once to nearest, a NaN canonical, integers modulo 2**32.
+
+    The last axis is packed into words, or left away where a word holds one element.
+    """
+    if element in ("f64", "s32"):
+        return (values if element == "f64" else values.astype(np.uint32))[..., 0]
+    narrow = values.astype(np.float32 if element == "f32" else np.float16)
+    bits = narrow.view(np.uint32 if element == "f32" else np.uint16)
+    bits[np.isnan(values)] = _CANONICAL[element]
+    packed: NDArray[np.uint32] = np.ascontiguousarray(bits).view(np.uint32)[..., 0]
+    return packed
