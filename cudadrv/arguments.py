@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import struct
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -11,9 +12,11 @@ import numpy as np
 
 import ptx
 
+from ._api import CUdeviceptr
 from .errors import ArgumentError, WrongDeviceError
-from .memory.array import AnyDeviceArray, DeviceArray
+from .memory.array import AnyArray, AnyDeviceArray, DeviceArray
 from .memory.buffer import DeviceBuffer
+from .memory.copy import host_address, is_pinned
 
 if TYPE_CHECKING:
     from .stream import Stream
@@ -24,6 +27,7 @@ _INTEGER_CODE: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _FLOAT_CODE: Final = {"f32": "f", "f64": "d"}
 _BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
 _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
+_COMPLEX_NAME: Final = {8: "complex64", 16: "complex128"}
 
 
 class Kind(Enum):
@@ -68,15 +72,17 @@ class Parameter:
             return "a device pointer"
         if param.is_pointer is None:
             return "a device pointer or a 64-bit integer"
-        return f"a {param.nbytes * 8}-bit integer"
+        return f"{'an' if param.nbytes == 1 else 'a'} {param.nbytes * 8}-bit integer"
 
     def code(self, kind: Kind) -> str:
         """The struct code for a value of this kind."""
+        if kind is Kind.CONVERTED:
+            return f"{self.param.nbytes}s"
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return _FLOAT_CODE[self.param.ptx_type]
         if kind is Kind.FLOAT:
             return _BITS_FLOAT_CODE[self.param.ptx_type]
-        if self._integer is None or kind is Kind.CONVERTED:
+        if self._integer is None:
             return f"{self.param.nbytes}s"
         return self._integer.lower() if kind is Kind.SIGNED else self._integer
 
@@ -94,6 +100,12 @@ class Parameter:
             ArgumentError: it has the wrong type, size or range.
             WrongDeviceError: it is memory of another device or context.
         """
+        plain = _unwrapped(value)
+        if plain is not value:
+            packable, kind = self.read(plain, stream)
+            if not isinstance(packable, bytes):
+                packable = struct.pack("=" + self.code(kind), packable)
+            return Argument(packable, Kind.CONVERTED)
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return self._read_float(value)
         if self._integer is None:
@@ -128,6 +140,12 @@ class Parameter:
     def _read_float(self, value: object) -> Argument:
         if isinstance(value, (int, float, np.floating, np.integer)):
             return Argument(self._in_float_range(value), Kind.VALUE)
+        # Fractions, decimals, scalars of other libraries: what struct takes as well.
+        if hasattr(value, "__float__") and not isinstance(value, (np.ndarray, np.generic)):
+            try:
+                return Argument(self._in_float_range(float(value)), Kind.VALUE)
+            except (TypeError, ValueError):
+                raise self._refused(value) from None
         raise self._refused(value)
 
     def _in_float_range(
@@ -144,32 +162,56 @@ class Parameter:
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
                 return Argument(b"\0" * 8, Kind.CONVERTED)
-            # Most programs have no other library's memory.
-            from .foreign import dlpack_address, interface_address, order_after
-
-            if hasattr(value, "__cuda_array_interface__"):
-                producers: list[int] = []
-                pointer = interface_address(value, stream, producers)
-                order_after(stream, producers)
-                return Argument(pointer, Kind.FOREIGN)
-            exported = dlpack_address(value, stream)
-            if exported is not None:
-                return Argument(struct.pack("=Q", exported), Kind.CONVERTED)
-            if isinstance(value, np.ndarray):
-                raise self._error(
-                    f"is a host array {value.shape} {value.dtype}, but the parameter is "
-                    f"{self.type_name}: copy it with Stream.to_device first"
-                )
-        if isinstance(value, (np.bool_, np.void)) and value.nbytes == self.param.nbytes:
+            found = self._read_pointer(value, stream)
+            if found is not None:
+                return found
+        if isinstance(value, np.void) and value.nbytes == self.param.nbytes:
             return Argument(value.tobytes(), Kind.CONVERTED)
         if isinstance(value, ctypes.Structure):
             return Argument(self._structure(value), Kind.CONVERTED)
+        if hasattr(value, "__index__") and not isinstance(value, np.ndarray):
+            try:
+                return self._read_integer(operator.index(value))
+            except TypeError:
+                raise self._refused(value) from None
         raise self._refused(value)
+
+    def _read_pointer(self, value: object, stream: Stream) -> Argument | None:
+        """The address that an object of another library stands for, if it does for one."""
+        # Most programs have no other library's memory.
+        from .foreign import dlpack_address, interface_address, order_after
+
+        if isinstance(value, CUdeviceptr):
+            return Argument(struct.pack("=Q", int(value)), Kind.CONVERTED)
+        if hasattr(value, "__cuda_array_interface__"):
+            producers: list[int] = []
+            try:
+                pointer = interface_address(value, stream, producers)
+            except (KeyError, IndexError, TypeError, ValueError) as error:
+                what = f"has a __cuda_array_interface__ that is none ({error!r})"
+                raise self._error(f"is {_described(value)} and {what}") from error
+            order_after(stream, producers)
+            return Argument(pointer, Kind.FOREIGN)
+        exported = dlpack_address(value, stream)
+        if exported is None and isinstance(value, np.ndarray):
+            exported = self._pinned_address(value, stream)
+        return None if exported is None else Argument(struct.pack("=Q", exported), Kind.CONVERTED)
+
+    def _pinned_address(self, value: AnyArray, stream: Stream) -> int:
+        """The address of a host array that the device reaches: pinned memory has one for both."""
+        if value.flags.c_contiguous and is_pinned(stream.api, value):
+            return host_address(value)
+        raise self._error(
+            f"is {_described(value)}, but the parameter is {self.type_name}: copy it with "
+            "Stream.to_device first, or have a C-contiguous one in cudadrv.pinned_empty"
+        )
 
     def _structure(self, value: object) -> bytes:
         """A structure by value: bytes, a NumPy scalar or 0-d array, or a ctypes structure."""
         if isinstance(value, (bytes, bytearray, memoryview)):
             data = bytes(value)
+        elif isinstance(value, complex) and self.param.nbytes in _COMPLEX_NAME:
+            data = self._complex(value)
         elif isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
             data = value.tobytes()
         elif isinstance(value, (ctypes.Structure, ctypes.Union, ctypes.Array)):
@@ -186,6 +228,15 @@ class Parameter:
             )
         return data
 
+    def _complex(self, value: complex) -> bytes:
+        """Two floats, as complex types of C++ are laid out; as narrow as the parameter is."""
+        half = "f" if self.param.nbytes == 8 else "d"
+        try:
+            return struct.pack(f"=2{half}", value.real, value.imag)
+        except OverflowError:
+            name = _COMPLEX_NAME[self.param.nbytes]
+            raise self._error(f"is {value!r}, out of range for {name}") from None
+
     def _refused(self, value: object) -> ArgumentError:
         return self._error(f"is {_described(value)}, but the parameter is {self.type_name}")
 
@@ -195,6 +246,17 @@ class Parameter:
             kernel=self.kernel,
             position=self.position,
         )
+
+
+def _unwrapped(value: object) -> object:
+    """The number in a ctypes object or an array of no dimensions; other values as they are."""
+    # ctypes has no public name for what its numbers have in common.
+    if isinstance(value, ctypes._SimpleCData):
+        inner: object = value.value
+        return inner
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    return bool(value) if isinstance(value, np.bool_) else value
 
 
 def _described(value: object) -> str:

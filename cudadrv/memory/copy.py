@@ -93,7 +93,7 @@ def upload(stream: Stream, dst: DeviceMemory, src: HostArray, *, wait: bool = Tr
     elif not _is_large(nbytes):
         _upload_directly(stream, dst.ptr, np.ascontiguousarray(src), wait)
     else:
-        pinned = src.flags.c_contiguous and _is_pinned(stream.api, src)
+        pinned = src.flags.c_contiguous and is_pinned(stream.api, src)
         ring = None if pinned else _ring_of(stream.context)
         if ring is None:
             _upload_directly(stream, dst.ptr, np.ascontiguousarray(src), wait)
@@ -126,14 +126,14 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
         stream.follow(src)
     contiguous = flags.c_contiguous
     staged = nbytes > _SMALL_BYTES and _is_large(nbytes) and not stream.capturing
-    if staged and not (contiguous and _is_pinned(stream.api, dst)):
+    if staged and not (contiguous and is_pinned(stream.api, dst)):
         ring = _ring_of(stream.context)
         if ring is not None:
             ring.download(stream, dst, src.ptr)
             return
     target = dst if contiguous else np.empty(dst.shape, dst.dtype)
     api = stream.api
-    to, of = _address(target), CUdeviceptr(src.ptr)
+    to, of = host_address(target), CUdeviceptr(src.ptr)
     (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, stream.handle)
     if code == _REFUSED:
         # As `transfer` does, at the cost of its call only where it is needed.
@@ -141,7 +141,7 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
     if code:
         doing = f"copying {nbytes} bytes from device {src.context.ordinal} to the host"
         raise failure(api, code, "cuMemcpyDtoHAsync", doing)
-    if wait or not (contiguous and _is_pinned(api, dst)):
+    if wait or not (contiguous and is_pinned(api, dst)):
         (code,) = api.cuStreamSynchronize(stream.handle)
         if code:
             raise failure(api, code, "cuStreamSynchronize", f"waiting for {stream!r}")
@@ -175,13 +175,13 @@ def _upload_again(stream: Stream, code: CUresult, to: CUdeviceptr, of: int, nbyt
 
 
 def _upload_directly(stream: Stream, pointer: int, source: HostArray, wait: bool) -> None:
-    to, of = CUdeviceptr(pointer), _address(source)
+    to, of = CUdeviceptr(pointer), host_address(source)
     code = transfer(stream, stream.api.cuMemcpyHtoDAsync, to, of, source.nbytes, stream.handle)
     if code:
         raise _upload_failure(stream, code, source.nbytes)
     # From pageable memory the call returns when the bytes are staged; from pinned memory it
     # returns at once, and the caller might change them too early.
-    if wait and _is_pinned(stream.api, source):
+    if wait and is_pinned(stream.api, source):
         stream.synchronize()
 
 
@@ -197,7 +197,7 @@ def _upload_failure(stream: Stream, code: CUresult, nbytes: int) -> CudadrvError
     return failure(stream.api, code, "cuMemcpyHtoDAsync", doing)
 
 
-def _address(array: HostArray) -> int:
+def host_address(array: HostArray) -> int:
     """The address of a C-contiguous array's first byte."""
     try:
         # Four times as fast as `array.ctypes.data`.
@@ -316,9 +316,9 @@ def _mismatch(dst: AnyDeviceArray | HostArray, src: AnyDeviceArray | HostArray) 
     )
 
 
-def _is_pinned(api: DriverApi, array: HostArray) -> bool:
+def is_pinned(api: DriverApi, array: HostArray) -> bool:
     """Whether the driver knows the host memory; it answers INVALID_VALUE for what it does not."""
     code, kind = api.cuPointerGetAttribute(
-        CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, _address(array)
+        CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, host_address(array)
     )
     return not code and isinstance(kind, int) and int(kind) == _PINNED

@@ -1,0 +1,195 @@
+"""Kernel arguments of every kind that other libraries take, seen by the kernel itself."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda.bindings.driver import CUdeviceptr
+
+import cudadrv
+from cudadrv import LaunchConfig
+from cudadrv.errors import ArgumentError
+
+from .conftest import compile_module
+
+ONE = LaunchConfig(1, 1)
+CPP = {
+    "?": "bool", "i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short",
+    "i4": "int", "u4": "unsigned", "i8": "long long", "u8": "unsigned long long", "f4": "float",
+    "f8": "double", "c8": "Complex64", "c16": "Complex128", "V12": "Float3",
+}  # fmt: skip
+VALUES: dict[str, complex] = {
+    "?": True, "i1": -42, "u1": 200, "i2": -1234, "u2": 60000, "i4": -123456, "u4": 3_000_000_000,
+    "i8": -(1 << 40), "u8": 1 << 63, "f4": 3.14, "f8": 2.718, "c8": 1 + 2j, "c16": -3 - 4j,
+}  # fmt: skip
+# Each takes the values of its own range only.
+CTYPES: dict[str, Callable[[Any], object]] = {
+    "?": ctypes.c_bool, "i1": ctypes.c_int8, "u1": ctypes.c_uint8, "i2": ctypes.c_int16,
+    "u2": ctypes.c_uint16, "i4": ctypes.c_int32, "u4": ctypes.c_uint32, "i8": ctypes.c_int64,
+    "u8": ctypes.c_uint64, "f4": ctypes.c_float, "f8": ctypes.c_double,
+}  # fmt: skip
+SOURCE = """
+struct Complex64 { float re, im; };
+struct Complex128 { double re, im; };
+struct Float3 { float x, y, z; };
+template <typename T> __global__ void put(T* out, T value) { *out = value; }
+__global__ void add_one(float* x) { x[threadIdx.x] += 1; }
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels(context: cudadrv.Context) -> cudadrv.Module:
+    return compile_module(context, SOURCE, *(f"put<{name}>" for name in CPP.values()), "add_one")
+
+
+class Put:
+    """What a kernel finds in a parameter of a type."""
+
+    def __init__(self, stream: cudadrv.Stream, kernels: cudadrv.Module, dtype: str) -> None:
+        self._stream = stream
+        self._out = stream.zeros(1, dtype)
+        # A launcher of its own: what was launched before must not matter.
+        self._launch = kernels.kernel(f"put<{CPP[dtype]}>").bind(stream, ONE)
+
+    def __call__(self, value: object) -> object:
+        self._launch(self._out, value)
+        result: object = self._stream.to_host(self._out)[0]
+        return result
+
+
+@pytest.mark.parametrize("dtype", VALUES)
+def test_a_number_may_be_pythons_or_numpys_or_an_array_of_no_dimensions(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, dtype: str
+) -> None:
+    value = VALUES[dtype]
+    expected = np.array(value, dtype)[()]
+    for form in (value, expected, np.array(value, dtype)):
+        put = Put(stream, kernels, dtype)
+        assert [put(form) for _ in range(3)] == [expected] * 3
+
+
+@pytest.mark.parametrize("dtype", CTYPES)
+def test_a_number_may_be_one_of_ctypes(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, dtype: str
+) -> None:
+    put = Put(stream, kernels, dtype)
+    expected = np.array(VALUES[dtype], dtype)[()]
+    assert [put(CTYPES[dtype](VALUES[dtype])) for _ in range(3)] == [expected] * 3
+    with pytest.raises(ArgumentError, match="argument 1 of kernel"):
+        put(ctypes.c_char_p(b"text"))
+
+
+def test_forms_may_change_from_launch_to_launch(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    class Number(IntEnum):
+        SEVEN = 7
+
+    put = Put(stream, kernels, "i4")
+    forms = (7, np.int8(7), ctypes.c_uint16(7), np.array(7), Number.SEVEN, np.uint64(7))
+    for form in (*forms, *reversed(forms), *forms):
+        assert put(form) == 7
+    assert put(np.True_) == 1
+    put = Put(stream, kernels, "f8")
+    for real in (0.5, Fraction(1, 2), Decimal("0.5"), np.float32(0.5), ctypes.c_float(0.5)) * 2:
+        assert put(real) == 0.5
+
+
+def test_what_is_taken_does_not_depend_on_what_came_before(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    taken = (1, True, np.int64(1), np.array(1), Fraction(1), ctypes.c_int(1), np.bool_(True))
+    refused = ("1", None, 1 + 0j, [1.0], np.array([1.0]), np.complex64(1), stream.zeros((), "f4"))
+    for warm_up in range(3):
+        for value in (*taken, *refused):
+            put = Put(stream, kernels, "f4")
+            for _ in range(warm_up):
+                put(2.0)
+            if any(value is one for one in taken):
+                assert put(value) == 1
+            else:
+                with pytest.raises(ArgumentError, match="but the parameter is float32"):
+                    put(value)
+
+
+def test_complex_numbers_are_as_wide_as_the_parameter(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    assert Put(stream, kernels, "c8")(np.complex128(0.1 + 2j)) == np.complex64(0.1 + 2j)
+    with pytest.raises(ArgumentError, match="out of range for complex64"):
+        Put(stream, kernels, "c8")(1e300 + 0j)
+    with pytest.raises(ArgumentError, match="of 8 bytes, but .* a structure of 16 bytes"):
+        Put(stream, kernels, "c16")(np.complex64(1))
+    with pytest.raises(ArgumentError, match="a structure of 12 bytes"):
+        Put(stream, kernels, "V12")(1 + 2j)
+
+
+def test_integers_out_of_range_are_refused_in_every_form(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    put = Put(stream, kernels, "u1")
+    for value in (256, -129, np.int16(300), ctypes.c_int(1000), np.array(-1000)):
+        for _ in range(2):
+            with pytest.raises(ArgumentError, match="out of range for an 8-bit integer"):
+                put(value)
+
+
+class Address:
+    """What other libraries' allocations are: an address by ``__index__``."""
+
+    def __init__(self, address: int) -> None:
+        self._address = address
+
+    def __index__(self) -> int:
+        return self._address
+
+
+def test_a_pointer_may_be_any_form_of_address(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    array = stream.zeros(4, "f4")
+    address = array.ptr
+    forms = (
+        array, address, np.uint64(address), np.intp(address), np.array(address), Address(address),
+        CUdeviceptr(address), ctypes.c_void_p(address), ctypes.c_uint64(address), array.buffer,
+    )  # fmt: skip
+    for form in forms:
+        launcher = kernels.kernel("add_one").bind(stream, LaunchConfig(1, 4))
+        for _ in range(3):
+            launcher(form)
+    assert stream.to_host(array).tolist() == [3.0 * len(forms)] * 4
+
+
+def test_a_pinned_array_is_a_pointer_and_an_ordinary_one_is_not(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    launcher = kernels.kernel("add_one").bind(stream, LaunchConfig(1, 4))
+    pinned = cudadrv.pinned_empty((3, 4), "f4")
+    pinned[...] = 5
+    for _ in range(3):
+        launcher(pinned[1])
+    stream.synchronize()
+    assert pinned.tolist() == [[5.0] * 4, [8.0] * 4, [5.0] * 4]
+    for host in (np.zeros(4, "f4"), pinned[:, 1], pinned.T):
+        with pytest.raises(ArgumentError, match=r"Stream.to_device first, or .*pinned_empty"):
+            launcher(host)
+
+
+def test_an_array_interface_that_is_none_is_named(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    class Broken:
+        def __init__(self, interface: object) -> None:
+            self.__cuda_array_interface__ = interface
+
+    launcher = kernels.kernel("add_one").bind(stream, LaunchConfig(1, 4))
+    for interface in ({}, None, {"data": None}, {"data": ("x", False)}):
+        with pytest.raises(ArgumentError, match="argument 0 of kernel 'add_one' is of type Broken"):
+            launcher(Broken(interface))
