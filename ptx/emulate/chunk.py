@@ -7,7 +7,6 @@ that a spin loop lets the thread that it waits for go on.
 
 from __future__ import annotations
 
-import time
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from ptx.emulate.errors import Runaway, StackOverflow
 from ptx.emulate.fibre import GONE, Fibre
 from ptx.emulate.geometry import Dim3, Geometry, Value, coordinates
+from ptx.emulate.mbarrier import Mbarriers
 from ptx.emulate.merge import merge
 from ptx.emulate.rendezvous import Rendezvous
 from ptx.emulate.shadow import Shadow
@@ -55,6 +55,7 @@ class Chunk:
         self.local_stride = launch.local_stride
         self.shared = launch.shared_memory(geometry.blocks * self.shared_stride)
         self._local: NDArray[np.uint8] | None = None
+        self._mbarriers: Mbarriers | None = None
         self.shadow = Shadow(self) if launch.limits.check_uninitialised else None
         self.exited: list[Index] = []
         self.meeting = Rendezvous(self)
@@ -75,6 +76,13 @@ class Chunk:
         if self._local is None:
             self._local = np.zeros(self.geometry.threads * self.local_stride, dtype=np.uint8)
         return self._local
+
+    @property
+    def mbarriers(self) -> Mbarriers:
+        """The mbarrier objects in its shared memory, made when first used."""
+        if self._mbarriers is None:
+            self._mbarriers = Mbarriers(self)
+        return self._mbarriers
 
     def scratch_index(self) -> Index:
         """An intp array of the chunk's length, free for use until the next call."""
@@ -151,8 +159,9 @@ class Chunk:
         first = Fibre(self, list(self.code.zeros[0]), None, self.geometry.threads)
         self.wait(first, 0)
         while self._heap or self.meeting.resolve():
-            fibre, block = self._next()
-            self._run(fibre, block, 0)
+            if self._heap:  # what was released may have come to its end at once
+                fibre, block = self._next()
+                self._run(fibre, block, 0)
 
     @property
     def has_runnable(self) -> bool:
@@ -236,7 +245,3 @@ class Chunk:
                 " sets",
                 self.launch.where_of_block(self, fibre, block),
             )
-
-    def clock(self) -> int:
-        """Ticks of the device's clock."""
-        return time.perf_counter_ns() * self.launch.device.clock_khz // 1_000_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ptx.emulate.clock import Clock
 from ptx.emulate.device_heap import DeviceHeap
 from ptx.emulate.host_memory import HostMemory
 from ptx.emulate.memory import DeviceMemory
@@ -31,8 +32,9 @@ class DeviceModel:
         memory: its global memory.
         peers: memories of other devices that kernels here may access.
         host: finds the page-locked host memory that holds an address.
-        clock_khz: rate of `%clock` against the wall clock.
+        clock_khz: rate of `%clock` against time.
         heap: what `malloc` in kernels takes from.
+        clock: what its time registers count.
     """
 
     memory: DeviceMemory
@@ -45,9 +47,11 @@ class DeviceModel:
     peers: list[DeviceMemory] = field(default_factory=list)
     host: Callable[[int], HostMemory | None] = no_host_memory
     heap: DeviceHeap = field(init=False)
+    clock: Clock = field(init=False)
 
     def __post_init__(self) -> None:
         self.heap = DeviceHeap(self.memory)
+        self.clock = Clock(self.clock_khz)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from ptx.emulate.cluster_barrier import ClusterBarriers, WaitingBlocks
 from ptx.emulate.errors import BarrierDivergence, Deadlock
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import Value
+from ptx.emulate.sleepers import Sleepers
 from ptx.emulate.warp_meeting import WarpMeetings
 from ptx.isa.model import Instruction
 
@@ -29,6 +30,7 @@ class Rendezvous:
         self.blocks = BlockBarriers(chunk)
         self.warps = WarpMeetings(chunk)
         self._clusters: ClusterBarriers | None = None
+        self.sleepers = Sleepers(chunk)
 
     @property
     def clusters(self) -> ClusterBarriers:
@@ -54,7 +56,8 @@ class Rendezvous:
     @property
     def anyone(self) -> bool:
         """Whether a fibre is parked here."""
-        return bool(self.warps.waiting or self.blocks.waiting or self._at_clusters)
+        parked = self.warps.waiting or self.blocks.waiting or self._at_clusters
+        return bool(parked or self.sleepers.asleep)
 
     def resolve(self) -> bool:
         """Release what is complete; whether anything was.
@@ -62,11 +65,13 @@ class Rendezvous:
         Raises:
             Deadlock: threads wait and nothing is left that runs or is complete.
         """
-        released = self.blocks.resolve() | self.warps.resolve()
+        released = self.blocks.resolve() | self.warps.resolve() | self.sleepers.resolve()
         if self._clusters is not None:
             released |= self._clusters.resolve()
         if released or self._chunk.has_runnable or not self.anyone:
             return released
+        if self.sleepers.skip_time():
+            return True
         if not self._chunk.launch.limits.strict_barriers and self.blocks.resolve(lenient=True):
             return True
         raise self._deadlock()
@@ -90,6 +95,13 @@ class Rendezvous:
                 "threads wait at the cluster's barrier for threads that will never arrive:"
                 f" {self._whereabouts()}",
                 chunk.launch.where(cluster.fibre, 0, cluster.instruction),
+            )
+        for sleeper in self.sleepers.waiting:
+            assert sleeper.awaited is not None
+            return Deadlock(
+                f"{sleeper.fibre.count} threads wait for a phase that is never completed, of"
+                f" {chunk.mbarriers.described(int(sleeper.awaited.at[0]))}: {self._whereabouts()}",
+                chunk.launch.where(sleeper.fibre, 0, sleeper.instruction),
             )
         lanes = self.warps.waiting[0]
         missing_lanes = self.warps.missing(lanes)
@@ -117,6 +129,9 @@ class Rendezvous:
                 yield f"at barrier {number}{self._line(entry.instruction)}", entry.fibre.count
         for cluster in self._at_clusters:
             yield f"at the cluster's barrier{self._line(cluster.instruction)}", cluster.fibre.count
+        for sleeper in self.sleepers.waiting:
+            line = self._line(sleeper.instruction)
+            yield f"at mbarrier objects{line}", sleeper.fibre.count
         for lanes in self.warps.waiting:
             line = self._line(self._chunk.code.first[lanes.block])
             yield f"at warp instructions ({lanes.key}{line})", lanes.fibre.count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,11 +138,11 @@ def _lane_mask(chunk: Chunk, kind: str) -> Value:
 
 def _time(chunk: Chunk, name: str) -> Value:
     if name.startswith("globaltimer"):
-        now = time.time_ns()
+        now = chunk.launch.device.clock.nanoseconds()
         if name == "globaltimer":
             return np.uint64(now)
     else:
-        now = chunk.clock()
+        now = chunk.launch.device.clock.ticks()
         if name == "clock64":
             return np.uint64(now)
     return np.uint32(now >> 32 & 0xFFFFFFFF if name.endswith("hi") else now & 0xFFFFFFFF)

@@ -87,6 +87,11 @@ operation(
                "global", "shared::cta", "shared::cluster", "generic"],
 )  # fmt: skip
 operation(
+    "fence.proxy.async::generic", ("",), 0, _nothing, writes=0, section="fence",
+    modifiers=["acquire", "release", "sync_restrict::shared::cta", "sync_restrict::shared::cluster",
+               "sync_restrict::shared::cluster::read", *_SCOPES],
+)  # fmt: skip
+operation(
     "fence.mbarrier_init", ("",), 0, _nothing, writes=0, section="fence",
     modifiers=["release", "cluster"],
 )  # fmt: skip

@@ -27,8 +27,13 @@ def _branch_index(e: Emitter, i: Instruction) -> None:
     e.leave(f"f.branch_index({index}, {e.targets!r})")
 
 
+def _sleep(e: Emitter, i: Instruction) -> None:
+    duration = e.value(i.operands[0], "u32")
+    e.leave(f"f.chunk.meeting.sleepers.sleep(f, {duration}, {e.following})")
+
+
 def _nothing(e: Emitter, i: Instruction) -> None:
-    """Time does not pass for a thread that sleeps."""
+    """Grids run one after another, and every thread has the registers that it needs."""
 
 
 def _split(e: Emitter, i: Instruction) -> tuple[Operand, tuple[Operand, ...], tuple[Operand, ...]]:
@@ -96,4 +101,10 @@ operation(
     "call", ("",), (1, 2, 3, 4), _call, effect=Effect.ENDS, modifiers=["uni"], writes=0,
     section=_SECTION,
 )  # fmt: skip
-operation("nanosleep", ("u32",), 1, _nothing, writes=0, section="nanosleep")
+operation("nanosleep", ("u32",), 1, _sleep, effect=Effect.ENDS, writes=0, section="nanosleep")
+for _name in ("wait", "launch_dependents"):
+    operation(f"griddepcontrol.{_name}", ("",), 0, _nothing, writes=0, section="griddepcontrol")
+for _name in ("inc", "dec"):
+    operation(
+        f"setmaxnreg.{_name}.sync.aligned", ("u32",), 1, _nothing, writes=0, section="setmaxnreg"
+    )

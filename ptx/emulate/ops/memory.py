@@ -88,7 +88,7 @@ operation(
     "st", _TYPES, (2, 3), _store, effect=Effect.MEMORY, writes=0,
     modifiers=(*_SPACES, *_HINTS, *_VECTORS), section="st",
 )  # fmt: skip
-for _name in ("prefetch", "prefetchu", "applypriority"):
+for _name in ("prefetch", "prefetchu", "applypriority", "discard"):
     operation(
         _name, ("",), (1, 2), _nothing, writes=0, section="prefetch",
         modifiers=("global", "local", "L1", "L2", *_HINTS),

@@ -168,3 +168,18 @@ def test_an_endless_divergent_loop_meets_the_limit_too() -> None:
     )
     with pytest.raises(Runaway):
         Machine(text).launch("k", 1, 32, limits=Limits(max_steps=10000))
+
+
+def test_threads_may_end_right_after_they_met() -> None:
+    text = ptx_text(
+        """.reg .pred %p<2>; .reg .b32 %r<5>; .reg .b64 %rd<5>;
+        ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;
+        add.u64 %rd1, %rd1, %rd2; setp.lt.u32 %p1, %r1, 16; @%p1 bra LOW;
+        shfl.sync.bfly.b32 %r2, %r1, 31, 31, -1; st.global.u32 [%rd1], %r2; ret;
+        LOW: shfl.sync.bfly.b32 %r2, %r1, 31, 31, -1; st.global.u32 [%rd1], %r2; ret;""",
+        ".param .u64 out",
+    )
+    machine = Machine(text)
+    out = machine.put(np.zeros(32, np.int32))
+    machine.launch("k", 1, 32, out)
+    assert machine.get(out, 32, np.int32).tolist() == [31 - t for t in range(32)]

@@ -1,0 +1,28 @@
+"""A device's time: that of the wall, and what its sleeping threads were spared."""
+
+from __future__ import annotations
+
+import time
+
+
+class Clock:
+    """What `%clock` and `%globaltimer` count.
+
+    Where all threads sleep, time is skipped, not waited for; the device's clocks stay ahead then.
+    """
+
+    def __init__(self, khz: int) -> None:
+        self._khz = khz
+        self._skipped_ns = 0
+
+    def nanoseconds(self) -> int:
+        """Nanoseconds since the epoch."""
+        return time.time_ns() + self._skipped_ns
+
+    def ticks(self) -> int:
+        """Cycles of the device."""
+        return (time.perf_counter_ns() + self._skipped_ns) * self._khz // 1_000_000
+
+    def skip_to(self, nanoseconds: int) -> None:
+        """Let time be at least this; it never goes back."""
+        self._skipped_ns += max(0, nanoseconds - self.nanoseconds())
