@@ -5,14 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.device import Limits
-from tests.fuzz.programs import ROW, TABLE, TALLIES, Node, Program, ProgramMaker
+from tests.fuzz.maker import ProgramMaker
+from tests.fuzz.programs import ROW, TABLE, TALLIES, Node, Program
+from tests.fuzz.registers import BYTES, COUNTS
 from tests.ptx.emulate.machine import Machine
 from tests.ptx.emulate.reference.interpreter import Interpreter
 
+Bytes = NDArray[np.uint8]
 _INTERESTING = np.array(
     [0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF],
     dtype=np.uint32,
@@ -46,18 +51,50 @@ def difference(program: Program, seed: int) -> str:
     return ""
 
 
-def _memory(program: Program, seed: int) -> dict[str, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+def _memory(program: Program, seed: int) -> dict[str, Bytes]:
     rng = np.random.default_rng(seed)
     threads = program.grid * program.block
     words = rng.integers(0, 2**32, threads * ROW // 4, dtype=np.uint32)
     chosen = rng.random(len(words)) < 0.4
     words[chosen] = rng.choice(_INTERESTING, int(chosen.sum()))
+    rows = words.view(np.uint8).reshape(threads, ROW)
+    at = 0
+    for bank, nbytes in BYTES.items():
+        end = at + nbytes * COUNTS[bank]
+        if bank in "fg":
+            kind: type[np.floating[Any]] = np.float32 if bank == "f" else np.float64
+            place = rows[:, at:end]
+            given = _floats(kind, place.size // nbytes, rng).view(np.uint8).reshape(place.shape)
+            place[:] = np.where(rng.random((threads, 1)) < 0.8, given, place)
+        at = end
     return {
-        "in": words.view(np.uint8),
+        "in": rows.reshape(-1),
         "table": rng.integers(0, 256, TABLE, dtype=np.uint8),
         "tallies": np.zeros(TALLIES, np.uint8),
         "out": np.zeros(threads * ROW, np.uint8),
     }
+
+
+def _floats(
+    kind: type[np.floating[Any]], count: int, rng: np.random.Generator
+) -> NDArray[np.floating[Any]]:
+    """Numbers near each other, few of whose bits are set, and special values among them."""
+    digits = rng.choice((2, 8, 12, 24, 53), count)
+    mantissa = rng.integers(-(2**53), 2**53, count) >> (53 - digits)
+    exponent = rng.integers(-12, 13, count) - digits
+    found: NDArray[np.floating[Any]] = np.ldexp(mantissa.astype(np.float64), exponent).astype(kind)
+    info = np.finfo(kind)
+    special = [0, np.inf, info.tiny, info.smallest_subnormal, info.tiny / 2, info.max]
+    chosen = rng.random(count) < 0.15
+    found[chosen] = rng.choice(np.array(special, kind), int(chosen.sum()))
+    found[rng.random(count) < 0.5] *= kind(-1)
+    # Whose payload a result takes can be seen only where they differ.
+    nans = rng.random(count) < 0.1
+    size = np.dtype(kind).itemsize
+    bits = rng.integers(0, 256, (count, size), dtype=np.uint8).view(f"u{size}")[:, 0]
+    infinity = np.array([np.inf], kind).view(bits.dtype)
+    found.view(bits.dtype)[nans] = (bits | infinity)[nans]
+    return found
 
 
 def smaller(program: Program, fails: Callable[[Program], bool]) -> Program:

@@ -1,0 +1,99 @@
+"""Random valid programs: nested loops and branches around instructions, accesses and meetings."""
+
+from __future__ import annotations
+
+import random
+
+from tests.fuzz.accesses import Accesses
+from tests.fuzz.conversions import Conversions
+from tests.fuzz.floats import FloatInstructions
+from tests.fuzz.instructions import Instructions
+from tests.fuzz.meetings import Meetings
+from tests.fuzz.programs import Node, Program
+from tests.fuzz.registers import COUNTS, Picker
+
+
+class ProgramMaker(Picker):
+    """Makes one random program."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng)
+        self._block = rng.choice((32, 64, 96, 96, 40))
+        floats = FloatInstructions(rng, flushing=rng.random() < 0.5)
+        self._streams = (Instructions(rng), floats, Conversions(rng, floats))
+        # Programs of integers alone, of floats for the most part, and of both.
+        self._weights = rng.choice(((1, 0, 0), (2, 6, 3), (4, 3, 2)))
+        self._accesses = Accesses(rng)
+        self._meetings = Meetings(rng, self._block, lambda: self._nodes(rng.randrange(3), 1))
+        self._labels = 0
+        self._functions = 0
+
+    def make(self) -> Program:
+        """A program of a few dozen statements."""
+        functions: list[list[Node]] = []
+        for _ in range(self.rng.choice((0, 0, 1, 2))):
+            functions.append(self._nodes(self.rng.randrange(1, 6), 2, private=True))
+            self._functions = len(functions)
+        nodes = self._nodes(self.rng.randrange(3, 14), 3, top=True)
+        hidden = frozenset(n for n in range(COUNTS["f"]) if self.rng.random() < 0.4)
+        return Program(nodes, functions, self._block, self.rng.choice((1, 2, 3)), hidden)
+
+    def _nodes(
+        self, count: int, depth: int, *, private: bool = False, top: bool = False
+    ) -> list[Node]:
+        """Statements: `private` ones touch no memory, those at the `top` are for all threads."""
+        return [self._node(depth, private=private, top=top) for _ in range(count)]
+
+    def _node(self, depth: int, *, private: bool, top: bool) -> Node:
+        chance = self.rng.random()
+        if depth and chance < 0.12:
+            return self._branch(depth, private=private)
+        if depth and chance < 0.22:
+            return self._loop(depth, private=private)
+        if top and chance < 0.34:
+            return self._meetings.one()
+        if not private and chance < 0.45:
+            return self._accesses.one()
+        if self._functions and chance < 0.5 and not private:
+            return self._call()
+        (stream,) = self.rng.choices(self._streams, self._weights)
+        return Node([stream.one()])
+
+    def _label(self) -> int:
+        self._labels += 1
+        return self._labels
+
+    def _branch(self, depth: int, *, private: bool) -> Node:
+        n = self._label()
+        condition = self.pick("", "!") + self.register("p")
+        size = self.rng.randrange(1, 5)
+        other = self._nodes(self.rng.randrange(3), depth - 1, private=private)
+        return Node(
+            [f"@{condition} bra ELSE{n};"],
+            self._nodes(size, depth - 1, private=private),
+            [f"END{n}:"],
+            other,
+            [f"bra.uni END{n};", f"ELSE{n}:"],
+        )
+
+    def _loop(self, depth: int, *, private: bool) -> Node:
+        """A loop whose count differs from thread to thread."""
+        n = self._label()
+        count = self.pick("3", "7")
+        return Node(
+            [f"and.b32 %i{n % 99}, {self.of(32)}, {count};", f"LOOP{n}:"],
+            self._nodes(self.rng.randrange(1, 5), depth - 1, private=private),
+            [
+                f"add.s32 %i{n % 99}, %i{n % 99}, -1;",
+                f"setp.ge.s32 %q{n % 98}, %i{n % 99}, 0;",
+                f"@%q{n % 98} bra LOOP{n};",
+            ],
+        )
+
+    def _call(self) -> Node:
+        number = self.rng.randrange(self._functions)
+        return Node([
+            "{", ".param .b32 x; .param .b64 y; .param .b32 z;",
+            f"st.param.b32 [x], {self.of(32)}; st.param.b64 [y], {self.of(64)};",
+            f"call (z), f{number}, (x, y);", f"ld.param.b32 {self.of(32)}, [z];", "}",
+        ])  # fmt: skip
