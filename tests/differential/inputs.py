@@ -34,18 +34,33 @@ class Below:
     low: int = 0
 
 
-Kind: TypeAlias = str | Uniform | Below
-"""Uniform, Below, or a name: u8 to u64 for integers, f16, bf16, f32 and f64 for floats of all
-kinds, f16x2 and bf16x2 for pairs, whole32 for floats that hold small integers."""
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Elements of matrices in words of 32 bits; `name` is a format of 8 to 32 bits.
+
+    A quarter of them each: exponents far apart; near each other, with infinities and NaNs; near
+    each other, with many short fractions; subnormal. Zeros of both signs are among all.
+    """
+
+    name: str
+
+
+Kind: TypeAlias = str | Uniform | Below | Factors
+"""Uniform, Below, Factors, or a name: u8 to u64 for integers, f16, bf16, f32 and f64 for floats of
+all kinds, f16x2 and bf16x2 for pairs, whole32 for floats that hold small integers."""
 
 _MASK = (1 << 64) - 1
 _FORMATS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}
+_FACTORS = {"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 23), "f32": (8, 23), "e4m3": (4, 3),
+            "e5m2": (5, 2)}  # fmt: skip
 
 
 def make(kind: Kind, count: int, seed: int) -> Bits:
     """The array of a kind: bits for halves and bytes, numbers otherwise."""
     if isinstance(kind, Uniform):
         return _uniform(kind, count, seed)
+    if isinstance(kind, Factors):
+        return _factors(kind.name, count, seed)
     if isinstance(kind, Below):
         span = np.uint64(kind.limit - kind.low)
         return (_random(seed, count) % span).astype("i8").astype("i4") + np.int32(kind.low)
@@ -150,3 +165,33 @@ def _uniform(kind: Uniform, count: int, seed: int) -> Bits:
         edge = edges.astype(f"u{values.itemsize}").view(kind.dtype)
         values = np.where(np.arange(count) % kind.edges == kind.edges - 1, edge, values)
     return values
+
+
+def _factors(name: str, count: int, seed: int) -> Bits:
+    exponent, fraction = _FACTORS[name]
+    width, bias, top = 1 + exponent + fraction, (1 << (exponent - 1)) - 1, (1 << exponent) - 1
+    n = count * 32 // width
+    far = 40 if name == "f32" else 60
+    subnormal = {"f32": 120, "bf16": bias + 13, "tf32": bias + 13}.get(name, 2)
+    low = np.array([max(1, bias - far), max(1, bias - 6), bias - 3, 0], np.uint64)
+    high = np.array(
+        [min(top - 1, bias + far), min(top - 1, bias + 6), bias + 3, subnormal], np.uint64
+    )
+    quarter = np.arange(n) * 4 // n
+    spread = (high - low)[quarter] + np.uint64(1)
+    bits = (low[quarter] + _random(seed + 1, n) % spread) << np.uint64(fraction)
+    chosen = _random(seed + 2, n)
+    short = (quarter == 2) & (chosen % np.uint64(2) == 0)
+    kept = np.where(short, (1 << fraction) - (1 << fraction // 2), (1 << fraction) - 1)
+    bits |= _random(seed + 3, n) & kept.astype(np.uint64)
+    infinity = top << fraction
+    special = (quarter == 1) & (chosen % np.uint64(300) == 1)
+    specials = [infinity | (1 << fraction) - 1, infinity | 1, infinity]
+    if name == "e4m3":
+        specials = [infinity | 7]
+        bits = np.where(bits == infinity | 7, np.uint64(infinity), bits)
+    bits = np.where(special, _picked(np.array(specials, np.uint64), seed + 4, n), bits)
+    zero = _random(seed + 5, n) % np.array([10, 5, 10, 3], np.uint64)[quarter] == 0
+    bits = np.where(zero, np.uint64(0), bits)
+    bits |= _random(seed + 6, n) >> np.uint64(63) << np.uint64(width - 1)
+    return bits.astype(f"u{width // 8}").view("u4")

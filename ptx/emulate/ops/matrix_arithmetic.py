@@ -53,17 +53,22 @@ def product(
 def product_in_steps(
     a: Matrices, b: Matrices, c: Matrices, types: Types, options: tuple[str, ...] = ()
 ) -> Matrices:
-    """A * B + C of `mma.m8n8k4` with f16: the products are summed in f32, then C is added."""
-    steps, start = ([[0, 1, 2, 3]], 0.0) if types[0] == "f32" else ([[0, 1], [2, 3]], -0.0)
-    sums = []
-    for step in steps:
-        total = np.full(c.shape, start, dtype=np.float32)
-        for k in step:
-            left, right = np.broadcast_arrays(a[:, :, k, None], b[:, None, k, :])
-            total = ieee.fma(left.astype(np.float32), right.astype(np.float32), total)
-        sums.append(total)
-    found: Matrices = (sum(sums[1:], sums[0]) + c.astype(np.float32)).astype(np.float64)
+    """A * B + C of `mma.m8n8k4` with f16: all products and then C to f32; to f16 C halfway."""
+    if types[0] == "f32":
+        sums = _sum_in_steps(a, b, 0.0) + c.astype(np.float32)
+    else:
+        sums = _sum_in_steps(a[:, :, :2], b[:, :2], -0.0) + c.astype(np.float32)
+        sums += _sum_in_steps(a[:, :, 2:], b[:, 2:], -0.0)
+    found: Matrices = sums.astype(np.float64)
     return found
+
+
+def _sum_in_steps(a: Matrices, b: Matrices, start: float) -> NDArray[np.float32]:
+    total: NDArray[np.float32] = np.full((*a.shape[:2], b.shape[2]), start, dtype=np.float32)
+    for k in range(a.shape[2]):
+        left, right = np.broadcast_arrays(a[:, :, k, None], b[:, None, k, :])
+        total = ieee.fma(left.astype(np.float32), right.astype(np.float32), total)
+    return total
 
 
 def _whole(a: Matrices, b: Matrices, c: Matrices, options: tuple[str, ...]) -> Matrices:
@@ -123,7 +128,8 @@ def _with_infinities(total: Matrices, a: Matrices, b: Matrices, c: Matrices) -> 
 
 
 def _towards_zero(values: Matrices) -> NDArray[np.float32]:
-    """float32 with the rest cut off; above its range infinite."""
+    """float32 with the rest cut off; from 2**128 on infinite."""
     nearest = values.astype(np.float32)
-    above = np.isfinite(nearest) & (np.abs(nearest.astype(np.float64)) > np.abs(values))
+    sizes = np.abs(values)
+    above = (np.abs(nearest.astype(np.float64)) > sizes) & (sizes < 2.0**128)
     return np.where(above, np.nextafter(nearest, np.float32(0)), nearest)
