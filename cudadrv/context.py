@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import ptx
 
 from ._api import CUcontext, CUstream_flags, DriverApi
-from ._driver import Bound, current, failure
+from ._driver import Bound, Handle, current, failure
 from .device import Device, driver_version
 from .errors import ClosedError
 from .module import ImageLike, Module
@@ -25,7 +25,14 @@ _NON_BLOCKING = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 _BLOCKING = int(CUstream_flags.CU_STREAM_DEFAULT)
 
 
-class Context:
+class Child(Protocol):
+    """What must lose its handle when its context is destroyed under it."""
+
+    def discard(self) -> None:
+        """The context was closed."""
+
+
+class Context(Handle):
     """A CUDA context: what streams, modules and memory belong to.
 
     `cuda_context_for` gives the primary one of a device, which PyTorch, CuPy and the runtime API
@@ -52,8 +59,7 @@ class Context:
         self.closed = False
         self._default_stream: Stream | None = None
         self._target: ptx.Target | None = None
-        # What must lose its handle when the context is destroyed under it.
-        self._children: weakref.WeakSet[Stream | Module] = weakref.WeakSet()
+        self._children: weakref.WeakSet[Child] = weakref.WeakSet()
         self._finalizer = None if is_primary else weakref.finalize(self, _destroy, self.api, handle)
         if self._finalizer is not None:
             self._finalizer.atexit = False
@@ -76,10 +82,12 @@ class Context:
             raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
         return cls(device, handle, is_primary=False)
 
-    def __getattr__(self, name: str) -> object:
-        if name == "handle":
-            raise ClosedError(f"the context on device {self.device.ordinal} was closed")
-        raise AttributeError(name)
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name == "handle":
+                raise ClosedError(f"the context on device {self.device.ordinal} was closed")
+            raise AttributeError(f"a Context has no attribute {name!r}")
 
     def __repr__(self) -> str:
         kind = "primary" if self.is_primary else "own"
@@ -202,8 +210,13 @@ class Context:
             CudaError: the driver refuses the image; the JIT's log is in the text.
         """
         module = Module(self, image)
-        self._children.add(module)
+        self.adopt(module)
         return module
+
+    def adopt(self, child: Child) -> None:
+        """Remember what must lose its handle when the context is closed; primary ones never are."""
+        if not self.is_primary:
+            self._children.add(child)
 
     def close(self) -> None:
         """Destroy the context with all that belongs to it; a primary context stays. Idempotent."""
@@ -223,7 +236,7 @@ class Context:
         if code:
             raise failure(self.api, code, "cuStreamCreateWithPriority", f"a stream on {self!r}")
         stream = Stream(self, handle, owned=flags == _NON_BLOCKING)
-        self._children.add(stream)
+        self.adopt(stream)
         return stream
 
     def _call(self, function: Callable[[], _T]) -> _T:

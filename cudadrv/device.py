@@ -128,14 +128,16 @@ class Device:
         The binding's own members spare a start the making of `DeviceAttribute`.
 
         Raises:
-            InvalidValueError: this driver does not know the attribute.
+            InvalidValueError: this driver, or this cuda-bindings, does not know the attribute.
         """
         value = self._attributes.get(attribute)
         if value is None:
             doing = f"attribute {attribute!r} of device {self._ordinal}"
-            code, value = self._api.cuDeviceGetAttribute(
-                CUdevice_attribute(int(attribute)), self._handle
-            )
+            try:
+                known = CUdevice_attribute(int(attribute))
+            except ValueError as error:
+                raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
+            code, value = self._api.cuDeviceGetAttribute(known, self._handle)
             if code:
                 raise failure(self._api, code, "cuDeviceGetAttribute", doing)
             self._attributes[attribute] = value

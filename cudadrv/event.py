@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Final
 
 from ._api import CUevent, CUevent_flags, CUresult, DriverApi
-from ._driver import Bound, failure
+from ._driver import Bound, Handle, failure
 from .errors import ClosedError
 
 if TYPE_CHECKING:
@@ -14,40 +14,55 @@ if TYPE_CHECKING:
     from .stream import Stream
 
 _UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
+_BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
 
 
-class Event:
+class Event(Handle):
     """A point in a stream; made by `Stream.record`, or by hand and recorded later.
 
     Args:
         context: the context it belongs to; an event is recorded on streams of its context.
         timing: whether `elapsed_ms` will be asked; without it an event is cheaper.
+        blocking: whether a thread that waits in `synchronize` sleeps, and does not spin.
+
+    Attributes:
+        handle: the CUevent; reading it after `close` raises `ClosedError`.
+        closed: whether it was closed.
     """
 
-    __slots__ = ("__weakref__", "_api", "_finalizer", "context", "handle", "timing")
+    __slots__ = ("__weakref__", "_api", "_finalizer", "closed", "context", "handle", "timing")
 
     context: Context
     handle: CUevent
 
-    def __init__(self, context: Context, *, timing: bool = True) -> None:
+    def __init__(self, context: Context, *, timing: bool = True, blocking: bool = False) -> None:
         api = context.api
+        flags = (_DEFAULT if timing else _UNTIMED) | (_BLOCKING if blocking else _DEFAULT)
         with Bound(api, context.handle):
-            code, handle = api.cuEventCreate(_DEFAULT if timing else _UNTIMED)
+            code, handle = api.cuEventCreate(flags)
         if code:
             raise failure(api, code, "cuEventCreate", f"making an event on {context!r}")
         self._api = api
         self.context = context
         self.handle = handle
         self.timing = timing
+        self.closed = False
         # The context stays alive as long as the event: it is held by the finalizer as well.
         self._finalizer = weakref.finalize(self, _destroy, api, handle, context)
         self._finalizer.atexit = False
+        context.adopt(self)
 
-    def __getattr__(self, name: str) -> object:
-        if name == "handle":
-            raise ClosedError("the event was closed")
-        raise AttributeError(name)
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name == "handle":
+                raise ClosedError("the event was closed")
+            raise AttributeError(f"an Event has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"{int(self.handle):#x}"
+        return f"<Event {where} on device {self.context.ordinal}>"
 
     def __enter__(self) -> Event:
         return self
@@ -58,8 +73,14 @@ class Event:
     def close(self) -> None:
         """Destroy the event; work that waits for it still does. Idempotent."""
         if self._finalizer.alive:
-            del self.handle
+            self.discard()
             self._finalizer()
+
+    def discard(self) -> None:
+        """Take the handle away: the event is destroyed, or its context is."""
+        if not self.closed:
+            self.closed = True
+            del self.handle
 
     def record(self, stream: Stream) -> None:
         """Set the event to this point of `stream`."""
@@ -104,6 +125,6 @@ class Event:
 
 
 def _destroy(api: DriverApi, handle: CUevent, context: Context) -> None:
-    # A finalizer must not raise; a context that is gone took its events with it.
-    api.cuEventDestroy(handle)
-    del context
+    # A context that is gone took its events with it.
+    if not context.closed:
+        api.cuEventDestroy(handle)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from . import errors
 from ._api import CUgraph, CUgraphExec, CUstreamCaptureMode, DriverApi
-from ._driver import failure
+from ._driver import Handle, failure
 from .errors import ClosedError, CudadrvError
 
 if TYPE_CHECKING:
@@ -16,18 +16,44 @@ if TYPE_CHECKING:
     from .stream import Stream
 
 
-class Graph:
+# CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
+_FREE_ON_LAUNCH: Final = 1
+
+
+class Graph(Handle):
     """What a stream was given during a capture; `instantiate` makes it ready to run.
 
-    The captured work holds addresses: the arrays it uses must live as long as it is replayed.
+    The captured work holds addresses: the arrays it uses must live as long as it is replayed. Those
+    made in the capture itself belong to the graph, which has their memory from each replay to the
+    next.
+
+    Attributes:
+        context: the context of the stream.
+        allocates: whether memory was allocated in the capture.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_handle", "context")
+    __slots__ = ("__weakref__", "_finalizer", "_handle", "allocates", "context")
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.allocates = False
         self._handle: CUgraph | None = None
         self._finalizer: weakref.finalize[[DriverApi, CUgraph, Context], Graph] | None = None
+
+    def __repr__(self) -> str:
+        where = "of nothing" if self._handle is None else f"{int(self._handle):#x}"
+        return f"<Graph {where} on device {self.context.ordinal}>"
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._finalizer is not None and not self._finalizer.alive
 
     def fill(self, handle: CUgraph) -> None:
         """Take over the graph that a capture gave."""
@@ -70,29 +96,45 @@ class Graph:
             self._finalizer()
 
 
-class GraphExec:
-    """A graph ready to run; made by `Graph.instantiate`."""
+class GraphExec(Handle):
+    """A graph ready to run; made by `Graph.instantiate`.
 
-    __slots__ = ("__weakref__", "_api", "_finalizer", "context", "handle")
+    Attributes:
+        context: the context of the stream that was captured.
+        handle: the CUgraphExec; reading it after `close` raises `ClosedError`.
+        closed: whether it was closed.
+    """
+
+    __slots__ = ("__weakref__", "_api", "_finalizer", "closed", "context", "handle")
 
     handle: CUgraphExec
 
     def __init__(self, graph: Graph) -> None:
         context = graph.context
         api = context.api
-        code, handle = api.cuGraphInstantiate(graph.handle, 0)
+        # Memory that the last replay left to the graph is given back by the next one.
+        flags = _FREE_ON_LAUNCH if graph.allocates else 0
+        code, handle = api.cuGraphInstantiate(graph.handle, flags)
         if code:
             raise failure(api, code, "cuGraphInstantiate", f"instantiating a graph on {context!r}")
         self._api = api
         self.context = context
         self.handle = handle
+        self.closed = False
         self._finalizer = weakref.finalize(self, _destroy_exec, api, handle, context)
         self._finalizer.atexit = False
+        context.adopt(self)
 
-    def __getattr__(self, name: str) -> object:
-        if name == "handle":
-            raise ClosedError("the graph executable was closed")
-        raise AttributeError(name)
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name == "handle":
+                raise ClosedError("the graph executable was closed")
+            raise AttributeError(f"a GraphExec has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"{int(self.handle):#x}"
+        return f"<GraphExec {where} on device {self.context.ordinal}>"
 
     def __enter__(self) -> GraphExec:
         return self
@@ -109,8 +151,14 @@ class GraphExec:
     def close(self) -> None:
         """Destroy the executable after the runs already queued. Idempotent."""
         if self._finalizer.alive:
-            del self.handle
+            self.discard()
             self._finalizer()
+
+    def discard(self) -> None:
+        """Take the handle away: the executable is destroyed, or its context is."""
+        if not self.closed:
+            self.closed = True
+            del self.handle
 
 
 class Capture:
@@ -118,7 +166,8 @@ class Capture:
 
     The mode is relaxed: no other call of any thread disturbs the capture. A garbage collection in
     the block may free what other streams left behind, which the stricter modes would punish.
-    Device memory of this stream released in the block is given back when it ends.
+    Device memory of this stream released in the block is given back when it ends; what was
+    allocated in the block as well is given back by the graph, at that point of each replay.
     """
 
     __slots__ = ("_graph", "_stream")
@@ -136,6 +185,7 @@ class Capture:
         if code:
             raise failure(stream.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")
         stream.capturing = True
+        self._graph = Graph(stream.context)
         return self._graph
 
     def __exit__(
@@ -147,7 +197,7 @@ class Capture:
         stream = self._stream
         code, handle = stream.api.cuStreamEndCapture(stream.handle)
         stream.capturing = False
-        stream.release_deferred()
+        self._graph.allocates = stream.release_deferred()
         if code:
             fault: CudadrvError = failure(
                 stream.api, code, "cuStreamEndCapture", f"ending the capture of {stream!r}"
@@ -162,10 +212,10 @@ class Capture:
 
 
 def _destroy_graph(api: DriverApi, handle: CUgraph, context: Context) -> None:
-    api.cuGraphDestroy(handle)
-    del context
+    if not context.closed:
+        api.cuGraphDestroy(handle)
 
 
 def _destroy_exec(api: DriverApi, handle: CUgraphExec, context: Context) -> None:
-    api.cuGraphExecDestroy(handle)
-    del context
+    if not context.closed:
+        api.cuGraphExecDestroy(handle)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import ptx
 
+from . import errors
 from ._api import CUfunction, CUfunction_attribute, CUresult
-from ._driver import Bound, failure
+from ._driver import Bound, Handle, failure
 from .arguments import Parameter
 from .errors import ClosedError
 from .launch_config import LaunchConfig, check_launch
@@ -15,7 +16,10 @@ from .launcher import Launcher, LauncherState, live_launchers
 from .parameter_block import ParameterBlock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .module import Module
+    from .occupancy import PotentialBlock
     from .stream import Stream
 
 _MOST_LAUNCHERS = 256
@@ -56,7 +60,7 @@ class KernelLaunch(Protocol):
         """
 
 
-class Kernel:
+class Kernel(Handle):
     """A kernel of a module; made by `Module.kernel`.
 
     Attributes:
@@ -96,10 +100,12 @@ class Kernel:
         self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
         self.forget_launch()
 
-    def __getattr__(self, name: str) -> object:
-        if name == "handle":
-            raise ClosedError(f"the module of kernel {self.name!r} was closed")
-        raise AttributeError(name)
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name == "handle":
+                raise ClosedError(f"the module of kernel {self.name!r} was closed")
+            raise AttributeError(f"a Kernel has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({self.describe_parameters()})>"
@@ -122,7 +128,16 @@ class Kernel:
         return self._attributes
 
     def max_active_blocks(self, block_threads: int, shared_bytes: int = 0) -> int:
-        """How many blocks one multiprocessor can hold at once (the occupancy calculator)."""
+        """How many blocks one multiprocessor can hold at once (the occupancy calculator).
+
+        Raises:
+            InvalidValueError: a block cannot have so many threads or so much shared memory.
+        """
+        if block_threads < 1 or shared_bytes < 0:
+            raise errors.InvalidValueError(
+                f"the occupancy of kernel {self.name!r} with {block_threads} threads and "
+                f"{shared_bytes} bytes of shared memory a block"
+            )
         self._allow_shared(shared_bytes)
         api = self.module.api
         with Bound(api, self.module.context.handle):
@@ -133,6 +148,21 @@ class Kernel:
             call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
             raise failure(api, code, call, f"the occupancy of kernel {self.name!r}")
         return blocks
+
+    def max_potential_block_size(
+        self, shared_bytes: int | Callable[[int], int] = 0, *, limit: int | None = None
+    ) -> PotentialBlock:
+        """The threads of a block that keep most of a multiprocessor busy.
+
+        Args:
+            shared_bytes: dynamic shared memory of a block, or what gives it for so many threads.
+            limit: the most threads that a block may have, where less than the kernel allows.
+
+        Source: "Occupancy" in the CUDA Driver API manual, cuOccupancyMaxPotentialBlockSize.
+        """
+        from .occupancy import potential_block  # many programs know their blocks
+
+        return potential_block(self, shared_bytes, limit)
 
     def bind(self, stream: Stream, config: LaunchConfig) -> Launcher:
         """A launcher for one stream and configuration, checked here once: ``launcher(*args)``.

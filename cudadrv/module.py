@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import ptx
 
 from ._api import CUjit_option, CUmodule, CUresult, DriverApi
-from ._driver import Bound, failure
+from ._driver import Bound, Handle, failure
 from .errors import ClosedError, CudadrvError, KernelNotFoundError
 from .kernel import Kernel
 from .memory.array import AnyDeviceArray, DeviceArray, Shape, checked_dtype
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .context import Context
 
-ImageLike: TypeAlias = ptx.Image | str | bytes
+ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview
 _BINARY = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
 _LOG_BYTES = 16384
 _LOG_OPTIONS = (
@@ -30,7 +30,7 @@ _LOG_OPTIONS = (
 )
 
 
-class Module:
+class Module(Handle):
     """An image loaded on a context; made by `Context.load_module`.
 
     Attributes:
@@ -41,7 +41,7 @@ class Module:
     """
 
     __slots__ = (
-        "__weakref__", "_finalizer", "_kernels", "_names",
+        "__weakref__", "_finalizer", "_kernels", "_names", "_variables",
         "api", "closed", "context", "handle", "image",
     )  # fmt: skip
 
@@ -56,14 +56,18 @@ class Module:
         self.closed = False
         self._kernels: dict[str, Kernel] = {}
         self._names: tuple[str, ...] | None = None
-        self.handle = _load(context, image.data if isinstance(image, ptx.Image) else image)
+        # The module's own memory, which goes with it.
+        self._variables: weakref.WeakSet[DeviceBuffer] = weakref.WeakSet()
+        self.handle = _load(context, _bytes_of(image))
         self._finalizer = weakref.finalize(self, _unload, self.api, self.handle, context)
         self._finalizer.atexit = False
 
-    def __getattr__(self, name: str) -> object:
-        if name == "handle":
-            raise ClosedError(f"the module on device {self.context.ordinal} was closed")
-        raise AttributeError(name)
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name == "handle":
+                raise ClosedError(f"the module on device {self.context.ordinal} was closed")
+            raise AttributeError(f"a Module has no attribute {name!r}")
 
     def __repr__(self) -> str:
         state = "closed " if self.closed else ""
@@ -114,7 +118,7 @@ class Module:
 
         Raises:
             KernelNotFoundError: the module has no such variable.
-            InvalidValueError: the variable is smaller than the shape asks for.
+            InvalidValueError: the variable is smaller than the shape, or one element, asks for.
         """
         lowered = self._lowered().get(name, name)
         with Bound(self.api, self.context.handle):
@@ -129,8 +133,12 @@ class Module:
         if code:
             raise failure(self.api, code, "cuModuleGetGlobal", f"variable {name!r}")
         kind = checked_dtype(dtype)
+        if shape is None:
+            shape = max(nbytes // kind.itemsize, 1)
         buffer = DeviceBuffer.borrowed(self.context.default_stream, int(pointer), nbytes, self)
-        return DeviceArray(buffer, nbytes // kind.itemsize if shape is None else shape, kind)
+        array: AnyDeviceArray = DeviceArray(buffer, shape, kind)
+        self._variables.add(buffer)
+        return array
 
     def close(self) -> None:
         """Unload the module; its kernels and variables raise `ClosedError` then. Idempotent."""
@@ -145,6 +153,8 @@ class Module:
             del self.handle
             for kernel in self._kernels.values():
                 kernel.discard()
+            for variable in tuple(self._variables):
+                variable.close()
 
     def _lowered(self) -> Mapping[str, str]:
         return self.image.lowered_names if self.image is not None else {}
@@ -170,6 +180,8 @@ class Module:
             code, count = self.api.cuModuleGetFunctionCount(self.handle)
             if code:
                 raise failure(self.api, code, "cuModuleGetFunctionCount", "naming the kernels")
+            if count == 0:
+                return ()
             code, functions = self.api.cuModuleEnumerateFunctions(count, self.handle)
             if code:
                 raise failure(self.api, code, "cuModuleEnumerateFunctions", "naming the kernels")
@@ -180,6 +192,18 @@ class Module:
                     raise failure(self.api, code, "cuFuncGetName", "naming the kernels")
                 names.append(text.decode())
         return tuple(names)
+
+
+def _bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
+    if isinstance(image, ptx.Image):
+        return image.data
+    if isinstance(image, (bytes, bytearray, memoryview)):
+        return bytes(image)
+    # What a type checker would have said.
+    raise TypeError(
+        f"an image is a ptx.Image, PTX text or bytes, not {type(image).__name__}: "
+        "read a file with Path.read_bytes"
+    )
 
 
 def _load(context: Context, data: bytes) -> CUmodule:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 import numpy as np
 
 from ._api import CUdeviceptr, CUresult, CUstream, DriverApi
-from ._driver import failure
+from ._driver import Handle, failure
 from .errors import ClosedError, CopyError, CudadrvError, WrongDeviceError
 from .memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType
 from .memory.buffer import DeviceBuffer
@@ -33,7 +33,7 @@ class Dependent(Protocol):
         """The stream was closed."""
 
 
-class Stream:
+class Stream(Handle):
     """A queue of work on one context's device; made by `Context.new_stream`.
 
     Attributes:
@@ -44,7 +44,7 @@ class Stream:
     """
 
     __slots__ = (
-        "__weakref__", "_deferred", "_dependents", "_finalizer",
+        "__weakref__", "_captured", "_deferred", "_dependents", "_finalizer",
         "api", "capturing", "closed", "context", "handle", "spare_events",
     )  # fmt: skip
 
@@ -57,6 +57,8 @@ class Stream:
         self.capturing = False
         self.closed = False
         self._deferred: list[int] = []
+        # The addresses of what was allocated in the capture that is open.
+        self._captured: set[int] = set()
         # Events for waits on other libraries' streams, while no thread uses them.
         self.spare_events: list[Event] = []
         # What has the handle built in, and must be told when it is taken away.
@@ -67,10 +69,12 @@ class Stream:
         if self._finalizer is not None:
             self._finalizer.atexit = False
 
-    def __getattr__(self, name: str) -> object:
-        if name == "handle":
-            raise ClosedError(f"the stream on device {self.context.ordinal} was closed")
-        raise AttributeError(name)
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name == "handle":
+                raise ClosedError(f"the stream on device {self.context.ordinal} was closed")
+            raise AttributeError(f"a Stream has no attribute {name!r}")
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"{int(self.handle):#x}"
@@ -274,21 +278,34 @@ class Stream:
         if self.context is not context:
             raise WrongDeviceError(f"{what} belongs to {context!r}, but {self!r} was given")
 
+    def note_allocation(self, pointer: int) -> None:
+        """Remember that the capture that is open allocated what is at `pointer`."""
+        self._captured.add(pointer)
+
     def release(self, pointer: int, users: Sequence[Stream] = ()) -> None:
         """Free an address in this stream's order, after what `users` hold now; never raises."""
         if self.capturing:
-            self._deferred.append(pointer)
-            return
+            if pointer not in self._captured:
+                # The graph would free at each replay what was allocated once.
+                self._deferred.append(pointer)
+                return
+            self._captured.remove(pointer)
         for user in users:
             # A finalizer must not raise, and a stream that fails has no work left to wait for.
             with contextlib.suppress(CudadrvError):
                 self.wait(user)
         self.api.cuMemFreeAsync(CUdeviceptr(pointer), self.handle)
 
-    def release_deferred(self) -> None:
-        """Free what was released during a capture that has ended."""
+    def release_deferred(self) -> bool:
+        """Free what was released during a capture that has ended.
+
+        Answers whether the graph is left with memory that was allocated in it.
+        """
+        left = bool(self._captured)
+        self._captured.clear()
         while self._deferred:
             self.release(self._deferred.pop())
+        return left
 
 
 def _destroy(api: DriverApi, handle: CUstream, context: Context) -> None:

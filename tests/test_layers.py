@@ -21,7 +21,7 @@ CUDADRV_LAYERS = (
     ("memory.copy",),
     ("graph",),
     ("stream",),
-    ("launch_config", "arguments"),
+    ("launch_config", "arguments", "occupancy"),
     ("launch_code", "parameter_block"),
     ("launcher",),
     ("kernel",),

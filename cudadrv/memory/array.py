@@ -92,10 +92,12 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         extents = checked_shape(shape)
         return cls(DeviceBuffer(stream, math.prod(extents) * kind.itemsize), extents, kind)
 
-    def __getattr__(self, name: str) -> object:
-        if name == "ptr":
-            raise ClosedError(f"the device array of shape {self.shape} {self.dtype} was closed")
-        raise AttributeError(f"a DeviceArray has no attribute {name!r}")
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name == "ptr":
+                raise ClosedError(f"the device array of shape {self.shape} {self.dtype} was closed")
+            raise AttributeError(f"a DeviceArray has no attribute {name!r}")
 
     def __repr__(self) -> str:
         state = ", closed" if self.buffer.closed else ""

@@ -58,6 +58,8 @@ class DeviceBuffer(_Addressed):
             memory.stream = stream
             memory.users = None
             self.ptr = int(pointer)
+            if stream.capturing:
+                stream.note_allocation(self.ptr)
         else:
             if nbytes < 0:
                 raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
@@ -81,10 +83,12 @@ class DeviceBuffer(_Addressed):
         self._arrays = None
         return self
 
-    def __getattr__(self, name: str) -> object:
-        if name == "ptr":
-            raise ClosedError(f"the device buffer of {self.nbytes} bytes was closed")
-        raise AttributeError(f"a DeviceBuffer has no attribute {name!r}")
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name == "ptr":
+                raise ClosedError(f"the device buffer of {self.nbytes} bytes was closed")
+            raise AttributeError(f"a DeviceBuffer has no attribute {name!r}")
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"at {self.ptr:#x}"

@@ -86,3 +86,48 @@ def test_memory_dropped_in_a_capture_is_freed_after_it(
     assert graph.node_count == 1
     graph.instantiate().launch(stream)
     assert np.array_equal(stream.to_host(out), [3] * 4)
+
+
+def test_memory_of_a_capture_is_the_graphs_at_every_replay(
+    stream: cudadrv.Stream, add: cudadrv.Kernel
+) -> None:
+    out = stream.zeros(4, "i4")
+    stream.synchronize()
+    with stream.capture() as graph:
+        scratch, left = stream.zeros(4, "i4"), stream.zeros(4, "i4")
+        for array, value in ((scratch, 5), (left, 7), (out, 1)):
+            add.launch(stream, LaunchConfig(1, 4), array, value)
+        del scratch  # given back by the graph itself
+    assert graph.allocates
+    with graph.instantiate() as executable:
+        for replay in range(1, 4):
+            executable.launch(stream)
+            assert stream.to_host(left).tolist() == [7] * 4
+            assert stream.to_host(out).tolist() == [replay] * 4
+        left.close()
+        stream.synchronize()
+
+
+def test_a_graph_that_frees_what_it_allocates_is_left_with_nothing(
+    stream: cudadrv.Stream, add: cudadrv.Kernel
+) -> None:
+    with stream.capture() as graph:
+        for value in range(8):
+            add.launch(stream, LaunchConfig(1, 4), stream.zeros(4, "i4"), value)
+    assert not graph.allocates
+    with graph.instantiate() as executable:
+        for _ in range(3):
+            executable.launch(stream)
+        stream.synchronize()
+
+
+def test_one_capture_object_records_again(stream: cudadrv.Stream, add: cudadrv.Kernel) -> None:
+    out = stream.zeros(4, "i4")
+    capture = stream.capture()
+    for value in (1, 2):
+        with capture as graph:
+            add.launch(stream, LaunchConfig(1, 4), out, value)
+        with graph, graph.instantiate() as executable:
+            executable.launch(stream)
+            stream.synchronize()
+    assert stream.to_host(out).tolist() == [3] * 4
