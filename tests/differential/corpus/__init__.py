@@ -19,6 +19,7 @@ def sources() -> tuple[Source, ...]:
         integer,
         math_library,
         memory,
+        transaction,
     )
 
     return (
@@ -32,4 +33,5 @@ def sources() -> tuple[Source, ...]:
         math_library.source(),
         math_library.fast_source(),
         math_library.unfused_source(),
+        transaction.source(),
     )
