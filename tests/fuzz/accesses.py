@@ -22,7 +22,7 @@ class Accesses(Picker):
     def one(self) -> Node:
         """An access of the thread's own memory, the common table, or a tally."""
         kind = self.pick("table", "own", "local", "vector", "atom", "float atom", "tally", "sum",
-                         "ticket")  # fmt: skip
+                         "ticket", "generic")  # fmt: skip
         size, bank = self.rng.choice(_PLACES)
         if kind == "table":
             return self._table(size, bank)
@@ -39,6 +39,8 @@ class Accesses(Picker):
             return Node([self._float_atomic()])
         if kind == "tally":
             return self._tally()
+        if kind == "generic":
+            return self._generic()
         return self._sum() if kind == "sum" else self._ticket()
 
     def _type(self, size: int, bank: str) -> str:
@@ -84,6 +86,30 @@ class Accesses(Picker):
         if self.rng.random() < 0.3:
             return f"red.{space}.add.{kind} [{place}], {source};"
         return f"atom.{space}.add.{kind} {target}, [{place}], {source};"
+
+    def _generic(self) -> Node:
+        """An address that means another memory from thread to thread."""
+        p, q = self.two("p")
+        lines = ["cvt.u64.u32 %a6, %s5; cvta.shared.u64 %a6, %a6;"]
+        # Atomics on local memory are none.
+        kind = self.pick("ld", "st", "atom", "isspacep")
+        if kind != "atom":
+            lines.append("mov.u64 %a7, own; cvta.local.u64 %a7, %a7;")
+            lines.append(f"selp.b64 %a6, %a6, %a7, {p};")
+        lines.append(f"cvta.global.u64 %a7, %a0; selp.b64 %a5, %a6, %a7, {q};")
+        size, bank = self.rng.choice(_PLACES)
+        register, offset = self.register(bank), self.rng.randrange(0, 16, size)
+        lines.append({
+            "ld": f"ld.{self._type(size, bank)} {register}, [%a5+{offset}];",
+            "st": f"st.b{8 * size} [%a5+{offset}], {register};",
+            "atom": self.pick(
+                f"atom.add.u32 {self.of(32)}, [%a5+8], {self.of(32)};",
+                f"atom.add.f32 {self.register('f')}, [%a5+8], {self.register('f')};",
+                f"atom.exch.b64 {self.of(64)}, [%a5+8], {self.of(64)};",
+            ),
+            "isspacep": f"isspacep.{self.pick('shared', 'local', 'global')} {p}, %a5;",
+        }[kind])  # fmt: skip
+        return Node(lines)
 
     def _tally(self) -> Node:
         """On common places, by an operation of which the order does not matter."""

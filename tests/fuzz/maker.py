@@ -50,11 +50,13 @@ class ProgramMaker(Picker):
             return self._branch(depth, private=private)
         if depth and chance < 0.22:
             return self._loop(depth, private=private)
-        if top and chance < 0.34:
-            return self._meetings.one()
-        if not private and chance < 0.45:
+        if depth and chance < 0.25:
+            return self._switch(depth, private=private)
+        if top and chance < 0.37:
+            return self._meeting(depth)
+        if not private and chance < 0.48:
             return self._accesses.one()
-        if self._functions and chance < 0.5 and not private:
+        if self._functions and chance < 0.53 and not private:
             return self._call()
         (stream,) = self.rng.choices(self._streams, self._weights)
         return Node([stream.one()])
@@ -90,10 +92,48 @@ class ProgramMaker(Picker):
             ],
         )
 
+    def _switch(self, depth: int, *, private: bool) -> Node:
+        """An indexed branch; its last case is the other side."""
+        n = self._label()
+        return Node(
+            [
+                f"CASES{n}: .branchtargets ONE{n}, TWO{n}, ONE{n}, OUT{n};",
+                f"and.b32 %s6, {self.of(32)}, 3; brx.idx %s6, CASES{n};", f"ONE{n}:",
+            ],
+            self._nodes(self.rng.randrange(3), depth - 1, private=private),
+            [f"OUT{n}:"],
+            self._nodes(self.rng.randrange(3), depth - 1, private=private),
+            [f"TWO{n}:"],
+        )  # fmt: skip
+
+    def _meeting(self, depth: int) -> Node:
+        """Where threads meet: now and then in a loop, or after some of them have gone."""
+        if depth > 1 and self.rng.random() < 0.15:
+            n = self._label()
+            return Node(
+                [f"mov.u32 %i{n % 99}, {self.rng.randrange(1, 4)};", f"AGAIN{n}:"],
+                self._nodes(self.rng.randrange(1, 4), depth - 1, top=True),
+                [
+                    f"sub.u32 %i{n % 99}, %i{n % 99}, 1; setp.ne.u32 %q{n % 98}, %i{n % 99}, 0;",
+                    f"@%q{n % 98} bra AGAIN{n};",
+                ],
+            )
+        if self._block % 32 and self.rng.random() < 0.3:
+            return Node([f"@{self.pick('', '!')}{self.register('p')} {self.pick('exit', 'ret')};"])
+        return self._meetings.one()
+
     def _call(self) -> Node:
         number = self.rng.randrange(self._functions)
-        return Node([
-            "{", ".param .b32 x; .param .b64 y; .param .b32 z;",
-            f"st.param.b32 [x], {self.of(32)}; st.param.b64 [y], {self.of(64)};",
-            f"call (z), f{number}, (x, y);", f"ld.param.b32 {self.of(32)}, [z];", "}",
-        ])  # fmt: skip
+        lines = ["{", ".param .b32 x; .param .b64 y; .param .b32 z;",
+                 f"st.param.b32 [x], {self.of(32)}; st.param.b64 [y], {self.of(64)};"]  # fmt: skip
+        if self.rng.random() < 0.7:
+            lines.append(f"call (z), f{number}, (x, y);")
+        else:
+            # By a pointer that differs from thread to thread.
+            other = self.rng.randrange(self._functions)
+            lines += [
+                "kind: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b64 _);",
+                f"mov.u64 %a6, f{number}; mov.u64 %a7, f{other};",
+                f"selp.b64 %a6, %a6, %a7, {self.register('p')}; call (z), %a6, (x, y), kind;",
+            ]
+        return Node([*lines, f"ld.param.b32 {self.of(32)}, [z];", "}"])

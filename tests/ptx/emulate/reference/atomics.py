@@ -9,7 +9,7 @@ from tests.ptx.emulate.reference.formats import F32, F64, FORMS
 from tests.ptx.emulate.reference.integers import wrap
 
 
-def atomic(words: Sequence[str], kind: str, old: int, given: list[int]) -> int:
+def atomic(words: Sequence[str], kind: str, old: int, given: list[int], *, in_shared: bool) -> int:
     """The new bits of an element, given what was there and the operands' bits."""
     name = next(
         word
@@ -17,7 +17,7 @@ def atomic(words: Sequence[str], kind: str, old: int, given: list[int]) -> int:
         if word in ("cas", "exch", "inc", "dec", "add", "and", "or", "xor", "min", "max")
     )
     if kind.removesuffix("x2") in FORMS and name in ("add", "min", "max"):
-        return _of_floats(name, kind, "shared" in words, old, given[0])
+        return _of_floats(name, kind, in_shared, old, given[0])
     bits = integers.bits_of(kind)
     value = wrap(given[0], bits)
     if name == "cas":

@@ -28,6 +28,10 @@ class Frame(Instructions):
                 target = statement.operands[0]
                 assert isinstance(target, Symbol)
                 at = labels[target.name]
+            elif statement.opcode == "brx":
+                index, table = statement.operands
+                assert isinstance(table, Symbol)
+                at = labels[self.body.tables[table.name][self.value(index)]]
             elif statement.opcode in ("ret", "exit"):
                 return
             elif statement.opcode == "call":
@@ -39,12 +43,14 @@ class Frame(Instructions):
 
     def _call(self, i: Instruction) -> Meeting:
         operands = list(i.operands)
-        first, last = operands[0], operands[-1]
+        first = operands[0]
         results = first.items if isinstance(first, Arguments) else ()
-        given = last.items if isinstance(last, Arguments) and len(operands) > 1 else ()
-        target = next(each for each in operands if isinstance(each, Symbol))
-        function = self.machine.module.functions[target.name]
-        callee = Frame(self.machine, target.name, self.thread, self.shared)
+        # What is called, what it is given, and a prototype.
+        called, *rest = operands[int(isinstance(first, Arguments)) :]
+        name = self.function(called)
+        given = rest[0].items if rest and isinstance(rest[0], Arguments) else ()
+        function = self.machine.module.functions[name]
+        callee = Frame(self.machine, name, self.thread, self.shared)
         for formal, actual in zip(function.params, given, strict=True):
             assert isinstance(actual, Symbol)
             callee.params[formal.name] = bytes(self.params[actual.name])

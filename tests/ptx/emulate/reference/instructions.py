@@ -7,7 +7,7 @@ from tests.ptx.emulate.reference import conversions, floats, integers
 from tests.ptx.emulate.reference.atomics import atomic
 from tests.ptx.emulate.reference.formats import FORMS
 from tests.ptx.emulate.reference.integers import wrap
-from tests.ptx.emulate.reference.operands import Operands
+from tests.ptx.emulate.reference.operands import SPACES, WINDOWS, Operands, space_of
 from tests.ptx.emulate.reference.state import NotCovered
 
 _FIELDS = ("bfe", "bfi", "bfind", "brev", "clz", "popc", "prmt", "lop3", "shf")
@@ -39,7 +39,11 @@ class Instructions(Operands):
         elif i.opcode in ("setp", "set"):
             self._compare(i, types)
         elif i.opcode == "cvta":
-            self.write(i.operands[0], self.value(i.operands[1]))
+            window = WINDOWS.get(next(word for word in i.modifiers if word in SPACES), 0)
+            given = self.value(i.operands[1])
+            self.write(i.operands[0], given - window if "to" in i.modifiers else given + window)
+        elif i.opcode == "isspacep":
+            self.write(i.operands[0], int(space_of(self.value(i.operands[1])) in i.modifiers))
         elif i.opcode in ("selp", "slct"):
             yes, no, choice = i.operands[1:]
             chosen = self.value(choice)
@@ -147,7 +151,7 @@ class Instructions(Operands):
             return
         old = int.from_bytes(data[start : start + size], "little")
         given = [self.value(operand) for operand in i.operands[(1 if i.opcode == "red" else 2) :]]
-        new = atomic(i.modifiers, kind, old, given)
+        new = atomic(i.modifiers, kind, old, given, in_shared=data is self.machine.memory.shared)
         data[start : start + size] = new.to_bytes(size, "little")
         if i.opcode == "atom":
             self.write(i.operands[0], old)

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from tests.ptx.emulate.reference.interpreter import Interpreter
 
 SPACES = ("global", "shared", "local", "param", "const")
+# Where generic addresses have the memory of a block and of a thread.
+WINDOWS = {"shared": 1 << 61, "local": 1 << 62}
+_WINDOW_BYTES = 1 << 32
+# The addresses of functions.
+_CODE = 1 << 60
 
 
 class Operands:
@@ -59,7 +64,15 @@ class Operands:
             return self.shared[operand.name] + operand.offset
         if isinstance(operand, Symbol) and operand.name in self._local:
             return operand.offset
+        if isinstance(operand, Symbol) and operand.name in self.machine.module.functions:
+            return _CODE + list(self.machine.module.functions).index(operand.name)
         raise NotCovered(str(operand))
+
+    def function(self, operand: Operand) -> str:
+        """The name of the function that a call names or points to."""
+        if isinstance(operand, Symbol):
+            return operand.name
+        return list(self.machine.module.functions)[self.value(operand) - _CODE]
 
     def write(self, operand: Operand, value: int, signed: bool = False, bits: int = 0) -> None:
         if isinstance(operand, Sink):
@@ -73,7 +86,7 @@ class Operands:
     def place(self, i: Instruction, operand: Operand, nbytes: int) -> tuple[bytearray, int]:
         """The memory that an address means, and where in it."""
         assert isinstance(operand, Address)
-        space = next(word for word in i.modifiers if word in SPACES)
+        space = next((word for word in i.modifiers if word in SPACES), "generic")
         base = operand.base
         if space == "param":
             assert isinstance(base, Symbol)
@@ -82,9 +95,20 @@ class Operands:
         if isinstance(base, Symbol) and base.name in self._local:
             return self._local[base.name], operand.offset
         address = (0 if base is None else self.value(base)) + operand.offset
+        if space == "generic":
+            space = space_of(address)
+            address -= WINDOWS.get(space, 0)
         if space == "shared":
             return self.machine.memory.shared, address
         if space == "local":
             (only,) = self._local.values()
             return only, address
         return self.machine.memory.place(wrap(address, 64), nbytes)
+
+
+def space_of(address: int) -> str:
+    """The memory that a generic address means."""
+    for space, start in WINDOWS.items():
+        if start <= address < start + _WINDOW_BYTES:
+            return space
+    return "global"
