@@ -54,6 +54,9 @@ def main() -> None:
     errors: list[tuple[str, Comparison, Bound]] = []
     origins = set()
     for source in sources():
+        if not path_of(source).exists():
+            print(f"{source.name}: no GPU's results yet\n")
+            continue
         recording = Recording.load(path_of(source))
         origins.add(
             f"{recording.gpu}, driver API {recording.driver}, NVRTC {recording.nvrtc},"

@@ -13,7 +13,7 @@ from tests.differential.recording import DATA, Recording, Result, path_of
 GROUPS = {
     "integer", "bit", "carry", "compare", "select", "f32", "f64", "half", "fp8", "conversion",
     "memory", "atomic", "barrier", "warp", "control", "cooperative", "special", "math",
-    "transaction",
+    "transaction", "matrix", "async_copy",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from tests.differential.case import Source
 def sources() -> tuple[Source, ...]:
     """Every source, by family."""
     from tests.differential.corpus import (
+        async_copy,
         atomic,
         conversion,
         floating,
@@ -18,6 +19,7 @@ def sources() -> tuple[Source, ...]:
         half,
         integer,
         math_library,
+        matrix,
         memory,
         transaction,
     )
@@ -29,6 +31,8 @@ def sources() -> tuple[Source, ...]:
         half.source(),
         memory.source(),
         atomic.source(),
+        async_copy.source(),
+        matrix.source(),
         *flow.sources(),
         math_library.source(),
         math_library.fast_source(),
