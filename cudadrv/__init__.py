@@ -1,7 +1,7 @@
 """cudadrv: the typed, pure-Python CUDA driver layer, with an emulator for machines without a GPU.
 
-Importing this package touches no driver, no GPU and no disk. The systems above the driver layer
-(runtime, pool, client, allocators) are imported when one of their names is first used.
+Importing this package touches no driver, no GPU and no disk. What stands above devices and contexts
+is imported when it is first used.
 """
 
 from importlib import import_module
@@ -20,13 +20,6 @@ from .errors import (
     LaunchConfigError,
     WrongDeviceError,
 )
-from .kernel import Kernel, KernelAttributes
-from .launch_config import LaunchConfig
-from .launcher import Launcher, PreparedLaunch
-from .memory.array import DeviceArray
-from .memory.buffer import DeviceBuffer
-from .module import Module
-from .stream import Stream
 
 if TYPE_CHECKING:
     from .attributes import DeviceAttribute
@@ -36,9 +29,15 @@ if TYPE_CHECKING:
     from .errors import GpuError, OutOfMemoryError
     from .event import Event
     from .graph import Graph, GraphExec
+    from .kernel import Kernel, KernelAttributes
+    from .launch_config import LaunchConfig
+    from .launcher import Launcher, PreparedLaunch
     from .memory.allocator import CudaAllocator
     from .memory.arena import DeviceArena
+    from .memory.array import DeviceArray
+    from .memory.buffer import DeviceBuffer
     from .memory.pinned import pinned_empty
+    from .module import Module
     from .module_cache import KeyedPtxModuleCache, PtxModuleCache
     from .pool.device_pool import DevicePool
     from .pool.failures import NotInTileError, ScatterError, TileError
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from .runtime.policy import GpuDispatchPolicy, GpuMixedPrecisionPolicy
     from .runtime.probe import GpuRuntime
     from .sobol import SobolDvCache
+    from .stream import Stream
     from .tracing import Trace, trace
     from .types import ContextFlags, MemoryInfo
     from .version import VERSION as __version__
@@ -80,6 +80,15 @@ _LATER = {
     "Event": "event",
     "Graph": "graph",
     "GraphExec": "graph",
+    "Kernel": "kernel",
+    "KernelAttributes": "kernel",
+    "LaunchConfig": "launch_config",
+    "Launcher": "launcher",
+    "PreparedLaunch": "launcher",
+    "DeviceArray": "memory.array",
+    "DeviceBuffer": "memory.buffer",
+    "Module": "module",
+    "Stream": "stream",
     "pinned_empty": "memory.pinned",
     "ContextFlags": "types",
     "MemoryInfo": "types",

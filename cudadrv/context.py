@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import ptx
 
-from ._api import CUcontext, CUstream_flags, DriverApi
+from . import errors
+from ._api import CUcontext, CUstream, CUstream_flags, DriverApi
 from ._driver import Bound, Handle, current, failure
 from .device import Device, driver_version
-from .errors import ClosedError
-from .module import ImageLike, Module
-from .stream import Stream
+from .errors import ClosedError, WrongDeviceError
 
 if TYPE_CHECKING:
     from .capability import GpuCapability
+    from .module import ImageLike, Module
+    from .stream import CudaStream, Stream
     from .types import ContextFlags, MemoryInfo
 
 _T = TypeVar("_T")
@@ -148,6 +149,41 @@ class Context(Handle):
         """
         return self._make_stream(_NON_BLOCKING, priority)
 
+    def external_stream(self, stream: CudaStream | CUstream | int) -> Stream:
+        """A stream of another library, to be used here as one of this context; it stays theirs.
+
+        Args:
+            stream: what has ``__cuda_stream__``, as streams of CuPy, PyTorch and cuda.core do, or
+                a CUstream or its number, which must then outlive the result. The legacy default
+                stream, 0 or 1, gives `default_stream`, which keeps its order.
+
+        Raises:
+            WrongDeviceError: it belongs to another context.
+            InvalidValueError: it is the per-thread default stream, which has no context of its own.
+            TypeError: it is no stream.
+        """
+        from .foreign import stream_handle
+        from .stream import Stream
+
+        if isinstance(stream, Stream) and stream.context is self:
+            return stream
+        number = stream_handle(stream)
+        if number in (0, 1):
+            return self.default_stream
+        if number == 2:
+            raise errors.InvalidValueError(
+                "taking the per-thread default stream as a stream of one context: it is another "
+                "one in each thread and context; use new_stream"
+            )
+        code, owner = self.api.cuStreamGetCtx(CUstream(number))
+        if code:
+            raise failure(self.api, code, "cuStreamGetCtx", f"taking {number:#x} as a stream")
+        if int(owner) != int(self.handle):
+            raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
+        result = Stream(self, CUstream(number), owned=False, origin=stream)
+        self.adopt(result)
+        return result
+
     def priority_range(self) -> tuple[int, int]:
         """The least and the greatest priority of streams, such as (0, -5)."""
         code, least, greatest = self._call(self.api.cuCtxGetStreamPriorityRange)
@@ -209,6 +245,8 @@ class Context(Handle):
         Raises:
             CudaError: the driver refuses the image; the JIT's log is in the text.
         """
+        from .module import Module  # with all that runs on a device; not at import
+
         module = Module(self, image)
         self.adopt(module)
         return module
@@ -231,6 +269,8 @@ class Context(Handle):
             self._finalizer()
 
     def _make_stream(self, flags: int, priority: int) -> Stream:
+        from .stream import Stream  # with all that runs on a device; not at import
+
         with Bound(self.api, self.handle):
             code, handle = self.api.cuStreamCreateWithPriority(flags, priority)
         if code:

@@ -1,18 +1,13 @@
 """PTX: compiled by NVRTC, kept on disk, linked, read and executed; no driver is needed.
 
-Importing this package loads no library, touches no disk and is quick: what is not needed to
-declare options and targets is imported when its name is first used.
+Importing this package loads no library, touches no disk and is quick: each module is imported when
+one of its names is first used.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
-
-from ptx.image import Image, ImageOrigin
-from ptx.options import DEFAULT_TARGET, NO_FMA, CompileOptions
-from ptx.request import CompileRequest, compile
-from ptx.target import ImageKind, Target
 
 if TYPE_CHECKING:
     from ptx.cache.answers import CacheWarning, Explanation, Verification
@@ -28,35 +23,48 @@ if TYPE_CHECKING:
         PtxError,
         UnsupportedTargetError,
     )
+    from ptx.image import Image, ImageOrigin
     from ptx.image_cache import ImageCache, default_cache
     from ptx.isa.module import PtxModule, parse
     from ptx.isa.signature import signatures_of
     from ptx.linker import LinkOptions, link
+    from ptx.options import DEFAULT_TARGET, NO_FMA, CompileOptions
     from ptx.prewarming import Prewarmed, prewarm
+    from ptx.request import CompileRequest, compile
     from ptx.signature import KernelParam, KernelSignature
     from ptx.supported import choose_target, nearest_target, nvrtc_version, supported_targets
+    from ptx.target import ImageKind, Target
 
 _LATER = {
     "CacheWarning": "ptx.cache.answers",
     "CompileError": "ptx.errors",
+    "CompileOptions": "ptx.options",
+    "CompileRequest": "ptx.request",
+    "DEFAULT_TARGET": "ptx.options",
     "Diagnostic": "ptx.diagnostics",
     "Explanation": "ptx.cache.answers",
     "HeaderNotFoundError": "ptx.errors",
+    "Image": "ptx.image",
     "ImageCache": "ptx.image_cache",
     "ImageFormatError": "ptx.errors",
+    "ImageKind": "ptx.target",
+    "ImageOrigin": "ptx.image",
     "KernelParam": "ptx.signature",
     "KernelSignature": "ptx.signature",
     "LinkError": "ptx.errors",
     "LinkOptions": "ptx.linker",
+    "NO_FMA": "ptx.options",
     "NvJitLinkNotFoundError": "ptx.errors",
     "NvrtcError": "ptx.errors",
     "NvrtcNotFoundError": "ptx.errors",
     "Prewarmed": "ptx.prewarming",
     "PtxError": "ptx.errors",
     "PtxModule": "ptx.isa.module",
+    "Target": "ptx.target",
     "UnsupportedTargetError": "ptx.errors",
     "Verification": "ptx.cache.answers",
     "choose_target": "ptx.supported",
+    "compile": "ptx.request",
     "default_cache": "ptx.image_cache",
     "link": "ptx.linker",
     "nearest_target": "ptx.supported",

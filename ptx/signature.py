@@ -5,30 +5,30 @@ Values only: `ptx.isa.signature` reads them from PTX, the cache of images keeps 
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
+if TYPE_CHECKING:
 
-class ParamJson(TypedDict):
-    """A `KernelParam` as plain values."""
+    class ParamJson(TypedDict):
+        """A `KernelParam` as plain values."""
 
-    name: str
-    ptx_type: str
-    nbytes: int
-    align: int
-    offset: int
-    is_pointer: bool | None
-    count: int
+        name: str
+        ptx_type: str
+        nbytes: int
+        align: int
+        offset: int
+        is_pointer: bool | None
+        count: int
 
+    class SignatureJson(TypedDict):
+        """A `KernelSignature` as plain values."""
 
-class SignatureJson(TypedDict):
-    """A `KernelSignature` as plain values."""
-
-    name: str
-    params: list[ParamJson]
-    nbytes: int
-    shared_bytes: int
-    max_threads: int | None
-    required_block: list[int] | None
+        name: str
+        params: list[ParamJson]
+        nbytes: int
+        shared_bytes: int
+        max_threads: int | None
+        required_block: list[int] | None
 
 
 class KernelParam(NamedTuple):

@@ -19,7 +19,7 @@ CUDADRV_LAYERS = (
     ("foreign", "memory.crew", "memory.pinned", "memory.transfer"),
     ("memory.staging",),
     ("memory.copy",),
-    ("graph",),
+    ("graph", "host_function"),
     ("stream",),
     ("launch_config", "arguments", "occupancy"),
     ("launch_code", "parameter_block"),

@@ -20,15 +20,26 @@ def test_every_public_name_is_there_and_listed(package: object) -> None:
         _ = package.absent  # type: ignore[attr-defined]  # what is tested
 
 
-def test_importing_loads_only_the_driver_layer() -> None:
+def test_importing_loads_only_devices_and_contexts() -> None:
     code = (
         "import sys, cudadrv\n"
         "print(*[m for m in sys.modules if m.startswith(('cudadrv.', 'rich', 'scipy', 'logging'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    assert "cudadrv.launcher" in loaded
-    for name in ("runtime", "pool", "client", "emulator", "cli", "blas", "sobol"):
+    assert "cudadrv.context" in loaded
+    for name in (
+        "launcher",
+        "memory",
+        "stream",
+        "runtime",
+        "pool",
+        "client",
+        "emulator",
+        "cli",
+        "blas",
+        "sobol",
+    ):
         assert not [module for module in loaded if module.startswith(f"cudadrv.{name}")], name
     assert "rich" not in loaded
     assert "scipy" not in loaded
