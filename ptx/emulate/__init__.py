@@ -71,7 +71,8 @@ of lanes that meet. `group.grid(f, "value", value)` gives what every place broug
 in other fibres, `group.mine` the places of this fibre's threads, `group.each` spreads one result a
 row. Parked lanes are in `warp_meeting.WarpMeetings`, threads at barriers in
 `block_barrier.BlockBarriers` and `cluster_barrier.ClusterBarriers`; block barriers end a block
-instead: see `ops/barrier.py`.
+instead: see `ops/barrier.py`. What a whole warp must execute at one place, as the instructions of
+the tensor cores, meets by `ops.aligned.meet_warp`.
 
 Functions that PTX only declares (`vprintf`, `malloc`): `table.external(name, emit)`, whose emitter
 reads the caller's arguments with `e.parameter(symbol, type)`, writes its result with

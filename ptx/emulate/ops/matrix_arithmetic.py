@@ -23,6 +23,8 @@ Matrices = NDArray[Any]  # (n, rows, columns) of float64, or int64 for s32
 Types = tuple[str, str, str, str]  # of D, A, B and C
 _KEPT_BITS = 25
 _NO_TERM = -600  # an exponent below that of any product
+_CACHED = 8192  # elements of D whose sums are worked on together
+_F32_BITS = np.uint64(0xFFFFFFFFE0000000)  # what float32 has of a float64's bits
 _LEAST_EXPONENT = {"f16": -14, "bf16": -126, "tf32": -126, "e4m3": -14, "e5m2": -14}
 _ROUNDINGS = {
     "rn": ieee.Rounding.RN, "rz": ieee.Rounding.RZ, "rm": ieee.Rounding.RM, "rp": ieee.Rounding.RP,
@@ -97,6 +99,22 @@ def cut_sum(
     a: Matrices, b: Matrices, c: Matrices, factors: tuple[str, str], element: str
 ) -> Matrices:
     """The sum of all products and C as the tensor cores round it; a zero is always +0."""
+    total = np.empty_like(c)
+    step = max(1, _CACHED // c[0].size)
+    for start in range(0, len(c), step):
+        part = slice(start, start + step)
+        _cut_sums(a[part], b[part], c[part], factors, total[part])
+    if not all(np.isfinite(each).all() for each in (a, b, c)):
+        total = _with_infinities(total, a, b, c)
+    rounded = total.astype(np.float16).astype(np.float64) if element == "f16" else to_f32(total)
+    result: Matrices = rounded + 0.0
+    return result
+
+
+def _cut_sums(
+    a: Matrices, b: Matrices, c: Matrices, factors: tuple[str, str], total: Matrices
+) -> None:
+    """The exact sums of what is left of the products and of C."""
     of_a = _exponents(a, _LEAST_EXPONENT[factors[0]])
     of_b = _exponents(b, _LEAST_EXPONENT[factors[1]])
     greatest = _exponents(c, _NO_TERM)
@@ -105,18 +123,13 @@ def cut_sum(
     np.maximum(greatest, _NO_TERM, out=greatest)
     # Every term is a whole number of units.
     scale = np.ldexp(1.0, _KEPT_BITS - greatest.astype(np.intc))
-    total = np.trunc(c * scale)
+    np.trunc(c * scale, out=total)
     term = np.empty_like(total)
     for k in range(a.shape[2]):
         np.multiply(a[:, :, k, None], b[:, None, k, :], out=term)
         term *= scale
         total += np.trunc(term, out=term)
     total /= scale
-    if not all(np.isfinite(each).all() for each in (a, b, c)):
-        total = _with_infinities(total, a, b, c)
-    rounded = total.astype(np.float16) if element == "f16" else _towards_zero(total)
-    result: Matrices = rounded.astype(np.float64) + 0.0
-    return result
 
 
 def _with_infinities(total: Matrices, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
@@ -127,9 +140,14 @@ def _with_infinities(total: Matrices, a: Matrices, b: Matrices, c: Matrices) -> 
     return found
 
 
-def _towards_zero(values: Matrices) -> NDArray[np.float32]:
-    """float32 with the rest cut off; from 2**128 on infinite."""
-    nearest = values.astype(np.float32)
+def to_f32(values: Matrices) -> Matrices:
+    """float64 rounded towards zero to values of float32; from 2**128 on infinite."""
+    cut: Matrices = (values.view(np.uint64) & _F32_BITS).view(np.float64)
     sizes = np.abs(values)
-    above = (np.abs(nearest.astype(np.float64)) > sizes) & (sizes < 2.0**128)
-    return np.where(above, np.nextafter(nearest, np.float32(0)), nearest)
+    above = sizes >= 2.0**128
+    if above.any():
+        cut[above] = np.copysign(np.inf, values[above])
+    below = sizes < 2.0**-126
+    if below.any():
+        cut[below] = np.trunc(values[below] * 2.0**149) * 2.0**-149
+    return cut
