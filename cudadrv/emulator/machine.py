@@ -77,6 +77,9 @@ class Machine:
             compute_capability=profile.compute_capability,
             sm_count=profile.sm_count,
             max_shared_per_block=profile.architecture.shared_per_block_optin,
+            threads_per_sm=profile.architecture.threads_per_sm,
+            blocks_per_sm=profile.architecture.blocks_per_sm,
+            shared_per_sm=profile.architecture.shared_per_sm,
             clock_khz=profile.clock_khz,
         )
         self.pool = Pool.empty()

@@ -31,6 +31,7 @@ Key = tuple[int, ...]
 
 _PATIENCE = 2048  # steps that a waiting fibre is passed over, at first
 _LEAST_PATIENCE = 8
+_ENDLESS = 1 << 62
 
 
 class Chunk:
@@ -68,7 +69,9 @@ class Chunk:
         self._scratch: Index | None = None
         self._patience = _PATIENCE
         self._deadline = _PATIENCE
+        self._turn_end = _ENDLESS
         self._place: Key = (0,)
+        self.wait(Fibre(self, list(self.code.zeros[0]), None, geometry.threads), 0)
 
     @property
     def local(self) -> NDArray[np.uint8]:
@@ -150,18 +153,20 @@ class Chunk:
                 self.launch.where_of_block(self, fibre, self._place[-1]),
             )
 
-    def run(self) -> None:
-        """Execute all threads to their end.
+    def run(self, turn: int = _ENDLESS) -> bool:
+        """Execute all threads to their end, or about `turn` basic blocks; whether they ended.
 
         Raises:
             EmulationFault: what the kernel did wrong.
         """
-        first = Fibre(self, list(self.code.zeros[0]), None, self.geometry.threads)
-        self.wait(first, 0)
+        self._turn_end = self.steps + turn
         while self._heap or self.meeting.resolve():
             if self._heap:  # what was released may have come to its end at once
                 fibre, block = self._next()
                 self._run(fibre, block, 0)
+            if self.steps >= self._turn_end:
+                return False
+        return True
 
     @property
     def has_runnable(self) -> bool:
@@ -214,6 +219,9 @@ class Chunk:
             if self.steps >= self._deadline:
                 self._deadline = self.steps + self._patience
                 self._check_time(fibre, block)
+                if self.steps >= self._turn_end:
+                    self.wait(fibre, block)
+                    return
                 if heap or self.meeting.anyone:
                     self._let_others(fibre, block)
                     return

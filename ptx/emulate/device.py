@@ -32,6 +32,7 @@ class DeviceModel:
         memory: its global memory.
         peers: memories of other devices that kernels here may access.
         host: finds the page-locked host memory that holds an address.
+        threads_per_sm, blocks_per_sm, shared_per_sm: what a multiprocessor holds at once.
         clock_khz: rate of `%clock` against time.
         heap: what `malloc` in kernels takes from.
         clock: what its time registers count.
@@ -43,6 +44,9 @@ class DeviceModel:
     warp_size: int = 32
     max_shared_per_block: int = 232448
     max_threads_per_block: int = 1024
+    threads_per_sm: int = 2048
+    blocks_per_sm: int = 32
+    shared_per_sm: int = 233472
     clock_khz: int = 1_980_000
     peers: list[DeviceMemory] = field(default_factory=list)
     host: Callable[[int], HostMemory | None] = no_host_memory
@@ -52,6 +56,17 @@ class DeviceModel:
     def __post_init__(self) -> None:
         self.heap = DeviceHeap(self.memory)
         self.clock = Clock(self.clock_khz)
+
+    def resident_blocks(self, threads: int, shared_bytes: int) -> int:
+        """How many blocks the device holds at once, as far as threads and shared memory say.
+
+        Registers are not counted: how many a kernel needs is known to the driver's compiler only.
+        """
+        warps = -(-threads // self.warp_size)
+        each = min(self.blocks_per_sm, self.threads_per_sm // (warps * self.warp_size))
+        if shared_bytes:
+            each = min(each, self.shared_per_sm // shared_bytes)
+        return each * self.sm_count
 
 
 @dataclass(frozen=True, slots=True)

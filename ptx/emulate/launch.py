@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import numpy as np
@@ -22,6 +24,8 @@ from ptx.isa.model import Instruction
 
 _SHARED_ALIGN = 128
 _WORKSPACE_BYTES = 64
+_FIRST_TURN = 16384  # basic blocks that a chunk executes before another one may go on
+_LEAST_TURN = 256
 _CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more has fewer blocks
 
 
@@ -110,6 +114,8 @@ class Launch:
     def run(self, *, cooperative: bool = False) -> None:
         """Execute the grid, chunk by chunk; all blocks in one chunk if `cooperative`.
 
+        Where a GPU would hold the whole grid at once, chunks take turns.
+
         Raises:
             EmulationFault: what the kernel did wrong.
         """
@@ -127,8 +133,35 @@ class Launch:
                 after.callback(self.memory.free, self.workspace)
                 start = self.workspace - self.memory.base
                 self.memory.data[start : start + _WORKSPACE_BYTES] = 0
-            for first in range(0, blocks, size):
-                Chunk(self, geometry(self.block, min(size, blocks - first)), first).run()
+            chunks = (
+                Chunk(self, geometry(self.block, min(size, blocks - first)), first)
+                for first in range(0, blocks, size)
+            )
+            if size < blocks <= self.device.resident_blocks(threads, self.shared_stride):
+                self._take_turns(chunks)
+                return
+            for chunk in chunks:
+                chunk.run()
+
+    def _take_turns(self, chunks: Iterator[Chunk]) -> None:
+        """Execute chunks whose blocks a GPU would hold all at once: they may wait for each other.
+
+        One that is still running when its turn is over goes on after the others had theirs.
+        """
+        turn = _FIRST_TURN
+        unfinished: deque[Chunk] = deque()
+        for chunk in chunks:
+            if not chunk.run(turn):
+                unfinished.append(chunk)
+                turn = max(turn // 2, _LEAST_TURN)
+                self._shared = np.empty(0, dtype=np.uint8)  # the chunk needs its own
+        while len(unfinished) > 1:
+            chunk = unfinished.popleft()
+            if not chunk.run(turn):
+                unfinished.append(chunk)
+            turn = max(turn // 2, _LEAST_TURN)
+        for chunk in unfinished:
+            chunk.run()
 
     def where(self, fibre: Fibre, position: int, instruction: Instruction | None) -> Where:
         """The place of the fibre's thread number `position`, which executes an instruction."""

@@ -183,3 +183,42 @@ def test_threads_may_end_right_after_they_met() -> None:
     out = machine.put(np.zeros(32, np.int32))
     machine.launch("k", 1, 32, out)
     assert machine.get(out, 32, np.int32).tolist() == [31 - t for t in range(32)]
+
+
+GRID_BARRIER = """
+    .reg .pred %p<5>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .shared .align 4 .b32 s[64];
+    ld.param.u64 %rd1, [count]; ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %nctaid.x; mov.u32 %r3, %ctaid.x; mov.u32 %r4, 0;
+    setp.ne.u32 %p1, %r1, 0; shl.b32 %r9, %r1, 2; mov.u32 %r10, s; add.u32 %r10, %r10, %r9;
+    st.shared.u32 [%r10], %r3; mov.u32 %r11, 0;
+  ROUND: bar.sync 0; @%p1 bra PASS;
+    atom.global.add.u32 %r5, [%rd1], 1; add.u32 %r4, %r4, %r2;
+  SPIN: ld.volatile.global.u32 %r6, [%rd1]; setp.lt.u32 %p2, %r6, %r4; @%p2 bra SPIN;
+  PASS: bar.sync 0; add.u32 %r11, %r11, 1; setp.lt.u32 %p3, %r11, 5; @%p3 bra ROUND;
+    mad.lo.u32 %r7, %r3, 64, %r1; mul.wide.u32 %rd3, %r7, 4; add.u64 %rd2, %rd2, %rd3;
+    ld.shared.u32 %r8, [%r10]; st.global.u32 [%rd2], %r8; ret;
+"""
+
+
+@pytest.mark.parametrize("chunk", [64, 200, 640])
+def test_blocks_that_a_gpu_would_hold_at_once_may_wait_for_each_other(chunk: int) -> None:
+    machine = Machine(ptx_text(GRID_BARRIER, ".param .u64 count, .param .u64 out"))
+    count, out = machine.put(np.zeros(1, np.int32)), machine.put(np.zeros(640, np.int32))
+    machine.launch("k", 10, 64, count, out, limits=Limits(chunk_threads=chunk))
+    assert machine.get(count, 1, np.int32).tolist() == [50]
+    # Each block's shared memory is still its own.
+    assert machine.get(out, 640, np.int32).tolist() == [n // 64 for n in range(640)]
+
+
+def test_a_block_that_waits_for_one_beyond_what_a_gpu_holds_runs_away() -> None:
+    machine = Machine(ptx_text(GRID_BARRIER, ".param .u64 count, .param .u64 out"))
+    machine.device.sm_count, machine.device.blocks_per_sm = 3, 3
+    count, out = machine.put(np.zeros(1, np.int32)), machine.put(np.zeros(640, np.int32))
+    with pytest.raises(Runaway):
+        machine.launch("k", 10, 64, count, out, limits=Limits(chunk_threads=200, max_steps=100_000))
+
+
+def test_chunks_that_spin_for_ever_run_away_too() -> None:
+    machine = Machine(ptx_text("L: bra L;"))
+    with pytest.raises(Runaway):
+        machine.launch("k", 4, 64, limits=Limits(chunk_threads=64, max_steps=50_000))
