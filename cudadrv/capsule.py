@@ -9,8 +9,6 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
-Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
 _api: Final = ctypes.pythonapi
 _new: Final = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
@@ -18,19 +16,24 @@ _new: Final = ctypes.PYFUNCTYPE(
 _pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", _api)
 )
-# A capsule under destruction has no references left, so these two take its bare address.
-_dying_is_valid: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+_is_valid: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", _api)
 )
-_dying_pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", _api)
-)
 
 
-def new_capsule(address: int, name: bytes, destructor: ctypes._FuncPointer) -> object:
-    """A capsule over an address; `name` and `destructor` must outlive it."""
-    capsule: object = _new(address, name, ctypes.cast(destructor, ctypes.c_void_p))
+def new_capsule(address: int, name: bytes) -> object:
+    """A capsule over an address, without a destructor; `name` must outlive it.
+
+    A destructor in Python would be called where an exception is on its way, such as the refusal of
+    a consumer, and lose it.
+    """
+    capsule: object = _new(address, name, None)
     return capsule
+
+
+def is_named(capsule: object, name: bytes) -> bool:
+    """Whether a capsule has this name: a consumer renames the one that it takes."""
+    return bool(_is_valid(capsule, name))
 
 
 def capsule_address(capsule: object, name: bytes) -> int:
@@ -40,10 +43,3 @@ def capsule_address(capsule: object, name: bytes) -> int:
         ValueError: the capsule has another name.
     """
     return int(_pointer(capsule, name))
-
-
-def dying_capsule_address(capsule: int, name: bytes) -> int | None:
-    """In a destructor: the address, or None where a consumer has renamed the capsule."""
-    if not _dying_is_valid(capsule, name):
-        return None
-    return int(_dying_pointer(capsule, name))

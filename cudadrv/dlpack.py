@@ -7,11 +7,12 @@ DLPack: the capsule is named "dltensor" until a consumer renames it "used_dltens
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import TYPE_CHECKING, Final
 
 from ._api import CUstream
 from ._driver import Bound, failure
-from .capsule import Destructor, dying_capsule_address, new_capsule
+from .capsule import is_named, new_capsule
 from .errors import DTypeError
 
 if TYPE_CHECKING:
@@ -54,25 +55,41 @@ _DLManagedTensor._fields_ = (
     ("deleter", _Deleter),
 )
 
-# Exported tensors by their number, alive until their consumer's deleter call; bounded by what
+# Exported tensors by their address, alive until their consumer's deleter call; bounded by what
 # consumers hold.
 _exported: Final[dict[int, tuple[object, ...]]] = {}
+# The capsules that no consumer was seen to take yet, each with the address of its tensor.
+_unclaimed: Final[list[tuple[object, int]]] = []
 
 
 def _delete(managed: ctypes._Pointer[_DLManagedTensor]) -> None:
     _exported.pop(ctypes.addressof(managed.contents), None)
 
 
-def _destroy_capsule(capsule: int) -> None:
-    """A capsule that no consumer took: give the tensor back."""
-    address = dying_capsule_address(capsule, _NAME)
-    if address is not None:
-        _exported.pop(address, None)
-
-
-# The C functions live as long as the process: a consumer may hold a tensor until its end.
+# The C function lives as long as the process: a consumer may hold a tensor until its end.
 _DELETE: Final = _Deleter(_delete)
-_DESTROY_CAPSULE: Final = Destructor(_destroy_capsule)
+
+
+def _references(entry: tuple[object, int]) -> int:
+    return sys.getrefcount(entry[0])
+
+
+# Of what only the entry itself refers to, as this interpreter counts.
+_ALONE: Final = _references((object(), 0))
+
+
+def _give_back_unclaimed() -> None:
+    """Let go of the tensors whose capsules were dropped as they were; their consumer refused."""
+    for number in reversed(range(len(_unclaimed))):
+        try:
+            entry = _unclaimed.pop(number)
+        except IndexError:  # another thread has it
+            continue
+        if is_named(entry[0], _NAME):
+            if _references(entry) > _ALONE:
+                _unclaimed.append(entry)
+            else:
+                _exported.pop(entry[1], None)
 
 
 def export(array: AnyDeviceArray, stream: int | None) -> object:
@@ -102,7 +119,10 @@ def export(array: AnyDeviceArray, stream: int | None) -> object:
     managed.deleter = _DELETE
     address = ctypes.addressof(managed)
     _exported[address] = (managed, shape, array)
-    return new_capsule(address, _NAME, _DESTROY_CAPSULE)
+    capsule = new_capsule(address, _NAME)
+    _give_back_unclaimed()
+    _unclaimed.append((capsule, address))
+    return capsule
 
 
 def _order_consumer(array: AnyDeviceArray, consumer: int) -> None:

@@ -6,15 +6,20 @@ Sources: CUDA Array Interface, version 3 (Numba); the Python specification of DL
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from ._api import CUcontext, CUmemoryPool, CUpointer_attribute, CUstream
 from ._driver import Bound, failure
 from .capsule import capsule_address
 from .device import list_devices
-from .errors import WrongDeviceError
+from .errors import CopyError, DTypeError, WrongDeviceError
 from .event import Event
+from .memory.array import AnyDeviceArray, DeviceArray
+from .memory.buffer import DeviceBuffer
 
 if TYPE_CHECKING:
     from .stream import Stream
@@ -25,17 +30,23 @@ _DL_MANAGED: Final = 13  # kDLCUDAManaged
 _NAMELESS: Final = (1, 2)
 
 
+# dlpack.h: DLDataTypeCode as the kinds of NumPy's dtypes.
+_KIND: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
+
+
 class _DLTensorHead(ctypes.Structure):
-    """The start of DLTensor (dlpack.h), as far as the address goes."""
+    """DLTensor (dlpack.h), which a DLManagedTensor begins with."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32),
         ("device_id", ctypes.c_int32),
         ("ndim", ctypes.c_int32),
-        ("dtype", ctypes.c_uint8 * 4),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
     )
 
@@ -71,14 +82,59 @@ def dlpack_address(value: object, stream: Stream) -> int | None:
     Raises:
         WrongDeviceError: the memory lies on another device.
     """
-    where = getattr(value, "__dlpack_device__", None)
-    export = getattr(value, "__dlpack__", None)
-    if where is None or export is None or int(where()[0]) not in (_DL_CUDA, _DL_MANAGED):
+    capsule = _exported(value, stream)
+    if capsule is None:
         return None
-    pointer = _capsule_address(export(stream=int(stream.handle)))
+    # The capsule's own destructor gives the tensor back; its producer stays with the caller.
+    head = _head(capsule)
+    pointer = (head.data or 0) + int(head.byte_offset)
     if pointer:
         _require_device(pointer, value, stream)
     return pointer
+
+
+def import_array(stream: Stream, value: object) -> AnyDeviceArray:
+    """The array that an object of another library is; see `Stream.import_array`."""
+    capsule = _exported(value, stream)
+    if capsule is not None:
+        head = _head(capsule)
+        shape = tuple(head.shape[: head.ndim])
+        strides = tuple(head.strides[: head.ndim]) if head.strides else None
+        pointer = (head.data or 0) + int(head.byte_offset)
+        return _borrowed(stream, value, pointer, shape, _dtype(value, head), strides, capsule)
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if not isinstance(interface, Mapping):
+        raise TypeError(
+            f"a {type(value).__name__} is no device array: it has neither __dlpack__ on a CUDA "
+            "device nor __cuda_array_interface__"
+        )
+    if interface.get("mask") is not None:
+        raise CopyError(f"a {type(value).__name__} with a mask has no counterpart here")
+    dtype = np.dtype(interface["typestr"])
+    given = interface.get("strides")
+    strides = None if given is None else tuple(each // max(dtype.itemsize, 1) for each in given)
+    producer = interface.get("stream")
+    order_after(stream, () if producer is None else (int(producer),))
+    pointer, shape = int(interface["data"][0]), tuple(interface["shape"])
+    return _borrowed(stream, value, pointer, shape, dtype, strides, None)
+
+
+def stream_handle(stream: object) -> int:
+    """The CUstream, as a number, of what another library calls a stream.
+
+    Raises:
+        TypeError: it is no number and has no ``__cuda_stream__`` of version 0.
+    """
+    if isinstance(stream, (int, CUstream)):
+        return int(stream)
+    offered = getattr(stream, "__cuda_stream__", None)
+    answer: object = offered() if callable(offered) else offered
+    if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == 0:
+        return int(answer[1])
+    what = type(stream).__name__
+    if answer is None:
+        raise TypeError(f"a {what} is no stream: it is no number and has no __cuda_stream__")
+    raise TypeError(f"the __cuda_stream__ of a {what} is {answer!r}: known is (0, CUstream)")
 
 
 def order_after(stream: Stream, producers: Iterable[int]) -> None:
@@ -161,7 +217,63 @@ def _pointer_attribute(stream: Stream, attribute: CUpointer_attribute, pointer: 
     return value
 
 
-def _capsule_address(capsule: object) -> int:
-    # The capsule's own destructor gives the tensor back; its producer stays with the caller.
-    head = _DLTensorHead.from_address(capsule_address(capsule, b"dltensor"))
-    return (head.data or 0) + int(head.byte_offset)
+def _exported(value: object, stream: Stream) -> object | None:
+    """The capsule of an object that offers memory of a GPU, or None."""
+    where = getattr(value, "__dlpack_device__", None)
+    export = getattr(value, "__dlpack__", None)
+    if where is None or export is None or int(where()[0]) not in (_DL_CUDA, _DL_MANAGED):
+        return None
+    capsule: object = export(stream=int(stream.handle))
+    return capsule
+
+
+def _head(capsule: object) -> _DLTensorHead:
+    return _DLTensorHead.from_address(capsule_address(capsule, b"dltensor"))
+
+
+def _dtype(value: object, head: _DLTensorHead) -> np.dtype[Any]:
+    kind, bits = _KIND.get(head.code), int(head.bits)
+    try:
+        if kind is not None and head.lanes == 1 and bits % 8 == 0:
+            return np.dtype(f"{kind}{bits // 8}")
+    except TypeError:
+        pass
+    raise DTypeError(
+        f"a {type(value).__name__} of DLPack's type code {head.code} with {bits} bits and "
+        f"{head.lanes} lanes: NumPy has no such dtype; view it as one of that size first"
+    )
+
+
+def _borrowed(
+    stream: Stream,
+    value: object,
+    pointer: int,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    strides: tuple[int, ...] | None,
+    capsule: object,
+) -> AnyDeviceArray:
+    """An array over memory that `value` keeps; strides count elements."""
+    if strides is not None and not _is_contiguous(shape, strides):
+        raise CopyError(
+            f"a {type(value).__name__} of shape {shape} with strides of {strides} elements is not "
+            "C-contiguous: copy it first"
+        )
+    if pointer:
+        _require_device(pointer, value, stream)
+    nbytes = math.prod(shape) * dtype.itemsize
+    buffer = DeviceBuffer.borrowed(stream, pointer, nbytes, (value, capsule))
+    return DeviceArray(buffer, shape, dtype)
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether the elements lie in C order, one behind the other."""
+    if 0 in shape:
+        return True
+    expected = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1:  # the stride of a single one does not matter
+            if stride != expected:
+                return False
+            expected *= extent
+    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import numpy as np
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
+class CudaStream(Protocol):
+    """A stream of any library: CuPy's, PyTorch's, cuda.core's, Numba's and ours."""
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """(0, CUstream)."""
+
+
 class Dependent(Protocol):
     """What works only as long as a stream is open."""
 
@@ -44,13 +51,15 @@ class Stream(Handle):
     """
 
     __slots__ = (
-        "__weakref__", "_captured", "_deferred", "_dependents", "_finalizer",
+        "__weakref__", "_captured", "_deferred", "_dependents", "_finalizer", "_origin",
         "api", "capturing", "closed", "context", "handle", "spare_events",
     )  # fmt: skip
 
     handle: CUstream
 
-    def __init__(self, context: Context, handle: CUstream, *, owned: bool) -> None:
+    def __init__(
+        self, context: Context, handle: CUstream, *, owned: bool, origin: object = None
+    ) -> None:
         self.api: DriverApi = context.api
         self.context = context
         self.handle = handle
@@ -59,6 +68,8 @@ class Stream(Handle):
         self._deferred: list[int] = []
         # The addresses of what was allocated in the capture that is open.
         self._captured: set[int] = set()
+        # The object of another library that keeps the handle alive.
+        self._origin = origin
         # Events for waits on other libraries' streams, while no thread uses them.
         self.spare_events: list[Event] = []
         # What has the handle built in, and must be told when it is taken away.
@@ -93,11 +104,15 @@ class Stream(Handle):
     def close(self) -> None:
         """Destroy the stream once its queued work is done; this does not wait. Idempotent.
 
-        Memory of the stream stays usable. A context's default stream closes with its context.
+        Memory of the stream stays usable. A context's default stream closes with its context; a
+        stream of another library is let go, not destroyed.
         """
         if self._finalizer is not None and self._finalizer.alive:
             self.discard()
             self._finalizer()
+        elif self._origin is not None:
+            self.discard()
+            self._origin = None
 
     def discard(self) -> None:
         """Take the handle away: it is destroyed, or its context is."""
@@ -152,12 +167,20 @@ class Stream(Handle):
         event.record(self)
         return event
 
-    def wait(self, event: Event | Stream) -> None:
-        """Let what is queued from now on wait for an event, or for what a stream holds now."""
+    def wait(self, event: Event | Stream | CudaStream) -> None:
+        """Let what is queued from now on wait for an event, or for what a stream holds now.
+
+        The stream may be another library's.
+        """
         if isinstance(event, Stream):
             if event is self:
                 return
             event = event.record(timing=False)
+        elif hasattr(event, "__cuda_stream__"):
+            from .foreign import order_after, stream_handle
+
+            order_after(self, (stream_handle(event),))
+            return
         (code,) = self.api.cuStreamWaitEvent(self.handle, event.handle, 0)
         if code:
             raise failure(self.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")
@@ -260,6 +283,36 @@ class Stream(Handle):
     def fill(self, dst: AnyDeviceArray | DeviceBuffer, value: object) -> None:
         """Set every element of an array, or every byte of a buffer, to `value`."""
         fill_memory(self, dst, value)
+
+    def import_array(self, value: object) -> AnyDeviceArray:
+        """An array over device memory of another library, by DLPack or the CUDA array interface.
+
+        Nothing is copied. This stream is ordered after the work that the memory waits for; let the
+        other library's stream wait for this one before it uses the memory again. The object stays
+        alive as long as the array.
+
+        Raises:
+            CopyError: its elements are not C-contiguous, or it has a mask.
+            DTypeError: NumPy has no such dtype, such as bfloat16.
+            TypeError: it is no device array.
+            WrongDeviceError: the memory lies on another device.
+        """
+        from .foreign import import_array
+
+        return import_array(self, value)
+
+    def call_on_host(self, function: Callable[..., object], *args: object) -> None:
+        """Call ``function(*args)`` at this point of the stream, in a thread of the driver.
+
+        What follows in the stream waits for it. It must make no CUDA call, of no library, and must
+        not wait for what does. What it raises is reported by `sys.unraisablehook`.
+
+        Raises:
+            StreamCaptureUnsupportedError: the stream is capturing.
+        """
+        from .host_function import call_on_host
+
+        call_on_host(self, function, args)
 
     def capture(self) -> Capture:
         """``with stream.capture() as graph:`` records what the stream is given in the block."""

@@ -29,6 +29,7 @@ class NodeKind(Enum):
     WAIT = "event wait"
     ALLOC = "memory allocation"
     FREE = "memory free"
+    HOST = "host function"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.stack: list[int] = []
         self.failure: Failure | None = None
+        self.runs_host_function = False
 
 
 class Core:
@@ -104,6 +105,11 @@ class Core:
                 if self._pid is None
                 else f"initialization error: the driver was initialised in process {self._pid} "
                 "before the fork",
+            )
+        if self._thread.runs_host_function and not always:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_PERMITTED,
+                f"a host function in a stream makes no CUDA calls, and this one called {name}",
             )
         scheduled = self._schedule.get(name)
         if scheduled:

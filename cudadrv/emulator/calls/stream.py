@@ -5,10 +5,12 @@ CUDA Driver API: "Stream Management".
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from typing import Final
 
 from ..._api import (
+    CUcontext,
     CUevent,
     CUgraph,
     CUresult,
@@ -26,6 +28,7 @@ _WAIT_EXTERNAL: Final = 1
 _GREATEST_PRIORITY: Final = -5
 _MODES: Final = tuple(CUstreamCaptureMode)
 _NOTHING: Final = frozenset[int]()
+_HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def _no_operation() -> None:
@@ -83,6 +86,27 @@ class StreamCalls(Ordering):
     def cuStreamGetPriority(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
         """The priority that the stream has."""
         return SUCCESS, self._stream(h_stream).priority
+
+    @call(1)
+    def cuStreamGetCtx(self, h_stream: CUstream, /) -> tuple[CUresult, CUcontext]:
+        """The context that the stream was made in."""
+        return SUCCESS, CUcontext(self._stream(h_stream).context.handle)
+
+    @call()
+    def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
+        """Call a function of the host at this point of the stream; here, in the calling thread."""
+        stream = self._stream(h_stream)
+        function = _HostFunction(int(fn))
+
+        def run() -> None:
+            self._thread.runs_host_function = True
+            try:
+                function(int(user_data))
+            finally:
+                self._thread.runs_host_function = False
+
+        self._submit(stream, NodeKind.HOST, run)
+        return OK
 
     @call()
     def cuStreamWaitEvent(

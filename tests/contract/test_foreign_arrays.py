@@ -1,0 +1,173 @@
+"""Arrays of other libraries taken over without copying, and ours given to them."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv.errors import CopyError, DTypeError, WrongDeviceError
+from cudadrv.memory.array import AnyDeviceArray
+
+HOST = np.arange(24, dtype="f4").reshape(2, 3, 4)
+_set_name = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_SetName", ctypes.pythonapi)
+)
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+USED = b"used_dltensor"
+
+
+class ByInterface:
+    """Memory of another library by the CUDA array interface, changed in part."""
+
+    def __init__(self, array: AnyDeviceArray, **changed: object) -> None:
+        self._array = array
+        interface: dict[str, Any] = {**array.__cuda_array_interface__, **changed}
+        self.__cuda_array_interface__ = interface
+
+
+class ByDlpack:
+    """Memory of another library by DLPack; with `edit`, its tensor changed."""
+
+    def __init__(self, array: AnyDeviceArray, **edit: int) -> None:
+        self._array = array
+        self._edit = edit
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __dlpack__(self, *, stream: int | None = None) -> object:
+        capsule = self._array.__dlpack__(stream=stream)
+        address = _pointer(capsule, b"dltensor")
+        for where, value in self._edit.items():
+            kind, offset = {"code": (ctypes.c_uint8, 20), "bits": (ctypes.c_uint8, 21)}[where]
+            kind.from_address(address + offset).value = value
+        return capsule
+
+
+class Consumer:
+    """What takes a capsule as the protocol wants it, and gives the tensor back."""
+
+    def __init__(self, array: AnyDeviceArray) -> None:
+        self._capsule = array.__dlpack__()
+        self._address = _pointer(self._capsule, b"dltensor")
+        _set_name(self._capsule, USED)
+
+    def release(self) -> None:
+        deleter = ctypes.c_void_p.from_address(self._address + 56).value
+        assert deleter is not None
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter)(self._address)
+
+
+def test_memory_of_another_library_is_an_array_here(context: cudadrv.Context) -> None:
+    with context.new_stream() as theirs, context.new_stream() as ours:
+        array = theirs.to_device(HOST)
+        forms = (
+            array,
+            ByDlpack(array),
+            ByInterface(array),
+            ByInterface(array, stream=None),
+            ByInterface(array, stream=1),
+            ByInterface(array, strides=HOST.strides),
+            ByInterface(array, version=2),
+        )
+        for form in forms:
+            taken = ours.import_array(form)
+            assert (taken.ptr, taken.shape, taken.dtype) == (array.ptr, HOST.shape, HOST.dtype)
+            assert np.array_equal(ours.to_host(taken[1, 2]), HOST[1, 2])
+        ours.fill(taken, 7)
+        theirs.wait(ours)
+        assert (theirs.to_host(array) == 7).all()
+        taken.close()
+        assert not array.closed
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1, 3), (2, 1, 2)])
+def test_dlpack_keeps_dtype_and_shape(
+    stream: cudadrv.Stream, dtype: str, shape: tuple[int, ...]
+) -> None:
+    taken = stream.import_array(ByDlpack(stream.zeros(shape, dtype)))
+    assert (taken.shape, taken.dtype) == (shape, np.dtype(dtype))
+    assert not stream.to_host(taken).any()
+
+
+def test_structures_come_by_the_array_interface(stream: cudadrv.Stream) -> None:
+    array = stream.to_device(np.array([b"ab", b"cde"], "S3"))
+    assert stream.to_host(stream.import_array(ByInterface(array))).tolist() == [b"ab", b"cde"]
+
+
+def test_a_taken_array_keeps_its_owner(stream: cudadrv.Stream) -> None:
+    for make in (ByDlpack, ByInterface):
+        owner = make(stream.to_device(HOST))
+        alive = weakref.ref(owner)
+        part = stream.import_array(owner)[1]
+        del owner
+        gc.collect()
+        assert alive() is not None
+        assert np.array_equal(stream.to_host(part), HOST[1])
+        del part
+        gc.collect()
+        assert alive() is None
+
+
+def test_what_has_no_counterpart_here_is_refused(stream: cudadrv.Stream) -> None:
+    array = stream.to_device(HOST)
+    with pytest.raises(CopyError, match=r"strides of \(1, 2, 6\) elements is not C-contiguous"):
+        stream.import_array(ByInterface(array, strides=(4, 8, 24)))
+    with pytest.raises(CopyError, match="with a mask"):
+        stream.import_array(ByInterface(array, mask=array))
+    with pytest.raises(DTypeError, match="type code 4 with 16 bits"):
+        stream.import_array(ByDlpack(array, code=4, bits=16))
+    with pytest.raises(DTypeError, match="with 4 bits"):
+        stream.import_array(ByDlpack(array, code=1, bits=4))
+    for thing in (HOST, 3, None, object()):
+        with pytest.raises(TypeError, match="is no device array"):
+            stream.import_array(thing)
+
+
+def test_memory_of_another_device_is_refused(
+    stream: cudadrv.Stream, second_context: cudadrv.Context
+) -> None:
+    array = second_context.default_stream.zeros(4, "f4")
+    for form in (ByInterface(array, stream=None),):
+        with pytest.raises(WrongDeviceError, match="on device 1"):
+            stream.import_array(form)
+
+
+def test_an_exported_array_lives_until_it_is_given_back(stream: cudadrv.Stream) -> None:
+    array = stream.to_device(HOST)
+    alive = weakref.ref(array)
+    consumer = Consumer(array)
+    del array
+    gc.collect()
+    assert alive() is not None
+    consumer.release()
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_capsule_that_nobody_took_gives_its_array_back(stream: cudadrv.Stream) -> None:
+    array, other = stream.to_device(HOST), stream.zeros(1, "f4")
+    alive = weakref.ref(array)
+    capsules = [array.__dlpack__() for _ in range(3)]
+    del array
+    other.__dlpack__()
+    gc.collect()
+    assert alive() is not None  # the capsules are still held
+    del capsules
+    other.__dlpack__()  # what was dropped is noticed at the next export
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_consumer_that_takes_no_device_memory_says_so(stream: cudadrv.Stream) -> None:
+    with pytest.raises(BufferError):
+        np.from_dlpack(stream.zeros(3, "f4"))  # type: ignore[arg-type]  # what is tested
