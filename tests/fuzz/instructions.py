@@ -19,7 +19,7 @@ class Instructions(Picker):
             (self._arithmetic, 10), (self._multiply, 4), (self._divide, 2), (self._logic, 8),
             (self._shift, 6), (self._fields, 6), (self._compare, 6), (self._select, 4),
             (self._convert, 6), (self._move, 3), (self._carry, 2), (self._predicates, 3),
-            (self._packed, 2),
+            (self._packed, 2), (self._place, 5),
         )  # fmt: skip
 
     def one(self) -> str:
@@ -30,6 +30,8 @@ class Instructions(Picker):
 
     def _source(self, bits: int) -> str:
         """A register or a constant."""
+        if bits == 32 and self.rng.random() < 0.08:
+            return self.steady()
         if self.rng.random() < 0.75:
             return self.of(bits)
         if self.rng.random() < 0.5:
@@ -124,6 +126,15 @@ class Instructions(Picker):
         if sign == "u":
             return self.pick("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs")
         return self.pick("eq", "ne", "lt", "le", "gt", "ge")
+
+    def _place(self) -> str:
+        """A predicate of, or a sum with, what depends on the thread's place alone."""
+        steady, other = self.steady(), self.pick(self.steady(), str(self.rng.randrange(40)))
+        name = self.pick("eq", "lt", "ge")
+        return self.pick(
+            f"setp.{name}.u32 {self.register('p')}, {steady}, {other};",
+            f"{self.pick('add', 'sub', 'min')}.u32 {self.of(32)}, {steady}, {other};",
+        )
 
     def _compare(self) -> str:
         bits, sign = self._bits(), self.pick(*"bus")

@@ -11,6 +11,13 @@ COUNTS: Final = {"d": 6, "g": 4, "r": 8, "f": 6, "h": 4, "p": 4}
 BYTES: Final = {"d": 8, "g": 8, "r": 4, "f": 4, "h": 2}
 TYPES: Final = {"d": "b64", "g": "f64", "r": "b32", "f": "f32", "h": "b16", "p": "pred"}
 _BANK: Final = {16: "h", 32: "r", 64: "d"}
+# Numbers that depend on a thread's place in its block only, and how they are made; never changed.
+STEADY: Final = {
+    "%t0": "and.b32 %t0, %s2, 7;",
+    "%t1": "mad.lo.u32 %t1, %s2, 3, 5;",
+    "%t2": "mov.u32 %t2, %laneid;",
+    "%t3": "shr.u32 %t3, %s2, 4;",
+}
 
 
 class Picker:
@@ -34,6 +41,10 @@ class Picker:
 
     def pick(self, *choices: str) -> str:
         return self.rng.choice(choices)
+
+    def steady(self) -> str:
+        """A register with a number that is the same in every block."""
+        return self.pick(*STEADY)
 
     def maybe(self, word: str, chance: float = 0.3) -> str:
         """A word, or nothing."""

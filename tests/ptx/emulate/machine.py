@@ -53,10 +53,14 @@ class Machine:
     def put(self, array: NDArray[Any], origin: str = "") -> int:
         """Copy an array to fresh memory."""
         address = self.memory.allocate(max(array.nbytes, 1), origin=origin)
+        self.set(address, array)
+        return address
+
+    def set(self, address: int, array: NDArray[Any]) -> None:
+        """Copy an array to memory that is there."""
         start = address - self.memory.base
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         self.memory.data[start : start + array.nbytes] = flat
-        return address
 
     def get(self, address: int, count: int, dtype: Any) -> NDArray[Any]:
         """Copy `count` elements back."""

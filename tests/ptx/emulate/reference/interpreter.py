@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ptx.isa import PtxModule, parse
 from ptx.isa.model import Body, Label, Space
 from tests.ptx.emulate.reference.barriers import Barriers
@@ -18,9 +20,17 @@ class Interpreter:
         self.memory = Memory(memory)
         self._labels: dict[int, dict[str, int]] = {}
 
-    def run(self, kernel: str, grid: int, block: int, params: dict[str, int]) -> None:
-        """One block after another; memory holds the results."""
-        for number in range(grid):
+    def run(
+        self,
+        kernel: str,
+        grid: int,
+        block: int,
+        params: dict[str, int],
+        *,
+        blocks: Iterable[int] | None = None,
+    ) -> None:
+        """One block after another, or only those given; memory holds the results."""
+        for number in range(grid) if blocks is None else blocks:
             self._run_block(kernel, number, grid, block, params)
 
     def _run_block(
