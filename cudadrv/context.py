@@ -233,9 +233,12 @@ class Context(Handle):
             ptx.PtxError: the source does not compile, or NVRTC is missing.
             CudaError: the driver refuses the image.
         """
-        chosen = (options or ptx.CompileOptions()).for_target(self.target)
+        if options is None:
+            options = ptx.CompileOptions()
+        if isinstance(options, ptx.CompileOptions):  # anything else, `compile` refuses
+            options = options.for_target(self.target)
         image = ptx.compile(
-            source, chosen, name=name, name_expressions=name_expressions, headers=headers
+            source, options, name=name, name_expressions=name_expressions, headers=headers
         )
         return self.load_module(image)
 

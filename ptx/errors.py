@@ -134,11 +134,7 @@ class HeaderNotFoundError(CompileError):
         self.package = package
         self.searched = tuple(searched)
         folders = "".join(f"\n    {folder}" for folder in self.searched) or " none"
-        remedy = (
-            f"Install it with: pip install {package}"
-            if package
-            else "Add its folder to CompileOptions.include_paths, or pass its text in `headers`"
-        )
+        remedy = f"Install it with: pip install {package}" if package else _remedy(header)
         super().__init__(
             log,
             options,
@@ -146,6 +142,37 @@ class HeaderNotFoundError(CompileError):
             diagnostics=diagnostics,
             remark=f"header {header!r} was not found. {remedy}\n  folders searched:{folders}",
         )
+
+
+# Headers of the C and C++ standard libraries that libcu++ has a counterpart of, and those whose
+# functions NVRTC knows by itself.
+_SAME_NAME = frozenset({
+    "algorithm", "array", "atomic", "barrier", "bit", "cassert", "cfloat", "chrono", "climits",
+    "cmath", "complex", "concepts", "cstddef", "cstdint", "cstdlib", "cstring", "ctime", "expected",
+    "functional", "initializer_list", "iterator", "latch", "limits", "mdspan", "memory", "numbers",
+    "numeric", "optional", "ranges", "ratio", "semaphore", "source_location", "span", "string_view",
+    "tuple", "type_traits", "utility", "variant", "version",
+})  # fmt: skip
+_COUNTERPARTS = {
+    "float.h": "cfloat", "limits.h": "climits", "stddef.h": "cstddef", "stdint.h": "cstdint",
+    "inttypes.h": "cstdint", "stdlib.h": "cstdlib", "time.h": "ctime",
+}  # fmt: skip
+_KNOWN_WITHOUT = frozenset({"stdio.h", "cstdio", "assert.h", "math.h", "string.h", "iostream"})
+
+
+def _remedy(header: str) -> str:
+    counterpart = header if header in _SAME_NAME else _COUNTERPARTS.get(header)
+    if counterpart is not None:
+        return (
+            "NVRTC has no C++ standard library. Include libcu++'s "
+            f"<cuda/std/{counterpart}> instead, whose names are in cuda::std"
+        )
+    if header in _KNOWN_WITHOUT:
+        return (
+            "NVRTC has no C library, and knows printf, assert, memcpy and the mathematical "
+            'functions without one. Leave the #include out, or pass headers={"' + header + '": ""}'
+        )
+    return "Add its folder to CompileOptions.include_paths, or pass its text in `headers`"
 
 
 class UnsupportedTargetError(PtxError):

@@ -132,7 +132,8 @@ NO_FMA = CompileOptions(fmad=False)
 def _define(name: str, value: str | int | None) -> str | None:
     if not re.fullmatch(_IDENTIFIER, name, re.DOTALL):
         raise ValueError(f"defines: {name!r} is not a macro name")
-    return None if value is None else str(value)
+    # As C++ spells them: True would be a name that no source declares.
+    return str(int(value)) if isinstance(value, bool) else None if value is None else str(value)
 
 
 def _refuse_own_field(option: str) -> None:

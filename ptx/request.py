@@ -45,6 +45,10 @@ class CompileRequest(NamedTuple):
             TypeError: the source, a header or an expression is not text.
             ValueError: a text holds a zero character, which would end it for NVRTC.
         """
+        given: object = options
+        if not isinstance(given, CompileOptions):
+            what = f"CompileOptions, not {type(given).__name__}"
+            raise TypeError(f"options must be {what}: NVRTC's own spelling goes into `extra`")
         if isinstance(name_expressions, str):
             raise TypeError("name_expressions must be a sequence of strings, not one string")
         expressions = tuple(name_expressions)

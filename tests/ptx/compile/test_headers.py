@@ -203,3 +203,30 @@ def test_missing_nvrtc_names_the_one_command(tmp_path: Path) -> None:
         pytest.skip("an NVRTC of the system is found without any package")
     command = f'pip install "cudadrv[cu{_nvrtc.bindings_major()}]"\n'
     assert done.stdout == command * 3
+
+
+@pytest.mark.parametrize(
+    ("header", "remedy"),
+    [
+        ("cstdint", "<cuda/std/cstdint> instead, whose names are in cuda::std"),
+        ("stdint.h", "<cuda/std/cstdint> instead"),
+        ("type_traits", "<cuda/std/type_traits> instead"),
+        ("cstdio", "knows printf, assert, memcpy and the mathematical functions without one"),
+        ("vector", "CompileOptions.include_paths"),
+    ],
+)
+def test_missing_standard_header_says_what_to_use(header: str, remedy: str) -> None:
+    with pytest.raises(ptx.HeaderNotFoundError) as caught:
+        ptx.compile(f"#include <{header}>\n", cache=False)
+    assert remedy in str(caught.value)
+    assert caught.value.header == header
+
+
+def test_what_replaces_a_standard_header_compiles() -> None:
+    source = """
+    #include <cuda/std/cstdint>
+    #include <cstdio>
+    extern "C" __global__ void k(cuda::std::uint32_t* x)
+    { assert(x); printf("%f", sqrt(2.0)); memcpy(x, x + 1, 4); }
+    """
+    assert "k" in ptx.compile(source, headers={"cstdio": ""}).signatures

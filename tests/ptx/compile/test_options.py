@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import ptx
 from ptx import NO_FMA, CompileOptions, Target
 
 
@@ -109,3 +110,14 @@ def test_options_and_targets_made_from_others_are_checked_too() -> None:
         replace(options, maxrregcount=0)
     with pytest.raises(ValueError, match="suffix 'x'"):
         Target.cubin("sm_90")._replace(suffix="x")
+
+
+def test_a_truth_defines_what_it_is_in_cpp() -> None:
+    flags = ptx.CompileOptions(defines={"ON": True, "OFF": False}).flags()
+    assert {"-DON=1", "-DOFF=0"} <= set(flags)
+
+
+def test_options_in_nvrtcs_own_spelling_are_refused_where_they_are_given() -> None:
+    for options in (("-DN=3",), {"defines": {"N": 3}}, "-DN=3"):
+        with pytest.raises(TypeError, match="options must be CompileOptions, not"):
+            ptx.compile("", options)  # type: ignore[arg-type]  # what is tested
