@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cudadrv.emulator import Limits
+from ptx.emulate import Limits
 from ptx.emulate.errors import Misaligned, OutOfBounds, UninitialisedRead, UnsupportedInstruction
 from tests.ptx.emulate.machine import Machine, ptx_text
 

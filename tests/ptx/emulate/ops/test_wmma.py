@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cudadrv.emulator import Limits
+from ptx.emulate import Limits
 from ptx.emulate.errors import (
     Deadlock,
     Misaligned,
