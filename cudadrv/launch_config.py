@@ -64,13 +64,15 @@ class LaunchConfig(_Fields):
         cooperative: bool = False,
     ) -> Self:
         """A configuration, its extents filled up to three."""
+        if type(shared_bytes) is not int:
+            shared_bytes = _index("shared_bytes", shared_bytes, "it is a whole number of bytes")
         if shared_bytes < 0:
             raise LaunchConfigError(f"shared_bytes is {shared_bytes!r}: it is 0 or more bytes")
         return super().__new__(
             cls,
             _dim3("grid", grid),
             _dim3("block", block),
-            int(shared_bytes),
+            shared_bytes,
             None if cluster is None else _dim3("cluster", cluster),
             bool(cooperative),
         )
@@ -85,6 +87,8 @@ class LaunchConfig(_Fields):
     @classmethod
     def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:
         """One thread for each of `n` elements, in blocks of `block`; one block where n is 0."""
+        if type(n) is not int:
+            n = _index("n", n, "it is a whole number of elements")
         if n < 0:
             raise LaunchConfigError(f"{n} elements: a launch is for 0 or more")
         return cls(max(1, -(-n // block)) if block > 0 else 1, block)
@@ -176,16 +180,30 @@ def _refused(kernel: Kernel, what: str) -> LaunchConfigError:
     return LaunchConfigError(f"kernel {kernel.name!r} cannot be launched with {what}")
 
 
+def _index(what: str, value: object, must: str) -> int:
+    try:
+        # What is no whole number of any kind fails.
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise LaunchConfigError(f"{what} is {value!r}: {must}") from None
+
+
 def _dim3(what: str, extents: Extents) -> Dim3:
     if type(extents) is int and extents > 0:  # the most frequent form, a microsecond faster
         return extents, 1, 1
-    values = tuple(extents) if isinstance(extents, Sequence) else (extents,)
-    if not 1 <= len(values) <= 3:
-        raise LaunchConfigError(f"{what} is {extents!r}: it has 1 to 3 extents")
     try:
-        whole = [operator.index(value) for value in values]
+        whole = [operator.index(extents)]  # type: ignore[arg-type]  # one extent, or several
     except TypeError:
-        whole = [0]
+        try:
+            values = tuple(extents)  # type: ignore[arg-type]
+        except TypeError:
+            values = (0,)
+        if not 1 <= len(values) <= 3:
+            raise LaunchConfigError(f"{what} is {extents!r}: it has 1 to 3 extents") from None
+        try:
+            whole = [operator.index(value) for value in values]
+        except TypeError:
+            whole = [0]
     if min(whole) < 1:
         raise LaunchConfigError(f"{what} is {extents!r}: each extent is a whole number from 1")
     x, y, z = (*whole, 1, 1)[:3]

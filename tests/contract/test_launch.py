@@ -302,6 +302,21 @@ def test_configurations_are_values() -> None:
         LaunchConfig.for_elements(-1)
 
 
+def test_numbers_of_a_configuration_are_whole_numbers_of_any_kind() -> None:
+    assert LaunchConfig(tuple(np.array([2, 3])), 4) == LaunchConfig((2, 3), 4)
+    assert LaunchConfig(np.array([2, 3]), np.array(4)) == LaunchConfig((2, 3), 4)
+    shared = LaunchConfig(1, 1, np.int64(64)).shared_bytes  # type: ignore[arg-type]
+    assert (shared, type(shared)) == (64, int)
+    assert LaunchConfig.for_elements(np.int64(1000)) == LaunchConfig(4, 256)  # type: ignore[arg-type]
+    for wrong in (1.5, "1", None):
+        with pytest.raises(LaunchConfigError, match="shared_bytes is .* a whole number of bytes"):
+            LaunchConfig(1, 1, wrong)  # type: ignore[arg-type]
+        with pytest.raises(LaunchConfigError, match="n is .* a whole number of elements"):
+            LaunchConfig.for_elements(wrong)  # type: ignore[arg-type]
+        with pytest.raises(LaunchConfigError, match="grid is .* a whole number from 1"):
+            LaunchConfig(wrong, 1)  # type: ignore[arg-type]
+
+
 def test_threads_share_one_launcher(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
     out = stream.zeros(1, "i8")
     launcher = kernels.kernel("add").bind(stream, ONE)
