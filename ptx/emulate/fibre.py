@@ -7,13 +7,12 @@ register, so fibres may share them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.errors import InvalidCall, Trap
+from ptx.emulate.errors import Trap
 from ptx.emulate.geometry import Value
 from ptx.emulate.kept import FEWEST_THREADS
 from ptx.emulate.span import Index
@@ -21,6 +20,7 @@ from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
     from ptx.emulate.chunk import Chunk
+    from ptx.emulate.frame import Frame
 
 Bools = NDArray[np.bool_]
 Registers = list[Value]
@@ -42,21 +42,6 @@ class Lineage:
     def __init__(self, parent: Lineage | None, written: int) -> None:
         self.parent = parent
         self.written = written
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """What a call left behind: the caller's registers, the lanes they belong to, its stack.
-
-    `function` was called; `results`: where the caller wants its results, offsets and sizes.
-    """
-
-    registers: Registers
-    lanes: Index | None
-    stack_pointer: int
-    live: tuple[int, ...]
-    function: int
-    results: tuple[tuple[int, int], ...]
 
 
 class Fibre:
@@ -255,82 +240,6 @@ class Fibre:
             self.chunk.wait(self.subset(chosen, self.chunk.code.live[block]), block)
         return GONE
 
-    def call(
-        self,
-        function: int,
-        back: int,
-        frame_bytes: int,
-        arguments: tuple[tuple[int, int], ...],
-        results: tuple[tuple[int, int], ...],
-    ) -> int:
-        """`call`: the first block of a function, with a frame of its own behind this one's.
-
-        `arguments` and `results` are the offset and size of this function's `.param` variables.
-        """
-        chunk = self.chunk
-        code = chunk.code
-        base = self.stack_pointer + frame_bytes
-        chunk.check_stack(self, base + code.frame_bytes[function])
-        for (source, nbytes), (target, room) in zip(arguments, code.params[function], strict=False):
-            self._copy(self.stack_pointer + source, base + target, min(nbytes, room))
-        frame = Frame(self.regs, self.lanes, self.stack_pointer, code.live[back], function, results)
-        self.frames = (*self.frames, frame)
-        self.prefix = (*self.prefix, back)
-        self.stack_pointer = base
-        self.regs = list(code.zeros[function])
-        self.lineage = None
-        return code.entries[function]
-
-    def call_address(
-        self,
-        address: Value,
-        back: int,
-        frame_bytes: int,
-        arguments: tuple[tuple[int, int], ...],
-        results: tuple[tuple[int, int], ...],
-        instruction: Instruction,
-    ) -> int:
-        """An indirect call: threads that call different functions part."""
-        code = self.chunk.code
-        if address.ndim == 0:
-            function = code.by_address.get(int(address))
-            if function is None:
-                raise InvalidCall(
-                    f"a call to {int(address):#x}, which is no function",
-                    self.chunk.launch.where(self, 0, instruction),
-                )
-            return self.call(function, back, frame_bytes, arguments, results)
-        addresses = np.asarray(address)
-        for each in np.unique(addresses):
-            part = self.subset((addresses == each).nonzero()[0], code.live[back])
-            block = part.call_address(each, back, frame_bytes, arguments, results, instruction)
-            self.chunk.wait(part, block)
-        return GONE
-
-    def leave(self) -> int:
-        """`ret`: back to the caller; from the kernel itself, the threads are done."""
-        if not self.frames:
-            return self.finish()
-        frame = self.frames[-1]
-        sources = self.chunk.code.results[frame.function]
-        for (source, room), (target, nbytes) in zip(sources, frame.results, strict=False):
-            self._copy(self.stack_pointer + source, frame.stack_pointer + target, min(room, nbytes))
-        block = self.prefix[-1]
-        self.regs = self.registers_of(frame)
-        self.frames = self.frames[:-1]
-        self.prefix = self.prefix[:-1]
-        self.stack_pointer = frame.stack_pointer
-        self.lineage = None
-        return block
-
-    def _copy(self, source: int, target: int, nbytes: int) -> None:
-        """Copy bytes within every thread's local memory."""
-        local = self.chunk.local.reshape(self.chunk.geometry.threads, -1)
-        rows = slice(None) if self.lanes is None else self.lanes
-        local[rows, target : target + nbytes] = local[rows, source : source + nbytes]
-        if self.chunk.shadow is not None:
-            self.chunk.shadow.copy(rows, source, target, nbytes, len(local))
-
     def trap(self, instruction: Instruction) -> None:
         """`trap`.
 
@@ -343,16 +252,3 @@ class Fibre:
         """`exit`: the threads are done."""
         self.chunk.finished(self)
         return GONE
-
-    def registers_of(self, frame: Frame) -> Registers:
-        """The caller's registers for the lanes that this fibre has now."""
-        if frame.lanes is self.lanes:
-            return list(frame.registers)
-        mine = self.lane_numbers()
-        where = mine if frame.lanes is None else np.searchsorted(frame.lanes, mine)
-        regs = list(frame.registers)
-        for number in frame.live:
-            value = regs[number]
-            if value.ndim:
-                regs[number] = value.take(where, mode="clip")
-        return regs

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ptx.emulate.fibre import Fibre, Frame, Registers
+from ptx.emulate.fibre import Fibre, Registers
+from ptx.emulate.frame import Frame, registers_of
 from ptx.emulate.geometry import Value
 from ptx.emulate.span import Index
 
@@ -150,7 +151,7 @@ def _merged_frames(
             merged.append(first)
             continue
         regs: Registers = list(first.registers)
-        columns = [fibre.registers_of(frame) for fibre, frame in zip(fibres, frames, strict=True)]
+        columns = [registers_of(fibre, frame) for fibre, frame in zip(fibres, frames, strict=True)]
         for number in first.live:
             regs[number] = _joined([column[number] for column in columns], places, count)
         merged.append(replace(first, registers=regs, lanes=lanes))

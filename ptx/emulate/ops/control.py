@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptx.emulate.emitter import Emitter
+from ptx.emulate.frame import call, call_address, leave
 from ptx.emulate.table import Effect, find_external, operation
 from ptx.isa.model import Arguments, Instruction, Operand, Register, Symbol
 
@@ -10,7 +11,7 @@ _SECTION = "Control Flow Instructions"
 
 
 def _return(e: Emitter, i: Instruction) -> None:
-    e.leave("f.leave()")
+    e.leave(f"{e.helper(leave)}(f)")
 
 
 def _exit(e: Emitter, i: Instruction) -> None:
@@ -71,7 +72,8 @@ def _call(e: Emitter, i: Instruction) -> None:
         address = e.value(target, "u64")
         site = e.scope.bind(i, "instruction")
         places = f"{_places(e, given)}, {_places(e, wanted)}"
-        e.leave(f"f.call_address({address}, {e.following}, {frame}, {places}, {site})")
+        function = e.helper(call_address)
+        e.leave(f"{function}(f, {address}, {e.following}, {frame}, {places}, {site})")
         return
     if not isinstance(target, Symbol):
         raise e.refuse("a call needs a function")
@@ -84,7 +86,7 @@ def _call(e: Emitter, i: Instruction) -> None:
         e.leave(str(e.following))
         return
     places = f"{_places(e, given)}, {_places(e, wanted)}"
-    e.leave(f"f.call({number}, {e.following}, {frame}, {places})")
+    e.leave(f"{e.helper(call)}(f, {number}, {e.following}, {frame}, {places})")
 
 
 operation(
