@@ -12,7 +12,9 @@ threads agree, else an (n,) array; both behave alike in operators, `.view`, `.as
 Arrays are never changed in place. A branch that divides a fibre splits it; the fibre with the
 smallest place runs; fibres that meet become one (`merge.py`). What depends on a thread's place in
 its block alone is computed once a launch and shared by its chunks (`steady.py`, `kept.py`).
-Threads that wait for others are parked in `rendezvous.Rendezvous`.
+Threads that wait for others are parked in `rendezvous.Rendezvous`, those that time wakes, in
+`sleepers.Sleepers`; mbarrier objects are in `mbarrier.Mbarriers`. Chunks of a grid that the device
+would hold all at once take turns (`launch.py`); those of a larger one run one after another.
 
 How to add an opcode
 --------------------
