@@ -42,7 +42,22 @@ def copy(
     *,
     wait: bool = True,
 ) -> None:
-    """Copy `src` to `dst` in the order of `stream`; see `Stream.copy`, and `wait` below."""
+    """Copy between arrays of one shape and dtype, or buffers of one size: `Stream.copy`.
+
+    Either side may be a host array, and the two may lie on different devices; the stream is of one
+    of them. A copy to the host waits; others keep the order of the streams concerned.
+
+    Args:
+        stream: a stream of either side's context.
+        dst: where to.
+        src: where from.
+        wait: whether to wait for a pinned host array, so that on return it may be changed or has
+            its values. Other host arrays may be used on return in any case.
+
+    Raises:
+        CopyError: the two sides do not match.
+        WrongDeviceError: the stream belongs to neither side's device.
+    """
     if isinstance(dst, DeviceBuffer) or isinstance(src, DeviceBuffer):
         if dst.nbytes != src.nbytes:
             raise CopyError(f"the sides have {dst.nbytes} and {src.nbytes} bytes")
@@ -208,7 +223,7 @@ def host_address(array: HostArray) -> int:
 
 
 def fill(stream: Stream, dst: DeviceMemory, value: object) -> None:
-    """Set every element of `dst` to `value`; a buffer's elements are bytes."""
+    """Set every element of an array, or every byte of a buffer, to `value`: `Stream.fill`."""
     if dst.context is not stream.context:
         raise _wrong_context(stream, dst)
     if dst.nbytes == 0:
