@@ -224,14 +224,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    module = _LATER.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = "VERSION" if name == "__version__" else name
-    value: object = getattr(import_module(f"{__name__}.{module}"), found)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker sees each name above, and that there are no others
+
+    def __getattr__(name: str) -> object:
+        module = _LATER.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = "VERSION" if name == "__version__" else name
+        value: object = getattr(import_module(f"{__name__}.{module}"), found)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -50,8 +50,9 @@ class KernelLaunch(Protocol):
         Args:
             stream: a stream of the module's context.
             config: blocks, threads and resources.
-            args: numbers, device arrays and buffers, foreign device arrays, None for a null
-                pointer, and bytes, NumPy or ctypes structures for parameters by value.
+            args: numbers of Python, NumPy or ctypes; device arrays and buffers, those of other
+                libraries, pinned host arrays, addresses, None for a null pointer; and bytes, NumPy
+                or ctypes structures and complex numbers for parameters by value.
 
         Raises:
             ArgumentError: an argument has the wrong count, type, range or memory space.

@@ -62,6 +62,30 @@ def memory(x: npt.NDArray[np.float32]) -> None:
     with stream.capture() as graph:
         assert_type(graph, cudadrv.Graph)
     assert_type(graph.instantiate(), cudadrv.GraphExec)
+    assert_type([row.shape for row in array], list[tuple[int, ...]])
+    assert_type(array[1, 2:3], cudadrv.DeviceArray[np.float32])
+    assert_type(array.reshape((2, -1)), cudadrv.DeviceArray[np.float32])
+    # What is not there is an error, though names are looked up late.
+    array.tolist()  # type: ignore[attr-defined]
+    stream.handel  # type: ignore[attr-defined]  # noqa: B018
+    cudadrv.absent  # type: ignore[attr-defined]  # noqa: B018
+    ptx.absent  # type: ignore[attr-defined]  # noqa: B018
+
+
+class Theirs:
+    """A stream of another library."""
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, 1
+
+
+def other_libraries(stream: cudadrv.Stream, tensor: object) -> None:
+    assert_type(stream.context.external_stream(Theirs()), cudadrv.Stream)
+    assert_type(stream.context.external_stream(140), cudadrv.Stream)
+    stream.wait(Theirs())
+    taken = stream.import_array(tensor)
+    assert_type(taken.shape, tuple[int, ...])
+    stream.call_on_host(print, "done", 3)
 
 
 def launching(image: ptx.Image) -> None:
@@ -71,6 +95,8 @@ def launching(image: ptx.Image) -> None:
     kernel = module.kernel("saxpy")
     assert_type(kernel, cudadrv.Kernel)
     assert_type(kernel.attributes.registers, int)
+    best = kernel.max_potential_block_size(lambda threads: 4 * threads, limit=512)
+    assert_type(best.threads, int)
     config = cudadrv.LaunchConfig.for_elements(1000)
     assert_type(config.grid, tuple[int, int, int])
     launcher = kernel.bind(context.default_stream, config)
