@@ -23,7 +23,7 @@ Matrices = NDArray[Any]  # (n, rows, columns) of float64, or int64 for s32
 Types = tuple[str, str, str, str]  # of D, A, B and C
 _KEPT_BITS = 25
 _NO_TERM = -600  # an exponent below that of any product
-_CACHED = 8192  # elements of D whose sums are worked on together
+_CACHED = 16384  # elements of D whose sums are worked on together
 _F32_BITS = np.uint64(0xFFFFFFFFE0000000)  # what float32 has of a float64's bits
 _LEAST_EXPONENT = {"f16": -14, "bf16": -126, "tf32": -126, "e4m3": -14, "e5m2": -14}
 _ROUNDINGS = {
@@ -114,22 +114,27 @@ def cut_sum(
 def _cut_sums(
     a: Matrices, b: Matrices, c: Matrices, factors: tuple[str, str], total: Matrices
 ) -> None:
-    """The exact sums of what is left of the products and of C."""
+    """The exact sums of what is left of the products and of C.
+
+    The matrices' number is the last axis here, so that NumPy's loops are long.
+    """
+    a, b, c = (np.ascontiguousarray(x.transpose(1, 2, 0)) for x in (a, b, c))
     of_a = _exponents(a, _LEAST_EXPONENT[factors[0]])
     of_b = _exponents(b, _LEAST_EXPONENT[factors[1]])
     greatest = _exponents(c, _NO_TERM)
-    for k in range(a.shape[2]):
-        np.maximum(greatest, of_a[:, :, k, None] + of_b[:, None, k, :], out=greatest)
+    for k in range(len(b)):
+        np.maximum(greatest, of_a[:, k, None] + of_b[k], out=greatest)
     np.maximum(greatest, _NO_TERM, out=greatest)
     # Every term is a whole number of units.
     scale = np.ldexp(1.0, _KEPT_BITS - greatest.astype(np.intc))
-    np.trunc(c * scale, out=total)
-    term = np.empty_like(total)
-    for k in range(a.shape[2]):
-        np.multiply(a[:, :, k, None], b[:, None, k, :], out=term)
+    found = np.trunc(c * scale)
+    term = np.empty_like(found)
+    for k in range(len(b)):
+        np.multiply(a[:, k, None], b[k], out=term)
         term *= scale
-        total += np.trunc(term, out=term)
-    total /= scale
+        found += np.trunc(term, out=term)
+    found /= scale
+    total[:] = found.transpose(2, 0, 1)
 
 
 def _with_infinities(total: Matrices, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
