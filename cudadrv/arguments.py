@@ -217,9 +217,11 @@ class Parameter:
         elif isinstance(value, (ctypes.Structure, ctypes.Union, ctypes.Array)):
             data = bytes(value)
         else:
+            # __half and __nv_bfloat16 are structures too, and nothing tells them apart.
+            half = ", such as numpy.float16 for a __half," if self.param.nbytes == 2 else ""
             raise self._error(
                 f"is {_described(value)}, but the parameter is {self.type_name}: give bytes, a "
-                "NumPy structured scalar or a ctypes structure of that size"
+                f"NumPy scalar{half} or a ctypes structure of that size"
             )
         if len(data) != self.param.nbytes:
             raise self._error(

@@ -153,6 +153,7 @@ class Module(Handle):
             del self.handle
             for kernel in self._kernels.values():
                 kernel.discard()
+            self._kernels.clear()
             for variable in tuple(self._variables):
                 variable.close()
 

@@ -79,6 +79,8 @@ def test_a_closed_module_gives_no_kernels(context: cudadrv.Context) -> None:
     module.close()
     with pytest.raises(ClosedError, match="the module on device 0 was closed"):
         module.kernel("other")
+    with pytest.raises(ClosedError, match="the module on device 0 was closed"):
+        module.kernel("k")
     with pytest.raises(ClosedError):
         kernel.launch(context.default_stream, LaunchConfig(1, 1))
 
