@@ -71,12 +71,19 @@ class ModuleLayout:
         """Write a variable's initial value; what it does not say is zero."""
         address, nbytes = self.globals[variable.name]
         size = TYPE_BYTES[variable.ptx_type]
-        data = b"".join(self._element(each, size) for each in variable.initialiser)
+        data = self._content(variable.initialiser, size)
         start = address - self._memory.base
         self._memory.data[start : start + nbytes] = 0
         self._memory.data[start : start + min(len(data), nbytes)] = np.frombuffer(
             data[:nbytes], dtype=np.uint8
         )
+
+    def _content(self, elements: tuple[Element, ...], size: int) -> bytes:
+        """The bytes of an initialiser whose elements take `size` bytes each."""
+        try:
+            return np.array(elements, dtype=np.int64).astype(f"<u{size}").tobytes()
+        except (TypeError, OverflowError):  # floats, addresses, or integers of 64 bits
+            return b"".join(self._element(each, size) for each in elements)
 
     def _element(self, element: Element, size: int) -> bytes:
         if isinstance(element, FloatImmediate):

@@ -115,13 +115,16 @@ def _symbol_value(cursor: Cursor, mask: int) -> SymbolValue:
 
 
 def _elements(cursor: Cursor, into: list[Element]) -> None:
-    """`element` or `{ element, … }`, nested lists flattened."""
+    """`element` or `{ element, … }`, nested lists flattened; a table counts as its elements."""
     if cursor.accept("{"):
         while not cursor.accept("}"):
             _elements(cursor, into)
             if not cursor.accept(","):
                 cursor.expect("}")
                 break
+        return
+    if cursor.kind == "integers":
+        into.extend(map(int, cursor.advance().split(",")))
         return
     if cursor.kind == "word":
         into.append(_symbol_value(cursor, 0))

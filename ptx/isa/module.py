@@ -13,7 +13,7 @@ from ptx.isa.declarations import (
     variables,
 )
 from ptx.isa.errors import PtxSyntaxError, syntax_error
-from ptx.isa.lexer import Cursor, LineIndex, without_comments
+from ptx.isa.lexer import TOKEN_OR_TABLE, Cursor, LineIndex, without_comments
 from ptx.isa.model import Body, Function, Linkage, Space, Variable
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
@@ -171,7 +171,7 @@ class _ModuleReader:
         """Everything at module level that is no function and no debug section."""
         if not self._text[start:end].strip():
             return
-        cursor = Cursor(self._text, start, end)
+        cursor = Cursor(self._text, start, end, TOKEN_OR_TABLE)
         linkage = Linkage.NONE
         while cursor.kind != "end":
             word = cursor.word

@@ -176,3 +176,31 @@ def test_shared_bytes_count_what_called_functions_use() -> None:
     )
     found = signatures_of(text)
     assert (found["k"].shared_bytes, found["other"].shared_bytes) == (100, 0)
+
+
+@pytest.mark.parametrize("count", [15, 16, 17, 300])
+def test_long_lists_of_integers_are_read_like_short_ones(count: int) -> None:
+    numbers = [(-1) ** index * index * 7919 for index in range(count)]
+    text = ", ".join(map(str, numbers))
+    module = parse(
+        HEADER
+        + f".const .s32 plain[{count}] = {{{text}}};\n"
+        + f".const .s32 nested[2][{count}] = {{{{{text}}},\n {{{text}}}}};\n"
+        + f".const .s32 mixed[{count + 5}] = {{{text}, 0x10, 010, 5+3, 7U, 2}};\n"
+        + f".const .b8 parts[{count + 2}] = {{{text}, 255(plain), 0xFF00(plain)}};\n"
+        + f".const .f32 reals[{count + 1}] = {{{text}, 0f3F800000}};\n"
+    )
+    plain, nested, mixed, parts, reals = (each.initialiser for each in module.variables.values())
+    assert list(plain) == numbers
+    assert list(nested) == numbers * 2
+    assert list(mixed) == [*numbers, 16, 8, 8, 7, 2]
+    assert list(parts) == [
+        *numbers, SymbolValue("plain", 0, False, 255), SymbolValue("plain", 0, False, 0xFF00),
+    ]  # fmt: skip
+    assert list(reals) == [*numbers, FloatImmediate(0x3F800000, 32)]
+
+
+def test_an_error_behind_a_long_list_names_its_place() -> None:
+    with pytest.raises(PtxSyntaxError) as caught:
+        parse(f"{HEADER}.const .u32 x[40] = {{\n{'1, ' * 39}\n oops? }};\n")
+    assert (caught.value.line, caught.value.column) == (6, 6)
