@@ -128,6 +128,9 @@ def export(array: AnyDeviceArray, stream: int | None) -> object:
 def _order_consumer(array: AnyDeviceArray, consumer: int) -> None:
     """Let the consumer's stream wait for what the array's stream holds now."""
     stream = array.stream
+    if stream.closed:
+        stream.wait_for_end()
+        return
     if consumer == int(stream.handle):
         return
     with stream.record(timing=False) as event, Bound(stream.api, stream.context.handle):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _DL_CUDA: Final = 2  # DLDeviceType kDLCUDA
 _DL_MANAGED: Final = 13  # kDLCUDAManaged
-# The legacy default stream and the one a thread, as the interface and the driver number them.
-_NAMELESS: Final = (1, 2)
+# The legacy default stream, by both its numbers, and the one a thread.
+_NAMELESS: Final = (0, 1, 2)
 
 
 # dlpack.h: DLDataTypeCode as the kinds of NumPy's dtypes.

@@ -47,6 +47,9 @@ class KernelLaunch(Protocol):
     def __call__(self, stream: Stream, config: LaunchConfig, *args: object) -> None:
         """Queue the kernel on a stream.
 
+        Memory of other libraries is waited for. Our own that another stream still works on is not:
+        `Stream.wait` orders the two, and `DeviceBuffer.record_use` lets its release wait.
+
         Args:
             stream: a stream of the module's context.
             config: blocks, threads and resources.

@@ -51,7 +51,7 @@ class Stream(Handle):
     """
 
     __slots__ = (
-        "__weakref__", "_captured", "_deferred", "_dependents", "_finalizer", "_origin",
+        "__weakref__", "_captured", "_deferred", "_dependents", "_end", "_finalizer", "_origin",
         "api", "capturing", "closed", "context", "handle", "spare_events",
     )  # fmt: skip
 
@@ -68,6 +68,8 @@ class Stream(Handle):
         self._deferred: list[int] = []
         # The addresses of what was allocated in the capture that is open.
         self._captured: set[int] = set()
+        # Its last work, for those that use its memory once it is closed.
+        self._end: Event | None = None
         # The object of another library that keeps the handle alive.
         self._origin = origin
         # Events for waits on other libraries' streams, while no thread uses them.
@@ -108,11 +110,24 @@ class Stream(Handle):
         stream of another library is let go, not destroyed.
         """
         if self._finalizer is not None and self._finalizer.alive:
+            self._mark_end()
             self.discard()
             self._finalizer()
         elif self._origin is not None:
+            self._mark_end()
             self.discard()
             self._origin = None
+
+    def _mark_end(self) -> None:
+        if not (self.closed or self.capturing):
+            # A stream that fails has no work left to wait for.
+            with contextlib.suppress(CudadrvError):
+                self._end = self.record(timing=False)
+
+    def wait_for_end(self) -> None:
+        """Wait on the host for the work that a closed stream still had."""
+        if self._end is not None:
+            self._end.synchronize()
 
     def discard(self) -> None:
         """Take the handle away: it is destroyed, or its context is."""
@@ -299,8 +314,12 @@ class Stream(Handle):
     def follow(self, memory: AnyDeviceArray | DeviceBuffer) -> None:
         """Order this stream after the one that `memory` came from, where it is another."""
         owner = memory.stream
-        if owner is not self and not owner.closed:
+        if owner is self:
+            return
+        if not owner.closed:
             self.wait(owner)
+        elif owner._end is not None:
+            self.wait(owner._end)
 
     def require(self, context: Context, what: str) -> None:
         """Raise `WrongDeviceError` unless the stream belongs to `context`."""

@@ -229,13 +229,19 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
 
     @property
     def __cuda_array_interface__(self) -> CudaArrayInterface:
-        """Version 3 of the interface; consumers order themselves after `stream`."""
+        """Version 3 of the interface; consumers order themselves after `stream`.
+
+        The work of a stream that was closed is waited for here.
+        """
+        stream = self.stream
+        if stream.closed:
+            stream.wait_for_end()
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
             "data": (self.ptr, False),
             "strides": None,
-            "stream": int(self.stream.handle),
+            "stream": None if stream.closed else int(stream.handle),
             "version": 3,
         }
 

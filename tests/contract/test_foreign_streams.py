@@ -116,6 +116,26 @@ def test_a_stream_waits_for_a_stream_of_another_library(context: cudadrv.Context
             assert (second.to_host(target) == value).all()
 
 
+def test_a_stream_waits_for_the_legacy_stream(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    class Default:
+        """PyTorch's usual current stream says 0."""
+
+        def __init__(self, number: int) -> None:
+            self._number = number
+
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return 0, self._number
+
+    for number in (0, 1, 2):
+        stream.wait(Default(number))
+    array = context.default_stream.zeros(1 << 20, "i4")
+    context.default_stream.fill(array, 3)
+    stream.wait(Default(0))
+    assert (stream.to_host(array) == 3).all()
+
+
 def test_a_function_is_called_in_the_order_of_the_stream(stream: cudadrv.Stream) -> None:
     seen: list[tuple[int, float]] = []
     pinned = cudadrv.pinned_empty(1, "f4")

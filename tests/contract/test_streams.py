@@ -95,6 +95,33 @@ def test_memory_outlives_the_stream_it_came_from(context: cudadrv.Context) -> No
     assert array.closed
 
 
+def test_work_of_a_closed_stream_is_waited_for(context: cudadrv.Context) -> None:
+    ones = np.ones(1 << 22, np.float32)
+    with context.new_stream() as second:
+        for value in range(5):
+            first = context.new_stream()
+            array = first.to_device(ones)
+            for _ in range(20):
+                first.fill(array, value)
+            first.close()
+            copy = second.empty(array.shape, array.dtype)
+            second.copy(copy, array)
+            assert (second.to_host(copy) == value).all()
+
+
+def test_memory_of_a_closed_stream_can_be_given_to_other_libraries(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    first = context.new_stream()
+    array = first.zeros(1 << 22, "i4")
+    first.fill(array, 7)
+    first.close()
+    interface = array.__cuda_array_interface__
+    assert (interface["data"], interface["stream"]) == ((array.ptr, False), None)
+    assert array.__dlpack__() is not None
+    assert (stream.to_host(stream.import_array(array)) == 7).all()
+
+
 def test_a_capture_inside_a_capture_is_refused(stream: cudadrv.Stream) -> None:
     array = stream.zeros(4, "i4")
     with stream.capture(), pytest.raises(InvalidValueError, match="already capturing"):
