@@ -89,8 +89,11 @@ class ModuleLayout:
         if isinstance(element, FloatImmediate):
             bits = element.bits
             if element.width == 64 and size == 4:
-                value = np.uint64(bits).view(np.float64).astype(np.float32)
+                with np.errstate(over="ignore"):
+                    value = np.uint64(bits).view(np.float64).astype(np.float32)
                 bits = int(value.view(np.uint32))
+            elif element.width == 32 and size == 8:
+                bits = int(np.uint32(bits).view(np.float32).astype(np.float64).view(np.uint64))
             return bits.to_bytes(size, "little")
         if isinstance(element, SymbolValue):
             value_of = self.address_of(element.name) + element.offset

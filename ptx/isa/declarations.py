@@ -98,6 +98,8 @@ def dimensions(cursor: Cursor) -> int | None:
     count: int | None = None
     while cursor.accept("["):
         size = 0 if cursor.word == "]" else integer(cursor)
+        if size < 0:
+            raise cursor.error(f"{size} is no number of elements", cursor.index - 1)
         cursor.expect("]")
         count = size if count is None else count * size
     return count
@@ -114,11 +116,24 @@ def _symbol_value(cursor: Cursor, mask: int) -> SymbolValue:
     return SymbolValue(name, signed_offset(cursor), False, mask)
 
 
-def _elements(cursor: Cursor, into: list[Element]) -> None:
+def _alignment(cursor: Cursor) -> int:
+    """`integer` behind `.align`: a power of two."""
+    align = integer(cursor)
+    if align <= 0 or align & (align - 1):
+        raise cursor.error(f".align {align} is no power of two", cursor.index - 1)
+    return align
+
+
+def _is_float_for(ptx_type: str, value: FloatImmediate) -> bool:
+    """Whether a constant initialises a type: f32 and f64 take either width, bits their own."""
+    return ptx_type in ("f32", "f64") or value.width == 8 * TYPE_BYTES[ptx_type]
+
+
+def _elements(cursor: Cursor, ptx_type: str, into: list[Element]) -> None:
     """`element` or `{ element, … }`, nested lists flattened; a table counts as its elements."""
     if cursor.accept("{"):
         while not cursor.accept("}"):
-            _elements(cursor, into)
+            _elements(cursor, ptx_type, into)
             if not cursor.accept(","):
                 cursor.expect("}")
                 break
@@ -136,7 +151,14 @@ def _elements(cursor: Cursor, into: list[Element]) -> None:
         cursor.expect(")")
         return
     value = number(cursor)
-    into.append(value if isinstance(value, FloatImmediate) else value + signed_offset(cursor))
+    if not isinstance(value, FloatImmediate):
+        into.append(value + signed_offset(cursor))
+    elif _is_float_for(ptx_type, value):
+        into.append(value)
+    else:
+        raise cursor.error(
+            f"a {value.width}-bit float does not initialise a .{ptx_type}", cursor.index - 1
+        )
 
 
 def variables(cursor: Cursor, linkage: Linkage, line: int) -> list[Variable]:
@@ -145,7 +167,7 @@ def variables(cursor: Cursor, linkage: Linkage, line: int) -> list[Variable]:
     align, width = 0, 1
     while True:
         if cursor.accept(".align"):
-            align = integer(cursor)
+            align = _alignment(cursor)
         elif cursor.accept(".attribute"):
             _skip_parentheses(cursor)
         elif cursor.word in (".v2", ".v4", ".v8"):
@@ -161,7 +183,7 @@ def variables(cursor: Cursor, linkage: Linkage, line: int) -> list[Variable]:
         count = dimensions(cursor)
         elements: list[Element] = []
         if cursor.accept("="):
-            _elements(cursor, elements)
+            _elements(cursor, ptx_type, elements)
         total = width if count is None else count * width
         if total == 0 and elements:
             total = len(elements)
@@ -198,7 +220,7 @@ def parameter(cursor: Cursor) -> Parameter:
     space = SPACES[cursor.advance()]
     align = 0
     if cursor.accept(".align"):
-        align = integer(cursor)
+        align = _alignment(cursor)
     ptx_type = type_name(cursor)
     is_pointer = False
     if cursor.accept(".ptr"):
@@ -206,9 +228,9 @@ def parameter(cursor: Cursor) -> Parameter:
         if cursor.word in SPACES:
             cursor.advance()
         if cursor.accept(".align"):
-            integer(cursor)
+            _alignment(cursor)
     elif cursor.accept(".align"):
-        align = integer(cursor)
+        align = _alignment(cursor)
     name = cursor.expect_kind("word")
     count = dimensions(cursor)
     return Parameter(

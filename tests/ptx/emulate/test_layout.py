@@ -45,6 +45,9 @@ def test_integers_of_an_initialiser_lie_in_memory(ptx_type: str, code: str, coun
 def test_floats_and_addresses_lie_in_memory() -> None:
     reals = _content(".const .f32 x[3] = {0f3F800000, 2.5, 0fC0400000};\n", "x")
     assert reals == struct.pack("<3f", 1.0, 2.5, -3.0)
+    wide = _content(".const .f64 x[2] = {0f3F800000, 2.5};\n", "x")
+    assert wide == struct.pack("<2d", 1.0, 2.5)
+    assert _content(".const .f32 x = 1e300;\n", "x") == struct.pack("<f", float("inf"))
     machine = Machine(
         f"{HEADER}.global .u32 to[4];\n.global .u64 p[3] = {{1, generic(to)+8, 2}};\n"
     )

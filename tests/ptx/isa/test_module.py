@@ -204,3 +204,19 @@ def test_an_error_behind_a_long_list_names_its_place() -> None:
     with pytest.raises(PtxSyntaxError) as caught:
         parse(f"{HEADER}.const .u32 x[40] = {{\n{'1, ' * 39}\n oops? }};\n")
     assert (caught.value.line, caught.value.column) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "reason"),
+    [
+        (".global .align 49 .b8 x[4];", ".align 49 is no power of two"),
+        (".shared .align -4 .b8 x[4];", ".align -4 is no power of two"),
+        (".entry k(.param .align 3 .b8 x[4]) { ret; }", ".align 3 is no power of two"),
+        (".global .b8 x[-3];", "-3 is no number of elements"),
+        (".global .b8 x[2] = {1, 0f3F800000};", "a 32-bit float does not initialise a .b8"),
+        (".const .u32 x = 2.5;", "a 64-bit float does not initialise a .u32"),
+    ],
+)
+def test_a_declaration_that_means_nothing_is_refused(declaration: str, reason: str) -> None:
+    with pytest.raises(PtxSyntaxError, match=reason):
+        parse(HEADER + declaration)
