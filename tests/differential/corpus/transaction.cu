@@ -315,28 +315,34 @@ __device__ void await_parity(u64* bar, u32 parity) {
   while (!to::mbarrier_try_wait_parity(bar, parity)) {}
 }
 
+__device__ u32 pending(u64 state) {
+  u32 count;
+  asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(count) : "l"(state));
+  return count;
+}
+
 extern "C" __global__ void counts(const u32* x, u32* out) {
   __shared__ u64 all[128];
   u64* bar = all + threadIdx.x;
   u32 n = x[AT] % 5 + 4, v = 0;
   to::mbarrier_init(bar, n);
   u64 state = to::mbarrier_arrive_no_complete(bar, 2);
-  v = mix(v, to::mbarrier_pending_count(state));
+  v = mix(v, pending(state));
   to::mbarrier_expect_tx(to::sem_relaxed, to::scope_cta, to::space_shared, bar, n);
   state = to::mbarrier_arrive(bar, n - 2);
-  v = mix(v, to::mbarrier_pending_count(state));
+  v = mix(v, pending(state));
   v = mix(v, to::mbarrier_test_wait(bar, state));
   asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(
       (u32)__cvta_generic_to_shared(bar)), "r"(n) : "memory");
   v = mix(v, to::mbarrier_test_wait(bar, state));
   state = to::mbarrier_arrive_expect_tx(to::sem_release, to::scope_cta, to::space_shared, bar, 0);
-  v = mix(v, to::mbarrier_pending_count(state));
+  v = mix(v, pending(state));
   asm volatile("mbarrier.arrive_drop.shared::cta.b64 %0, [%1], %2;" : "=l"(state) : "r"(
       (u32)__cvta_generic_to_shared(bar)), "r"(n - 1) : "memory");
-  v = mix(v, to::mbarrier_pending_count(state));
+  v = mix(v, pending(state));
   v = mix(v, to::mbarrier_test_wait(bar, state));
   state = to::mbarrier_arrive(bar);
-  v = mix(v, to::mbarrier_pending_count(state));
+  v = mix(v, pending(state));
   v = mix(v, to::mbarrier_test_wait_parity(bar, 0) + 2 * to::mbarrier_test_wait_parity(bar, 1));
   out[AT] = v;
 }
@@ -427,7 +433,8 @@ extern "C" __global__ void bulk_halves(const __half* x, __half* out) {
   to::fence_proxy_async(to::space_shared);
   __syncthreads();
   if (threadIdx.x == 0) {
-    to::cp_reduce_async_bulk(to::space_global, to::space_shared, to::op_add, out + 256 * blockIdx.x, s, 512);
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%0], [%1], %2;" ::"l"(
+        __cvta_generic_to_global(out + 256 * blockIdx.x)), "r"((u32)__cvta_generic_to_shared(s)), "r"(512) : "memory");
     to::cp_async_bulk_commit_group();
     to::cp_async_bulk_wait_group(to::n32_t<0>());
   }
@@ -470,10 +477,13 @@ extern "C" __global__ void multicast(const u32* x, u32* out) {
   }
   to::fence_proxy_async(to::space_shared);
   cluster.sync();
-  if (threadIdx.x == 0) {  // every block sends 64 words, to both: first and second half
+  if (threadIdx.x == 0) {  // the first block sends to both
     u32 rank = cluster.block_rank();
-    unsigned short both = rank == 0 ? 3 : 0;
-    if (both) to::cp_async_bulk(to::space_cluster, to::space_global, s + 64 * rank, x + 64 * blockIdx.x, 256, &bar, both);
+    if (rank == 0)
+      asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+                   " [%0], [%1], %2, [%3], %4;" ::"r"((u32)__cvta_generic_to_shared(s)),
+                   "l"(__cvta_generic_to_global(x + 64 * blockIdx.x)), "r"(256),
+                   "r"((u32)__cvta_generic_to_shared(&bar)), "h"((unsigned short)3) : "memory");
   }
   await_parity(&bar, 0);
   out[AT] = s[threadIdx.x];
