@@ -7,12 +7,13 @@ DLPack: the capsule is named "dltensor" until a consumer renames it "used_dltens
 from __future__ import annotations
 
 import ctypes
-import sys
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from ._api import CUstream
 from ._driver import Bound, failure
-from .capsule import is_named, new_capsule
+from .capsule import capsule_address
 from .errors import DTypeError
 
 if TYPE_CHECKING:
@@ -20,80 +21,43 @@ if TYPE_CHECKING:
 
 DL_CUDA: Final = 2  # kDLCUDA
 _NO_SYNC: Final = -1
-_NAME: Final = b"dltensor"
 _KIND_CODE: Final = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 
-class _DLDevice(ctypes.Structure):
-    _fields_ = (("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32))
+class DLTensor(ctypes.Structure):
+    """DLTensor, which a DLManagedTensor begins with."""
 
-
-class _DLDataType(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
-
-
-class _DLTensor(ctypes.Structure):
     _fields_ = (
         ("data", ctypes.c_void_p),
-        ("device", _DLDevice),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
         ("ndim", ctypes.c_int32),
-        ("dtype", _DLDataType),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
         ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
     )
 
-
-class _DLManagedTensor(ctypes.Structure):
-    pass
-
-
-_Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_DLManagedTensor))
-_DLManagedTensor._fields_ = (
-    ("dl_tensor", _DLTensor),
-    ("manager_ctx", ctypes.c_void_p),
-    ("deleter", _Deleter),
-)
-
-# Exported tensors by their address, alive until their consumer's deleter call; bounded by what
-# consumers hold.
-_exported: Final[dict[int, tuple[object, ...]]] = {}
-# The capsules that no consumer was seen to take yet, each with the address of its tensor.
-_unclaimed: Final[list[tuple[object, int]]] = []
+    @classmethod
+    def of(cls, capsule: object) -> DLTensor:
+        """The tensor in a capsule that no consumer has taken; it lives as long as that."""
+        return cls.from_address(capsule_address(capsule, b"dltensor"))
 
 
-def _delete(managed: ctypes._Pointer[_DLManagedTensor]) -> None:
-    _exported.pop(ctypes.addressof(managed.contents), None)
+class _Anchor(ctypes.c_char):
+    """A byte of the host that keeps a device array alive."""
 
-
-# The C function lives as long as the process: a consumer may hold a tensor until its end.
-_DELETE: Final = _Deleter(_delete)
-
-
-def _references(entry: tuple[object, int]) -> int:
-    return sys.getrefcount(entry[0])
-
-
-# Of what only the entry itself refers to, as this interpreter counts.
-_ALONE: Final = _references((object(), 0))
-
-
-def _give_back_unclaimed() -> None:
-    """Let go of the tensors whose capsules were dropped as they were; their consumer refused."""
-    for number in reversed(range(len(_unclaimed))):
-        try:
-            entry = _unclaimed.pop(number)
-        except IndexError:  # another thread has it
-            continue
-        if is_named(entry[0], _NAME):
-            if _references(entry) > _ALONE:
-                _unclaimed.append(entry)
-            else:
-                _exported.pop(entry[1], None)
+    array: AnyDeviceArray
 
 
 def export(array: AnyDeviceArray, stream: int | None) -> object:
     """A "dltensor" capsule over a device array, with the consumer's stream ordered after it.
+
+    The capsule is NumPy's, of an array of the same shape over one byte, whose tensor is then made
+    to describe the device array. So its destructor and its deleter are NumPy's, in C: Python code
+    would lose the exception that may be on its way when a consumer drops what it was given.
 
     Args:
         array: what to export; it stays alive until the consumer gives it back.
@@ -104,24 +68,24 @@ def export(array: AnyDeviceArray, stream: int | None) -> object:
         DTypeError: DLPack has no such dtype.
     """
     dtype = array.dtype
-    if dtype.kind not in _KIND_CODE or not dtype.isnative or dtype.fields is not None:
+    if dtype.kind not in _KIND_CODE or not dtype.isnative or dtype.itemsize > 16:
         raise DTypeError(f"DLPack has no dtype {dtype}")
     if stream != _NO_SYNC:
         _order_consumer(array, 1 if stream is None else stream)
-    shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
-    managed = _DLManagedTensor()
-    tensor = managed.dl_tensor
+    anchor = _Anchor()
+    anchor.array = array
+    shell = np.ndarray(array.shape, np.uint8, anchor, 0, (0,) * array.ndim)
+    capsule: object = shell.__dlpack__()
+    tensor = DLTensor.of(capsule)
     tensor.data = array.ptr or None
-    tensor.device = _DLDevice(DL_CUDA, array.context.ordinal)
-    tensor.ndim = array.ndim
-    tensor.dtype = _DLDataType(_KIND_CODE[dtype.kind], dtype.itemsize * 8, 1)
-    tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
-    managed.deleter = _DELETE
-    address = ctypes.addressof(managed)
-    _exported[address] = (managed, shape, array)
-    capsule = new_capsule(address, _NAME)
-    _give_back_unclaimed()
-    _unclaimed.append((capsule, address))
+    tensor.device_type, tensor.device_id = DL_CUDA, array.context.ordinal
+    tensor.code, tensor.bits, tensor.lanes = _KIND_CODE[dtype.kind], dtype.itemsize * 8, 1
+    tensor.byte_offset = 0
+    if tensor.strides:
+        stride = 1
+        for axis in reversed(range(array.ndim)):
+            tensor.strides[axis] = stride
+            stride *= max(array.shape[axis], 1)
     return capsule
 
 

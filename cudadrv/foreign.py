@@ -5,7 +5,6 @@ Sources: CUDA Array Interface, version 3 (Numba); the Python specification of DL
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +13,8 @@ import numpy as np
 
 from ._api import CUcontext, CUmemoryPool, CUpointer_attribute, CUstream
 from ._driver import Bound, failure
-from .capsule import capsule_address
 from .device import list_devices
+from .dlpack import DL_CUDA, DLTensor
 from .errors import CopyError, DTypeError, WrongDeviceError
 from .event import Event
 from .memory.array import AnyDeviceArray, DeviceArray
@@ -24,7 +23,6 @@ from .memory.buffer import DeviceBuffer
 if TYPE_CHECKING:
     from .stream import Stream
 
-_DL_CUDA: Final = 2  # DLDeviceType kDLCUDA
 _DL_MANAGED: Final = 13  # kDLCUDAManaged
 # The legacy default stream, by both its numbers, and the one a thread.
 _NAMELESS: Final = (0, 1, 2)
@@ -32,23 +30,6 @@ _NAMELESS: Final = (0, 1, 2)
 
 # dlpack.h: DLDataTypeCode as the kinds of NumPy's dtypes.
 _KIND: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
-
-
-class _DLTensorHead(ctypes.Structure):
-    """DLTensor (dlpack.h), which a DLManagedTensor begins with."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
 
 
 # Whatever has the interface; a protocol would say no more than that attribute's name.
@@ -86,7 +67,7 @@ def dlpack_address(value: object, stream: Stream) -> int | None:
     if capsule is None:
         return None
     # The capsule's own destructor gives the tensor back; its producer stays with the caller.
-    head = _head(capsule)
+    head = DLTensor.of(capsule)
     pointer = (head.data or 0) + int(head.byte_offset)
     if pointer:
         _require_device(pointer, value, stream)
@@ -97,7 +78,7 @@ def import_array(stream: Stream, value: object) -> AnyDeviceArray:
     """The array that an object of another library is; see `Stream.import_array`."""
     capsule = _exported(value, stream)
     if capsule is not None:
-        head = _head(capsule)
+        head = DLTensor.of(capsule)
         shape = tuple(head.shape[: head.ndim])
         strides = tuple(head.strides[: head.ndim]) if head.strides else None
         pointer = (head.data or 0) + int(head.byte_offset)
@@ -221,17 +202,13 @@ def _exported(value: object, stream: Stream) -> object | None:
     """The capsule of an object that offers memory of a GPU, or None."""
     where = getattr(value, "__dlpack_device__", None)
     export = getattr(value, "__dlpack__", None)
-    if where is None or export is None or int(where()[0]) not in (_DL_CUDA, _DL_MANAGED):
+    if where is None or export is None or int(where()[0]) not in (DL_CUDA, _DL_MANAGED):
         return None
     capsule: object = export(stream=int(stream.handle))
     return capsule
 
 
-def _head(capsule: object) -> _DLTensorHead:
-    return _DLTensorHead.from_address(capsule_address(capsule, b"dltensor"))
-
-
-def _dtype(value: object, head: _DLTensorHead) -> np.dtype[Any]:
+def _dtype(value: object, head: DLTensor) -> np.dtype[Any]:
     kind, bits = _KIND.get(head.code), int(head.bits)
     try:
         if kind is not None and head.lanes == 1 and bits % 8 == 0:

@@ -155,15 +155,27 @@ def test_an_exported_array_lives_until_it_is_given_back(stream: cudadrv.Stream) 
 
 
 def test_a_capsule_that_nobody_took_gives_its_array_back(stream: cudadrv.Stream) -> None:
-    array, other = stream.to_device(HOST), stream.zeros(1, "f4")
+    array = stream.to_device(HOST)
     alive = weakref.ref(array)
     capsules = [array.__dlpack__() for _ in range(3)]
     del array
-    other.__dlpack__()
     gc.collect()
-    assert alive() is not None  # the capsules are still held
+    assert alive() is not None
     del capsules
-    other.__dlpack__()  # what was dropped is noticed at the next export
+    gc.collect()
+    assert alive() is None
+
+
+def test_an_exception_on_its_way_outlives_what_is_dropped_with_it(stream: cudadrv.Stream) -> None:
+    def drop(array: AnyDeviceArray) -> object:
+        # The capsule goes while the exception unwinds the list.
+        return [array.__dlpack__(), 1 / 0]
+
+    array = stream.to_device(HOST)
+    alive = weakref.ref(array)
+    with pytest.raises(ZeroDivisionError):
+        drop(array)
+    del array
     gc.collect()
     assert alive() is None
 

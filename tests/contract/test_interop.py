@@ -140,5 +140,7 @@ def test_a_dlpack_capsule_describes_the_memory(
 def test_dlpack_refuses_what_it_has_no_words_for(stream: cudadrv.Stream) -> None:
     with pytest.raises(DTypeError, match="DLPack has no dtype"):
         stream.zeros(3, "S3").__dlpack__()
+    with pytest.raises(DTypeError, match="DLPack has no dtype"):
+        stream.zeros(3, ">f4").__dlpack__()
     with pytest.raises(BufferError):
         stream.zeros(3, "f4").__dlpack__(copy=True)
