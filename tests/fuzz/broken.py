@@ -21,6 +21,11 @@ _SPICE = (
     ".pragma", "WARP_SZ", "mov.u32", "ld.global.v4.u32", "cvt.rn.f32.s32", "\x00", "\u00e9",
 )  # fmt: skip
 
+_NUMBERS = (
+    "0", "1", "-1", "3", "31", "32", "33", "255", "256", "65536", "2147483648", "4294967295",
+    "4294967296", "9223372036854775808", "18446744073709551615", "99999999999999999999",
+)  # fmt: skip
+
 
 def broken(rng: random.Random, text: str) -> str:
     """A text with a few random changes."""
@@ -44,8 +49,10 @@ def broken(rng: random.Random, text: str) -> str:
             part = tokens[low : min(high, low + 12)]
             rng.shuffle(part)
             tokens[low : min(high, low + 12)] = part
-        elif kind > 7:
+        elif kind > 11:
             _exchange_word(rng, tokens)
+        elif kind > 7:
+            _exchange_alike(rng, tokens)
         elif kind == 6:
             tokens[at:at] = tokens[low : min(high, low + 30)]
         else:
@@ -66,6 +73,26 @@ def _exchange_word(rng: random.Random, tokens: list[str]) -> None:
         tokens[at] = ".".join(mine)
     else:
         tokens[at] = tokens[other]
+
+
+def _exchange_alike(rng: random.Random, tokens: list[str]) -> None:
+    """Put another register in a register's place, or another opcode, type, name or number."""
+    words = [at for at, token in enumerate(tokens) if token[0] in "%.$" or token[0].isalnum()]
+    if not words:
+        return
+    at = rng.choice(words)
+    if tokens[at][0].isdigit():
+        tokens[at] = rng.choice(_NUMBERS)
+        return
+    others = [tokens[other] for other in words if _class(tokens[other]) == _class(tokens[at])]
+    tokens[at] = rng.choice(others)
+
+
+def _class(word: str) -> str:
+    """Registers by bank, directives and types, opcodes, other names."""
+    if word[0] in "%.":
+        return word.rstrip("0123456789")[:2]
+    return "opcode" if "." in word else "name"
 
 
 def provoke(text: str) -> str:
