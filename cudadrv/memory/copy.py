@@ -244,6 +244,9 @@ def _pattern(dst: DeviceMemory, value: object) -> bytes:
     """The bytes of one element."""
     dtype = dst.dtype if isinstance(dst, DeviceArray) else np.dtype(np.uint8)
     try:
+        if isinstance(value, (int, np.integer)) and dtype.kind in "iu":
+            # NumPy 1 wraps out-of-range numbers round, and so does either its own integers.
+            int(value).to_bytes(dtype.itemsize, "little", signed=dtype.kind == "i")
         element = np.array(value, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise errors.InvalidValueError(f"{value!r} is no value for {dst!r}: {error}") from error

@@ -181,5 +181,5 @@ def test_an_exception_on_its_way_outlives_what_is_dropped_with_it(stream: cudadr
 
 
 def test_a_consumer_that_takes_no_device_memory_says_so(stream: cudadrv.Stream) -> None:
-    with pytest.raises(BufferError):
+    with pytest.raises((BufferError, RuntimeError), match="Unsupported device"):  # NumPy 2 and 1
         np.from_dlpack(stream.zeros(3, "f4"))  # type: ignore[arg-type]  # what is tested

@@ -298,7 +298,7 @@ def test_fill_takes_one_value_of_the_dtype(stream: cudadrv.Stream) -> None:
     stream.fill(pairs, (1, 2.5))
     assert stream.to_host(pairs).tolist() == [(1, 2.5)] * 3
     numbers = stream.zeros(4, "i4")
-    for value in (1 << 40, "x", None, [1, 2], float("nan"), 1 + 2j):
+    for value in (1 << 40, np.int64(1 << 40), "x", None, [1, 2], float("nan"), 1 + 2j):
         with pytest.raises(InvalidValueError, match="for <DeviceArray"):
             stream.fill(numbers, value)
     with pytest.raises(InvalidValueError, match="256 is no value for <DeviceBuffer"):
