@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _TEST_NS = 1_000  # `test_wait` does not block; it is late, where that lets others go on
 _TRY_NS = 20_000_000  # "a system-dependent time limit"
 _SLOWEST_TEST_NS = 1_000_000
+_SLEEP_STEPS = 8  # what a sleep counts towards `Limits.max_steps`: it takes as long
 _MOST_ROUNDS = 10_000  # of waits that end by time, while no mbarrier object changes
 
 
@@ -58,6 +59,7 @@ class Sleepers:
         """`nanosleep`: the fibre goes on at `block` when the longest of its times is over."""
         until = self._clock.nanoseconds() + int(np.max(nanoseconds))
         instruction = self._chunk.code.last[block - 1]
+        self._chunk.steps += _SLEEP_STEPS
         self.asleep.append(Sleeper(fibre, block, until, instruction))
         return GONE
 
