@@ -36,18 +36,22 @@ OPTIONS = ("satfinite", "xor", "and", *_ROUNDINGS)
 def product(
     a: Matrices, b: Matrices, c: Matrices, types: Types, options: tuple[str, ...] = ()
 ) -> Matrices:
-    """A * B + C, with values that the type of D has."""
-    element, left, right, _ = types
+    """A * B + C.
+
+    B may be (n, rows of A, k, columns): a matrix for each row of A.
+    """
+    element, left, right, addend = types
     if element == "s32":
         return _whole(a, b, c, options)
     if element == "f64":
         return _fused(a, b, c, _ROUNDINGS[options[0] if options else "rn"])
     if left not in ("e4m3", "e5m2"):
-        return cut_sum(a, b, c, (left, right), element)
+        # A sum with C of f32 is one of f32, which D may have as f16.
+        return cut_sum(a, b, c, (left, right), addend if addend == "f32" else element)
     total = np.zeros_like(c)
     lower = np.arange(a.shape[2]) % 4 < 2
     for part in (lower, ~lower):
-        total = cut_sum(a[:, :, part], b[:, part], total, (left, right), element)
+        total = cut_sum(a[:, :, part], b[..., part, :], total, (left, right), element)
     rounded: Matrices = (total + c).astype(element.replace("f", "float")).astype(np.float64)
     return rounded
 
@@ -75,7 +79,8 @@ def _sum_in_steps(a: Matrices, b: Matrices, start: float) -> NDArray[np.float32]
 
 def _whole(a: Matrices, b: Matrices, c: Matrices, options: tuple[str, ...]) -> Matrices:
     """Integers; of single bits the number of those that are set in both, or in one only."""
-    found = np.matmul(a, b)  # exact in float64, as all sums are far below 2**53
+    # Exact in float64, as all sums are far below 2**53.
+    found = np.matmul(a, b) if b.ndim == 3 else np.matmul(a[:, :, None], b)[:, :, 0]
     if "xor" in options:
         found = a.sum(axis=2)[:, :, None] + b.sum(axis=1)[:, None, :] - 2 * found
     total: Matrices = found.astype(np.int64) + c
@@ -118,29 +123,30 @@ def _cut_sums(
 
     The matrices' number is the last axis here, so that NumPy's loops are long.
     """
-    a, b, c = (np.ascontiguousarray(x.transpose(1, 2, 0)) for x in (a, b, c))
+    a, b, c = (np.ascontiguousarray(np.moveaxis(x, 0, -1)) for x in (a, b, c))
     of_a = _exponents(a, _LEAST_EXPONENT[factors[0]])
     of_b = _exponents(b, _LEAST_EXPONENT[factors[1]])
     greatest = _exponents(c, _NO_TERM)
-    for k in range(len(b)):
-        np.maximum(greatest, of_a[:, k, None] + of_b[k], out=greatest)
+    for k in range(a.shape[1]):
+        np.maximum(greatest, of_a[:, k, None] + of_b[..., k, :, :], out=greatest)
     np.maximum(greatest, _NO_TERM, out=greatest)
     # Every term is a whole number of units.
     scale = np.ldexp(1.0, _KEPT_BITS - greatest.astype(np.intc))
     found = np.trunc(c * scale)
     term = np.empty_like(found)
-    for k in range(len(b)):
-        np.multiply(a[:, k, None], b[k], out=term)
+    for k in range(a.shape[1]):
+        np.multiply(a[:, k, None], b[..., k, :, :], out=term)
         term *= scale
         found += np.trunc(term, out=term)
     found /= scale
-    total[:] = found.transpose(2, 0, 1)
+    total[:] = np.moveaxis(found, -1, 0)
 
 
 def _with_infinities(total: Matrices, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
     plain = c
     for k in range(a.shape[2]):
-        plain = plain + a[:, :, k, None] * b[:, None, k, :]
+        right = b[:, None, k] if b.ndim == 3 else b[:, :, k]
+        plain = plain + a[:, :, k, None] * right
     found: Matrices = np.where(np.isfinite(plain), total, plain)
     return found
 

@@ -40,17 +40,21 @@ def multiply(fibre: Fibre, group: Group, what: Product, *words: list[Value]) -> 
     """The registers of D for each thread, from those of A, B and C."""
     target, *sources = what.fragments
     a, b, c = (
-        source.gathered(_words_of(fibre, group, role, values))
+        source.gathered(words_of(fibre, group, role, values))
         for source, role, values in zip(sources, "abc", words, strict=True)
     )
-    found = target.spread(what.arithmetic(a, b, c, what.types, what.options))
-    flat = found.reshape(-1, target.registers)
+    return dealt(group, target.spread(what.arithmetic(a, b, c, what.types, what.options)))
+
+
+def dealt(group: Group, found: Words) -> list[Value]:
+    """For each register, (n,) what each thread of the fibre has of it."""
+    flat = found.reshape(-1, found.shape[-1])
     if not group.dense:
         flat = flat.take(group.mine, axis=0)
     return list(np.ascontiguousarray(flat.T))
 
 
-def _words_of(fibre: Fibre, group: Group, role: str, values: list[Value]) -> Words:
+def words_of(fibre: Fibre, group: Group, role: str, values: list[Value]) -> Words:
     """(warps, 32, registers): what all lanes of the group brought."""
     grids = [
         group.grid(fibre, f"{role}{k}", value).reshape(-1, WARP) for k, value in enumerate(values)
@@ -62,7 +66,7 @@ def emit_product(e: Emitter, i: Instruction, what: Product) -> None:
     """Meet, and multiply what the operands hold."""
     lists: dict[str, list[str]] = {}
     for role, operand, source in zip("abc", i.operands[1:], what.fragments[1:], strict=True):
-        lists[role] = _read(e, operand, source)
+        lists[role] = read(e, operand, source)
     brought = {f"{role}{k}": name for role, names in lists.items() for k, name in enumerate(names)}
     group = meet_warp(e, i, brought)
     texts = ", ".join(f"[{', '.join(names)}]" for names in lists.values())
@@ -73,7 +77,7 @@ def emit_product(e: Emitter, i: Instruction, what: Product) -> None:
     e.assign_all(i.operands[0], held(target.element), results)
 
 
-def _read(e: Emitter, operand: Operand, source: Fragment) -> list[str]:
+def read(e: Emitter, operand: Operand, source: Fragment) -> list[str]:
     """The names of a fragment's registers."""
     names = [e.temporary(value) for value in e.values(operand, held(source.element))]
     if len(names) != source.registers:
@@ -117,18 +121,19 @@ def _emit_quads(e: Emitter, i: Instruction) -> None:
     emit_product(e, i, Product((d, a, b, c), (), fragments, product_in_steps))
 
 
-def _pairs(result: str, *elements: str) -> tuple[str, ...]:
+def pairs(result: str, *elements: str) -> tuple[str, ...]:
+    """The types of D, A, B and C for every pair of factors, C like D."""
     return tuple(f"{result}.{a}.{b}.{result}" for a in elements for b in elements)
 
 
 _HALF = ("f16.f16.f16.f16", "f32.f16.f16.f32")
-_DOUBLE = _pairs("f64", "f64")
-_TF32 = _pairs("f32", "tf32")
-_BF16 = _pairs("f32", "bf16")
-_BYTES = _pairs("s32", "s8", "u8")
-_NIBBLES = _pairs("s32", "s4", "u4")
-_BITS = _pairs("s32", "b1")
-_NARROW = (*_pairs("f32", "e4m3", "e5m2"), *_pairs("f16", "e4m3", "e5m2"))
+_DOUBLE = pairs("f64", "f64")
+_TF32 = pairs("f32", "tf32")
+_BF16 = pairs("f32", "bf16")
+_BYTES = pairs("s32", "s8", "u8")
+_NIBBLES = pairs("s32", "s4", "u4")
+_BITS = pairs("s32", "b1")
+_NARROW = (*pairs("f32", "e4m3", "e5m2"), *pairs("f16", "e4m3", "e5m2"))
 _FORMS = {
     "m8n8k4": _DOUBLE,
     "m8n8k16": _BYTES,

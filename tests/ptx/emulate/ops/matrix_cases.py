@@ -26,11 +26,12 @@ _FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One instruction; `types` of D, A, B and C, `registers` of each lane."""
+    """One instruction; `types` of D, A, B and C, `registers` of each lane; sparse or not."""
 
     instruction: str
     types: tuple[str, ...]
     registers: tuple[int, ...]
+    is_sparse: bool = False
 
     def inputs(self) -> list[Words]:
         """(warps, 32, registers) of A, B and C."""
@@ -39,6 +40,17 @@ class Case:
             make(Factors(kind), 32 * WARPS * n, seed + k).reshape(WARPS, 32, n)
             for k, (kind, n) in enumerate(zip(self.types[1:], self.registers[1:], strict=True))
         ]
+
+    def metadata(self) -> Words | None:
+        """(warps, 32, 1) of a sparse product: valid, in order."""
+        if not self.is_sparse:
+            return None
+        random = make("u32", 32 * WARPS, zlib.crc32(self.instruction.encode()) + 9)
+        choices = np.array([4, 14] * 3 if self.types[1] == "tf32" else [4, 8, 12, 9, 13, 14])
+        shifts = np.arange(0, 32, 4, dtype=np.uint32)
+        nibbles = choices[(random[:, None] >> shifts & 15) % 6].astype(np.uint32)
+        words: Words = (nibbles << shifts).sum(axis=1).astype(np.uint32)
+        return words.reshape(WARPS, 32, 1)
 
 
 def _case(shape: str, types: str) -> Case:
@@ -56,10 +68,24 @@ def _quads(order: str, types: str) -> Case:
     return Case(f"mma.sync.aligned.m8n8k4.{order}.{types}", (d, a, b, c), registers)
 
 
+def _sparse(shape: str, types: str) -> Case:
+    case = _case(shape, types)
+    registers = (case.registers[0], case.registers[1] // 2, *case.registers[2:])
+    instruction = case.instruction.replace("mma.", "mma.sp::ordered_metadata.", 1)
+    return Case(instruction, case.types, registers, True)
+
+
+_SPARSE = (
+    ("m16n8k8", "f32.tf32.tf32.f32"), ("m16n8k16", "f32.tf32.tf32.f32"),
+    *((shape, types) for shape in ("m16n8k16", "m16n8k32")
+      for types in (*_HALF, "f32.bf16.bf16.f32")),
+    *(("m16n8k64", types) for types in _NARROW if types[:3] == "f32"),
+)  # fmt: skip
 CASES = (
     *(_case(shape, types) for shape, forms in _FORMS.items() for types in forms),
     *(_quads(order, types) for types in (*_HALF, "f32.f16.f16.f16")
       for order in ("row.row", "row.col", "col.row", "col.col")),
+    *(_sparse(shape, types) for shape, types in _SPARSE),
 )  # fmt: skip
 
 

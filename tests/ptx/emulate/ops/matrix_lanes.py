@@ -137,14 +137,21 @@ def decoded(bits: NDArray[Any], element: str) -> NDArray[Any]:
     return bits.astype(np.uint16).view(np.float16).astype(np.float64)
 
 
-def kernel(instruction: str, registers: tuple[int, int, int, int], wide: bool) -> str:
-    """One kernel `k(in, out)`; a thread's row of `in` has the registers of A, B and C."""
+def kernel(
+    instruction: str, registers: tuple[int, ...], wide: bool, selector: int | None = None
+) -> str:
+    """One kernel `k(in, out)`; a thread's row of `in` has the registers of A, B and C.
+
+    With a selector the metadata of a sparse product come behind them.
+    """
     name, kind, size = ("%fd", "f64", 8) if wide else ("%r", "b32", 4)
     d, a, b, c = registers
-    rows = a + b + c
+    rows = a + b + c + (selector is not None)
     start = (40, 0, a, a + b)
-    lists = ["{" + ", ".join(f"{name}{s + k}" for k in range(n)) + "}"
-             for s, n in zip(start, registers, strict=True)]  # fmt: skip
+    operands = ["{" + ", ".join(f"{name}{s + k}" for k in range(n)) + "}"
+                for s, n in zip(start, registers, strict=True)]  # fmt: skip
+    if selector is not None:
+        operands += [f"%r{rows - 1}", str(selector)]
     return "\n".join([
         ".version 8.7", ".target sm_90", ".address_size 64",
         ".visible .entry k(.param .u64 in, .param .u64 out)", "{",
@@ -153,18 +160,28 @@ def kernel(instruction: str, registers: tuple[int, int, int, int], wide: bool) -
         f"mul.wide.u32 %rd3, %r59, {rows * size}; add.u64 %rd1, %rd1, %rd3;",
         f"mul.wide.u32 %rd3, %r59, {d * size}; add.u64 %rd2, %rd2, %rd3;",
         *(f"ld.global.{kind} {name}{k}, [%rd1+{k * size}];" for k in range(rows)),
-        f"{instruction} {', '.join(lists)};",
+        f"{instruction} {', '.join(operands)};",
         *(f"st.global.{kind} [%rd2+{k * size}], {name}{40 + k};" for k in range(d)),
         "ret;", "}",
     ])  # fmt: skip
 
 
-def run_words(instruction: str, a: Words, b: Words, c: Words, results: int) -> Words:
-    """(warps, 32, results): the registers of D."""
+def run_words(
+    instruction: str,
+    a: Words,
+    b: Words,
+    c: Words,
+    results: int,
+    *,
+    metadata: Words | None = None,
+    selector: int = 0,
+) -> Words:
+    """(warps, 32, results): the registers of D; `metadata` (warps, 32, 1) of a sparse product."""
     wide = a.dtype == np.float64
     registers = (results, a.shape[2], b.shape[2], c.shape[2])
-    machine = Machine(kernel(instruction, registers, wide), 1 << 24)
-    rows = np.concatenate([a, b, c], axis=2)
+    sparse = metadata is not None
+    machine = Machine(kernel(instruction, registers, wide, selector if sparse else None), 1 << 24)
+    rows = np.concatenate([a, b, c] if metadata is None else [a, b, c, metadata], axis=2)
     out = machine.put(np.zeros((len(a), 32, results), a.dtype))
     machine.launch("k", 1, 32 * len(a), machine.put(rows), out)
     return machine.get(out, len(a) * 32 * results, a.dtype).reshape(len(a), 32, results)

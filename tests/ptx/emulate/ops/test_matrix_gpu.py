@@ -24,13 +24,13 @@ def recorded() -> dict[str, list[str]]:
 
 def test_every_form_was_recorded() -> None:
     assert set(recorded()) == {case.instruction for case in CASES}
-    assert len(CASES) == 36
+    assert len(CASES) == 48
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.instruction))
 def test_products_have_the_bits_of_the_gpu(case: Case) -> None:
     a, b, c = case.inputs()
-    found = run_words(case.instruction, a, b, c, case.registers[0])
+    found = run_words(case.instruction, a, b, c, case.registers[0], metadata=case.metadata())
     quarters = np.split(found, range(WARPS // 4, WARPS, WARPS // 4))
     assert [digest(quarter) for quarter in quarters] == recorded()[case.instruction]
 

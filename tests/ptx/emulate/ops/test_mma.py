@@ -237,7 +237,7 @@ def test_lanes_at_two_places_do_not_meet() -> None:
     "mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.popc",
     "mma.sync.aligned.m16n8k16.row.col.satfinite.f32.f16.f16.f32",
     "mma.sync.aligned.m8n8k4.row.col.rn.rz.f64.f64.f64.f64",
-    "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+    "mma.m16n8k16.row.col.f32.f16.f16.f32",
 ])  # fmt: skip
 def test_what_no_tensor_core_multiplies_is_refused(instruction: str) -> None:
     machine = Machine(kernel(instruction, (4, 4, 2, 4), "f64" in instruction), 1 << 20)

@@ -185,6 +185,26 @@ def test_the_satfinite_option_is_taken() -> None:
     assert np.array_equal(found, want)
 
 
+@pytest.mark.parametrize(("addend", "bits"), [("f32", 0x8000), ("f16", 0x0000)])
+def test_a_sum_of_f32_is_rounded_to_f16_with_its_sign(addend: str, bits: int) -> None:
+    a, b = np.zeros((16, 16), np.float16), np.zeros((16, 16), np.float16)
+    a[0, 0], b[0, 0] = 2.0**-12, -(2.0**-14)
+    loaded = names(20, 8 if addend == "f32" else 4, False)
+    lines = [
+        f"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {names(0, 8, False)}, [%rd0];",
+        f"wmma.load.b.sync.aligned.row.m16n16k16.global.f16 {names(10, 8, False)}, [%rd1];",
+        f"wmma.load.c.sync.aligned.row.m16n16k16.global.{addend} {loaded}, [%rd2];",
+        f"wmma.mma.sync.aligned.row.row.m16n16k16.f16.{addend} {names(40, 4, False)},"
+        f" {names(0, 8, False)}, {names(10, 8, False)}, {loaded};",
+        f"wmma.store.d.sync.aligned.row.m16n16k16.global.f16 [%rd3], {names(40, 4, False)};",
+    ]
+    machine = Machine(kernel("\n".join(lines)), 1 << 24)
+    places = [machine.put(np.resize(x.view(np.uint8), 4096)) for x in (a, b)]
+    out = machine.put(np.ones(256, np.uint16))
+    machine.launch("k", 1, 32, *places, machine.put(np.zeros(4096, np.uint8)), out)
+    assert machine.get(out, 256, np.uint16).tolist() == [bits, *[0] * 255]
+
+
 LOAD = "wmma.load.a.sync.aligned.row.m16n16k16"
 REGISTERS = names(0, 8, False)
 
