@@ -47,6 +47,12 @@ KERNEL transpose_rows(const unsigned* in, unsigned* out) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(out[i]) : "r"(in[i]));
 }
+// Metadata of a sparse product: each nibble is one of six.
+__device__ unsigned metadata(unsigned random, unsigned choices) {
+  unsigned word = 0;
+  for (int k = 0; k < 32; k += 4) word |= (choices >> (random >> k & 15) % 6 * 4 & 15) << k;
+  return word;
+}
 // A matrix is loaded as A, scaled element by element, and multiplied from shared memory.
 KERNEL fragment_arithmetic(const unsigned* x, const unsigned* y, int* out) {
   using namespace nvcuda::wmma;

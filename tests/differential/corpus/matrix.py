@@ -7,6 +7,7 @@ compute capability 9.0 only, as PTX leaves the order and rounding of sums open.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 from tests.differential.case import Argument, Case, In, Out, Source
@@ -62,31 +63,78 @@ def _case(name: str, kinds: list[tuple[str, int]], out: tuple[str, int], block: 
     return Case(name, "matrix", (*arguments, Out(*out)), grid, block, rows=rows)
 
 
-def _product(instruction: str, types: str, registers: list[int]) -> tuple[str, Case]:
-    """A kernel that gives each thread's registers to an `mma`."""
-    d, a, b, c = types.split(".")
-    kind, constraint = ("double", "d") if d == "f64" else ("unsigned", "r")
-    ends = list(itertools.accumulate(registers))
-    lists = ", ".join(
+def _lists(registers: list[int]) -> str:
+    """Asm operands in braces, for D, A, B and C."""
+    ends = itertools.accumulate(registers)
+    return ", ".join(
         "{" + ", ".join(f"%{k}" for k in range(end - n, end)) + "}"
         for end, n in zip(ends, registers, strict=True)
     )
+
+
+def _product(
+    instruction: str, types: str, registers: list[int], selector: int | None = None
+) -> tuple[str, Case]:
+    """A kernel that gives each thread's registers to an `mma`.
+
+    With a selector it is an `mma.sp`, whose metadata are made of random words: valid, and in order.
+    """
+    d, a, b, c = types.split(".")
+    kind, constraint = ("double", "d") if d == "f64" else ("unsigned", "r")
+    name = instruction.replace(".sync.aligned", "").replace("::", "_").replace(".", "_")
+    lists = _lists(registers)
     results = ", ".join(f'"={constraint}"(d[{k}])' for k in range(registers[0]))
-    sources = ", ".join(
+    sources = [
         f'"{constraint}"({name}[{k}])'
         for name, n in zip("abc", registers[1:], strict=True)
         for k in range(n)
-    )
-    name = instruction.replace(".sync.aligned", "").replace(".", "_")
-    moves = "".join(f" {x} += i * {n};" for x, n in zip("dabc", registers, strict=True))
+    ]
+    parameters = f"const {kind}* a, const {kind}* b, const {kind}* c, {kind}* d"
+    before = "".join(f" {x} += i * {n};" for x, n in zip("dabc", registers, strict=True))
+    if selector is not None:
+        name += f"_{selector}"
+        lists += f", %{sum(registers)}, {selector}"
+        sources.append('"r"(word)')
+        parameters += ", const unsigned* e"
+        before += f"\n  unsigned word = metadata(e[i], {_CHOICES[a == 'tf32']});"
     text = (
-        f'extern "C" __global__ void {name}(const {kind}* a, const {kind}* b, const {kind}* c,'
-        f" {kind}* d) {{\n  int i = blockIdx.x * blockDim.x + threadIdx.x;{moves}\n"
-        f'  asm volatile("{instruction} {lists};" : {results} : {sources});\n}}\n'
+        f'extern "C" __global__ void {name}({parameters}) {{\n'
+        f"  int i = blockIdx.x * blockDim.x + threadIdx.x;{before}\n"
+        f'  asm volatile("{instruction} {lists};" : {results} : {", ".join(sources)});\n}}\n'
     )
     kinds = [(x, n * _THREADS) for x, n in zip((a, b, c), registers[1:], strict=True)]
-    out = ("f8" if d == "f64" else "u4", registers[0] * _THREADS)
-    return text, _case(name, kinds, out, 128)
+    case = _case(name, kinds, ("f8" if d == "f64" else "u4", registers[0] * _THREADS), 128)
+    if selector is not None:
+        case = replace(case, arguments=(*case.arguments, In("u32", _THREADS)))
+    return text, case
+
+
+# The nibbles of metadata, which name two of four elements, or of two of tf32 one.
+_CHOICES = ("0xed9c84", "0xe4e4e4")
+
+
+_SPARSE = (
+    ("m16n8k8", _pairs("f32", "tf32"), 4),
+    ("m16n8k16", _pairs("f32", "tf32"), 2),
+    ("m16n8k16", (*_HALF, *_pairs("f32", "bf16")), 4),
+    ("m16n8k32", (*_HALF, *_pairs("f32", "bf16"), *_BYTES), 2),
+    ("m16n8k64", (*_BYTES, *_pairs("f32", "e4m3", "e5m2")), 1),
+    ("m16n8k64", _NIBBLES, 2),
+    ("m16n8k128", _NIBBLES, 1),
+)
+"""Shapes, types, and how many selectors there are."""
+
+
+def _sparse_products() -> list[tuple[str, Case]]:
+    found = []
+    for shape, forms, selectors in _SPARSE:
+        for number, types in enumerate(forms):
+            registers = _registers(shape, types)
+            registers[1] //= 2
+            for k, kind in enumerate(("sp", "sp::ordered_metadata")):
+                instruction = f"mma.{kind}.sync.aligned.{shape}.row.col.{types}"
+                found.append(_product(instruction, types, registers, (number + k) % selectors))
+    return found
 
 
 def _registers(shape: str, types: str) -> list[int]:
@@ -202,7 +250,7 @@ def _moves() -> tuple[Case, ...]:
 
 def source() -> Source:
     """One source of all."""
-    made = [*_products(), *(_opaque(*form) for form in _OPAQUE)]
+    made = [*_products(), *_sparse_products(), *(_opaque(*form) for form in _OPAQUE)]
     text = Path(__file__).with_name("matrix.cu").read_text()
     return Source(
         "matrix",
