@@ -223,8 +223,12 @@ class Chunk:
                     self.wait(fibre, block)
                     return
                 if heap or self.meeting.anyone:
-                    self._let_others(fibre, block)
-                    return
+                    starved = self._let_others(fibre, block)
+                    if starved is None:
+                        return
+                    fibre, block = starved
+                    budget = max(64, self._patience)
+                    continue
             if budget:
                 budget -= 1
                 continue
@@ -232,18 +236,17 @@ class Chunk:
                 self.wait(fibre, block)
                 return
 
-    def _let_others(self, fibre: Fibre, block: int) -> None:
-        """After long patience: release what can be, and run the fibre that waited longest."""
+    def _let_others(self, fibre: Fibre, block: int) -> tuple[Fibre, int] | None:
+        """After long patience: release what can be; gives the fibre that waited for too long."""
         self.wait(fibre, block)
         self.meeting.resolve()
         key = min(self._waiting, key=lambda each: self._waiting[each][0].tick)
         if self._waiting[key][0].tick > self.steps - self._patience:
-            return
+            return None
         self._patience = max(_LEAST_PATIENCE, self._patience // 2)
         self._heap.remove(key)
         heapify(self._heap)
-        starved, at = self._merged(key, self._waiting.pop(key))
-        self._run(starved, at, max(64, self._patience))
+        return self._merged(key, self._waiting.pop(key))
 
     def _check_time(self, fibre: Fibre, block: int) -> None:
         limit = self.launch.limits.max_steps

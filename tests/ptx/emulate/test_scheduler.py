@@ -170,6 +170,35 @@ def test_an_endless_divergent_loop_meets_the_limit_too() -> None:
         Machine(text).launch("k", 1, 32, limits=Limits(max_steps=10000))
 
 
+def test_loops_that_never_end_meet_the_limit_when_they_take_turns() -> None:
+    text = ptx_text(
+        """.reg .pred %p<3>; .reg .b32 %r<3>; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
+        setp.eq.u32 %p1, %r1, 0; @%p1 bra A; bra B;
+        A: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 400000000; @%p2 bra A; ret;
+        B: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 400000000; @%p2 bra B; ret;"""
+    )
+    with pytest.raises(Runaway):
+        Machine(text).launch("k", 1, 32, limits=Limits(max_steps=100_000))
+
+
+def test_threads_may_wait_in_different_loops_for_a_late_one() -> None:
+    text = ptx_text(
+        """.reg .pred %p<3>; .reg .b32 %r<5>; .reg .b64 %rd<2>;
+        ld.param.u64 %rd1, [flag]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
+        setp.eq.u32 %p1, %r1, 2; @%p1 bra C; setp.eq.u32 %p1, %r1, 1; @%p1 bra B;
+        A: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.u32 %p2, %r3, 0; @%p2 bra A; bra D;
+        B: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.u32 %p2, %r3, 0; @%p2 bra B; bra D;
+        C: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 40000; @%p2 bra C;
+        mov.u32 %r3, 1; st.volatile.global.u32 [%rd1], %r3;
+        D: atom.global.add.u32 %r4, [%rd1], 1; ret;""",
+        ".param .u64 flag",
+    )
+    machine = Machine(text)
+    flag = machine.put(np.zeros(1, np.int32))
+    machine.launch("k", 1, 32, flag)
+    assert machine.get(flag, 1, np.int32).tolist() == [33]
+
+
 def test_threads_may_end_right_after_they_met() -> None:
     text = ptx_text(
         """.reg .pred %p<2>; .reg .b32 %r<5>; .reg .b64 %rd<5>;
