@@ -154,5 +154,9 @@ class InvalidCall(EmulationFault):
     """An indirect call to an address that is no function."""
 
 
+class InvalidBranch(EmulationFault):
+    """An indexed branch whose index is beyond its targets."""
+
+
 class LaunchError(PtxError):
     """A launch that cannot start: its grid, block, parameters or shared memory are wrong."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.errors import Trap
+from ptx.emulate.errors import InvalidBranch, Trap
 from ptx.emulate.geometry import Value
 from ptx.emulate.kept import FEWEST_THREADS
 from ptx.emulate.span import Index
@@ -229,11 +229,21 @@ class Fibre:
         self._cached = {}
         self._places = {}
 
-    def branch_index(self, index: Value, targets: tuple[int, ...]) -> int:
-        """`brx.idx`: each thread goes to the target that its index names."""
+    def branch_index(self, index: Value, targets: tuple[int, ...], instruction: Instruction) -> int:
+        """`brx.idx`: each thread goes to the target that its index names.
+
+        Raises:
+            InvalidBranch: there is no such target (the PTX ISA leaves open what happens then).
+        """
+        numbers = np.asarray(index)
+        beyond = int(numbers.argmax())
+        if numbers.flat[beyond] >= len(targets):
+            raise InvalidBranch(
+                f"a branch to target {numbers.flat[beyond]} of {len(targets)}",
+                self.chunk.launch.where(self, beyond, instruction),
+            )
         if index.ndim == 0:
             return targets[int(index)]
-        numbers = np.asarray(index)
         for number in np.unique(numbers):
             block = targets[int(number)]
             chosen = (numbers == number).nonzero()[0]

@@ -25,7 +25,8 @@ def _trap(e: Emitter, i: Instruction) -> None:
 
 def _branch_index(e: Emitter, i: Instruction) -> None:
     index = e.value(i.operands[0], "u32")
-    e.leave(f"f.branch_index({index}, {e.targets!r})")
+    instruction = e.scope.bind(i, "instruction")
+    e.leave(f"f.branch_index({index}, {e.targets!r}, {instruction})")
 
 
 def _sleep(e: Emitter, i: Instruction) -> None:

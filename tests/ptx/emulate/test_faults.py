@@ -8,6 +8,7 @@ import pytest
 from ptx.emulate.device import Limits
 from ptx.emulate.errors import (
     BarrierDivergence,
+    InvalidBranch,
     LaunchError,
     Misaligned,
     OutOfBounds,
@@ -138,6 +139,18 @@ def test_trap_says_where() -> None:
     with pytest.raises(Trap) as caught:
         machine.launch("k", 1, 32)
     assert caught.value.where.thread == (5, 0, 0)
+
+
+@pytest.mark.parametrize(("index", "thread"), [("%r1", 2), ("-1", 0)])
+def test_an_indexed_branch_beyond_its_targets_names_the_thread(index: str, thread: int) -> None:
+    text = ptx_text(
+        f""".reg .b32 %r<3>; mov.u32 %r1, %tid.x; mov.u32 %r2, {index};
+        places: .branchtargets A, B; brx.idx %r2, places; A: B: ret;"""
+    )
+    with pytest.raises(InvalidBranch, match="of 2") as caught:
+        Machine(text).launch("k", 1, 3)
+    assert caught.value.where.thread == (thread, 0, 0)
+    Machine(text.replace(f"%r2, {index}", "%r2, 1")).launch("k", 1, 3)
 
 
 def test_endless_recursion_is_a_stack_overflow() -> None:
