@@ -236,7 +236,7 @@ class Fibre:
             InvalidBranch: there is no such target (the PTX ISA leaves open what happens then).
         """
         numbers = np.asarray(index)
-        beyond = int(numbers.argmax())
+        beyond = int(np.argmax(numbers))
         if numbers.flat[beyond] >= len(targets):
             raise InvalidBranch(
                 f"a branch to target {numbers.flat[beyond]} of {len(targets)}",
