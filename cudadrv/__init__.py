@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .memory.arena import DeviceArena
     from .memory.array import DeviceArray
     from .memory.buffer import DeviceBuffer
-    from .memory.pinned import pinned_empty
+    from .memory.pinned import managed_empty, pinned_empty
     from .module import Module
     from .module_cache import KeyedPtxModuleCache, PtxModuleCache
     from .pool.device_pool import DevicePool
@@ -89,6 +89,7 @@ _LATER = {
     "DeviceBuffer": "memory.buffer",
     "Module": "module",
     "Stream": "stream",
+    "managed_empty": "memory.pinned",
     "pinned_empty": "memory.pinned",
     "ContextFlags": "types",
     "MemoryInfo": "types",
@@ -214,6 +215,7 @@ __all__ = [
     "driver_version",
     "init",
     "list_devices",
+    "managed_empty",
     "pinned_empty",
     "probe_backend_with_compile",
     "probe_cuda_backend",

@@ -16,7 +16,7 @@ from ._api import CUdeviceptr
 from .errors import ArgumentError, WrongDeviceError
 from .memory.array import AnyArray, AnyDeviceArray, DeviceArray
 from .memory.buffer import DeviceBuffer
-from .memory.copy import host_address, is_pinned
+from .memory.copy import host_address, is_reachable
 
 if TYPE_CHECKING:
     from .stream import Stream
@@ -199,7 +199,7 @@ class Parameter:
 
     def _pinned_address(self, value: AnyArray, stream: Stream) -> int:
         """The address of a host array that the device reaches: pinned memory has one for both."""
-        if value.flags.c_contiguous and is_pinned(stream.api, value):
+        if value.flags.c_contiguous and is_reachable(stream.api, value):
             return host_address(value)
         raise self._error(
             f"is {_described(value)}, but the parameter is {self.type_name}: copy it with "

@@ -21,6 +21,7 @@ _COMMON = {
     "MAX_REGISTERS_PER_BLOCK": 65536,
     "TEXTURE_ALIGNMENT": 512,
     "GPU_OVERLAP": 1,
+    "CAN_MAP_HOST_MEMORY": 1,
     "MAXIMUM_TEXTURE1D_WIDTH": 131072,
     "MAXIMUM_TEXTURE2D_WIDTH": 131072,
     "MAXIMUM_TEXTURE2D_HEIGHT": 65536,
@@ -70,13 +71,15 @@ _COMMON = {
     "GLOBAL_L1_CACHE_SUPPORTED": 1,
     "LOCAL_L1_CACHE_SUPPORTED": 1,
     "MAX_REGISTERS_PER_MULTIPROCESSOR": 65536,
+    "MANAGED_MEMORY": 1,
+    "CONCURRENT_MANAGED_ACCESS": 1,
     "COMPUTE_PREEMPTION_SUPPORTED": 1,
     "COOPERATIVE_LAUNCH": 1,
     "MEMORY_POOLS_SUPPORTED": 1,
     "UNIFIED_FUNCTION_POINTERS": 1,
     "NUMA_ID": -1,
 }
-# What the emulator has no equivalent of answers 0: managed and mapped host memory, interprocess
+# What the emulator has no equivalent of answers 0: pageable memory in kernels, interprocess
 # handles, virtual memory management, multicast, RDMA. So does every attribute not listed.
 
 

@@ -1,4 +1,4 @@
-"""Pinned host memory: ordinary memory that the driver remembers."""
+"""Pinned and managed memory: ordinary memory of the host that the driver remembers."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ from ptx.emulate.host_memory import HostMemory as ReachableMemory
 
 @dataclass(frozen=True, slots=True)
 class HostPiece:
-    """A page-locked allocation: `nbytes` at `address`, of the context with handle `context`."""
+    """A page-locked or managed allocation: `nbytes` at `address`, made in context `context`."""
 
     address: int
     nbytes: int
     context: int
     ordinal: int
     number: int
+    managed: bool
     # Alive as long as the allocation is.
     pages: mmap.mmap
     view: ctypes.Array[ctypes.c_char]
 
 
 class HostMemory:
-    """The live allocations of cuMemHostAlloc, by address."""
+    """The live allocations of cuMemHostAlloc and cuMemAllocManaged, by address."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, HostPiece] = {}
         self._starts: list[int] = []
         self._numbered = 0
 
-    def allocate(self, nbytes: int, context: int, ordinal: int) -> HostPiece:
+    def allocate(
+        self, nbytes: int, context: int, ordinal: int, *, managed: bool = False
+    ) -> HostPiece:
         """Whole pages, zeroed, that hold `nbytes`.
 
         Raises:
@@ -42,16 +45,18 @@ class HostMemory:
         view = (ctypes.c_char * nbytes).from_buffer(pages)
         self._numbered += 1
         piece = HostPiece(
-            ctypes.addressof(view), nbytes, context, ordinal, self._numbered, pages, view
+            ctypes.addressof(view), nbytes, context, ordinal, self._numbered, managed, pages, view
         )
         insort(self._starts, piece.address)
         self._pieces[piece.address] = piece
         return piece
 
-    def free(self, address: int) -> bool:
-        """Forget an allocation; False if none starts there."""
-        if self._pieces.pop(address, None) is None:
+    def free(self, address: int, *, managed: bool = False) -> bool:
+        """Forget an allocation of this kind; False if none starts there."""
+        piece = self._pieces.get(address)
+        if piece is None or piece.managed is not managed:
             return False
+        del self._pieces[address]
         del self._starts[bisect_left(self._starts, address)]
         return True
 

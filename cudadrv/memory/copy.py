@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 HostArray: TypeAlias = AnyArray
 DeviceMemory: TypeAlias = AnyDeviceArray | DeviceBuffer
-_PINNED: Final = int(CUmemorytype.CU_MEMORYTYPE_HOST)
+_KNOWN: Final = (
+    int(CUmemorytype.CU_MEMORYTYPE_HOST),
+    int(CUmemorytype.CU_MEMORYTYPE_DEVICE),
+    int(CUmemorytype.CU_MEMORYTYPE_UNIFIED),
+)
 _REFUSED: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 # What the driver takes into its queue before it returns.
 _SMALL_BYTES: Final = 32 << 10
@@ -108,7 +112,7 @@ def upload(stream: Stream, dst: DeviceMemory, src: HostArray, *, wait: bool = Tr
     elif not _is_large(nbytes):
         _upload_directly(stream, dst.ptr, np.ascontiguousarray(src), wait)
     else:
-        pinned = src.flags.c_contiguous and is_pinned(stream.api, src)
+        pinned = src.flags.c_contiguous and is_reachable(stream.api, src)
         ring = None if pinned else _ring_of(stream.context)
         if ring is None:
             _upload_directly(stream, dst.ptr, np.ascontiguousarray(src), wait)
@@ -141,7 +145,7 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
         stream.follow(src)
     contiguous = flags.c_contiguous
     staged = nbytes > _SMALL_BYTES and _is_large(nbytes) and not stream.capturing
-    if staged and not (contiguous and is_pinned(stream.api, dst)):
+    if staged and not (contiguous and is_reachable(stream.api, dst)):
         ring = _ring_of(stream.context)
         if ring is not None:
             ring.download(stream, dst, src.ptr)
@@ -156,7 +160,7 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
     if code:
         doing = f"copying {nbytes} bytes from device {src.context.ordinal} to the host"
         raise failure(api, code, "cuMemcpyDtoHAsync", doing)
-    if wait or not (contiguous and is_pinned(api, dst)):
+    if wait or not (contiguous and is_reachable(api, dst)):
         (code,) = api.cuStreamSynchronize(stream.handle)
         if code:
             raise failure(api, code, "cuStreamSynchronize", f"waiting for {stream!r}")
@@ -196,7 +200,7 @@ def _upload_directly(stream: Stream, pointer: int, source: HostArray, wait: bool
         raise _upload_failure(stream, code, source.nbytes)
     # From pageable memory the call returns when the bytes are staged; from pinned memory it
     # returns at once, and the caller might change them too early.
-    if wait and is_pinned(stream.api, source):
+    if wait and is_reachable(stream.api, source):
         stream.synchronize()
 
 
@@ -334,9 +338,12 @@ def _mismatch(dst: AnyDeviceArray | HostArray, src: AnyDeviceArray | HostArray) 
     )
 
 
-def is_pinned(api: DriverApi, array: HostArray) -> bool:
-    """Whether the driver knows the host memory; it answers INVALID_VALUE for what it does not."""
+def is_reachable(api: DriverApi, array: HostArray) -> bool:
+    """Whether the driver knows the host memory, and so the device may use it after a call's return.
+
+    It answers INVALID_VALUE for what it does not know. Managed memory may count as the device's.
+    """
     code, kind = api.cuPointerGetAttribute(
         CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, host_address(array)
     )
-    return not code and isinstance(kind, int) and int(kind) == _PINNED
+    return not code and isinstance(kind, int) and int(kind) in _KNOWN

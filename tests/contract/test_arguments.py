@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum
@@ -180,6 +181,32 @@ def test_a_pinned_array_is_a_pointer_and_an_ordinary_one_is_not(
     for host in (np.zeros(4, "f4"), pinned[:, 1], pinned.T):
         with pytest.raises(ArgumentError, match=r"Stream.to_device first, or .*pinned_empty"):
             launcher(host)
+
+
+def test_managed_memory_is_of_host_and_device(
+    context: cudadrv.Context, stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    if not context.device.attribute(cudadrv.DeviceAttribute.MANAGED_MEMORY):
+        pytest.skip("needs a device with managed memory")
+    launcher = kernels.kernel("add_one").bind(stream, LaunchConfig(1, 4))
+    managed = cudadrv.managed_empty((3, 4), "f4")
+    managed[...] = np.arange(12).reshape(3, 4)
+    for _ in range(3):
+        launcher(managed[1])
+        stream.synchronize()
+        managed[2] += 1
+    assert managed.tolist() == [[0, 1, 2, 3], [7, 8, 9, 10], [11, 12, 13, 14]]
+    device = stream.to_device(managed)
+    managed[...] = 0
+    stream.to_host(device[1], managed[0])
+    assert managed.tolist() == [[7, 8, 9, 10], [0] * 4, [0] * 4]
+    part = managed[0, 1:3]
+    del managed
+    gc.collect()
+    assert part.tolist() == [8, 9]
+    assert cudadrv.managed_empty((0, 3), "f4").shape == (0, 3)
+    with pytest.raises(cudadrv.OutOfMemoryError):
+        cudadrv.managed_empty(1 << 60, "u1")
 
 
 def test_an_array_interface_that_is_none_is_named(

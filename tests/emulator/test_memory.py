@@ -235,6 +235,21 @@ def test_pinned_memory_is_checked_and_can_be_written(api: DriverApi, context: CU
     assert code(api.cuMemFreeHost(start)) == 1
 
 
+def test_managed_memory_has_one_address_for_host_and_device(
+    api: DriverApi, context: CUcontext
+) -> None:
+    assert code(api.cuMemAllocManaged(0, 1)) == 1
+    assert code(api.cuMemAllocManaged(64, 0)) == 1
+    pointer = ok(api.cuMemAllocManaged(64, 1))
+    address = int(pointer)
+    ctypes.memset(address, 7, 64)
+    assert ctypes.string_at(address, 64) == b"\7" * 64
+    assert ok(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_IS_MANAGED, address + 8))
+    assert ok(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_HOST_POINTER, address)) == address
+    ok(api.cuMemFree(pointer))
+    assert code(api.cuMemFree(pointer)) == 1
+
+
 _STEPS = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["plain", "pool"]), st.integers(1, 300_000)),

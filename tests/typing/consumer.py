@@ -56,6 +56,7 @@ def memory(x: npt.NDArray[np.float32]) -> None:
     assert_type(array.shape, tuple[int, ...])
     assert_type(stream.alloc(100), cudadrv.DeviceBuffer)
     assert_type(cudadrv.pinned_empty(10, np.float64), npt.NDArray[np.float64])
+    assert_type(cudadrv.managed_empty(10, np.int32), npt.NDArray[np.int32])
     event = stream.record()
     assert_type(event, cudadrv.Event)
     assert_type(event.elapsed_ms(event), float)

@@ -1,4 +1,4 @@
-"""Device memory, pinned host memory and what a pointer is.
+"""Device memory, pinned and managed memory and what a pointer is.
 
 CUDA Driver API: "Memory Management", "Stream Ordered Memory Allocator", "Unified Addressing".
 """
@@ -25,11 +25,12 @@ from ..ordering import Ordering
 from ..streams import Stream
 
 _HOST_FLAGS: Final = 7
+_ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST
 _READ_WRITE: Final = 3
 
 
 class MemoryCalls(Ordering):
-    """Device memory, pinned host memory and what a pointer is."""
+    """Device memory, pinned and managed memory and what a pointer is."""
 
     @call(2)
     def cuMemGetInfo(self) -> tuple[CUresult, int, int]:
@@ -51,10 +52,13 @@ class MemoryCalls(Ordering):
 
     @call()
     def cuMemFree(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
-        """Free what cuMemAlloc or cuMemAllocAsync gave; null is fine."""
+        """Free what cuMemAlloc, cuMemAllocManaged or cuMemAllocAsync gave; null is fine."""
         address = int(dptr)
         if address:
-            self._free(address)
+            with self._lock:
+                managed = self._host.free(address, managed=True)
+            if not managed:
+                self._free(address)
         elif self._thread.stack:
             self._current()
         return OK
@@ -139,23 +143,35 @@ class MemoryCalls(Ordering):
                 machine.free(piece)
 
     @call(1)
+    def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
+        """Memory of host and devices alike, at one address."""
+        if flags not in _ATTACH:
+            raise invalid_value(f"no attachment of managed memory is {flags:#x}")
+        if bytesize <= 0:
+            raise invalid_value("cuMemAllocManaged was asked for no bytes")
+        return SUCCESS, CUdeviceptr(self._allocate_host(bytesize, managed=True))
+
+    @call(1)
     def cuMemHostAlloc(self, bytesize: int, flags: int, /) -> tuple[CUresult, int]:
-        """Pinned host memory; no bytes give null. Kernels cannot reach it."""
-        context = self._current()
-        self._refuse_unsafe()
+        """Pinned host memory, which kernels reach at its address; no bytes give null."""
         if flags & ~_HOST_FLAGS:
             raise invalid_value(f"no flags of host memory are {flags:#x}")
-        if bytesize <= 0:
-            return SUCCESS, 0
+        return SUCCESS, self._allocate_host(bytesize, managed=False) if bytesize > 0 else 0
+
+    def _allocate_host(self, nbytes: int, *, managed: bool) -> int:
+        context = self._current()
+        self._refuse_unsafe()
         try:
             with self._lock:
-                piece = self._host.allocate(bytesize, context.handle, context.machine.ordinal)
+                piece = self._host.allocate(
+                    nbytes, context.handle, context.machine.ordinal, managed=managed
+                )
         except (OSError, ValueError, OverflowError) as error:
             raise Refusal(
                 CUresult.CUDA_ERROR_OUT_OF_MEMORY,
-                f"out of memory: {bytesize} bytes of host memory asked for ({error})",
+                f"out of memory: {nbytes} bytes of host memory asked for ({error})",
             ) from error
-        return SUCCESS, piece.address
+        return piece.address
 
     @call()
     def cuMemFreeHost(self, p: int, /) -> tuple[CUresult]:
@@ -248,13 +264,13 @@ def _common_answers(address: int, start: int, nbytes: int, ordinal: int) -> dict
 
 
 def _host_answers(piece: HostPiece, address: int) -> dict[int, object]:
+    kind = CUmemorytype.CU_MEMORYTYPE_DEVICE if piece.managed else CUmemorytype.CU_MEMORYTYPE_HOST
     return {
         **_common_answers(address, piece.address, piece.nbytes, piece.ordinal),
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(piece.context),
-        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(
-            CUmemorytype.CU_MEMORYTYPE_HOST
-        ),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(kind),
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_HOST_POINTER): address,
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): piece.number,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED): piece.managed,
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(0),
     }
