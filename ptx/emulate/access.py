@@ -181,7 +181,7 @@ def raise_if_wrong(
         MemoryFault: a lane is outside the window of `limit` bytes, or misaligned.
     """
     every = addresses.addresses(fibre.n) + offset
-    wrong = (every < 0) | (every + site.total > limit) | ((every & (site.total - 1)) != 0)
+    wrong = (every < 0) | (every > limit - site.total) | ((every & (site.total - 1)) != 0)
     if wrong.any():
         raise memory_fault(fibre, addresses, offset, site, space, limit)
 

@@ -109,7 +109,7 @@ def _inside(memory: Memory, every: NDArray[np.int64], nbytes: int) -> NDArray[np
     if not len(starts):
         return np.zeros(len(every), dtype=np.bool_)
     found = np.searchsorted(starts, every, side="right") - 1
-    inside: NDArray[np.bool_] = (found >= 0) & (every + nbytes <= ends[np.maximum(found, 0)])
+    inside: NDArray[np.bool_] = (found >= 0) & (every <= ends[np.maximum(found, 0)] - nbytes)
     return inside
 
 
@@ -117,6 +117,7 @@ def _global_fault(
     fibre: Fibre, position: int, address: int, site: Site, *, inside: bool
 ) -> MemoryFault:
     launch = fibre.chunk.launch
+    address %= 1 << 64  # shown as the pointer is, whatever its sign as a signed number
     memory = _memory_of(address, launch.device) or launch.memory
     where = launch.where(fibre, position, site.instruction)
     access = f"{'write' if site.writes else 'read'} of {site.total} bytes at {address:#x}"
@@ -152,7 +153,7 @@ def memory_fault(
 ) -> MemoryFault:
     """The fault of the first lane that is outside a window of `limit` bytes, or misaligned."""
     every = addresses.addresses(fibre.n) + offset
-    outside = (every < 0) | (every + site.total > limit)
+    outside = (every < 0) | (every > limit - site.total)
     at = int(np.argmax(outside)) if outside.any() else int(np.argmax(every & (site.total - 1) != 0))
     address = int(every[at])
     where = fibre.chunk.launch.where(fibre, at, site.instruction)

@@ -58,6 +58,32 @@ def test_only_the_wrong_lane_is_blamed() -> None:
     assert caught.value.address == address + 8 * 36
 
 
+@pytest.mark.parametrize("space", ["global", "shared", "local"])
+def test_an_address_at_the_end_of_all_numbers_is_out_of_bounds_too(space: str) -> None:
+    last = (1 << 63) - 8
+    start = "ld.param.u64 %rd1, [a];" if space == "global" else "mov.u64 %rd1, raw;"
+    local = ".local .align 8 .b8 raw[64];" if space == "local" else ""
+    text = ptx_text(
+        f"""{local} .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<4>; {start} mov.u32 %r1, %tid.x;
+        setp.eq.u32 %p, %r1, 5; selp.b64 %rd2, {last}, %rd1, %p;
+        ld.{space}.u64 %rd3, [%rd2]; st.{space}.u64 [%rd1], %rd3; ret;""",
+        ".param .u64 a",
+        ".shared .align 8 .b8 raw[64];" if space == "shared" else "",
+    )
+    machine = Machine(text)
+    with pytest.raises(OutOfBounds) as caught:
+        machine.launch("k", 1, 16, machine.put(np.zeros(8, np.int64)))
+    assert caught.value.where.thread == (5, 0, 0)
+    if space == "global":
+        assert caught.value.address == last
+
+
+def test_an_address_is_shown_without_a_sign(machine: Machine) -> None:
+    with pytest.raises(OutOfBounds, match="at 0xfffffffffffffff8") as caught:
+        machine.launch("write_at", 1, 1, 0, -2)
+    assert caught.value.address == (1 << 64) - 8
+
+
 def test_a_gap_between_neighbours_is_out_of_bounds(machine: Machine) -> None:
     first = machine.put(np.zeros(64, np.int32))
     machine.put(np.zeros(64, np.int32))
