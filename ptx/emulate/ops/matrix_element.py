@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate import ieee
+from ptx.isa.model import TYPE_BYTES, Instruction
 
 WIDTHS = {
     "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8,
@@ -26,6 +27,16 @@ _CANONICAL = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
 def held(element: str) -> str:
     """The PTX type of a register that holds elements of a type."""
     return "f64" if element == "f64" else "b32"
+
+
+def plain_words(i: Instruction) -> tuple[str, ...]:
+    """The modifiers but for types: as the table's name has them, and then the others."""
+    return tuple(word for word in i.modifiers if word not in TYPE_BYTES)
+
+
+def element_types(i: Instruction) -> tuple[str, ...]:
+    """The types of elements among the modifiers, in order."""
+    return tuple(word for word in i.modifiers if word in WIDTHS)
 
 
 def separate(words: NDArray[Any], element: str) -> NDArray[Any]:

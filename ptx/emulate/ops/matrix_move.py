@@ -16,6 +16,7 @@ from ptx.emulate.emitter import Emitter
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import WARP, Value
 from ptx.emulate.ops.aligned import meet_warp
+from ptx.emulate.ops.matrix_element import plain_words
 from ptx.emulate.ops.memory import space_of
 from ptx.emulate.span import Index, span
 from ptx.emulate.table import Effect, operation
@@ -108,7 +109,7 @@ def _address(e: Emitter, i: Instruction, operand: int) -> tuple[str, str]:
 
 
 def _load(e: Emitter, i: Instruction) -> None:
-    count = _COUNTS[i.modifiers[3]]
+    count = _COUNTS[plain_words(i)[3]]
     address, space = _address(e, i, 1)
     site = e.site(space, "u32", 4)
     group = meet_warp(e, i, {"address": address})
@@ -120,7 +121,7 @@ def _load(e: Emitter, i: Instruction) -> None:
 def _store(e: Emitter, i: Instruction) -> None:
     source = i.operands[1]
     words = [e.temporary(word) for word in e.values(source, "b32")]
-    if len(words) != _COUNTS[i.modifiers[3]]:
+    if len(words) != _COUNTS[plain_words(i)[3]]:
         raise e.refuse("the number of matrices and of registers differ")
     address, space = _address(e, i, 0)
     sites = f"({e.site(space, 'u32', 4, writes=True)}, {e.site(space, 'u16', writes=True)})"

@@ -18,7 +18,7 @@ from ptx.emulate.ops.matrix_arithmetic import (
     product,
     product_in_steps,
 )
-from ptx.emulate.ops.matrix_element import WIDTHS, held
+from ptx.emulate.ops.matrix_element import element_types, held, plain_words
 from ptx.emulate.ops.matrix_fragment import Fragment, Words, fragment, quad_fragment, shape_of
 from ptx.emulate.table import Effect, operation
 from ptx.emulate.warp_group import Group
@@ -85,25 +85,23 @@ def read(e: Emitter, operand: Operand, source: Fragment) -> list[str]:
     return names
 
 
-def element_types(i: Instruction) -> tuple[str, ...]:
-    """The types of elements among the modifiers, in order."""
-    return tuple(word for word in i.modifiers if word in WIDTHS)
-
-
-def options_of(i: Instruction) -> tuple[str, ...]:
-    """The modifiers that change the result."""
-    return tuple(word for word in i.modifiers if word in OPTIONS)
+def options_of(e: Emitter, i: Instruction) -> tuple[str, ...]:
+    """The modifier that changes the result, if there is one."""
+    found = tuple(word for word in i.modifiers if word in OPTIONS)
+    if len(found) > 1:
+        raise e.refuse(f"it has {' and '.join(found)}")
+    return found
 
 
 def _emit(e: Emitter, i: Instruction) -> None:
-    name = i.modifiers[2]
+    name = plain_words(i)[2]
     types = element_types(i)
     if ".".join(types) not in _FORMS[name]:
         raise e.refuse("tensor cores do not multiply these types in this shape")
     d, a, b, c = types
-    options = options_of(i)
-    if len(options) != 1 and (len(options) > 1 or a == "b1"):
-        raise e.refuse("it needs one of .xor and .and" if a == "b1" else "its options contradict")
+    options = options_of(e, i)
+    if a == "b1" and not options:
+        raise e.refuse("it needs .xor or .and")
     shape = shape_of(name)
     fragments = (
         fragment(shape, d, "c"), fragment(shape, a, "a"), fragment(shape, b, "b"),
@@ -114,9 +112,10 @@ def _emit(e: Emitter, i: Instruction) -> None:
 
 def _emit_quads(e: Emitter, i: Instruction) -> None:
     d, a, b, c = element_types(i)
+    _, _, _, left, right = plain_words(i)
     fragments = (
-        quad_fragment(d, "c", "row"), quad_fragment(a, "a", i.modifiers[3]),
-        quad_fragment(b, "b", i.modifiers[4]), quad_fragment(c, "c", "row"),
+        quad_fragment(d, "c", "row"), quad_fragment(a, "a", left), quad_fragment(b, "b", right),
+        quad_fragment(c, "c", "row"),
     )  # fmt: skip
     emit_product(e, i, Product((d, a, b, c), (), fragments, product_in_steps))
 

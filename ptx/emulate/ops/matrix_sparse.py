@@ -20,12 +20,11 @@ from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import Value
 from ptx.emulate.ops.aligned import meet_warp
 from ptx.emulate.ops.matrix_arithmetic import product
-from ptx.emulate.ops.matrix_element import WIDTHS, held
+from ptx.emulate.ops.matrix_element import WIDTHS, element_types, held, plain_words
 from ptx.emulate.ops.matrix_fragment import Shape, fragment, shape_of
 from ptx.emulate.ops.matrix_product import (
     Product,
     dealt,
-    element_types,
     known_types,
     modifiers_of,
     options_of,
@@ -107,7 +106,7 @@ def columns(nibbles: Nibbles, width: int, ordered: bool) -> Index | None:
 
 
 def _emit(e: Emitter, i: Instruction) -> None:
-    name = next(word for word in i.modifiers if word in _FORMS)
+    name = next(word for word in plain_words(i) if word in _FORMS)
     types = element_types(i)
     if ".".join(types) not in _FORMS[name]:
         raise e.refuse("tensor cores do not multiply these types in this shape")
@@ -122,7 +121,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
         fragment(shape, b, "b"), fragment(shape, c, "c"),
     )  # fmt: skip
     what = Sparse(
-        Product((d, a, b, c), options_of(i), fragments, product), i, shape.k, selector.value
+        Product((d, a, b, c), options_of(e, i), fragments, product), i, shape.k, selector.value
     )
     lists = {
         role: read(e, operand, source)

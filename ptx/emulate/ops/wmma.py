@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ptx.emulate.emitter import Emitter
 from ptx.emulate.ops.matrix_arithmetic import Matrices, Types, product
+from ptx.emulate.ops.matrix_element import element_types, plain_words
 from ptx.emulate.ops.matrix_fragment import opaque_fragment, shape_of
 from ptx.emulate.ops.matrix_product import (
     Product,
-    element_types,
     emit_product,
     known_types,
     modifiers_of,
@@ -27,7 +27,7 @@ def in_halves(
 
 def _multiply(e: Emitter, i: Instruction) -> None:
     words = element_types(i)
-    name = next(word for word in i.modifiers if word in _FORMS)
+    name = next(word for word in plain_words(i) if word in _FORMS)
     if ".".join(words) not in _FORMS[name]:
         raise e.refuse("tensor cores do not multiply these types in this shape")
     d, a, b, c = words if len(words) == 4 else (words[0], "f16", "f16", words[1])
@@ -37,7 +37,7 @@ def _multiply(e: Emitter, i: Instruction) -> None:
         opaque_fragment(shape, b, "b"), opaque_fragment(shape, c, "c"),
     )  # fmt: skip
     arithmetic = in_halves if a == "tf32" else product
-    emit_product(e, i, Product((d, a, b, c), options_of(i), fragments, arithmetic))
+    emit_product(e, i, Product((d, a, b, c), options_of(e, i), fragments, arithmetic))
 
 
 _LARGE = (

@@ -15,7 +15,7 @@ from ptx.emulate.errors import Misaligned
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import Value
 from ptx.emulate.ops.aligned import meet_warp
-from ptx.emulate.ops.matrix_element import WIDTHS, held
+from ptx.emulate.ops.matrix_element import WIDTHS, element_types, held, plain_words
 from ptx.emulate.ops.matrix_fragment import Fragment, opaque_fragment, shape_of
 from ptx.emulate.ops.memory import space_of
 from ptx.emulate.span import Index, Span, span
@@ -53,7 +53,7 @@ class Move:
         else:
             line, along = line.reshape(32, -1), along.reshape(32, -1)
             kind = f"u{self.width}"
-        self.site = Site(i, space, kind, 1, writes=i.modifiers[0] == "store")
+        self.site = Site(i, space, kind, 1, writes=plain_words(i)[0] == "store")
         self.line, self.along = line, along * self.width // 8
         self.units = fragment.registers * (1 if line.shape[1] == fragment.registers else each)
 
@@ -117,11 +117,17 @@ def store_fragment(
         store(fibre, span(where), 0, move.site, np.ascontiguousarray(unit))
 
 
+def _element(e: Emitter, i: Instruction) -> str:
+    types = element_types(i)
+    if len(types) != 1:
+        raise e.refuse("it moves elements of one type")
+    return types[0]
+
+
 def _moved(e: Emitter, i: Instruction, operand: int) -> tuple[str, Fragment]:
     """Meet; the arguments that a load and a store share, and the fragment."""
-    role, order, shape = i.modifiers[1], i.modifiers[4], shape_of(i.modifiers[5])
-    (element,) = (word for word in i.modifiers if word in WIDTHS)
-    fragment = opaque_fragment(shape, element, "c" if role == "d" else role)
+    _, role, _, _, order, shape, *_ = plain_words(i)
+    fragment = opaque_fragment(shape_of(shape), _element(e, i), "c" if role == "d" else role)
     where, offset, space = e.address(i.operands[operand], space_of(i))
     move = Move(i, space, fragment, order)
     e.scope.sites.append(move.site)
@@ -141,8 +147,7 @@ def _load(e: Emitter, i: Instruction) -> None:
 
 
 def _store(e: Emitter, i: Instruction) -> None:
-    (element,) = (word for word in i.modifiers if word in WIDTHS)
-    words = [e.temporary(word) for word in e.values(i.operands[1], held(element))]
+    words = [e.temporary(word) for word in e.values(i.operands[1], held(_element(e, i)))]
     arguments, fragment = _moved(e, i, 0)
     if len(words) != fragment.registers:
         raise e.refuse(f"{len(words)} registers for a fragment of {fragment.registers}")

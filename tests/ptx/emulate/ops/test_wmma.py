@@ -259,12 +259,15 @@ def test_all_lanes_must_load() -> None:
 @pytest.mark.parametrize("instruction", [
     "wmma.load.a.sync.aligned.row.m16n16k16.shared.f32 {%r0}, [%r94]",
     "wmma.load.a.sync.aligned.col.m8n8k32.shared.s4 {%r0}, [%r94]",
+    "wmma.load.a.sync.aligned.row.m8n8k32.shared {%r0}, [%r94]",
+    "wmma.load.a.sync.aligned.row.m8n8k32.shared.s4.u4 {%r0}, [%r94]",
     "wmma.load.a.sync.aligned.row.m16n16k8.shared.f16 {%r0}, [%r94]",
     "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r0, %r1}, [%r94]",
     "wmma.load.a.sync.aligned.row.m16n16k16.local.f16 {%r0, %r1}, [%r94]",
     "wmma.store.d.sync.aligned.row.m16n16k16.shared.bf16 [%r94], {%r0}",
     "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32 {%r0}, {%r0}, {%r0}, {%r0}",
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32.satfinite {%r0},{%r0},{%r0},{%r0}",
+    "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32.and {%r0}, {%r0}, {%r0}, {%r0}",
     "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16.satfinite {%r0}, {%r0}, {%r0}, {%r0}",
     "wmma.mma.sync.aligned.row.row.m8n8k32.s32.s4.s4.s32 {%r0, %r1}, {%r2}, {%r3}, {%r4, %r5}",
 ])  # fmt: skip
