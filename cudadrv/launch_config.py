@@ -177,7 +177,7 @@ def _check_cooperative(kernel: Kernel, config: LaunchConfig) -> None:
 
 
 def _refused(kernel: Kernel, what: str) -> LaunchConfigError:
-    return LaunchConfigError(f"kernel {kernel.name!r} cannot be launched with {what}")
+    return LaunchConfigError(f"kernel {kernel.name!r} cannot be launched: {what}")
 
 
 def _index(what: str, value: object, must: str) -> int:

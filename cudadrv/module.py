@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
+
+import numpy as np
 
 import ptx
 
@@ -13,7 +15,7 @@ from ._api import CUjit_option, CUmodule, CUresult, DriverApi
 from ._driver import Bound, Handle, failure
 from .errors import ClosedError, CudadrvError, KernelNotFoundError
 from .kernel import Kernel
-from .memory.array import AnyDeviceArray, DeviceArray, Shape, checked_dtype
+from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_dtype
 from .memory.buffer import DeviceBuffer
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from .context import Context
 
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
 ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview
 _BINARY = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
 _LOG_BYTES = 16384
@@ -106,6 +109,19 @@ class Module(Handle):
             kernel = self._kernels.setdefault(name, self._take(name, lowered, signature))
         return kernel
 
+    @overload
+    def global_array(
+        self, name: str, shape: Shape | None = None, *, dtype: TypedDType[_ScalarT]
+    ) -> DeviceArray[_ScalarT]: ...
+    @overload
+    def global_array(
+        self, name: str, shape: Shape | None, dtype: TypedDType[_ScalarT]
+    ) -> DeviceArray[_ScalarT]: ...
+    # A dtype given as text says nothing to a type checker.
+    @overload
+    def global_array(
+        self, name: str, shape: Shape | None = None, dtype: npt.DTypeLike = "u1"
+    ) -> AnyDeviceArray: ...
     def global_array(
         self, name: str, shape: Shape | None = None, dtype: npt.DTypeLike = "u1"
     ) -> AnyDeviceArray:

@@ -93,6 +93,8 @@ def launching(image: ptx.Image) -> None:
     context = cudadrv.cuda_context_for(0)
     module = context.load_module(image)
     assert_type(module, cudadrv.Module)
+    assert_type(module.global_array("n", (), np.int32), cudadrv.DeviceArray[np.int32])
+    assert_type(module.global_array("n", dtype=np.int32), cudadrv.DeviceArray[np.int32])
     kernel = module.kernel("saxpy")
     assert_type(kernel, cudadrv.Kernel)
     assert_type(kernel.attributes.registers, int)
