@@ -80,7 +80,7 @@ def _check(fibre: Fibre, amounts: Value, where: NDArray[np.int64], sites: Sites)
     if not wrong.any():
         return
     at = int(np.argmax(wrong))
-    address = int(where[at])
+    address = int(where[at]) % (1 << 64)
     place = fibre.chunk.launch.where(fibre, at, sites.source.instruction)
     if over[at]:
         raise OutOfBounds(

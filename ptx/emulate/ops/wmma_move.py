@@ -75,7 +75,8 @@ def _starts(fibre: Fibre, start: Span, at: int, stride: Value, move: Move) -> ND
     wrong = (base & (move.align - 1) != 0) | (pitch & (8 * move.align - 1) != 0)
     if wrong.any():
         position = int(np.argmax(wrong))
-        address, elements = int(base[position]), np.broadcast_to(stride, base.shape)[position]
+        address = int(base[position]) % (1 << 64)
+        elements = np.broadcast_to(stride, base.shape)[position]
         raise Misaligned(
             f"a matrix at {move.site.space} address {address:#x} with a stride of {elements}"
             f" elements of {move.width} bits; rows (columns) must start at multiples of"
