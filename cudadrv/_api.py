@@ -25,6 +25,7 @@ from cuda.bindings.driver import (
     CUfunction_attribute as CUfunction_attribute,
     CUgraph as CUgraph,
     CUgraphExec as CUgraphExec,
+    CUgraphExecUpdateResultInfo as CUgraphExecUpdateResultInfo,
     CUgraphNode as CUgraphNode,
     CUjit_option as CUjit_option,
     CUlaunchAttribute as CUlaunchAttribute,
@@ -227,6 +228,9 @@ class DriverApi(Protocol):
     def cuGraphInstantiate(
         self, h_graph: CUgraph, flags: int, /
     ) -> tuple[CUresult, CUgraphExec]: ...
+    def cuGraphExecUpdate(
+        self, h_graph_exec: CUgraphExec, h_graph: CUgraph, /
+    ) -> tuple[CUresult, CUgraphExecUpdateResultInfo]: ...
     def cuGraphLaunch(
         self, h_graph_exec: CUgraphExec, h_stream: CUstream, /
     ) -> tuple[CUresult]: ...

@@ -148,6 +148,19 @@ class GraphExec(Handle):
         if code:
             raise failure(self._api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
 
+    def update(self, graph: Graph) -> None:
+        """Take over the parameters of a graph that was captured alike, at less than instantiating.
+
+        Runs already queued keep theirs.
+
+        Raises:
+            GraphExecUpdateFailureError: the graphs differ in their operations or their order, or
+                allocate memory; the executable stays as it was.
+        """
+        code, _ = self._api.cuGraphExecUpdate(self.handle, graph.handle)
+        if code:
+            raise failure(self._api, code, "cuGraphExecUpdate", f"updating {self!r} by {graph!r}")
+
     def close(self) -> None:
         """Destroy the executable after the runs already queued. Idempotent."""
         if self._finalizer.alive:

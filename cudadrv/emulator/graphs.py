@@ -52,6 +52,26 @@ class Executable:
         for memory in self.graph.memory:
             memory.owners += 1
 
+    def why_not(self, graph: Graph) -> str:
+        """Why a graph cannot take this one's place, in words; "" if it can."""
+        own, other = self.graph.nodes, graph.nodes
+        if len(own) != len(other):
+            return f"the executable has {len(own)} nodes, the graph {len(other)}"
+        for number, (former, new) in enumerate(zip(own, other, strict=True)):
+            if former.kind is not new.kind:
+                return f"node {number} is a {former.kind.value}, in the graph a {new.kind.value}"
+            if former.after != new.after:
+                return f"node {number} depends on other nodes in the graph"
+            if former.memory is not None:
+                return f"node {number} is a {former.kind.value}, which cannot be updated"
+        return ""
+
+    def update(self, graph: Graph) -> None:
+        """Run the nodes of this graph from now on."""
+        self.graph.executables -= 1
+        self.graph = graph
+        graph.executables += 1
+
     def launch(self) -> None:
         """Run the nodes in the order of their capture, which respects what each depends on.
 

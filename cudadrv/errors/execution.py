@@ -322,6 +322,7 @@ class GraphExecUpdateFailureError(CudaError):
     """CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE."""
 
     result: ClassVar[int] = 910
+    remedy: ClassVar[str] = "the graphs differ in more than parameters: instantiate the new one"
 
 
 class ExternalDeviceError(CudaError):

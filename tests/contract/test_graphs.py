@@ -5,7 +5,7 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.errors import ClosedError, CudaError
+from cudadrv.errors import ClosedError, CudaError, GraphExecUpdateFailureError
 
 from .conftest import compile_module
 
@@ -131,3 +131,49 @@ def test_one_capture_object_records_again(stream: cudadrv.Stream, add: cudadrv.K
             executable.launch(stream)
             stream.synchronize()
     assert stream.to_host(out).tolist() == [3] * 4
+
+
+def test_an_executable_takes_over_the_parameters_of_a_graph_captured_alike(
+    stream: cudadrv.Stream, add: cudadrv.Kernel
+) -> None:
+    first, second = stream.zeros(4, "i4"), stream.zeros(4, "i4")
+    stream.synchronize()
+
+    def captured(array: cudadrv.DeviceArray[np.int32], value: int) -> cudadrv.Graph:
+        with stream.capture() as graph:
+            add.launch(stream, LaunchConfig(1, 4), array, value)
+            add.launch(stream, LaunchConfig(1, 2), array, 10 * value)
+        return graph
+
+    executable = captured(first, 1).instantiate()
+    executable.launch(stream)
+    with captured(second, 2) as graph:
+        executable.update(graph)
+    executable.launch(stream)
+    executable.update(captured(first, 3))
+    executable.launch(stream)
+    assert stream.to_host(first).tolist() == [44, 44, 4, 4]
+    assert stream.to_host(second).tolist() == [22, 22, 2, 2]
+
+
+def test_an_executable_of_another_graph_is_not_updated(
+    stream: cudadrv.Stream, add: cudadrv.Kernel
+) -> None:
+    out = stream.zeros(4, "i4")
+    stream.synchronize()
+    with stream.capture() as one:
+        add.launch(stream, LaunchConfig(1, 4), out, 1)
+    with stream.capture() as two:
+        add.launch(stream, LaunchConfig(1, 4), out, 1)
+        add.launch(stream, LaunchConfig(1, 4), out, 1)
+    with stream.capture() as fill:
+        stream.fill(out, 7)
+    executable = one.instantiate()
+    for other in (two, fill):
+        with pytest.raises(GraphExecUpdateFailureError, match="updating <GraphExec .* by <Graph"):
+            executable.update(other)
+    executable.launch(stream)
+    assert stream.to_host(out).tolist() == [1] * 4
+    executable.close()
+    with pytest.raises(ClosedError):
+        executable.update(one)

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..._api import CUgraph, CUgraphExec, CUgraphNode, CUresult, CUstream
+from ..._api import (
+    CUgraph,
+    CUgraphExec,
+    CUgraphExecUpdateResultInfo,
+    CUgraphNode,
+    CUresult,
+    CUstream,
+)
 from ..answer import OK, SUCCESS, Refusal, call, invalid_value
 from ..graphs import Executable, Graph
 from ..ordering import Ordering
@@ -35,6 +42,20 @@ class GraphCalls(Ordering):
         executable = Executable(next(self._handles), graph, bool(flags & _AUTO_FREE))
         self._executables[executable.handle] = executable
         return SUCCESS, CUgraphExec(executable.handle)
+
+    @call(1)
+    def cuGraphExecUpdate(
+        self, h_graph_exec: CUgraphExec, h_graph: CUgraph, /
+    ) -> tuple[CUresult, CUgraphExecUpdateResultInfo]:
+        """Give an executable the parameters of a graph of the same nodes and edges."""
+        executable = self._executable(h_graph_exec)
+        graph = self._graph(h_graph)
+        self._refuse_unsafe()
+        why = executable.why_not(graph)
+        if why:
+            raise Refusal(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)
+        executable.update(graph)
+        return SUCCESS, CUgraphExecUpdateResultInfo()
 
     @call()
     def cuGraphLaunch(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
