@@ -17,8 +17,8 @@ from .errors import ClosedError, WrongDeviceError
 if TYPE_CHECKING:
     from .capability import GpuCapability
     from .module import ImageLike, Module
-    from .stream import CudaStream, Stream
-    from .types import ContextFlags, MemoryInfo
+    from .stream import Stream
+    from .types import ContextFlags, CudaStream, MemoryInfo
 
 _T = TypeVar("_T")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from ._api import CUdeviceptr, CUresult, CUstream, DriverApi
+from ._api import CUdeviceptr, CUresult, CUstream, CUstreamCaptureStatus, DriverApi
 from ._driver import Handle, failure
 from .errors import ClosedError, CopyError, CudadrvError, WrongDeviceError
 from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType
@@ -22,22 +22,9 @@ if TYPE_CHECKING:
     from .context import Context
     from .event import Event
     from .graph import Capture
+    from .types import CudaStream, Dependent
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
-
-
-class CudaStream(Protocol):
-    """A stream of any library: CuPy's, PyTorch's, cuda.core's, Numba's and ours."""
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        """(0, CUstream)."""
-
-
-class Dependent(Protocol):
-    """What works only as long as a stream is open."""
-
-    def stop(self) -> None:
-        """The stream was closed."""
 
 
 class Stream(Handle):
@@ -308,6 +295,7 @@ class Stream(Handle):
     def capture(self) -> Capture:
         """``with stream.capture() as graph:`` records what the stream is given in the block."""
         from .graph import Capture
+    from .types import CudaStream, Dependent
 
         return Capture(self)
 
@@ -316,10 +304,26 @@ class Stream(Handle):
         owner = memory.stream
         if owner is self:
             return
-        if not owner.closed:
+        if self.capturing and not (owner.capturing or owner._takes_part_in_capture()):
+            # A capture cannot wait for what is outside of it. What there is now is waited for here;
+            # what comes later, whoever replays the graph orders.
+            if owner.closed:
+                owner.wait_for_end()
+            else:
+                owner.synchronize()
+        elif not owner.closed:
             self.wait(owner)
         elif owner._end is not None:
             self.wait(owner._end)
+
+    def _takes_part_in_capture(self) -> bool:
+        """Whether the stream was drawn into a capture by waiting for one of its streams."""
+        if self.closed:
+            return False
+        code, status = self.api.cuStreamIsCapturing(self.handle)
+        if code:
+            raise failure(self.api, code, "cuStreamIsCapturing", f"asking {self!r}")
+        return status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 
     def require(self, context: Context, what: str) -> None:
         """Raise `WrongDeviceError` unless the stream belongs to `context`."""

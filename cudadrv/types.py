@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntFlag
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from ._api import CUctx_flags
 
@@ -27,3 +27,17 @@ class ContextFlags(IntFlag):
     SCHED_BLOCKING_SYNC = int(CUctx_flags.CU_CTX_SCHED_BLOCKING_SYNC)
     MAP_HOST = int(CUctx_flags.CU_CTX_MAP_HOST)
     LMEM_RESIZE_TO_MAX = int(CUctx_flags.CU_CTX_LMEM_RESIZE_TO_MAX)
+
+
+class CudaStream(Protocol):
+    """A stream of any library: CuPy's, PyTorch's, cuda.core's, Numba's and ours."""
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """(0, CUstream)."""
+
+
+class Dependent(Protocol):
+    """What works only as long as a stream is open."""
+
+    def stop(self) -> None:
+        """The stream was closed."""

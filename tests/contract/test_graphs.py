@@ -177,3 +177,26 @@ def test_an_executable_of_another_graph_is_not_updated(
     executable.close()
     with pytest.raises(ClosedError):
         executable.update(one)
+
+
+def test_a_capture_may_use_memory_of_other_streams(
+    context: cudadrv.Context, stream: cudadrv.Stream, add: cudadrv.Kernel
+) -> None:
+    with context.new_stream() as other, context.new_stream() as branch:
+        outside, drawn_in = other.empty(1 << 20, "i4"), branch.zeros(4, "i4")
+        for value in range(20):
+            other.fill(outside, value)
+        own = stream.empty(1 << 20, "i4")
+        with context.new_stream() as gone:
+            of_a_closed_stream = gone.to_device(np.full(1 << 20, 5, np.int32))
+        with stream.capture() as graph:
+            stream.copy(own, outside)
+            branch.wait(stream)
+            add.launch(branch, LaunchConfig(1, 4), drawn_in, 1)
+            stream.fill(drawn_in, 3)  # after the branch, which it joins
+            stream.copy(outside, of_a_closed_stream)
+        assert graph.node_count == 4
+        graph.instantiate().launch(stream)
+        assert (stream.to_host(own) == 19).all()
+        assert stream.to_host(drawn_in).tolist() == [3] * 4
+        assert (stream.to_host(outside) == 5).all()
