@@ -295,7 +295,6 @@ class Stream(Handle):
     def capture(self) -> Capture:
         """``with stream.capture() as graph:`` records what the stream is given in the block."""
         from .graph import Capture
-    from .types import CudaStream, Dependent
 
         return Capture(self)
 
