@@ -110,6 +110,12 @@ def check_launch(kernel: Kernel, config: LaunchConfig) -> None:
     Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", asked of
     the driver.
     """
+    given: object = config
+    if not isinstance(given, LaunchConfig):
+        raise LaunchConfigError(
+            f"kernel {kernel.name!r} cannot be launched: its configuration is {given!r}, no "
+            "LaunchConfig"
+        )
     device = kernel.module.context.device
     for what, extents, limits in (
         ("grid", config.grid, _GRID_LIMITS),

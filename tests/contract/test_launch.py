@@ -270,6 +270,17 @@ def test_extents_beyond_the_device_are_refused(
         LaunchConfig(1, 1, shared_bytes=-1)
 
 
+def test_a_configuration_of_another_type_is_refused(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    kernel = kernels.kernel("nothing")
+    for config in (None, (1, 1), 32):
+        with pytest.raises(LaunchConfigError, match="its configuration is .* no LaunchConfig"):
+            kernel.launch(stream, config)  # type: ignore[arg-type]  # what is tested
+        with pytest.raises(LaunchConfigError, match="no LaunchConfig"):
+            kernel.bind(stream, config)  # type: ignore[arg-type]  # what is tested
+
+
 def test_launch_bounds_limit_the_block(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
     kernel = kernels.kernel("bounded")
     out = stream.zeros(65, "i4")
