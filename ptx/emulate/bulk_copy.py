@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.access import Site, load_vector, store
 from ptx.emulate.cluster import OFFSET_BITS
-from ptx.emulate.errors import Misaligned
+from ptx.emulate.errors import Misaligned, OutOfBounds
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import Value
 from ptx.emulate.span import Index, Span, span
@@ -19,6 +19,7 @@ from ptx.isa.model import Instruction
 UNIT = 16  # sizes are multiples of it, addresses too
 _OFFSET_MASK = (1 << OFFSET_BITS) - 1
 _MOST_RANKS = 16
+_MOST_BYTES = 1 << 20  # one side lies in shared memory, and no block has as much
 
 
 class Place:
@@ -54,6 +55,15 @@ class Amounts:
                 f"a bulk copy of {self.nbytes[position]} bytes, which is no multiple of {unit}",
                 fibre.chunk.launch.where(fibre, position, instruction),
                 address=0, nbytes=int(self.nbytes[position]), space="shared",
+            )  # fmt: skip
+        beyond = self.nbytes.view(np.uint64) > np.uint64(_MOST_BYTES)
+        if beyond.any():
+            position = int(np.argmax(beyond))
+            count = int(self.nbytes.view(np.uint64)[position])
+            raise OutOfBounds(
+                f"a bulk copy of {count} bytes, more than shared memory has",
+                fibre.chunk.launch.where(fibre, position, instruction),
+                address=0, nbytes=count, space="shared",
             )  # fmt: skip
         pieces = self.nbytes // unit
         self.thread: Index = np.repeat(np.arange(fibre.n, dtype=np.intp), pieces)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from tests.fuzz.broken import broken, provoke
 from tests.fuzz.comparison import difference, program_of, smaller
 from tests.fuzz.programs import Program
+from tests.fuzz.table import table_text
 
 
 @dataclass
@@ -18,12 +19,12 @@ class Report:
     """What was tried, and the failures in words."""
 
     programs: int = 0
-    broken: Counter[str] = field(default_factory=Counter)
+    wrong: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        tried = f"{self.programs} programs compared, {self.broken.total()} broken texts"
-        ways = ", ".join(f"{name} {count}" for name, count in self.broken.most_common())
+        tried = f"{self.programs} programs compared, {self.wrong.total()} wrong texts"
+        ways = ", ".join(f"{name} {count}" for name, count in self.wrong.most_common())
         return f"{tried} ({ways}), {len(self.failures)} failures"
 
 
@@ -53,23 +54,32 @@ def compare(seed: int, report: Report) -> None:
 
 def refuse(seed: int, report: Report) -> None:
     """One broken text."""
-    text = broken(random.Random(seed), program_of(seed).text())
+    _provoke(seed, broken(random.Random(seed), program_of(seed).text()), report)
+
+
+def try_any(seed: int, report: Report) -> None:
+    """One text with any instruction of the emulator's table."""
+    _provoke(seed, table_text(seed), report)
+
+
+def _provoke(seed: int, text: str, report: Report) -> None:
     start = time.monotonic()
     try:
-        report.broken[provoke(text)] += 1
+        report.wrong[provoke(text)] += 1
     except Exception:  # not a typed one
-        report.broken["untyped"] += 1
-        report.failures.append(f"seed {seed}, broken:\n{traceback.format_exc()}\n{text}")
+        report.wrong["untyped"] += 1
+        report.failures.append(f"seed {seed}, wrong:\n{traceback.format_exc()}\n{text}")
     if time.monotonic() - start > 20:
-        report.failures.append(f"seed {seed}, broken: it took longer than 20 s\n{text}")
+        report.failures.append(f"seed {seed}, wrong: it took longer than 20 s\n{text}")
 
 
 def search(seconds: float, seed: int, *, most_failures: int = 5) -> Report:
-    """Try seeds from `seed` on: a broken text with each, a valid program with every second one."""
+    """Try seeds from `seed` on: two wrong texts with each, a valid program with every second."""
     report = Report()
     end = time.monotonic() + seconds
     while time.monotonic() < end and len(report.failures) < most_failures:
         refuse(seed, report)
+        try_any(seed, report)
         if seed % 2:
             compare(seed, report)
         seed += 1

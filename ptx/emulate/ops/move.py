@@ -28,6 +28,8 @@ _SPACES = ("global", "const", "param", "param::entry", *_WINDOWS)
 def _move(e: Emitter, i: Instruction) -> None:
     kind = kind_of(type_suffix(i))
     target, source = i.operands
+    if kind[0] == "f" and (isinstance(source, Vector) or isinstance(target, Vector)):
+        raise e.refuse("registers are packed and unpacked as bits: .b32, .b64")
     if isinstance(source, Vector):
         e.assign(target, kind, _packed(e, kind, source))
     elif isinstance(target, Vector):
@@ -59,10 +61,16 @@ def _unpack(e: Emitter, kind: str, target: Vector, value: str) -> None:
         e.assign(item, part, f"{piece}.astype({e.dtype(part)})")
 
 
+def _space(e: Emitter, i: Instruction) -> str:
+    found = next((word for word in i.modifiers if word in _SPACES), None)
+    if found is None:
+        raise e.refuse("it needs a state space")
+    return found
+
+
 def _convert_address(e: Emitter, i: Instruction) -> None:
     """`cvta[.to]`: generic addresses of shared and local memory lie in windows of their own."""
-    kind = type_suffix(i)
-    space = next(word for word in i.modifiers if word in _SPACES)
+    kind, space = type_suffix(i), _space(e, i)
     value = e.value(i.operands[1], kind)
     window = _WINDOWS.get(space)
     if window is not None:
@@ -79,8 +87,7 @@ def within(addresses: Value, low: int, high: int) -> Value:
 
 
 def _is_in_space(e: Emitter, i: Instruction) -> None:
-    source = i.operands[1]
-    space = next(word for word in i.modifiers if word in _SPACES)
+    source, space = i.operands[1], _space(e, i)
     value = e.temporary(e.value(source, "u64"))
     test = e.helper(within)
     if space in _WINDOWS:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate.errors import OutOfBounds, UnsupportedInstruction
-from tests.fuzz.search import Report, compare, refuse
+from tests.fuzz.search import Report, compare, refuse, try_any
 from tests.ptx.emulate.machine import Machine, ptx_text, run
 
 SLICE = 20
@@ -25,6 +25,14 @@ def test_broken_texts_meet_typed_errors_only(first: int) -> None:
     report = Report()
     for seed in range(first, first + SLICE):
         refuse(seed, report)
+    assert not report.failures, report.failures[0]
+
+
+@pytest.mark.parametrize("first", range(300_000, 301_600, 10 * SLICE))
+def test_instructions_of_the_table_meet_typed_errors_only(first: int) -> None:
+    report = Report()
+    for seed in range(first, first + 10 * SLICE):
+        try_any(seed, report)
     assert not report.failures, report.failures[0]
 
 
@@ -49,6 +57,10 @@ def test_a_sum_of_a_wider_register_takes_its_low_bits() -> None:
         (".reg .b64 %rd<2>; ld.global.u32 %r0, [k];", "is a function"),
         ("st.global.u32 [99999999999999999999], 1;", "beyond the address space"),
         ("st.global.u32 [n], 1;", "parameters are not written"),
+        (".reg .b64 %rd<2>; cvta.u64 %rd0, %rd1; st.u32 [%rd0], 1;", "needs a state space"),
+        (".reg .b64 %rd<2>; .reg .pred %p; isspacep %p, %rd1; @%p trap;", "needs a state space"),
+        (".reg .f64 %d; mov.f64 {%r0, %r1}, %d; st.u32 [n], %r0;", "packed and unpacked as bits"),
+        (".reg .f64 %d; mov.f64 %d, {%r0, %r1}; st.f64 [8], %d;", "packed and unpacked as bits"),
         (".local .b8 own[1000000]; st.local.u32 [own], 1;", "local memory"),
     ],
 )

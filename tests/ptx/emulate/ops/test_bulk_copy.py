@@ -127,6 +127,8 @@ FULL = f"{ARRIVE} 64; {IN}"
 
 @pytest.mark.parametrize(("body", "error", "words"), [
     (f"{FULL} [%r5], [%rd1], 20, [m];", Misaligned, "20 bytes, which is no multiple of 16"),
+    (f"{FULL} [%r5], [%rd1], 0xfffffff0, [m];", OutOfBounds, "4294967280 bytes, more than"),
+    ("mov.u64 %rd7, -8; st.bulk.weak.shared::cta [%r5], %rd7, 0;", OutOfBounds, "more than"),
     (f"{FULL} [%r5+8], [%rd1], 16, [m];", Misaligned, "write of 16 bytes at shared"),
     (f"{FULL} [%r5], [%rd1+4], 16, [m];", Misaligned, "misaligned read of 16 bytes"),
     (f"{FULL} [%r5], [%rd1], 80, [m];", OutOfBounds, "source"),
