@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ._api import CUcontext, CUmemoryPool, CUpointer_attribute, CUstream
+from ._api import (
+    CUcontext,
+    CUmemoryPool,
+    CUpointer_attribute,
+    CUresult,
+    CUstream,
+    CUstreamCaptureStatus,
+)
 from ._driver import Bound, failure
 from .device import list_devices
 from .dlpack import DL_CUDA, DLTensor
@@ -119,29 +126,45 @@ def stream_handle(stream: object) -> int:
 
 
 def order_after(stream: Stream, producers: Iterable[int]) -> None:
-    """Let `stream` wait for what foreign streams hold now."""
+    """Let `stream` wait for what foreign streams hold now; a capture waits for it here."""
     api, own = stream.api, int(stream.handle)
     for producer in producers:
         if producer == own:
             continue
-        try:
-            event = stream.spare_events.pop()
-        except IndexError:
-            event = Event(stream.context, timing=False)
-        foreign = CUstream(producer)
+        wait = _wait_outside if stream.capturing else _wait_by_event
         if producer in _NAMELESS:
             # Which stream this is, the current context says.
             with Bound(api, stream.context.handle):
-                (code,) = api.cuEventRecord(event.handle, foreign)
+                code = wait(stream, CUstream(producer))
         else:
-            (code,) = api.cuEventRecord(event.handle, foreign)
-        if not code:
-            (code,) = api.cuStreamWaitEvent(stream.handle, event.handle, 0)
-        # The wait is for what the event held then: it may be recorded anew at once.
-        stream.spare_events.append(event)
+            code = wait(stream, CUstream(producer))
         if code:
             doing = f"ordering {stream!r} after {producer:#x}"
             raise failure(api, code, "cuStreamWaitEvent", doing)
+
+
+def _wait_by_event(stream: Stream, foreign: CUstream) -> CUresult:
+    try:
+        event = stream.spare_events.pop()
+    except IndexError:
+        event = Event(stream.context, timing=False)
+    (code,) = stream.api.cuEventRecord(event.handle, foreign)
+    if not code:
+        (code,) = stream.api.cuStreamWaitEvent(stream.handle, event.handle, 0)
+    # The wait is for what the event held then: it may be recorded anew at once.
+    stream.spare_events.append(event)
+    return code
+
+
+def _wait_outside(stream: Stream, foreign: CUstream) -> CUresult:
+    """A capture cannot wait for a stream outside of it, whose work is waited for on the host."""
+    code, status = stream.api.cuStreamIsCapturing(foreign)
+    if code:
+        return code
+    if status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
+        return _wait_by_event(stream, foreign)
+    (code,) = stream.api.cuStreamSynchronize(foreign)
+    return code
 
 
 class _Places:

@@ -12,6 +12,8 @@ from ._driver import Handle, failure
 from .errors import ClosedError, CudadrvError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .context import Context
     from .stream import Stream
 
@@ -23,20 +25,22 @@ _FREE_ON_LAUNCH: Final = 1
 class Graph(Handle):
     """What a stream was given during a capture; `instantiate` makes it ready to run.
 
-    The captured work holds addresses: the arrays it uses must live as long as it is replayed. Those
-    made in the capture itself belong to the graph, which has their memory from each replay to the
-    next.
+    The captured work holds addresses: the device arrays it uses must live as long as it is
+    replayed. Those made in the capture itself belong to the graph, which has their memory from each
+    replay to the next; host arrays that it copies from and to are kept.
 
     Attributes:
         context: the context of the stream.
         allocates: whether memory was allocated in the capture.
+        kept: the host arrays that the captured copies use.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_handle", "allocates", "context")
+    __slots__ = ("__weakref__", "_finalizer", "_handle", "allocates", "context", "kept")
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.allocates = False
+        self.kept: Sequence[object] = ()
         self._handle: CUgraph | None = None
         self._finalizer: weakref.finalize[[DriverApi, CUgraph, Context], Graph] | None = None
 
@@ -105,7 +109,7 @@ class GraphExec(Handle):
         closed: whether it was closed.
     """
 
-    __slots__ = ("__weakref__", "_api", "_finalizer", "closed", "context", "handle")
+    __slots__ = ("__weakref__", "_api", "_finalizer", "_kept", "closed", "context", "handle")
 
     handle: CUgraphExec
 
@@ -121,6 +125,7 @@ class GraphExec(Handle):
         self.context = context
         self.handle = handle
         self.closed = False
+        self._kept: tuple[Sequence[object], ...] = (graph.kept,)
         self._finalizer = weakref.finalize(self, _destroy_exec, api, handle, context)
         self._finalizer.atexit = False
         context.adopt(self)
@@ -160,6 +165,8 @@ class GraphExec(Handle):
         code, _ = self._api.cuGraphExecUpdate(self.handle, graph.handle)
         if code:
             raise failure(self._api, code, "cuGraphExecUpdate", f"updating {self!r} by {graph!r}")
+        # Runs already queued may still use what the former graph did.
+        self._kept = (*self._kept[-1:], graph.kept)
 
     def close(self) -> None:
         """Destroy the executable after the runs already queued. Idempotent."""
@@ -211,6 +218,7 @@ class Capture:
         code, handle = stream.api.cuStreamEndCapture(stream.handle)
         stream.capturing = False
         self._graph.allocates = stream.release_deferred()
+        self._graph.kept = stream.take_kept()
         if code:
             fault: CudadrvError = failure(
                 stream.api, code, "cuStreamEndCapture", f"ending the capture of {stream!r}"

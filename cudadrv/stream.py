@@ -38,7 +38,8 @@ class Stream(Handle):
     """
 
     __slots__ = (
-        "__weakref__", "_captured", "_deferred", "_dependents", "_end", "_finalizer", "_origin",
+        "__weakref__", "_captured", "_deferred", "_dependents", "_end", "_finalizer", "_kept",
+        "_origin",
         "api", "capturing", "closed", "context", "handle", "spare_events",
     )  # fmt: skip
 
@@ -55,6 +56,8 @@ class Stream(Handle):
         self._deferred: list[int] = []
         # The addresses of what was allocated in the capture that is open.
         self._captured: set[int] = set()
+        # The host arrays that its graph will read and write.
+        self._kept: list[object] = []
         # Its last work, for those that use its memory once it is closed.
         self._end: Event | None = None
         # The object of another library that keeps the handle alive.
@@ -226,7 +229,8 @@ class Stream(Handle):
 
         The host array may be changed as soon as this returns.
         """
-        source = np.asarray(array)
+        # A graph reads its array at each replay: it gets one of its own.
+        source = np.array(array, order="C") if self.capturing else np.asarray(array)
         result = self.empty(source.shape, source.dtype)
         upload(self, result, source)
         return result
@@ -332,6 +336,15 @@ class Stream(Handle):
     def note_allocation(self, pointer: int) -> None:
         """Remember that the capture that is open allocated what is at `pointer`."""
         self._captured.add(pointer)
+
+    def keep(self, array: object) -> None:
+        """Let the graph of the capture that is open keep a host array that it uses."""
+        self._kept.append(array)
+
+    def take_kept(self) -> list[object]:
+        """The host arrays that the graph of a capture that has ended uses."""
+        kept, self._kept = self._kept, []
+        return kept
 
     def release(self, pointer: int, users: Sequence[Stream] = ()) -> None:
         """Free an address in this stream's order, after what `users` hold now; never raises."""

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 import cudadrv
+from cudadrv import LaunchConfig
 from cudadrv.errors import CopyError, DTypeError, WrongDeviceError
 from cudadrv.memory.array import AnyDeviceArray
+
+from .conftest import compile_module
 
 HOST = np.arange(24, dtype="f4").reshape(2, 3, 4)
 _set_name = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
@@ -183,3 +186,20 @@ def test_an_exception_on_its_way_outlives_what_is_dropped_with_it(stream: cudadr
 def test_a_consumer_that_takes_no_device_memory_says_so(stream: cudadrv.Stream) -> None:
     with pytest.raises((BufferError, RuntimeError), match="Unsupported device"):  # NumPy 2 and 1
         np.from_dlpack(stream.zeros(3, "f4"))  # type: ignore[arg-type]  # what is tested
+
+
+def test_a_capture_takes_memory_that_another_stream_has_just_written(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    source = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+    launcher = compile_module(context, source).kernel("twice").bind(stream, LaunchConfig(1, 24))
+    with context.new_stream() as theirs:
+        array = theirs.to_device(HOST)
+        by_stream, by_legacy = ByInterface(array), ByInterface(array, stream=1)
+        with stream.capture() as graph:
+            launcher(by_stream)
+            launcher(by_legacy)
+            stream.fill(stream.import_array(by_stream)[0], 5)
+        graph.instantiate().launch(stream)
+        assert np.array_equal(stream.to_host(array)[1], 4 * HOST[1])
+        assert (stream.to_host(array[0]) == 5).all()

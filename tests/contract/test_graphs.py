@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -200,3 +203,29 @@ def test_a_capture_may_use_memory_of_other_streams(
         assert (stream.to_host(own) == 19).all()
         assert stream.to_host(drawn_in).tolist() == [3] * 4
         assert (stream.to_host(outside) == 5).all()
+
+
+def test_host_arrays_of_a_capture_live_as_long_as_its_graph(stream: cudadrv.Stream) -> None:
+    array = stream.zeros(1000, "f8")
+    read = np.full(1000, 1.0)
+    stream.synchronize()
+    with stream.capture() as graph:
+        made = stream.to_device(np.arange(1000.0)[::-1])
+        stream.copy(array, read)
+    alive = weakref.ref(read)
+    read[:] = 2
+    executable = graph.instantiate()
+    graph.close()
+    del graph, read
+    gc.collect()
+    assert alive() is not None
+    noise = [np.full(1000, -1.0) for _ in range(50)]
+    for _ in range(2):
+        executable.launch(stream)
+        assert np.array_equal(stream.to_host(made), np.arange(1000.0)[::-1])
+        assert (stream.to_host(array) == 2).all()
+    assert len(noise) == 50
+    executable.close()
+    del executable
+    gc.collect()
+    assert alive() is None
