@@ -181,6 +181,23 @@ class GraphExec(Handle):
             del self.handle
 
 
+class CaptureMemory:
+    """The memory that a capture concerns, while it is open.
+
+    Attributes:
+        allocated: addresses of what was allocated in it and not released.
+        deferred: addresses that were released in it, and not allocated there.
+        kept: the host arrays that its graph will read and write.
+    """
+
+    __slots__ = ("allocated", "deferred", "kept")
+
+    def __init__(self) -> None:
+        self.allocated: set[int] = set()
+        self.deferred: list[int] = []
+        self.kept: list[object] = []
+
+
 class Capture:
     """The `with` block of `Stream.capture`: records what its stream is given, runs nothing.
 
@@ -190,10 +207,11 @@ class Capture:
     allocated in the block as well is given back by the graph, at that point of each replay.
     """
 
-    __slots__ = ("_graph", "_stream")
+    __slots__ = ("_graph", "_memory", "_stream")
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
+        self._memory = CaptureMemory()
         self._graph = Graph(stream.context)
 
     def __enter__(self) -> Graph:
@@ -205,6 +223,7 @@ class Capture:
         if code:
             raise failure(stream.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")
         stream.capturing = True
+        stream.capture_memory = self._memory = CaptureMemory()
         self._graph = Graph(stream.context)
         return self._graph
 
@@ -215,10 +234,15 @@ class Capture:
         traceback: TracebackType | None,
     ) -> None:
         stream = self._stream
-        code, handle = stream.api.cuStreamEndCapture(stream.handle)
-        stream.capturing = False
-        self._graph.allocates = stream.release_deferred()
-        self._graph.kept = stream.take_kept()
+        try:
+            code, handle = stream.api.cuStreamEndCapture(stream.handle)
+        finally:  # the stream may have been closed
+            stream.capturing = False
+            stream.capture_memory = None
+        self._graph.allocates = bool(self._memory.allocated)
+        self._graph.kept = self._memory.kept
+        for pointer in self._memory.deferred:
+            stream.release(pointer)
         if code:
             fault: CudadrvError = failure(
                 stream.api, code, "cuStreamEndCapture", f"ending the capture of {stream!r}"

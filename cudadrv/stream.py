@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .context import Context
     from .event import Event
-    from .graph import Capture
+    from .graph import Capture, CaptureMemory
     from .types import CudaStream, Dependent
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
@@ -34,13 +34,13 @@ class Stream(Handle):
         context: the context, kept alive by the stream.
         handle: the CUstream; reading it after `close` raises `ClosedError`.
         capturing: whether a `capture` block is open on it.
+        capture_memory: the memory that this capture concerns.
         closed: whether it was closed.
     """
 
     __slots__ = (
-        "__weakref__", "_captured", "_deferred", "_dependents", "_end", "_finalizer", "_kept",
-        "_origin",
-        "api", "capturing", "closed", "context", "handle", "spare_events",
+        "__weakref__", "_dependents", "_end", "_finalizer", "_origin",
+        "api", "capture_memory", "capturing", "closed", "context", "handle", "spare_events",
     )  # fmt: skip
 
     handle: CUstream
@@ -53,11 +53,7 @@ class Stream(Handle):
         self.handle = handle
         self.capturing = False
         self.closed = False
-        self._deferred: list[int] = []
-        # The addresses of what was allocated in the capture that is open.
-        self._captured: set[int] = set()
-        # The host arrays that its graph will read and write.
-        self._kept: list[object] = []
+        self.capture_memory: CaptureMemory | None = None
         # Its last work, for those that use its memory once it is closed.
         self._end: Event | None = None
         # The object of another library that keeps the handle alive.
@@ -333,43 +329,20 @@ class Stream(Handle):
         if self.context is not context:
             raise WrongDeviceError(f"{what} belongs to {context!r}, but {self!r} was given")
 
-    def note_allocation(self, pointer: int) -> None:
-        """Remember that the capture that is open allocated what is at `pointer`."""
-        self._captured.add(pointer)
-
-    def keep(self, array: object) -> None:
-        """Let the graph of the capture that is open keep a host array that it uses."""
-        self._kept.append(array)
-
-    def take_kept(self) -> list[object]:
-        """The host arrays that the graph of a capture that has ended uses."""
-        kept, self._kept = self._kept, []
-        return kept
-
     def release(self, pointer: int, users: Sequence[Stream] = ()) -> None:
         """Free an address in this stream's order, after what `users` hold now; never raises."""
-        if self.capturing:
-            if pointer not in self._captured:
+        memory = self.capture_memory
+        if memory is not None:
+            if pointer not in memory.allocated:
                 # The graph would free at each replay what was allocated once.
-                self._deferred.append(pointer)
+                memory.deferred.append(pointer)
                 return
-            self._captured.remove(pointer)
+            memory.allocated.remove(pointer)
         for user in users:
             # A finalizer must not raise, and a stream that fails has no work left to wait for.
             with contextlib.suppress(CudadrvError):
                 self.wait(user)
         self.api.cuMemFreeAsync(CUdeviceptr(pointer), self.handle)
-
-    def release_deferred(self) -> bool:
-        """Free what was released during a capture that has ended.
-
-        Answers whether the graph is left with memory that was allocated in it.
-        """
-        left = bool(self._captured)
-        self._captured.clear()
-        while self._deferred:
-            self.release(self._deferred.pop())
-        return left
 
 
 def _destroy(api: DriverApi, handle: CUstream, context: Context) -> None:

@@ -58,8 +58,8 @@ class DeviceBuffer(_Addressed):
             memory.stream = stream
             memory.users = None
             self.ptr = int(pointer)
-            if stream.capturing:
-                stream.note_allocation(self.ptr)
+            if stream.capture_memory is not None:
+                stream.capture_memory.allocated.add(self.ptr)
         else:
             if nbytes < 0:
                 raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")

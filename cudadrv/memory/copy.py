@@ -152,8 +152,8 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
             return
     target = dst if contiguous else np.empty(dst.shape, dst.dtype)
     api = stream.api
-    if stream.capturing:
-        stream.keep(target)
+    if stream.capture_memory is not None:
+        stream.capture_memory.kept.append(target)
     to, of = host_address(target), CUdeviceptr(src.ptr)
     (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, stream.handle)
     if code == _REFUSED:
@@ -210,7 +210,8 @@ def _upload_in_capture(stream: Stream, dst: DeviceMemory, src: HostArray) -> Non
     """Record a copy; each replay reads the array anew, which the graph keeps alive for that."""
     if not src.flags.c_contiguous:
         raise CopyError("a copy of a strided array cannot be captured: make it contiguous first")
-    stream.keep(src)
+    if stream.capture_memory is not None:
+        stream.capture_memory.kept.append(src)
     _upload_directly(stream, dst.ptr, src, wait=False)
 
 

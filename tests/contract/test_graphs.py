@@ -229,3 +229,13 @@ def test_host_arrays_of_a_capture_live_as_long_as_its_graph(stream: cudadrv.Stre
     del executable
     gc.collect()
     assert alive() is None
+
+
+def test_closing_a_stream_ends_its_capture(context: cudadrv.Context) -> None:
+    stream = context.new_stream()
+    with pytest.raises(ClosedError, match="the stream on device 0 was closed"), stream.capture():
+        stream.close()
+    assert not stream.capturing
+    with context.new_stream() as other, other.capture() as graph:
+        pass
+    assert graph.node_count == 0
