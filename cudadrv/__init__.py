@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .memory.arena import DeviceArena
     from .memory.array import DeviceArray
     from .memory.buffer import DeviceBuffer
+    from .memory.driver_pool import PoolInfo, pool_info, set_release_threshold, trim_pool
     from .memory.pinned import managed_empty, pinned_empty
     from .module import Module
     from .module_cache import KeyedPtxModuleCache, PtxModuleCache
@@ -89,6 +90,10 @@ _LATER = {
     "DeviceBuffer": "memory.buffer",
     "Module": "module",
     "Stream": "stream",
+    "PoolInfo": "memory.driver_pool",
+    "pool_info": "memory.driver_pool",
+    "set_release_threshold": "memory.driver_pool",
+    "trim_pool": "memory.driver_pool",
     "managed_empty": "memory.pinned",
     "pinned_empty": "memory.pinned",
     "ContextFlags": "types",
@@ -195,6 +200,7 @@ __all__ = [
     "PirlsFamily",
     "PirlsLoopAdmission",
     "PolicyOrigin",
+    "PoolInfo",
     "PreparedLaunch",
     "PtxModuleCache",
     "RemlOuterAdmission",
@@ -217,12 +223,15 @@ __all__ = [
     "list_devices",
     "managed_empty",
     "pinned_empty",
+    "pool_info",
     "probe_backend_with_compile",
     "probe_cuda_backend",
     "register_module",
     "scatter_batched",
     "scatter_map",
+    "set_release_threshold",
     "trace",
+    "trim_pool",
 ]
 
 

@@ -6,11 +6,27 @@ PyTorch, CuPy and the runtime API allocate from it too.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .._api import CUmemoryPool, CUmemPool_attribute, cuuint64_t
 from .._driver import failure
 from ..device import Device
 
 _THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+
+
+class PoolInfo(NamedTuple):
+    """What a device's pool holds; sizes in bytes.
+
+    Attributes:
+        reserved: taken from the device, in use or not.
+        used: of it, what is allocated.
+        release_threshold: what the pool keeps when streams synchronise.
+    """
+
+    reserved: int
+    used: int
+    release_threshold: int
 
 
 def _default_pool(device: Device) -> CUmemoryPool:
@@ -21,13 +37,25 @@ def _default_pool(device: Device) -> CUmemoryPool:
     return pool
 
 
+def pool_info(device: Device) -> PoolInfo:
+    """What the pool that a device's stream-ordered memory comes from holds now."""
+    api, pool = device.driver.api, _default_pool(device)
+    values = []
+    for attribute in (
+        CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+        CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+        _THRESHOLD,
+    ):
+        code, value = api.cuMemPoolGetAttribute(pool, attribute)
+        if code:
+            raise failure(api, code, "cuMemPoolGetAttribute", f"the pool of {device!r}")
+        values.append(int(value))
+    return PoolInfo(*values)
+
+
 def release_threshold(device: Device) -> int:
     """Bytes that the pool keeps when streams synchronise; asks the driver."""
-    api = device.driver.api
-    code, value = api.cuMemPoolGetAttribute(_default_pool(device), _THRESHOLD)
-    if code:
-        raise failure(api, code, "cuMemPoolGetAttribute", f"the pool threshold of {device!r}")
-    return int(value)
+    return pool_info(device).release_threshold
 
 
 def set_release_threshold(device: Device, nbytes: int) -> None:

@@ -304,3 +304,24 @@ def test_fill_takes_one_value_of_the_dtype(stream: cudadrv.Stream) -> None:
     with pytest.raises(InvalidValueError, match="256 is no value for <DeviceBuffer"):
         stream.fill(stream.alloc(4), 256)
     assert not stream.to_host(numbers).any()
+
+
+def test_the_drivers_pool_can_be_asked_and_trimmed(context: cudadrv.Context) -> None:
+    device, stream = context.device, context.default_stream
+    former = cudadrv.pool_info(device)
+    nbytes = 256 << 20
+    try:
+        cudadrv.set_release_threshold(device, 1 << 40)
+        with stream.alloc(nbytes):
+            stream.synchronize()
+            inside = cudadrv.pool_info(device)
+            assert inside.reserved >= inside.used >= nbytes
+            assert inside.release_threshold == 1 << 40
+        stream.synchronize()
+        after = cudadrv.pool_info(device)
+        assert after.used <= inside.used - nbytes
+        assert after.reserved >= nbytes
+        cudadrv.trim_pool(device)
+        assert cudadrv.pool_info(device).reserved < after.reserved
+    finally:
+        cudadrv.set_release_threshold(device, former.release_threshold)

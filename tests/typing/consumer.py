@@ -23,6 +23,8 @@ def devices() -> None:
     assert_type(device.attribute(cudadrv.DeviceAttribute.WARP_SIZE), int)
     assert_type(device.info(), cudadrv.GpuDeviceInfo)
     assert_type(device.info().score(), float)
+    assert_type(cudadrv.pool_info(device).used, int)
+    cudadrv.trim_pool(device)
     assert_type(cudadrv.can_access_peer(device, device), bool)
 
 
