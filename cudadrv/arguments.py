@@ -141,9 +141,12 @@ class Parameter:
         if isinstance(value, (int, float, np.floating, np.integer)):
             return Argument(self._in_float_range(value), Kind.VALUE)
         # Fractions, decimals, scalars of other libraries: what struct takes as well.
-        if hasattr(value, "__float__") and not isinstance(value, (np.ndarray, np.generic)):
+        number_like = hasattr(value, "__float__") or hasattr(value, "__index__")
+        if number_like and not isinstance(value, (np.ndarray, np.generic)):
             try:
-                return Argument(self._in_float_range(float(value)), Kind.VALUE)
+                # The type checker does not follow hasattr.
+                number = float(value)  # type: ignore[arg-type]
+                return Argument(self._in_float_range(number), Kind.VALUE)
             except (TypeError, ValueError):
                 raise self._refused(value) from None
         raise self._refused(value)

@@ -106,7 +106,9 @@ def test_forms_may_change_from_launch_to_launch(
 def test_what_is_taken_does_not_depend_on_what_came_before(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
-    taken = (1, True, np.int64(1), np.array(1), Fraction(1), ctypes.c_int(1), np.bool_(True))
+    taken = (
+        1, True, np.int64(1), np.array(1), Fraction(1), ctypes.c_int(1), np.bool_(True), Address(1),
+    )  # fmt: skip
     refused = ("1", None, 1 + 0j, [1.0], np.array([1.0]), np.complex64(1), stream.zeros((), "f4"))
     for warm_up in range(3):
         for value in (*taken, *refused):
