@@ -140,7 +140,7 @@ def completions(x: Words) -> Words:
 
 @by_block
 def latches(x: Words, _: int) -> Words:
-    return np.full(THREADS, np.tile(x[64:], 2).sum(dtype=np.uint32))
+    return np.full(THREADS, np.tile(x[64::32], 2).sum(dtype=np.uint32))
 
 
 @by_block
