@@ -88,6 +88,7 @@ from __future__ import annotations
 
 from ptx.emulate.device import DEFAULT_LIMITS, DeviceModel, Limits
 from ptx.emulate.errors import (
+    AddressSpaceExhausted,
     AssertionFailed,
     BadFree,
     BarrierDivergence,
@@ -115,6 +116,7 @@ from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
 
 __all__ = [
     "DEFAULT_LIMITS",
+    "AddressSpaceExhausted",
     "Allocation",
     "AssertionFailed",
     "BadFree",

@@ -31,6 +31,17 @@ class OutOfMemory(PtxError):
         )
 
 
+class AddressSpaceExhausted(PtxError):
+    """This process cannot reserve the addresses of a device's memory."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        super().__init__(
+            f"cannot reserve {nbytes} bytes of addresses for an emulated device's memory: emulate"
+            " fewer devices or smaller ones, or raise this process's limit (ulimit -v)"
+        )
+
+
 class BadFree(PtxError):
     """A free of an address that is no live allocation."""
 

@@ -5,6 +5,7 @@ Pages are committed when first written, so that a device of 80 GiB costs nothing
 
 from __future__ import annotations
 
+import gc
 import mmap
 import platform
 from bisect import bisect_left, bisect_right, insort
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.errors import BadFree, OutOfMemory
+from ptx.emulate.errors import AddressSpaceExhausted, BadFree, OutOfMemory
 
 GRANULE = 256
 _GAP = 16  # between allocations, so that an access just past the end belongs to none
@@ -42,11 +43,25 @@ class Allocation:
         return f"{self.nbytes} bytes at {self.address:#x}{origin}"
 
 
+def _map(nbytes: int) -> mmap.mmap:
+    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+
+
 def _reserve(nbytes: int) -> NDArray[np.uint8]:
-    """Bytes that read as zero and are committed page by page."""
+    """Bytes that read as zero and are committed page by page.
+
+    Raises:
+        AddressSpaceExhausted: the process may not have that many more addresses.
+    """
     if platform.system() == "Linux":
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-        pages = mmap.mmap(-1, nbytes, flags=flags)
+        try:
+            pages = _map(nbytes)
+        except OSError:
+            gc.collect()  # devices that nobody uses any more may wait in reference cycles
+            try:
+                pages = _map(nbytes)
+            except OSError:
+                raise AddressSpaceExhausted(nbytes) from None
         with suppress(OSError):  # a kernel without large pages
             # First touches of 4 KiB pages take most of a copy's time; large ones halve it.
             pages.madvise(mmap.MADV_HUGEPAGE)
@@ -56,6 +71,10 @@ def _reserve(nbytes: int) -> NDArray[np.uint8]:
 
 class DeviceMemory:
     """Device memory from address `base` on.
+
+    Raises:
+        ValueError: `base` or `nbytes` is no positive multiple of `GRANULE`.
+        AddressSpaceExhausted: the process may not have `nbytes` more addresses.
 
     Attributes:
         data: (nbytes,) uint8; address a is `data[a - base]`.

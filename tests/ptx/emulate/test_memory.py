@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -21,6 +23,36 @@ def test_eighty_gigabytes_cost_nothing_until_used() -> None:
     address = memory.allocate(79 << 30)
     memory.data[address - BASE + (78 << 30)] = 5
     assert memory.data[address - BASE + (78 << 30)] == 5
+
+
+_UNDER_A_LIMIT = """
+import gc, resource
+from ptx.emulate.errors import AddressSpaceExhausted
+from ptx.emulate.memory import DeviceMemory
+
+with open("/proc/self/statm") as statm:
+    used = int(statm.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (3 << 30),) * 2)
+gc.disable()
+for _ in range(5):  # each in a reference cycle, as a device's parts are
+    memory = DeviceMemory(1 << 40, 1 << 30)
+    cycle = [memory]
+    cycle.append(cycle)
+    del memory, cycle
+try:
+    DeviceMemory(1 << 40, 1 << 36)
+except AddressSpaceExhausted as error:
+    print(error.nbytes, "ulimit -v" in str(error))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses are set as on Linux")
+def test_a_process_short_of_addresses_frees_old_devices_and_then_says_so() -> None:
+    # A process of its own: the limit cannot be taken back.
+    done = subprocess.run(
+        [sys.executable, "-c", _UNDER_A_LIMIT], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == (f"{1 << 36} True\n", "")
 
 
 def test_freed_block_is_reused_and_neighbours_join() -> None:
