@@ -28,15 +28,26 @@ _FLOAT_CODE: Final = {"f32": "f", "f64": "d"}
 _BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
 _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
 _COMPLEX_NAME: Final = {8: "complex64", 16: "complex128"}
+_NUMPY_SCALARS: Final[frozenset[type]] = frozenset(np.sctypeDict.values())
+# The types that struct packs by their value: any other may have an index that is an address, or be
+# complex and lose a part.
+WHOLE: Final[frozenset[type]] = frozenset(
+    {int, bool, *(t for t in _NUMPY_SCALARS if issubclass(t, np.integer))}
+)
+REALS: Final[frozenset[type]] = WHOLE | {
+    float,
+    *(t for t in _NUMPY_SCALARS if issubclass(t, np.floating)),
+}
 
 
 class Kind(Enum):
     """How a launcher reads an argument; the fast path is generated for the kinds it has seen."""
 
     MEMORY = "our device memory: .ptr is the address, .context must be the launch's"
-    VALUE = "a number that struct packs as it is"
-    SIGNED = "a negative integer, packed with the signed code"
-    FLOAT = "a float for a parameter whose text says only bits"
+    WHOLE = "an integer of one of the types in `WHOLE`"
+    SIGNED = "such a negative integer, packed with the signed code"
+    REAL = "a number of one of the types in `REALS`, for a float"
+    FLOAT = "such a number for a parameter whose text says only bits"
     FOREIGN = "memory of another library, by the CUDA array interface"
     CONVERTED = "anything else, through `Parameter.convert`"
 
@@ -88,10 +99,7 @@ class Parameter:
 
     def convert(self, value: object, stream: Stream) -> bytes:
         """The bytes of a value of any kind; what the generated code calls for `CONVERTED`."""
-        packable, kind = self.read(value, stream)
-        if isinstance(packable, bytes):
-            return packable
-        return struct.pack("=" + self.code(kind), packable)
+        return self._packed(self.read(value, stream))
 
     def read(self, value: object, stream: Stream) -> Argument:
         """What a value packs to.
@@ -102,10 +110,7 @@ class Parameter:
         """
         plain = _unwrapped(value)
         if plain is not value:
-            packable, kind = self.read(plain, stream)
-            if not isinstance(packable, bytes):
-                packable = struct.pack("=" + self.code(kind), packable)
-            return Argument(packable, Kind.CONVERTED)
+            return Argument(self._packed(self.read(plain, stream)), Kind.CONVERTED)
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return self._read_float(value)
         if self._integer is None:
@@ -113,9 +118,9 @@ class Parameter:
         if isinstance(value, (DeviceArray, DeviceBuffer)):
             return self._read_memory(value, stream)
         if isinstance(value, (int, np.integer)):
-            return self._read_integer(int(value))
+            return self._of_type(value, WHOLE, self._read_integer(int(value)))
         if isinstance(value, (float, np.floating)) and self.param.ptx_type in _BITS_FLOAT_CODE:
-            return Argument(self._in_float_range(value), Kind.FLOAT)
+            return self._of_type(value, REALS, Argument(self._in_float_range(value), Kind.FLOAT))
         return self._read_foreign(value, stream)
 
     def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: Stream) -> Argument:
@@ -131,7 +136,7 @@ class Parameter:
     def _read_integer(self, value: int) -> Argument:
         bits = self.param.nbytes * 8
         if 0 <= value < 1 << bits:
-            return Argument(value, Kind.VALUE)
+            return Argument(value, Kind.WHOLE)
         # PTX does not say whether an integer is signed: both ranges are taken.
         if -(1 << bits - 1) <= value < 0 and not self.param.is_pointer:
             return Argument(value, Kind.SIGNED)
@@ -139,14 +144,16 @@ class Parameter:
 
     def _read_float(self, value: object) -> Argument:
         if isinstance(value, (int, float, np.floating, np.integer)):
-            return Argument(self._in_float_range(value), Kind.VALUE)
+            return self._of_type(value, REALS, Argument(self._in_float_range(value), Kind.REAL))
         # Fractions, decimals, scalars of other libraries: what struct takes as well.
         number_like = hasattr(value, "__float__") or hasattr(value, "__index__")
         if number_like and not isinstance(value, (np.ndarray, np.generic)):
             try:
                 # The type checker does not follow hasattr.
                 number = float(value)  # type: ignore[arg-type]
-                return Argument(self._in_float_range(number), Kind.VALUE)
+                return self._of_type(
+                    value, REALS, Argument(self._in_float_range(number), Kind.REAL)
+                )
             except (TypeError, ValueError):
                 raise self._refused(value) from None
         raise self._refused(value)
@@ -155,7 +162,7 @@ class Parameter:
         self, value: int | float | np.floating[np.typing.NBitBase] | np.integer[np.typing.NBitBase]
     ) -> float:
         try:
-            struct.pack("=" + self.code(Kind.FLOAT if self._integer else Kind.VALUE), value)
+            struct.pack("=" + self.code(Kind.FLOAT if self._integer else Kind.REAL), value)
             return float(value)
         except (OverflowError, struct.error):
             raise self._error(f"is {value!r}, out of range for {self.type_name}") from None
@@ -174,7 +181,7 @@ class Parameter:
             return Argument(self._structure(value), Kind.CONVERTED)
         if hasattr(value, "__index__") and not isinstance(value, np.ndarray):
             try:
-                return self._read_integer(operator.index(value))
+                return self._of_type(value, WHOLE, self._read_integer(operator.index(value)))
             except TypeError:
                 raise self._refused(value) from None
         raise self._refused(value)
@@ -208,6 +215,16 @@ class Parameter:
             f"is {_described(value)}, but the parameter is {self.type_name}: copy it with "
             "Stream.to_device first, or have a C-contiguous one in cudadrv.pinned_empty"
         )
+
+    def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
+        """What was read, or its bytes where generated code does not take values of this type."""
+        return read if type(value) in types else Argument(self._packed(read), Kind.CONVERTED)
+
+    def _packed(self, argument: Argument) -> bytes:
+        packable, kind = argument
+        if isinstance(packable, bytes):
+            return packable
+        return struct.pack("=" + self.code(kind), packable)
 
     def _structure(self, value: object) -> bytes:
         """A structure by value: bytes, a NumPy scalar or 0-d array, or a ctypes structure."""

@@ -1,8 +1,9 @@
 """The code of launches, generated for the kinds of their arguments.
 
-Its checks are those that packing makes anyway, and that memory is of the launch's context. Only a
-refusal leads to the slow path, which finds the words for it. Handles are not read: whoever closes a
-stream or a module takes the code of its launchers away (`Launcher.stop`).
+Its checks are those that packing makes anyway, that memory is of the launch's context, and that
+numbers are numbers. Only a refusal leads to the slow path, which finds the words for it. Handles
+are not read: whoever closes a stream or a module takes the code of its launchers away
+(`Launcher.stop`).
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ def launch(stream, config, {defaults}*rest):
 # Names that end in a number belong to one version of the code: a thread that still runs a former
 # version finds its own.
 _LAUNCH: Final = """
-try:
-    block = pop_{version}(){collect}
-    pack_{version}(block[0], 0{values})
+try:{collect}
+    block = {conditions} and pop_{version}()
+    if block:
+        pack_{version}(block[0], 0{values})
 except REFUSALS:
     return slowly({names}*rest)
-if {conditions}:{order}
+if block:{order}
     code = block[1]()[0]
     push_{version}(block)
     if code:
@@ -42,6 +44,13 @@ if {conditions}:{order}
 else:
     slowly({names}*rest)
 """
+# The type that most numbers have, which is seen faster, and all types that are packed as they are.
+_NUMBERS: Final = {
+    Kind.WHOLE: ("int", "WHOLE"),
+    Kind.SIGNED: ("int", "WHOLE"),
+    Kind.REAL: ("float", "REALS"),
+    Kind.FLOAT: ("float", "REALS"),
+}
 _SLOWLY: Final = "slowly({names}*rest)"
 
 
@@ -57,8 +66,9 @@ def launch_code(kinds: tuple[Kind, ...] | int, version: int = 0) -> LaunchCode:
     """The code for arguments of these kinds, or for so many of any kind, which is slow.
 
     It takes from its globals: slowly, fail, elsewhere, own_stream, own_config, context, REFUSALS,
-    the convert of each argument by its number, pack, pop and push of its version, and, where other
-    libraries' memory is among the kinds, interface_address and order_after.
+    int, float, WHOLE, REALS, the convert of each argument by its number, pack, pop and push of its
+    version, and, where other libraries' memory is among the kinds, interface_address and
+    order_after.
     """
     count = kinds if isinstance(kinds, int) else len(kinds)
     names = "".join(f"a{i}, " for i in range(count))
@@ -100,4 +110,6 @@ def _reading(kinds: Sequence[Kind]) -> tuple[str, list[str]]:
             values += f", convert{i}(a{i}, own_stream)"
         else:
             values += f", a{i}"
+            usual, known = _NUMBERS[kind]
+            conditions.append(f"(a{i}.__class__ is {usual} or a{i}.__class__ in {known})")
     return values, conditions

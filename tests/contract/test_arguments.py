@@ -16,7 +16,7 @@ from cuda.bindings.driver import CUdeviceptr
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.errors import ArgumentError
+from cudadrv.errors import ArgumentError, WrongDeviceError
 
 from .conftest import compile_module
 
@@ -120,6 +120,32 @@ def test_what_is_taken_does_not_depend_on_what_came_before(
             else:
                 with pytest.raises(ArgumentError, match="but the parameter is float32"):
                     put(value)
+
+
+def test_memory_for_a_number_is_refused_whatever_came_before(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    for dtype in ("i4", "i8", "f8"):
+        put = Put(stream, kernels, dtype)
+        for _ in range(3):
+            assert put(5) == 5
+        # A buffer of no bytes has address 0, which fits any integer.
+        for memory in (stream.alloc(0), stream.zeros(3, "i4")):
+            if dtype != "i8":  # PTX up to sm_90 does not tell a long long from a pointer
+                with pytest.raises(ArgumentError, match="a Device"):
+                    put(memory)
+
+
+def test_memory_of_another_device_is_refused_where_an_address_was_taken(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, second_context: cudadrv.Context
+) -> None:
+    array = stream.zeros(1, "f4")
+    launch = kernels.kernel("add_one").bind(stream, ONE)
+    for _ in range(3):
+        launch(array.ptr)
+    with pytest.raises(WrongDeviceError):
+        launch(second_context.default_stream.zeros(1, "f4"))
+    assert stream.to_host(array)[0] == 3
 
 
 def test_complex_numbers_are_as_wide_as_the_parameter(
