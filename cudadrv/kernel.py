@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .occupancy import PotentialBlock
     from .stream import Stream
 
-_MOST_LAUNCHERS = 256
+_MOST_LAUNCHERS = 64
 _DEFAULT_DYNAMIC_SHARED = 48 * 1024
 
 
@@ -172,9 +172,18 @@ class Kernel(Handle):
         """A launcher for one stream and configuration, checked here once: ``launcher(*args)``.
 
         Raises:
+            ArgumentError: `stream` is no stream of cudadrv.
             LaunchConfigError: the device or the kernel cannot run the configuration.
             WrongDeviceError: the stream belongs to another context than the module.
         """
+        from .stream import Stream  # loaded, unless this is none
+
+        if not isinstance(stream, Stream):
+            raise errors.ArgumentError(
+                f"kernel {self.name!r} is to be launched on {stream!r}: give a stream of "
+                "cudadrv, such as Context.default_stream, or Context.external_stream(...)",
+                kernel=self.name,
+            )
         stream.require(self.module.context, f"kernel {self.name!r}")
         check_launch(self, config)
         self._allow_shared(config.shared_bytes)
@@ -185,13 +194,21 @@ class Kernel(Handle):
         launcher = self._launchers.get((stream, config))
         if launcher is None:
             launcher = self.bind(stream, config)
-            # Bounded: a caller may make a configuration a launch.
+            # Bounded: a caller may make a configuration a launch, and a launcher keeps its stream.
             if len(self._launchers) >= _MOST_LAUNCHERS:
                 self._launchers.clear()
             self._launchers[stream, config] = launcher
         launcher(*args)
         if launcher.config is config:
             self.launch = launcher.kernel_launch
+
+    def forget(self, stopped: Launcher) -> None:
+        """Keep a launcher whose stream or module was closed, and so its stream, no longer."""
+        key = stopped.stream, stopped.config
+        if self._launchers.get(key) is stopped:
+            del self._launchers[key]
+        if self.launch is stopped.kernel_launch:
+            self.forget_launch()
 
     def forget_launch(self) -> None:
         """Let `launch` look for its launcher again."""

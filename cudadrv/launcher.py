@@ -12,14 +12,14 @@ import struct
 import threading
 import weakref
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 from ._api import CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUresult
 from ._driver import failure
-from .arguments import Kind
+from .arguments import REALS, WHOLE, Kind
 from .errors import ArgumentError, ClosedError
 from .launch_code import LaunchCode, launch_code
 from .launch_config import LaunchConfig
@@ -27,6 +27,8 @@ from .parameter_block import ParameterBlock, packer
 
 if TYPE_CHECKING:
     from .kernel import Kernel
+    from .memory.array import AnyDeviceArray
+    from .memory.buffer import DeviceBuffer
     from .stream import Stream
 
 # What packing raises for a value of the wrong kind: no .ptr, not a number, out of range; and what
@@ -98,7 +100,11 @@ class PreparedLaunch(Protocol):
     block: ParameterBlock
 
     def __call__(self) -> None:
-        """Launch."""
+        """Launch.
+
+        Raises:
+            ClosedError: the stream, the module or an array among the arguments was closed.
+        """
 
 
 class LauncherState:
@@ -128,6 +134,10 @@ class LauncherState:
             "own_config": config,
             "context": stream.context,
             "REFUSALS": _REFUSALS,
+            "int": int,
+            "float": float,
+            "WHOLE": WHOLE,
+            "REALS": REALS,
         }
         for number, parameter in enumerate(kernel.parameters):
             self._globals[f"convert{number}"] = parameter.convert
@@ -147,8 +157,17 @@ class LauncherState:
             _launchers.add(self)
 
     def _prepare(self, *args: object) -> PreparedLaunch:
-        _, block = self._pack(args)
-        prepared = _prepared(self, self._driver_call(block), args, block)
+        kinds, block = self._pack(args)
+        # What was read as memory is of these types.
+        memory = [
+            cast("AnyDeviceArray | DeviceBuffer", value)
+            for value, kind in zip(args, kinds, strict=True)
+            if kind is Kind.MEMORY
+        ]
+        launch = self._prepared_launch(self._driver_call(block), memory)
+        # Given its attributes, the function is what the protocol says.
+        prepared = cast(PreparedLaunch, launch)
+        prepared.launcher, prepared.args_kept, prepared.block = self.launcher, args, block
         with _registry_lock:
             self._prepared.add(prepared)
         return prepared
@@ -167,6 +186,7 @@ class LauncherState:
         """Let every launch take the slow path, which finds that the stream or module is closed."""
         self._blocks = []
         self._run(launch_code(len(self.kernel.parameters)))
+        self.kernel.forget(self.launcher)
 
     def _run(self, code: LaunchCode) -> None:
         launch, kernel_launch = self._functions
@@ -246,13 +266,17 @@ class LauncherState:
     def _fail(self, code: CUresult) -> None:
         raise self._failure(code)
 
-    def prepared_launch(self, call: DriverCall) -> Callable[[], None]:
+    def _prepared_launch(
+        self, call: DriverCall, memory: Sequence[AnyDeviceArray | DeviceBuffer]
+    ) -> Callable[[], None]:
         """The function behind a prepared launch."""
         kernel, stream, fail = self.kernel, self._stream, self._fail
 
         def launch() -> None:
             kernel.handle  # noqa: B018  # raises once the module is closed
             stream.handle  # noqa: B018  # raises once the stream is closed
+            for each in memory:
+                each.ptr  # noqa: B018  # raises once the memory is closed
             code = call()[0]
             if code:
                 fail(code)
@@ -279,18 +303,9 @@ def renew_launchers() -> None:
             state.renew()
 
 
-def _prepared(
-    state: LauncherState, call: DriverCall, args: tuple[object, ...], block: ParameterBlock
-) -> PreparedLaunch:
-    # Given its attributes, the function is what the protocol says.
-    prepared = cast(PreparedLaunch, state.prepared_launch(call))
-    prepared.launcher, prepared.args_kept, prepared.block = state.launcher, args, block
-    return prepared
-
-
 def _substitute(prepared: PreparedLaunch, call: DriverCall) -> None:
     """Give a prepared launch another driver call: the content of a cell of its function."""
-    function = cast(FunctionType, prepared)  # what `LauncherState.prepared_launch` made
+    function = cast(FunctionType, prepared)  # what `LauncherState._prepared_launch` made
     assert function.__closure__ is not None
     function.__closure__[function.__code__.co_freevars.index("call")].cell_contents = call
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -239,6 +241,43 @@ def test_prepared_launches_repeat_and_keep_their_arguments(
     for _ in range(4):
         prepared()
     assert stream.to_host(out).tolist() == [20]
+
+
+def test_a_prepared_launch_of_a_closed_array_says_so(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    array = stream.to_device(np.zeros(1, "i4"))
+    prepared = kernels.kernel("add").bind(stream, ONE).prepare(array, 3)
+    prepared()
+    array.close()
+    with pytest.raises(ClosedError):
+        prepared()
+
+
+@pytest.mark.parametrize("given", [None, 7, "stream"])
+def test_what_is_no_stream_is_refused(kernels: cudadrv.Module, given: object) -> None:
+    kernel = kernels.kernel("nothing")
+    with pytest.raises(ArgumentError, match="give a stream of cudadrv"):
+        kernel.bind(given, ONE)  # type: ignore[arg-type]  # the mistake that is tested
+    with pytest.raises(ArgumentError, match="give a stream of cudadrv"):
+        kernel.launch(given, ONE)  # type: ignore[arg-type]  # the mistake that is tested
+
+
+def test_a_kernel_lets_go_of_closed_streams(
+    context: cudadrv.Context, kernels: cudadrv.Module
+) -> None:
+    kernel = kernels.kernel("nothing")
+    streams = [context.new_stream() for _ in range(5)]
+    for stream in streams:
+        kernel.launch(stream, ONE)
+        kernel.launch(stream, ONE)
+    alive = [weakref.ref(stream) for stream in streams]
+    for stream in streams:
+        stream.close()
+    del stream
+    streams.clear()
+    gc.collect()
+    assert [reference() for reference in alive] == [None] * 5
 
 
 @pytest.mark.parametrize(
