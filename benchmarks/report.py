@@ -17,7 +17,7 @@ def table(rows: Sequence[Row]) -> str:
     lines = []
     for (group, case), members in groupby(rows, lambda row: (row.group, row.case)):
         lines.append(f"\n{group}: {case}")
-        lines.append(f"  {'':{width}}{'median µs':>12}{'best µs':>12}{'ratio':>9}")
+        lines.append(f"  {'':{width}}{'median µs':>12}{'best µs':>12}{'ratio':>12}")
         lines += [f"  {row.who:{width}}{_figures(row)}" for row in members]
     return "\n".join(lines).lstrip("\n")
 
@@ -26,7 +26,7 @@ def _figures(row: Row) -> str:
     if row.error:
         return f"  not measured: {row.error}"
     speed = f"{row.nbytes / row.best / 1e3:9.1f} GB/s" if row.nbytes else ""
-    return f"{row.median:12.2f}{row.best:12.2f}{row.ratio:9.3f}{speed}"
+    return f"{row.median:12.2f}{row.best:12.2f}{row.ratio:12.3f}{speed}"
 
 
 def verdicts(title: str, judged: Iterable[Verdict]) -> str:
