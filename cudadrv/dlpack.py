@@ -7,7 +7,7 @@ DLPack: the capsule is named "dltensor" until a consumer renames it "used_dltens
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -74,7 +74,8 @@ def export(array: AnyDeviceArray, stream: int | None) -> object:
         _order_consumer(array, 1 if stream is None else stream)
     anchor = _Anchor()
     anchor.array = array
-    shell = np.ndarray(array.shape, np.uint8, anchor, 0, (0,) * array.ndim)
+    buffer: Any = anchor  # before Python 3.12 a type checker cannot know what is a buffer
+    shell = np.ndarray(array.shape, np.uint8, buffer, 0, (0,) * array.ndim)
     capsule: object = shell.__dlpack__()
     tensor = DLTensor.of(capsule)
     tensor.data = array.ptr or None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,7 +84,8 @@ def test_shapes_are_whole_numbers_of_any_kind(stream: cudadrv.Stream) -> None:
 def test_an_array_is_no_number_and_no_host_array(stream: cudadrv.Stream) -> None:
     array, buffer = stream.to_device([1.0]), stream.alloc(8)
     assert operator.index(array) == array.ptr
-    for memory in (array, buffer):
+    given: tuple[Any, ...] = (array, buffer)  # a type checker refuses them as well
+    for memory in given:
         with pytest.raises(TypeError, match=r"is no number: read it with Stream\.to_host"):
             float(memory)
         with pytest.raises(TypeError, match=r"copy it with Stream\.to_host"):

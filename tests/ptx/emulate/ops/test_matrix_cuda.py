@@ -85,10 +85,10 @@ def test_products_of_other_types(machine: Machine) -> None:
         "product_tf32", 1, 32, machine.put(a.astype("f4")), machine.put(b.astype("f4")), out
     )
     assert np.array_equal(machine.get(out, 256, "f4").reshape(16, 16).T, a @ b.T)
-    a, b = rng.standard_normal((8, 4)), rng.standard_normal((4, 8))
+    c, d = rng.standard_normal((8, 4)), rng.standard_normal((4, 8))
     out = machine.put(np.zeros(64))
-    machine.launch("product_double", 1, 32, machine.put(a), machine.put(b), out)
-    assert np.allclose(machine.get(out, 64, "f8").reshape(8, 8), a @ b + 1, rtol=1e-15)
+    machine.launch("product_double", 1, 32, machine.put(c), machine.put(d), out)
+    assert np.allclose(machine.get(out, 64, "f8").reshape(8, 8), c @ d + 1, rtol=1e-15)
 
 
 def test_products_of_parts_of_bytes(any_machine: Machine) -> None:
