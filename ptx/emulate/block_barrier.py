@@ -135,7 +135,11 @@ class BlockBarriers:
         """How many threads of each block a barrier still waits for."""
         barrier = self._barriers[number]
         left = self._wanted(barrier) - barrier.arrived
-        return np.where(barrier.arrived > 0, np.maximum(left, 0), 0)
+        # A last thread that is missing does not miss the lanes that its warp does not have.
+        most = np.full_like(left, self._chunk.geometry.threads_per_block)
+        for each in barrier.waiting:
+            most -= self._weights(each.fibre, padded=False)
+        return np.where(barrier.arrived > 0, np.clip(left, 0, most), 0)
 
     def _passes(self, fibre: Fibre, number: int, count: int | None) -> bool:
         """Whether the fibre is all that the barrier can wait for, in every block."""
@@ -158,21 +162,21 @@ class BlockBarriers:
             barrier.expected[weights > 0] = count
         return barrier
 
-    def _weights(self, fibre: Fibre) -> Counts:
+    def _weights(self, fibre: Fibre, *, padded: bool = True) -> Counts:
         """How many threads of each block a fibre stands for.
 
         Barriers count whole warps, so the last thread of a block also counts for the lanes that its
-        warp does not have.
+        warp does not have (`padded`).
         """
-        return self._weigh(np.broadcast_to(np.asarray(fibre.place("lane")), (fibre.n,)))
+        return self._weigh(np.broadcast_to(np.asarray(fibre.place("lane")), (fibre.n,)), padded)
 
-    def _weigh(self, lanes: NDArray[np.intp]) -> Counts:
+    def _weigh(self, lanes: NDArray[np.intp], padded: bool = True) -> Counts:
         geometry = self._chunk.geometry
         threads = geometry.threads_per_block
         slots = lanes // threads if geometry.blocks > 1 else np.zeros(len(lanes), dtype=np.intp)
         counts = np.bincount(slots, minlength=geometry.blocks)
         padding = geometry.warps_per_block * WARP - threads
-        if padding:
+        if padding and padded:
             last = slots[lanes - slots * threads == threads - 1]
             counts += padding * np.bincount(last, minlength=geometry.blocks)
         return counts

@@ -122,6 +122,13 @@ def test_exited_threads_are_not_waited_for_unless_asked() -> None:
         outcome(body, 64, limits=Limits(strict_barriers=True))
 
 
+def test_an_error_counts_the_threads_that_a_block_has() -> None:
+    body = "setp.ge.u32 %p1, %r1, 60; @%p1 bra END; bar.sync 0;"
+    expected = r"60 threads wait at barrier 0 .*\(45 in block"
+    with pytest.raises(BarrierDivergence, match=expected):
+        outcome(body, 105, limits=Limits(strict_barriers=True))
+
+
 def test_exited_lanes_of_a_waiting_warp_count_at_a_barrier_with_a_count() -> None:
     body = """setp.eq.u32 %p1, %r1, 5; @%p1 bra END; st.shared.u32 [%r5], 3;
         setp.ge.u32 %p2, %r1, 32; @%p2 bra B; bar.sync 1, 64; bra C; B: bar.sync 1, 64;
