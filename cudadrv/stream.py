@@ -14,7 +14,7 @@ from ._driver import Handle, failure
 from .errors import ClosedError, CopyError, CudadrvError, WrongDeviceError
 from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType
 from .memory.buffer import DeviceBuffer
-from .memory.copy import copy as copy_memory, download, fill as fill_memory, upload
+from .memory.copy import copy as copy_memory, download, upload
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -258,9 +258,13 @@ class Stream(Handle):
         download(self, out, array, wait=wait)
         return out
 
-    # The functions themselves: one call less for each copy.
-    copy = copy_memory
-    fill = fill_memory
+    copy = copy_memory  # the function itself: one call less for each copy
+
+    def fill(self, dst: AnyDeviceArray | DeviceBuffer, value: object) -> None:
+        """Set every element of an array, or every byte of a buffer, to `value`."""
+        from .memory.fill import fill
+
+        fill(self, dst, value)
 
     def import_array(self, value: object) -> AnyDeviceArray:
         """An array over device memory of another library, by DLPack or the CUDA array interface.

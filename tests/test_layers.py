@@ -19,6 +19,7 @@ CUDADRV_LAYERS = (
     ("foreign", "memory.crew", "memory.pinned", "memory.transfer"),
     ("memory.staging",),
     ("memory.copy",),
+    ("memory.fill",),
     ("graph", "host_function"),
     ("stream",),
     ("launch_config", "arguments", "occupancy"),

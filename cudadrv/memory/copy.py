@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
-from .. import errors
 from .._api import CUdeviceptr, CUmemorytype, CUpointer_attribute, CUresult, DriverApi
 from .._driver import failure
 from ..errors import CopyError, CudadrvError, WrongDeviceError
@@ -92,7 +91,7 @@ def upload(stream: Stream, dst: DeviceMemory, src: HostArray, *, wait: bool = Tr
             may be changed in any case.
     """
     if dst.context is not stream.context:
-        raise _wrong_context(stream, dst)
+        raise wrong_context(stream, dst)
     nbytes = dst.nbytes
     if nbytes == 0:
         return
@@ -134,7 +133,7 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
         CopyError: the host array is read-only.
     """
     if src.context is not stream.context:
-        raise _wrong_context(stream, src)
+        raise wrong_context(stream, src)
     nbytes = src.nbytes
     if nbytes == 0:
         return
@@ -230,75 +229,6 @@ def host_address(array: HostArray) -> int:
         return array.ctypes.data
 
 
-def fill(stream: Stream, dst: DeviceMemory, value: object) -> None:
-    """Set every element of an array, or every byte of a buffer, to `value`: `Stream.fill`."""
-    if dst.context is not stream.context:
-        raise _wrong_context(stream, dst)
-    if dst.nbytes == 0:
-        return
-    pattern = _pattern(dst, value)
-    stream.follow(dst)
-    for width in (1, 2, 4):
-        if dst.ptr % width:  # a view may begin anywhere, and the driver sets whole words
-            break
-        if len(pattern) % width == 0 and pattern == pattern[:width] * (len(pattern) // width):
-            word = int.from_bytes(pattern[:width], "little")
-            _memset(stream, dst.ptr, word, width, dst.nbytes // width)
-            return
-    _fill_by_doubling(stream, dst, pattern)
-
-
-def _pattern(dst: DeviceMemory, value: object) -> bytes:
-    """The bytes of one element."""
-    dtype = dst.dtype if isinstance(dst, DeviceArray) else np.dtype(np.uint8)
-    try:
-        if isinstance(value, (int, np.integer)) and dtype.kind in "iu":
-            # NumPy 1 wraps out-of-range numbers round, and so does either its own integers.
-            int(value).to_bytes(dtype.itemsize, "little", signed=dtype.kind == "i")
-        element = np.array(value, dtype)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise errors.InvalidValueError(f"{value!r} is no value for {dst!r}: {error}") from error
-    if element.shape:
-        raise errors.InvalidValueError(
-            f"{value!r} is {element.shape} values for {dst!r}: fill takes one, Stream.copy many"
-        )
-    return element.tobytes()
-
-
-def _memset(stream: Stream, pointer: int, value: int, width: int, count: int) -> None:
-    """Set `count` elements of 1, 2 or 4 bytes."""
-    api = stream.api
-    to = CUdeviceptr(pointer)
-    if width == 1:
-        call, (code,) = "cuMemsetD8Async", api.cuMemsetD8Async(to, value, count, stream.handle)
-    elif width == 2:
-        call, (code,) = "cuMemsetD16Async", api.cuMemsetD16Async(to, value, count, stream.handle)
-    else:
-        call, (code,) = "cuMemsetD32Async", api.cuMemsetD32Async(to, value, count, stream.handle)
-    if code:
-        raise failure(api, code, call, f"filling {count * width} bytes")
-
-
-def _fill_by_doubling(stream: Stream, dst: DeviceMemory, pattern: bytes) -> None:
-    """Write the pattern once, then copy what is there behind itself; log2(n) copies.
-
-    The pattern is written by fills of a word each: a graph would read host memory at each replay.
-    """
-    width = 4 if len(pattern) % 4 == 0 and dst.ptr % 4 == 0 else 1
-    for offset in range(0, len(pattern), width):
-        word = int.from_bytes(pattern[offset : offset + width], "little")
-        _memset(stream, dst.ptr + offset, word, width, 1)
-    api, done = stream.api, len(pattern)
-    of = CUdeviceptr(dst.ptr)
-    while done < dst.nbytes:
-        step = min(done, dst.nbytes - done)
-        to = CUdeviceptr(dst.ptr + done)
-        code = transfer(stream, api.cuMemcpyDtoDAsync, to, of, step, stream.handle)
-        if code:
-            raise failure(api, code, "cuMemcpyDtoDAsync", f"filling {dst.nbytes} bytes")
-        done += step
-
-
 def _device_to_device(stream: Stream, dst: DeviceMemory, src: DeviceMemory) -> None:
     if stream.context not in (dst.context, src.context):
         raise WrongDeviceError(
@@ -329,7 +259,8 @@ def _buffer(memory: DeviceMemory) -> DeviceBuffer:
     return memory.buffer if isinstance(memory, DeviceArray) else memory
 
 
-def _wrong_context(stream: Stream, memory: DeviceMemory) -> WrongDeviceError:
+def wrong_context(stream: Stream, memory: DeviceMemory) -> WrongDeviceError:
+    """The error for memory of another context than the stream's."""
     return WrongDeviceError(
         f"{memory!r} is used on {stream!r}: use a stream of its own context, or copy it there"
     )
