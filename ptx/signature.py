@@ -1,34 +1,14 @@
 """What a kernel takes: its parameters' types, offsets and kinds, and what it needs to launch.
 
-Values only: `ptx.isa.signature` reads them from PTX, the cache of images keeps them as JSON.
+Values only: `ptx.isa.signature` reads them from PTX, the cache of images keeps them as lines.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-
-    class ParamJson(TypedDict):
-        """A `KernelParam` as plain values."""
-
-        name: str
-        ptx_type: str
-        nbytes: int
-        align: int
-        offset: int
-        is_pointer: bool | None
-        count: int
-
-    class SignatureJson(TypedDict):
-        """A `KernelSignature` as plain values."""
-
-        name: str
-        params: list[ParamJson]
-        nbytes: int
-        shared_bytes: int
-        max_threads: int | None
-        required_block: list[int] | None
+_KINDS = {True: "p", None: "?", False: "-"}
+_OF_KIND = {letter: kind for kind, letter in _KINDS.items()}
 
 
 class KernelParam(NamedTuple):
@@ -46,18 +26,6 @@ class KernelParam(NamedTuple):
     is_pointer: bool | None
     # In the place of the tuple's method of this name, which says nothing of a parameter.
     count: int  # type: ignore[assignment]
-
-    def to_json(self) -> ParamJson:
-        """Plain values, for a cache."""
-        return {
-            "name": self.name,
-            "ptx_type": self.ptx_type,
-            "nbytes": self.nbytes,
-            "align": self.align,
-            "offset": self.offset,
-            "is_pointer": self.is_pointer,
-            "count": self.count,
-        }
 
 
 class KernelSignature(NamedTuple):
@@ -77,30 +45,43 @@ class KernelSignature(NamedTuple):
     max_threads: int | None
     required_block: tuple[int, int, int] | None
 
-    def to_json(self) -> SignatureJson:
-        """Plain dicts, lists, strings and integers, for a cache."""
-        return {
-            "name": self.name,
-            "params": [param.to_json() for param in self.params],
-            "nbytes": self.nbytes,
-            "shared_bytes": self.shared_bytes,
-            "max_threads": self.max_threads,
-            "required_block": None if self.required_block is None else list(self.required_block),
-        }
+    def to_line(self) -> str:
+        """One line of words for a cache; names in PTX hold neither blanks nor colons."""
+        block = "-" if self.required_block is None else "x".join(map(str, self.required_block))
+        threads = "-" if self.max_threads is None else str(self.max_threads)
+        words = [self.name, str(self.nbytes), str(self.shared_bytes), threads, block]
+        for name, ptx_type, nbytes, align, offset, is_pointer, count in self.params:
+            words.append(
+                f"{name}:{ptx_type}:{nbytes}:{align}:{offset}:{_KINDS[is_pointer]}:{count}"
+            )
+        return " ".join(words)
 
     @classmethod
-    def from_json(cls, data: SignatureJson) -> KernelSignature:
-        """The signature that `to_json` gave.
+    def from_line(cls, line: str) -> KernelSignature:
+        """The signature that `to_line` gave.
 
         Raises:
-            KeyError: a value is missing.
+            ValueError: it gave no such line.
+            KeyError: likewise.
         """
-        block = data["required_block"]
+        name, nbytes, shared_bytes, threads, block, *words = line.split(" ")
+        params = []
+        for word in words:
+            of, ptx_type, size, align, offset, kind, count = word.split(":")
+            params.append(
+                KernelParam(
+                    of, ptx_type, int(size), int(align), int(offset), _OF_KIND[kind], int(count)
+                )
+            )
+        required = None
+        if block != "-":
+            x, y, z = map(int, block.split("x"))
+            required = x, y, z
         return cls(
-            name=data["name"],
-            params=tuple(KernelParam(**param) for param in data["params"]),
-            nbytes=data["nbytes"],
-            shared_bytes=data["shared_bytes"],
-            max_threads=data["max_threads"],
-            required_block=None if block is None else (block[0], block[1], block[2]),
+            name,
+            tuple(params),
+            int(nbytes),
+            int(shared_bytes),
+            None if threads == "-" else int(threads),
+            required,
         )

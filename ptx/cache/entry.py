@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import struct
+from ast import literal_eval
 from typing import Any
 
 from ptx.cache.folder import seal, unseal
@@ -12,25 +12,30 @@ from ptx.image import Image, ImageOrigin
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
 
-_LENGTHS = struct.Struct("<4Q")
+_LENGTHS = struct.Struct("<5Q")
+_UNREADABLE = (ValueError, KeyError, TypeError, IndexError, SyntaxError, RecursionError)
 
 
 def encode(image: Image, key: Key) -> bytes:
-    """The bytes of an entry: lengths, key, description, data, PTX (where it is not the data)."""
+    """The bytes of an entry: lengths, key, description, signatures, data, PTX.
+
+    Key and description are Python literals, which are read without loading JSON's module. PTX is
+    left out where it is the data.
+    """
     description = {
         "kind": image.kind.value,
         "number": image.target.number,
         "suffix": image.target.suffix,
         "log": image.log,
         "lowered_names": dict(image.lowered_names),
-        "signatures": [signature.to_json() for signature in image.signatures.values()],
         "compiler": image.compiler,
         "build_ms": image.build_ms,
         "has_ptx": image.ptx is not None,
     }
-    name = _dump([key.digest, dict(key.parts), key.headers])
+    name = repr((key.digest, dict(key.parts), key.headers)).encode()
+    signatures = "\n".join(signature.to_line() for signature in image.signatures.values())
     text = b"" if image.ptx is None or image.kind is ImageKind.PTX else image.ptx.encode()
-    blocks = (name, _dump(description), image.data, text)
+    blocks = (name, repr(description).encode(), signatures.encode(), image.data, text)
     return seal(b"".join((_LENGTHS.pack(*map(len, blocks)), *blocks)))
 
 
@@ -40,10 +45,10 @@ def decode(data: bytes, digest: str) -> Image | None:
     if blocks is None:
         return None
     try:
-        if not blocks[0].startswith(f'["{digest}",'.encode()):
+        if not blocks[0].startswith(f"('{digest}',".encode()):
             return None
-        return _image(json.loads(blocks[1]), blocks[2], blocks[3])
-    except (ValueError, KeyError, TypeError, IndexError):
+        return _image(literal_eval(blocks[1].decode()), *blocks[2:])
+    except _UNREADABLE:
         return None  # sealed by another version of this format
 
 
@@ -53,21 +58,21 @@ def decode_key(data: bytes) -> Key | None:
     if blocks is None:
         return None
     try:
-        digest, parts, headers = json.loads(blocks[0])
-        key = sealed_key(parts, tuple((path, content) for path, content in headers))
-    except (ValueError, KeyError, TypeError):
+        digest, parts, headers = literal_eval(blocks[0].decode())
+        key = sealed_key(parts, headers)
+    except _UNREADABLE:
         return None
     return key if key.digest == digest else None
 
 
-def _image(description: dict[str, Any], data: bytes, text: bytes) -> Image:
-    """The image of a description as `encode` writes it (Any: JSON, checked by use)."""
+def _image(description: dict[str, Any], lines: bytes, data: bytes, text: bytes) -> Image:
+    """The image of a description as `encode` writes it (Any: literals, checked by use)."""
     kind = ImageKind(description["kind"])
     ptx = None
     if description["has_ptx"]:
         ptx = (data if kind is ImageKind.PTX else text).decode()
     compiler = description["compiler"]
-    signatures = map(KernelSignature.from_json, description["signatures"])
+    signatures = map(KernelSignature.from_line, lines.decode().splitlines())
     return Image(
         target=Target(kind, description["number"], description["suffix"]),
         data=data,
@@ -94,7 +99,3 @@ def _blocks(data: bytes) -> list[bytes] | None:
         blocks.append(content[start : start + length])
         start += length
     return blocks
-
-
-def _dump(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()

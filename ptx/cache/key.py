@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from ptx.cache.store import Store
     from ptx.linker import LinkOptions
 
-FORMAT = "1"
+FORMAT = "2"
 """Raised when an entry's meaning changes, so that older entries are not found."""
 
 
@@ -91,10 +90,10 @@ def key_of(request: CompileRequest, nvrtc: Build, headers: Sequence[tuple[str, s
         "source": _sha(request.source),
         "name": request.name,
         "target": str(request.target),
-        "options": json.dumps(options.flags()),
-        "include folders": json.dumps([os.path.abspath(path) for path in options.include_paths]),
-        "name expressions": json.dumps(sorted(request.name_expressions)),
-        "headers in memory": json.dumps([[name, _sha(text)] for name, text in request.headers]),
+        "options": repr(options.flags()),
+        "include folders": repr([os.path.abspath(path) for path in options.include_paths]),
+        "name expressions": repr(sorted(request.name_expressions)),
+        "headers in memory": repr([[name, _sha(text)] for name, text in request.headers]),
         "NVRTC": str(nvrtc),
     }
     if options.lineinfo or options.debug:
@@ -108,9 +107,9 @@ def link_key(images: Sequence[Image], target: Target, options: LinkOptions, link
     inputs = [[str(image.target), sha256(image.data).hex(), _names(image)] for image in images]
     return sealed_key(
         {
-            "inputs": json.dumps(inputs),
+            "inputs": repr(inputs),
             "target": str(target),
-            "link options": json.dumps(options.flags()),
+            "link options": repr(options.flags()),
             "nvJitLink": str(linker),
         }
     )
@@ -130,7 +129,7 @@ def refuse_side_effects(options: CompileOptions) -> None:
 
 def sealed_key(parts: Mapping[str, str], headers: Sequence[tuple[str, str]] = ()) -> Key:
     """The key of these parts."""
-    whole = json.dumps([FORMAT, sorted(parts.items()), headers], separators=(",", ":"))
+    whole = repr((FORMAT, sorted(parts.items()), [tuple(header) for header in headers]))
     return Key(_sha(whole), dict(parts), tuple(headers))
 
 
@@ -155,7 +154,7 @@ def differences(old: Key, new: Key) -> tuple[str, ...]:
 
 def _names(image: Image) -> list[list[str]]:
     """What a linked image takes over from this input beside its code."""
-    kernels = [["signature", json.dumps(k.to_json())] for k in image.signatures.values()]
+    kernels = [["signature", k.to_line()] for k in image.signatures.values()]
     return [*map(list, sorted(image.lowered_names.items())), *kernels]
 
 

@@ -6,10 +6,10 @@ file and of every place where another one could appear. While those stand, later
 
 from __future__ import annotations
 
-import json
 import os
 import site
 import sys
+from ast import literal_eval
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any, NamedTuple
@@ -103,7 +103,7 @@ def folders_of_headers(folder: PrivateFolder | None) -> tuple[str, ...]:
     return paths
 
 
-# Any below: a note is what the two functions above write, as JSON gives it back.
+# Any below: a note is what the two functions above write, a literal.
 
 
 def _noted(folder: PrivateFolder | None, key: str) -> dict[str, Any] | None:
@@ -118,7 +118,8 @@ def _notes(folder: PrivateFolder | None) -> dict[str, Any]:
         content = unseal(folder.read(_FILE) or b"")
     except OSError:
         return {}
-    notes: dict[str, Any] = json.loads(content) if content else {}
+    # Literals, which are read without loading JSON's module.
+    notes: dict[str, Any] = literal_eval(content.decode()) if content else {}
     return notes
 
 
@@ -130,7 +131,7 @@ def _note(folder: PrivateFolder | None, key: str, note: dict[str, Any]) -> None:
         notes.clear()
     notes[key] = note
     try:
-        folder.write(_FILE, seal(json.dumps(notes).encode()))
+        folder.write(_FILE, seal(repr(notes).encode()))
     except OSError:
         pass  # the next process asks again
 

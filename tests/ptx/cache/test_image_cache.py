@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
@@ -266,7 +265,7 @@ def noted(tmp_path: Path) -> tuple[PrivateFolder, Path]:
     found = os.stat(library)
     stamp = [found.st_size, found.st_mtime_ns, found.st_ino]
     notes[key] = {"path": str(library), "stamp": stamp, "version": [99, 1], "archs": [990]}
-    folder.write("toolchain", seal(json.dumps(notes).encode()))
+    folder.write("toolchain", seal(repr(notes).encode()))
     return folder, library
 
 
