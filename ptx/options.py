@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, TypeAlias, get_args
 
 from ptx.target import ImageKind, Target
+
+if TYPE_CHECKING:
+    from dataclasses import Field
 
 CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
 
 DEFAULT_TARGET = Target(ImageKind.PTX, 75)
 """The oldest architecture that every supported NVRTC knows; it has atomicAdd on float64."""
 
+_NO_DEFINES: Final[Mapping[str, str | int | None]] = {}
 _IDENTIFIER = r"[^\W\d]\w*(\(.*\))?"
 
 _OWN_FIELD = {
@@ -40,7 +43,24 @@ _OWN_FIELD = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+_FIELDS: Final = (
+    "target", "std", "include_paths", "defines", "fmad", "ftz", "prec_div", "prec_sqrt",
+    "use_fast_math", "lineinfo", "debug", "maxrregcount", "extra",
+)  # fmt: skip
+
+
+class _Fields:
+    """What makes a class one of `dataclasses`, made when that module asks for it.
+
+    To load it and let it write the class would cost every start two and a half milliseconds.
+    """
+
+    def __get__(self, instance: object, owner: type) -> dict[str, Field[Any]]:
+        from dataclasses import fields, make_dataclass
+
+        return {field.name: field for field in fields(make_dataclass("_", _FIELDS))}
+
+
 class CompileOptions:
     """How NVRTC compiles a source.
 
@@ -54,52 +74,91 @@ class CompileOptions:
     Source: NVRTC manual, "Supported Compile Options".
     """
 
-    target: Target | None = None
-    std: CppStandard = "c++17"
-    include_paths: tuple[str | os.PathLike[str], ...] = ()
-    defines: Mapping[str, str | int | None] = field(default_factory=dict)
-    fmad: bool | None = None
-    ftz: bool | None = None
-    prec_div: bool | None = None
-    prec_sqrt: bool | None = None
-    use_fast_math: bool = False
-    lineinfo: bool = False
-    debug: bool = False
-    maxrregcount: int | None = None
-    extra: tuple[str, ...] = ()
+    __slots__ = _FIELDS
+    __match_args__ = _FIELDS
+    if TYPE_CHECKING:
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # Any: of fields of any type
+    else:
+        __dataclass_fields__ = _Fields()
 
-    def __post_init__(self) -> None:
-        if self.std not in get_args(CppStandard):
-            raise ValueError(
-                f"std={self.std!r}: expected one of {', '.join(get_args(CppStandard))}"
-            )
-        for sequence in ("include_paths", "extra"):
-            if isinstance(getattr(self, sequence), (str, bytes)):
-                raise TypeError(f"{sequence} must be a tuple of strings, not one string")
+    target: Target | None
+    std: CppStandard
+    include_paths: tuple[str | os.PathLike[str], ...]
+    defines: Mapping[str, str | int | None]
+    fmad: bool | None
+    ftz: bool | None
+    prec_div: bool | None
+    prec_sqrt: bool | None
+    use_fast_math: bool
+    lineinfo: bool
+    debug: bool
+    maxrregcount: int | None
+    extra: tuple[str, ...]
+
+    def __init__(
+        self,
+        target: Target | None = None,
+        std: CppStandard = "c++17",
+        include_paths: tuple[str | os.PathLike[str], ...] = (),
+        defines: Mapping[str, str | int | None] = _NO_DEFINES,
+        fmad: bool | None = None,
+        ftz: bool | None = None,
+        prec_div: bool | None = None,
+        prec_sqrt: bool | None = None,
+        use_fast_math: bool = False,
+        lineinfo: bool = False,
+        debug: bool = False,
+        maxrregcount: int | None = None,
+        extra: tuple[str, ...] = (),
+    ) -> None:
+        _check(std, include_paths, extra, maxrregcount, target)
         # Copies, so that a caller's later change to its own list or dict changes nothing here.
-        paths = tuple(os.fspath(path) for path in self.include_paths)
-        object.__setattr__(self, "include_paths", paths)
-        object.__setattr__(self, "defines", {k: _define(k, v) for k, v in self.defines.items()})
-        object.__setattr__(self, "extra", tuple(self.extra))
-        for option in self.extra:
+        paths = tuple(os.fspath(path) for path in include_paths)
+        macros = {name: _define(name, value) for name, value in defines.items()}
+        options = tuple(extra)
+        for option in options:
             _refuse_own_field(option)
-        if self.maxrregcount is not None and self.maxrregcount < 1:
-            raise ValueError(f"maxrregcount={self.maxrregcount}: expected a positive count")
-        if self.target is None:
-            return
-        if not isinstance(self.target, Target):
-            raise TypeError(
-                f"target={self.target!r}: expected a Target, such as Target.parse('sm_90')"
-            )
-        if self.target.kind is ImageKind.FATBIN:
-            raise ValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
+        values = (
+            target, std, paths, macros, fmad, ftz, prec_div, prec_sqrt, use_fast_math, lineinfo,
+            debug, maxrregcount, options,
+        )  # fmt: skip
+        for name, value in zip(_FIELDS, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        from dataclasses import FrozenInstanceError
+
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        from dataclasses import FrozenInstanceError
+
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __repr__(self) -> str:
+        given = (f"{name}={getattr(self, name)!r}" for name in _FIELDS)
+        return f"CompileOptions({', '.join(given)})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CompileOptions):
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __reduce__(self) -> tuple[type[CompileOptions], tuple[object, ...]]:
+        return CompileOptions, self._values()
+
+    def __replace__(self, **changes: Any) -> CompileOptions:  # Any: checked as they are set
+        return CompileOptions(**dict(zip(_FIELDS, self._values(), strict=True)) | changes)
+
+    def _values(self) -> tuple[Any, ...]:  # Any: of every field's type
+        return tuple(getattr(self, name) for name in _FIELDS)
 
     def __hash__(self) -> int:
         return hash((self.target, tuple(sorted(self.flags())), self.include_paths))
 
     def for_target(self, target: Target) -> CompileOptions:
         """These options with `target` filled in where none is named yet."""
-        return self if self.target is not None else replace(self, target=target)
+        return self if self.target is not None else self.__replace__(target=target)
 
     def flags(self) -> tuple[str, ...]:
         """The options as NVRTC spells them, without target and include folders."""
@@ -125,8 +184,26 @@ class CompileOptions:
         return (*flags, *self.extra)
 
 
-NO_FMA = CompileOptions(fmad=False)
-"""FMA contraction off: a·b+c rounds twice, as a CPU reference does that has no FMA."""
+def _check(
+    std: str,
+    include_paths: object,
+    extra: object,
+    maxrregcount: int | None,
+    target: object,
+) -> None:
+    if std not in get_args(CppStandard):
+        raise ValueError(f"std={std!r}: expected one of {', '.join(get_args(CppStandard))}")
+    for name, sequence in (("include_paths", include_paths), ("extra", extra)):
+        if isinstance(sequence, (str, bytes)):
+            raise TypeError(f"{name} must be a tuple of strings, not one string")
+    if maxrregcount is not None and maxrregcount < 1:
+        raise ValueError(f"maxrregcount={maxrregcount}: expected a positive count")
+    if target is None:
+        return
+    if not isinstance(target, Target):
+        raise TypeError(f"target={target!r}: expected a Target, such as Target.parse('sm_90')")
+    if target.kind is ImageKind.FATBIN:
+        raise ValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
 
 
 def _define(name: str, value: str | int | None) -> str | None:
@@ -144,3 +221,7 @@ def _refuse_own_field(option: str) -> None:
         name = option[1]
     if owner := _OWN_FIELD.get(name):
         raise ValueError(f"extra option {option!r}: use CompileOptions.{owner} instead")
+
+
+NO_FMA = CompileOptions(fmad=False)
+"""FMA contraction off: a·b+c rounds twice, as a CPU reference does that has no FMA."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
-from dataclasses import replace
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, asdict, fields, replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +98,24 @@ def test_options_are_values() -> None:
     assert a == b
     assert hash(a) == hash(b)
     assert pickle.loads(pickle.dumps(a)) == a
+    assert copy.copy(a) == a
+    assert a != CompileOptions(defines={"N": 1})
+    assert repr(CompileOptions(fmad=False)).startswith("CompileOptions(target=None, std='c++17', ")
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'fmad'"):
+        a.fmad = True
+
+
+def test_the_module_dataclasses_knows_the_fields() -> None:
+    options = CompileOptions(fmad=False, defines={"N": 1})
+    assert [field.name for field in fields(options)] == list(CompileOptions.__match_args__)
+    assert asdict(options)["defines"] == {"N": "1"}
+    assert CompileOptions(**asdict(options)) == options
+
+
+def test_options_are_made_without_loading_dataclasses() -> None:
+    code = "import sys, ptx; ptx.CompileOptions(); print('dataclasses' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_named_target_stays_and_a_missing_one_is_filled_in() -> None:
