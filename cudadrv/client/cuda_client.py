@@ -22,6 +22,7 @@ from .module_registry import registry
 
 if TYPE_CHECKING:
     from ..blas import LinearAlgebra
+    from ..memory.buffer import DeviceBuffer
 
 DEFAULT_POOL_RELEASE_THRESHOLD_BYTES: Final = 512 << 20
 
@@ -218,10 +219,7 @@ class CudaClient:
                 raise InvalidValueError(f"capture_graph within a capture of {stream!r}")
             allocator.freeze()
             try:
-                arena = None
-                if arena_bytes is not None:
-                    arena = stream.alloc(arena_bytes)
-                    allocator.install_arena(arena.ptr, arena.nbytes)
+                arena = None if arena_bytes is None else self._installed_arena(arena_bytes)
                 with stream.capture() as graph:
                     fn(self)
                     allocator.free_captured()
@@ -231,3 +229,9 @@ class CudaClient:
             finally:
                 allocator.unfreeze()
             return CapturedGraph(graph, stream, tuple(inputs), tuple(outputs), arena)
+
+    def _installed_arena(self, nbytes: int) -> DeviceBuffer:
+        """Memory from which the frozen allocator gives what a capture asks for."""
+        arena = self.stream.alloc(nbytes)
+        self.allocator.install_arena(arena.ptr, arena.nbytes)
+        return arena

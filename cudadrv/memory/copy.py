@@ -137,20 +137,15 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
     nbytes = src.nbytes
     if nbytes == 0:
         return
-    flags = dst.flags
+    flags, api = dst.flags, stream.api
     if not flags.writeable:
         raise CopyError("the host array to copy to is read-only")
     if src.stream is not stream:
         stream.follow(src)
     contiguous = flags.c_contiguous
-    staged = nbytes > _SMALL_BYTES and _is_large(nbytes) and not stream.capturing
-    if staged and not (contiguous and is_reachable(stream.api, dst)):
-        ring = _ring_of(stream.context)
-        if ring is not None:
-            ring.download(stream, dst, src.ptr)
-            return
+    if nbytes > _SMALL_BYTES and _download_staged(stream, dst, src):
+        return
     target = dst if contiguous else np.empty(dst.shape, dst.dtype)
-    api = stream.api
     if stream.capture_memory is not None:
         stream.capture_memory.kept.append(target)
     to, of = host_address(target), CUdeviceptr(src.ptr)
@@ -167,6 +162,19 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
             raise failure(api, code, "cuStreamSynchronize", f"waiting for {stream!r}")
     if not contiguous:
         dst[...] = target
+
+
+def _download_staged(stream: Stream, dst: HostArray, src: DeviceMemory) -> bool:
+    """Copy what is large and not pinned through the staging ring; whether it was copied."""
+    if stream.capturing or not _is_large(src.nbytes):
+        return False
+    if dst.flags.c_contiguous and is_reachable(stream.api, dst):
+        return False
+    ring = _ring_of(stream.context)
+    if ring is None:
+        return False
+    ring.download(stream, dst, src.ptr)
+    return True
 
 
 # The staging module comes with the first copy that may need it; a start with small ones saves it.
