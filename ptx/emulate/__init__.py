@@ -97,6 +97,7 @@ from ptx.emulate.errors import (
     InvalidBranch,
     InvalidCall,
     InvalidFree,
+    InvalidTextureHandle,
     LaunchError,
     MemoryFault,
     Misaligned,
@@ -107,15 +108,18 @@ from ptx.emulate.errors import (
     SynchronisationFault,
     Trap,
     UninitialisedRead,
+    UnsupportedFetch,
     UnsupportedInstruction,
     UseAfterFree,
     Where,
 )
 from ptx.emulate.memory import Allocation, DeviceMemory
 from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
+from ptx.emulate.texture import AddressMode, Image, Texture
 
 __all__ = [
     "DEFAULT_LIMITS",
+    "AddressMode",
     "AddressSpaceExhausted",
     "Allocation",
     "AssertionFailed",
@@ -126,9 +130,11 @@ __all__ = [
     "DeviceModel",
     "EmulatedKernel",
     "EmulationFault",
+    "Image",
     "InvalidBranch",
     "InvalidCall",
     "InvalidFree",
+    "InvalidTextureHandle",
     "KernelAttributes",
     "LaunchError",
     "Limits",
@@ -140,8 +146,10 @@ __all__ = [
     "Runaway",
     "StackOverflow",
     "SynchronisationFault",
+    "Texture",
     "Trap",
     "UninitialisedRead",
+    "UnsupportedFetch",
     "UnsupportedInstruction",
     "UseAfterFree",
     "Where",

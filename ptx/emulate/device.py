@@ -9,6 +9,7 @@ from ptx.emulate.clock import Clock
 from ptx.emulate.device_heap import DeviceHeap
 from ptx.emulate.host_memory import HostMemory
 from ptx.emulate.memory import DeviceMemory
+from ptx.emulate.texture import Image, Texture
 
 # Windows of the generic address space; device memory starts above them.
 SHARED_WINDOW = 0x0100_0000
@@ -34,6 +35,7 @@ class DeviceModel:
         host: finds the page-locked host memory that holds an address.
         threads_per_sm, blocks_per_sm, shared_per_sm: what a multiprocessor holds at once.
         clock_khz: rate of `%clock` against time.
+        textures, surfaces: what kernels read and write through handles of 64 bits, by handle.
         heap: what `malloc` in kernels takes from.
         clock: what its time registers count.
     """
@@ -50,6 +52,8 @@ class DeviceModel:
     clock_khz: int = 1_980_000
     peers: list[DeviceMemory] = field(default_factory=list)
     host: Callable[[int], HostMemory | None] = no_host_memory
+    textures: dict[int, Texture] = field(default_factory=dict)
+    surfaces: dict[int, Image] = field(default_factory=dict)
     heap: DeviceHeap = field(init=False)
     clock: Clock = field(init=False)
 

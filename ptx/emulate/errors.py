@@ -157,6 +157,18 @@ class InvalidFree(EmulationFault):
         super().__init__(message, where)
 
 
+class InvalidTextureHandle(EmulationFault):
+    """A texture or surface instruction whose handle is no live object of that kind."""
+
+    def __init__(self, message: str, where: Where, *, handle: int) -> None:
+        self.handle = handle
+        super().__init__(message, where)
+
+
+class UnsupportedFetch(EmulationFault):
+    """A texture is read in a way whose result the emulator cannot tell."""
+
+
 class StackOverflow(EmulationFault):
     """Calls nest deeper than the local memory of a thread allows."""
 
