@@ -13,6 +13,14 @@ from typing import Final, ParamSpec, Protocol, TypeVar, cast
 
 from cuda.bindings import driver as _cuda
 from cuda.bindings.driver import (
+    CUDA_ARRAY3D_DESCRIPTOR as CUDA_ARRAY3D_DESCRIPTOR,
+    CUDA_MEMCPY3D as CUDA_MEMCPY3D,
+    CUDA_RESOURCE_DESC as CUDA_RESOURCE_DESC,
+    CUDA_RESOURCE_VIEW_DESC as CUDA_RESOURCE_VIEW_DESC,
+    CUDA_TEXTURE_DESC as CUDA_TEXTURE_DESC,
+    CUaddress_mode as CUaddress_mode,
+    CUarray as CUarray,
+    CUarray_format as CUarray_format,
     CUcontext as CUcontext,
     CUctx_flags as CUctx_flags,
     CUctxCreateParams as CUctxCreateParams,
@@ -21,6 +29,7 @@ from cuda.bindings.driver import (
     CUdeviceptr as CUdeviceptr,
     CUevent as CUevent,
     CUevent_flags as CUevent_flags,
+    CUfilter_mode as CUfilter_mode,
     CUfunction as CUfunction,
     CUfunction_attribute as CUfunction_attribute,
     CUgraph as CUgraph,
@@ -38,13 +47,17 @@ from cuda.bindings.driver import (
     CUmemoryPool as CUmemoryPool,
     CUmemorytype as CUmemorytype,
     CUmemPool_attribute as CUmemPool_attribute,
+    CUmipmappedArray as CUmipmappedArray,
     CUmodule as CUmodule,
     CUpointer_attribute as CUpointer_attribute,
+    CUresourcetype as CUresourcetype,
     CUresult as CUresult,
     CUstream as CUstream,
     CUstream_flags as CUstream_flags,
     CUstreamCaptureMode as CUstreamCaptureMode,
     CUstreamCaptureStatus as CUstreamCaptureStatus,
+    CUsurfObject as CUsurfObject,
+    CUtexObject as CUtexObject,
     CUuuid as CUuuid,
     cuuint64_t as cuuint64_t,
 )
@@ -161,6 +174,37 @@ class DriverApi(Protocol):
     def cuMemsetD32Async(
         self, dst_device: CUdeviceptr, ui: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]: ...
+    def cuArray3DCreate(
+        self, allocate_array: CUDA_ARRAY3D_DESCRIPTOR | None, /
+    ) -> tuple[CUresult, CUarray]: ...
+    def cuArrayDestroy(self, h_array: CUarray, /) -> tuple[CUresult]: ...
+    def cuArray3DGetDescriptor(
+        self, h_array: CUarray, /
+    ) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]: ...
+    def cuMipmappedArrayCreate(
+        self, mipmapped_array_desc: CUDA_ARRAY3D_DESCRIPTOR | None, num_mipmap_levels: int, /
+    ) -> tuple[CUresult, CUmipmappedArray]: ...
+    def cuMipmappedArrayGetLevel(
+        self, h_mipmapped_array: CUmipmappedArray, level: int, /
+    ) -> tuple[CUresult, CUarray]: ...
+    def cuMipmappedArrayDestroy(
+        self, h_mipmapped_array: CUmipmappedArray, /
+    ) -> tuple[CUresult]: ...
+    def cuMemcpy3DAsync(
+        self, copy: CUDA_MEMCPY3D | None, h_stream: CUstream, /
+    ) -> tuple[CUresult]: ...
+    def cuTexObjectCreate(
+        self,
+        res_desc: CUDA_RESOURCE_DESC | None,
+        tex_desc: CUDA_TEXTURE_DESC | None,
+        res_view_desc: CUDA_RESOURCE_VIEW_DESC | None,
+        /,
+    ) -> tuple[CUresult, CUtexObject]: ...
+    def cuTexObjectDestroy(self, tex_object: CUtexObject, /) -> tuple[CUresult]: ...
+    def cuSurfObjectCreate(
+        self, res_desc: CUDA_RESOURCE_DESC | None, /
+    ) -> tuple[CUresult, CUsurfObject]: ...
+    def cuSurfObjectDestroy(self, surf_object: CUsurfObject, /) -> tuple[CUresult]: ...
     def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]: ...
     def cuMemPoolSetAttribute(
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t, /

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ptx.emulate.device import Limits
 from ptx.errors import PtxError
 
-from .._api import CUcontext, CUdevice, CUevent, CUresult, CUstream
+from .._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
 from .answer import Failure, Refusal, invalid_handle
 from .contexts import Context
 from .host_memory import HostMemory
@@ -20,6 +20,7 @@ from .profiles import MAX_TOTAL_MEMORY, EmulatedDevice
 from .streams import Event, Stream
 
 if TYPE_CHECKING:
+    from .arrays import Array, MipmappedArray
     from .capture import Capture
     from .graphs import Executable, Graph
     from .modules import Function, Module
@@ -76,6 +77,10 @@ class Core:
         self._functions: dict[int, Function] = {}
         self._graphs: dict[int, Graph] = {}
         self._executables: dict[int, Executable] = {}
+        self._arrays: dict[int, Array] = {}
+        self._mipmapped_arrays: dict[int, MipmappedArray] = {}
+        # Textures and surfaces themselves are in the models of their devices.
+        self._texture_owners: dict[int, Context] = {}
         self._captures: set[Capture] = set()
         self._host = HostMemory()
         for machine in self._machines:
@@ -193,3 +198,14 @@ class Core:
             raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live event")
         self._usable(event.context)
         return event
+
+    def _array(self, handle: CUarray) -> Array:
+        """The array of a handle."""
+        number = int(handle)
+        array = self._arrays.get(number)
+        if array is None:
+            if not number:
+                raise invalid_handle("invalid resource handle: the array is null")
+            # Measured: as for events.
+            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live array")
+        return array

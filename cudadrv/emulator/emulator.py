@@ -8,8 +8,9 @@ from typing import Final
 from ptx.emulate.device import DEFAULT_LIMITS, Limits
 
 from .._api import DriverApi
+from .calls.array import ArrayCalls
 from .calls.context import ContextCalls
-from .calls.copy import CopyCalls
+from .calls.copy_box import BoxCopyCalls
 from .calls.device import DeviceCalls
 from .calls.event import EventCalls
 from .calls.graph import GraphCalls
@@ -17,6 +18,7 @@ from .calls.launch import LaunchCalls
 from .calls.memory import MemoryCalls
 from .calls.pool import PoolCalls
 from .calls.stream import StreamCalls
+from .calls.texture import TextureCalls
 from .on_demand import OnDemand
 from .profiles import EmulatedDevice
 
@@ -30,7 +32,9 @@ class Emulator(
     StreamCalls,
     EventCalls,
     MemoryCalls,
-    CopyCalls,
+    BoxCopyCalls,
+    ArrayCalls,
+    TextureCalls,
     PoolCalls,
     LaunchCalls,
     GraphCalls,

@@ -32,6 +32,8 @@ class Owner(Enum):
     PLAIN = "cuMemAlloc"
     POOL = "cuMemAllocAsync"
     GRAPH = "cuMemAllocAsync in a graph"
+    ARRAY = "cuArray3DCreate"
+    MIPMAP = "cuMipmappedArrayCreate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Piece:
 
     Attributes:
         held: bytes with the allocator's rounding.
-        context: handle of the context that owns a PLAIN one, else 0.
+        context: handle of the context that owns it; 0 for what comes from a pool.
         number: CU_POINTER_ATTRIBUTE_BUFFER_ID, unique on the device.
         graph: of a GRAPH one.
     """

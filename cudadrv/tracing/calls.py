@@ -23,6 +23,7 @@ SPANS: Final = {
     "cuMemcpyDtoHAsync": Span("copy", 3, 2),
     "cuMemcpyDtoDAsync": Span("copy", 3, 2),
     "cuMemcpyPeerAsync": Span("copy", 5, 4),
+    "cuMemcpy3DAsync": Span("copy", 1),
     "cuMemsetD8Async": Span("copy", 3, 2),
     "cuMemsetD16Async": Span("copy", 3),
     "cuMemsetD32Async": Span("copy", 3),

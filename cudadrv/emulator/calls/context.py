@@ -10,7 +10,7 @@ from typing import Final
 from ..._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
 from ..answer import OK, SUCCESS, Refusal, call, invalid_value
 from ..contexts import Context
-from ..machine import Machine, Owner
+from ..machine import Machine
 from ..ordering import Ordering
 
 _FLAGS: Final = int(CUctx_flags.CU_CTX_FLAGS_MASK)
@@ -192,7 +192,20 @@ class ContextCalls(Ordering):
         for module in [m for m in self._modules.values() if m.context is context]:
             module.close()
         for piece in list(machine.pieces.values()):
-            if piece.owner is Owner.PLAIN and piece.context == context.handle:
+            if piece.context == context.handle:
                 machine.free(piece)
+        self._forget_arrays(context)
         if all(c.destroyed for c in self._contexts.values() if c.machine is machine):
             machine.model.heap.clear()
+
+    def _forget_arrays(self, context: Context) -> None:
+        """Forget the arrays, textures and surfaces of a context whose memory is gone."""
+        for array in [a for a in self._arrays.values() if a.context is context]:
+            array.destroyed = True
+            del self._arrays[array.handle]
+        for mipmapped in [m for m in self._mipmapped_arrays.values() if m.context is context]:
+            del self._mipmapped_arrays[mipmapped.handle]
+        for handle in [h for h, owner in self._texture_owners.items() if owner is context]:
+            del self._texture_owners[handle]
+            context.machine.model.textures.pop(handle, None)
+            context.machine.model.surfaces.pop(handle, None)

@@ -117,11 +117,11 @@ class CopyCalls(Ordering):
             )
 
         def run() -> None:
-            with _locked(dst_machine, src_machine):
+            with locked(dst_machine, src_machine):
                 ctypes.memmove(*places(), nbytes)
 
         if recording:
-            with _locked(dst_machine, src_machine):
+            with locked(dst_machine, src_machine):
                 places()
         self._submit(stream, NodeKind.COPY, run)
 
@@ -186,11 +186,11 @@ class CopyCalls(Ordering):
         recording = stream.capture is not None
 
         def run() -> None:
-            with _locked(machine):
+            with locked(machine):
                 _set(self._place(machine, address, nbytes, False, recording), pattern, nbytes)
 
         if recording:
-            with _locked(machine):
+            with locked(machine):
                 self._place(machine, address, nbytes, False, recording)
         self._submit(stream, NodeKind.SET, run)
 
@@ -208,7 +208,7 @@ def _set(place: int, pattern: bytes, nbytes: int) -> None:
         done += more
 
 
-def _locked(*machines: Machine | None) -> ExitStack:
+def locked(*machines: Machine | None) -> ExitStack:
     """The locks of the devices, taken in the order of ordinals."""
     stack = ExitStack()
     for machine in sorted({m for m in machines if m is not None}, key=lambda m: m.ordinal):

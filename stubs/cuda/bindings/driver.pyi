@@ -5,7 +5,7 @@ The signatures are those of 13.x; where 12.9 names them otherwise, `cudadrv._api
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Self
+from typing import Self, type_check_only
 
 from typing_extensions import disjoint_base
 
@@ -465,6 +465,90 @@ class CUmemorytype(IntEnum):
     CU_MEMORYTYPE_ARRAY = 3
     CU_MEMORYTYPE_UNIFIED = 4
 
+class CUarray_format(IntEnum):
+    CU_AD_FORMAT_UNSIGNED_INT8 = 1
+    CU_AD_FORMAT_UNSIGNED_INT16 = 2
+    CU_AD_FORMAT_UNSIGNED_INT32 = 3
+    CU_AD_FORMAT_SIGNED_INT8 = 8
+    CU_AD_FORMAT_SIGNED_INT16 = 9
+    CU_AD_FORMAT_SIGNED_INT32 = 10
+    CU_AD_FORMAT_HALF = 16
+    CU_AD_FORMAT_FLOAT = 32
+    CU_AD_FORMAT_UNORM_INT_101010_2 = 80
+    CU_AD_FORMAT_UINT8_PACKED_422 = 81
+    CU_AD_FORMAT_UINT8_PACKED_444 = 82
+    CU_AD_FORMAT_UINT8_SEMIPLANAR_420 = 83
+    CU_AD_FORMAT_UINT16_SEMIPLANAR_420 = 84
+    CU_AD_FORMAT_UINT8_SEMIPLANAR_422 = 85
+    CU_AD_FORMAT_UINT16_SEMIPLANAR_422 = 86
+    CU_AD_FORMAT_UINT8_SEMIPLANAR_444 = 87
+    CU_AD_FORMAT_UINT16_SEMIPLANAR_444 = 88
+    CU_AD_FORMAT_UINT8_PLANAR_420 = 89
+    CU_AD_FORMAT_UINT16_PLANAR_420 = 90
+    CU_AD_FORMAT_UINT8_PLANAR_422 = 91
+    CU_AD_FORMAT_UINT16_PLANAR_422 = 92
+    CU_AD_FORMAT_UINT8_PLANAR_444 = 93
+    CU_AD_FORMAT_UINT16_PLANAR_444 = 94
+    CU_AD_FORMAT_BC1_UNORM = 145
+    CU_AD_FORMAT_BC1_UNORM_SRGB = 146
+    CU_AD_FORMAT_BC2_UNORM = 147
+    CU_AD_FORMAT_BC2_UNORM_SRGB = 148
+    CU_AD_FORMAT_BC3_UNORM = 149
+    CU_AD_FORMAT_BC3_UNORM_SRGB = 150
+    CU_AD_FORMAT_BC4_UNORM = 151
+    CU_AD_FORMAT_BC4_SNORM = 152
+    CU_AD_FORMAT_BC5_UNORM = 153
+    CU_AD_FORMAT_BC5_SNORM = 154
+    CU_AD_FORMAT_BC6H_UF16 = 155
+    CU_AD_FORMAT_BC6H_SF16 = 156
+    CU_AD_FORMAT_BC7_UNORM = 157
+    CU_AD_FORMAT_BC7_UNORM_SRGB = 158
+    CU_AD_FORMAT_P010 = 159
+    CU_AD_FORMAT_P016 = 161
+    CU_AD_FORMAT_NV16 = 162
+    CU_AD_FORMAT_P210 = 163
+    CU_AD_FORMAT_P216 = 164
+    CU_AD_FORMAT_YUY2 = 165
+    CU_AD_FORMAT_Y210 = 166
+    CU_AD_FORMAT_Y216 = 167
+    CU_AD_FORMAT_AYUV = 168
+    CU_AD_FORMAT_Y410 = 169
+    CU_AD_FORMAT_NV12 = 176
+    CU_AD_FORMAT_Y416 = 177
+    CU_AD_FORMAT_Y444_PLANAR8 = 178
+    CU_AD_FORMAT_Y444_PLANAR10 = 179
+    CU_AD_FORMAT_YUV444_8bit_SemiPlanar = 180
+    CU_AD_FORMAT_YUV444_16bit_SemiPlanar = 181
+    CU_AD_FORMAT_UNORM_INT8X1 = 192
+    CU_AD_FORMAT_UNORM_INT8X2 = 193
+    CU_AD_FORMAT_UNORM_INT8X4 = 194
+    CU_AD_FORMAT_UNORM_INT16X1 = 195
+    CU_AD_FORMAT_UNORM_INT16X2 = 196
+    CU_AD_FORMAT_UNORM_INT16X4 = 197
+    CU_AD_FORMAT_SNORM_INT8X1 = 198
+    CU_AD_FORMAT_SNORM_INT8X2 = 199
+    CU_AD_FORMAT_SNORM_INT8X4 = 200
+    CU_AD_FORMAT_SNORM_INT16X1 = 201
+    CU_AD_FORMAT_SNORM_INT16X2 = 202
+    CU_AD_FORMAT_SNORM_INT16X4 = 203
+    CU_AD_FORMAT_MAX = 2147483647
+
+class CUaddress_mode(IntEnum):
+    CU_TR_ADDRESS_MODE_WRAP = 0
+    CU_TR_ADDRESS_MODE_CLAMP = 1
+    CU_TR_ADDRESS_MODE_MIRROR = 2
+    CU_TR_ADDRESS_MODE_BORDER = 3
+
+class CUfilter_mode(IntEnum):
+    CU_TR_FILTER_MODE_POINT = 0
+    CU_TR_FILTER_MODE_LINEAR = 1
+
+class CUresourcetype(IntEnum):
+    CU_RESOURCE_TYPE_ARRAY = 0
+    CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1
+    CU_RESOURCE_TYPE_LINEAR = 2
+    CU_RESOURCE_TYPE_PITCH2D = 3
+
 @disjoint_base
 class CUcontext:
     def __init__(self, init_value: int = 0, _ptr: int = 0) -> None: ...
@@ -524,6 +608,18 @@ class CUmemoryPool:
     def getPtr(self) -> int: ...
 
 @disjoint_base
+class CUarray:
+    def __init__(self, init_value: int = 0, _ptr: int = 0) -> None: ...
+    def __int__(self) -> int: ...
+    def getPtr(self) -> int: ...
+
+@disjoint_base
+class CUmipmappedArray:
+    def __init__(self, init_value: int = 0, _ptr: int = 0) -> None: ...
+    def __int__(self) -> int: ...
+    def getPtr(self) -> int: ...
+
+@disjoint_base
 class CUdevice:
     def __new__(cls, init_value: int = 0) -> Self: ...
     def __int__(self) -> int: ...
@@ -534,6 +630,16 @@ class CUdeviceptr:
     def __new__(cls, init_value: int = 0) -> Self: ...
     def __int__(self) -> int: ...
     def getPtr(self) -> int: ...
+
+@disjoint_base
+class CUtexObject:
+    def __new__(cls, init_value: int = 0) -> Self: ...
+    def __int__(self) -> int: ...
+
+@disjoint_base
+class CUsurfObject:
+    def __new__(cls, init_value: int = 0) -> Self: ...
+    def __int__(self) -> int: ...
 
 @disjoint_base
 class cuuint64_t:
@@ -582,6 +688,89 @@ class CUlaunchConfig:
     hStream: CUstream
     attrs: list[CUlaunchAttribute]
     numAttrs: int
+
+class CUDA_ARRAY3D_DESCRIPTOR:
+    Width: int
+    Height: int
+    Depth: int
+    Format: CUarray_format
+    NumChannels: int
+    Flags: int
+
+class CUDA_MEMCPY3D:
+    srcXInBytes: int
+    srcY: int
+    srcZ: int
+    srcLOD: int
+    srcMemoryType: CUmemorytype
+    srcHost: int
+    srcDevice: CUdeviceptr
+    srcArray: CUarray
+    srcPitch: int
+    srcHeight: int
+    dstXInBytes: int
+    dstY: int
+    dstZ: int
+    dstLOD: int
+    dstMemoryType: CUmemorytype
+    dstHost: int
+    dstDevice: CUdeviceptr
+    dstArray: CUarray
+    dstPitch: int
+    dstHeight: int
+    WidthInBytes: int
+    Height: int
+    Depth: int
+
+# The parts of a resource; their own names are numbered, and otherwise in each version.
+@type_check_only
+class _ArrayResource:
+    hArray: CUarray
+
+@type_check_only
+class _MipmapResource:
+    hMipmappedArray: CUmipmappedArray
+
+@type_check_only
+class _LinearResource:
+    devPtr: CUdeviceptr
+    format: CUarray_format
+    numChannels: int
+    sizeInBytes: int
+
+@type_check_only
+class _Pitch2DResource:
+    devPtr: CUdeviceptr
+    format: CUarray_format
+    numChannels: int
+    width: int
+    height: int
+    pitchInBytes: int
+
+@type_check_only
+class _Resource:
+    array: _ArrayResource
+    mipmap: _MipmapResource
+    linear: _LinearResource
+    pitch2D: _Pitch2DResource
+
+class CUDA_RESOURCE_DESC:
+    resType: CUresourcetype
+    res: _Resource
+    flags: int
+
+class CUDA_TEXTURE_DESC:
+    addressMode: list[CUaddress_mode]
+    filterMode: CUfilter_mode
+    flags: int
+    maxAnisotropy: int
+    mipmapFilterMode: CUfilter_mode
+    mipmapLevelBias: float
+    minMipmapLevelClamp: float
+    maxMipmapLevelClamp: float
+    borderColor: list[float]
+
+class CUDA_RESOURCE_VIEW_DESC: ...
 
 def cuInit(Flags: int) -> tuple[CUresult]: ...
 def cuDriverGetVersion() -> tuple[CUresult, int]: ...
@@ -662,6 +851,29 @@ def cuMemsetD16Async(
 def cuMemsetD32Async(
     dstDevice: CUdeviceptr, ui: int, N: int, hStream: CUstream
 ) -> tuple[CUresult]: ...
+def cuArray3DCreate(
+    pAllocateArray: CUDA_ARRAY3D_DESCRIPTOR | None,
+) -> tuple[CUresult, CUarray]: ...
+def cuArrayDestroy(hArray: CUarray) -> tuple[CUresult]: ...
+def cuArray3DGetDescriptor(hArray: CUarray) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]: ...
+def cuMipmappedArrayCreate(
+    pMipmappedArrayDesc: CUDA_ARRAY3D_DESCRIPTOR | None, numMipmapLevels: int
+) -> tuple[CUresult, CUmipmappedArray]: ...
+def cuMipmappedArrayGetLevel(
+    hMipmappedArray: CUmipmappedArray, level: int
+) -> tuple[CUresult, CUarray]: ...
+def cuMipmappedArrayDestroy(hMipmappedArray: CUmipmappedArray) -> tuple[CUresult]: ...
+def cuMemcpy3DAsync(pCopy: CUDA_MEMCPY3D | None, hStream: CUstream) -> tuple[CUresult]: ...
+def cuTexObjectCreate(
+    pResDesc: CUDA_RESOURCE_DESC | None,
+    pTexDesc: CUDA_TEXTURE_DESC | None,
+    pResViewDesc: CUDA_RESOURCE_VIEW_DESC | None,
+) -> tuple[CUresult, CUtexObject]: ...
+def cuTexObjectDestroy(texObject: CUtexObject) -> tuple[CUresult]: ...
+def cuSurfObjectCreate(
+    pResDesc: CUDA_RESOURCE_DESC | None,
+) -> tuple[CUresult, CUsurfObject]: ...
+def cuSurfObjectDestroy(surfObject: CUsurfObject) -> tuple[CUresult]: ...
 def cuMemPoolTrimTo(pool: CUmemoryPool, minBytesToKeep: int) -> tuple[CUresult]: ...
 def cuMemPoolSetAttribute(
     pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t
