@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from .errors import GpuError, OutOfMemoryError
     from .event import Event
     from .graph import Graph, GraphExec
-    from .kernel import Kernel, KernelAttributes
+    from .kernel import Kernel
+    from .kernel_attributes import KernelAttributes
     from .launch_config import LaunchConfig
     from .launcher import Launcher, PreparedLaunch
     from .memory.allocator import CudaAllocator
@@ -82,7 +83,7 @@ _LATER = {
     "Graph": "graph",
     "GraphExec": "graph",
     "Kernel": "kernel",
-    "KernelAttributes": "kernel",
+    "KernelAttributes": "kernel_attributes",
     "LaunchConfig": "launch_config",
     "Launcher": "launcher",
     "PreparedLaunch": "launcher",

@@ -6,7 +6,7 @@ import ctypes
 import operator
 import struct
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -52,11 +52,14 @@ class Kind(Enum):
     CONVERTED = "anything else, through `Parameter.convert`"
 
 
-class Argument(NamedTuple):
+class Argument:
     """A value ready for struct, and the kind it was."""
 
-    value: Packable
-    kind: Kind
+    __slots__ = ("kind", "value")
+
+    def __init__(self, value: Packable, kind: Kind) -> None:
+        self.value = value
+        self.kind = kind
 
 
 class Parameter:
@@ -221,10 +224,9 @@ class Parameter:
         return read if type(value) in types else Argument(self._packed(read), Kind.CONVERTED)
 
     def _packed(self, argument: Argument) -> bytes:
-        packable, kind = argument
-        if isinstance(packable, bytes):
-            return packable
-        return struct.pack("=" + self.code(kind), packable)
+        if isinstance(argument.value, bytes):
+            return argument.value
+        return struct.pack("=" + self.code(argument.kind), argument.value)
 
     def _structure(self, value: object) -> bytes:
         """A structure by value: bytes, a NumPy scalar or 0-d array, or a ctypes structure."""

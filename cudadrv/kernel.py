@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import ptx
 
@@ -18,27 +18,13 @@ from .parameter_block import ParameterBlock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .kernel_attributes import KernelAttributes
     from .module import Module
     from .occupancy import PotentialBlock
     from .stream import Stream
 
 _MOST_LAUNCHERS = 64
 _DEFAULT_DYNAMIC_SHARED = 48 * 1024
-
-
-class KernelAttributes(NamedTuple):
-    """What a kernel needs, as the driver says; sizes in bytes.
-
-    Source: CUfunction_attribute in the CUDA Driver API manual.
-    """
-
-    max_threads_per_block: int
-    static_shared_bytes: int
-    const_bytes: int
-    local_bytes: int
-    registers: int
-    ptx_version: int
-    binary_version: int
 
 
 class KernelLaunch(Protocol):
@@ -99,7 +85,7 @@ class Kernel(Handle):
         )
         self.parameter_bytes = self.signature.nbytes
         self._offsets = tuple(param.offset for param in self.signature.params)
-        self._attributes: KernelAttributes | None = None
+        self._attributes: dict[int, int] = {}
         self._launchers: dict[tuple[Stream, LaunchConfig], Launcher] = {}
         self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
         self.forget_launch()
@@ -116,20 +102,25 @@ class Kernel(Handle):
 
     @property
     def attributes(self) -> KernelAttributes:
-        """What the kernel needs; asks the driver once."""
-        if self._attributes is None:
-            ask = self._ask
-            attribute = CUfunction_attribute
-            self._attributes = KernelAttributes(
-                ask(attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-                ask(attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
-                ask(attribute.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
-                ask(attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
-                ask(attribute.CU_FUNC_ATTRIBUTE_NUM_REGS),
-                ask(attribute.CU_FUNC_ATTRIBUTE_PTX_VERSION),
-                ask(attribute.CU_FUNC_ATTRIBUTE_BINARY_VERSION),
-            )
-        return self._attributes
+        """What the kernel needs, of all that `attribute` tells."""
+        from .kernel_attributes import attributes_of  # few programs ask
+
+        return attributes_of(self)
+
+    def attribute(self, attribute: CUfunction_attribute) -> int:
+        """One attribute, which the driver is asked for once.
+
+        Source: CUfunction_attribute in the CUDA Driver API manual.
+        """
+        found = self._attributes.get(int(attribute))
+        if found is None:
+            api = self.module.api
+            code, found = api.cuFuncGetAttribute(attribute, self.handle)
+            if code:
+                doing = f"attributes of kernel {self.name!r}"
+                raise failure(api, code, "cuFuncGetAttribute", doing)
+            self._attributes[int(attribute)] = found
+        return found
 
     def max_active_blocks(self, block_threads: int, shared_bytes: int = 0) -> int:
         """How many blocks one multiprocessor can hold at once (the occupancy calculator).
@@ -245,13 +236,7 @@ class Kernel(Handle):
             doing = f"allowing kernel {self.name!r} {nbytes} bytes of dynamic shared memory"
             raise failure(api, code, "cuFuncSetAttribute", doing)
         self._shared_allowed = nbytes
-
-    def _ask(self, attribute: CUfunction_attribute) -> int:
-        api = self.module.api
-        code, value = api.cuFuncGetAttribute(attribute, self.handle)
-        if code:
-            raise failure(api, code, "cuFuncGetAttribute", f"attributes of kernel {self.name!r}")
-        return value
+        self._attributes.clear()  # one of them tells of it
 
 
 def _asked_signature(module: Module, name: str, handle: CUfunction) -> ptx.KernelSignature:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from types import CodeType, FunctionType
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from .arguments import Kind
 
@@ -51,50 +51,68 @@ _NUMBERS: Final = {
     Kind.REAL: ("float", "REALS"),
     Kind.FLOAT: ("float", "REALS"),
 }
-_SLOWLY: Final = "slowly({names}*rest)"
+
+LaunchCode: TypeAlias = tuple[CodeType, CodeType]
+"""The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
+
+# The code below is never run in this module; these stand for the globals that it is given.
+own_stream: object = None
+own_config: object = None
 
 
-class LaunchCode(NamedTuple):
-    """The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
+def slowly(*args: object) -> None:
+    """Check, pack and launch."""
 
-    launcher: CodeType
-    kernel_launch: CodeType
+
+def elsewhere(stream: object, config: object, *args: object) -> None:
+    """Launch on another stream or with another configuration."""
+
+
+def launcher(*args: object) -> None:
+    """Launch with arguments of any number and kind."""
+    slowly(*args)
+
+
+def launch(stream: object, config: object, *args: object) -> None:
+    """Launch with arguments of any number and kind, on any stream."""
+    if stream is own_stream and config is own_config:
+        slowly(*args)
+    else:
+        elsewhere(stream, config, *args)
+
+
+SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
+"""For arguments of any number and kind; it takes the four globals above."""
 
 
 @lru_cache(maxsize=256)
-def launch_code(kinds: tuple[Kind, ...] | int, version: int = 0) -> LaunchCode:
-    """The code for arguments of these kinds, or for so many of any kind, which is slow.
+def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
+    """The code for arguments of these kinds.
 
     It takes from its globals: slowly, fail, elsewhere, own_stream, own_config, context, REFUSALS,
     int, float, WHOLE, REALS, the convert of each argument by its number, pack, pop and push of its
     version, and, where other libraries' memory is among the kinds, interface_address and
     order_after.
     """
-    count = kinds if isinstance(kinds, int) else len(kinds)
-    names = "".join(f"a{i}, " for i in range(count))
-    if isinstance(kinds, int):
-        launch = _SLOWLY.format(names=names)
-    else:
-        values, conditions = _reading(kinds)
-        foreign = Kind.FOREIGN in kinds
-        launch = _LAUNCH.strip().format(
-            version=version,
-            values=values,
-            conditions=" and ".join(conditions),
-            names=names,
-            # A launch waits once for each stream that its memory comes from.
-            collect="\n    producers = []" if foreign else "",
-            order="\n    if producers:\n        order_after(own_stream, producers)" * foreign,
-        )
+    names = "".join(f"a{i}, " for i in range(len(kinds)))
+    values, conditions = _reading(kinds)
+    foreign = Kind.FOREIGN in kinds
+    launch = _LAUNCH.strip().format(
+        version=version,
+        values=values,
+        conditions=" and ".join(conditions),
+        names=names,
+        # A launch waits once for each stream that its memory comes from.
+        collect="\n    producers = []" if foreign else "",
+        order="\n    if producers:\n        order_after(own_stream, producers)" * foreign,
+    )
     fields = {"defaults": names.replace(",", "=MISSING,"), "names": names}
-    codes = []
-    for template, name in ((_LAUNCHER, "launcher"), (_KERNEL_LAUNCH, "launch")):
+    scope: dict[str, FunctionType] = {}
+    for template in (_LAUNCHER, _KERNEL_LAUNCH):
         text = template.format(launch=launch.replace("\n", "\n        "), **fields)
-        scope: dict[str, FunctionType] = {}
         # The text holds only names made here; the defaults are given by who runs the code.
         exec(compile(text, "<cudadrv launcher>", "exec"), {"MISSING": None}, scope)
-        codes.append(scope[name].__code__)
-    return LaunchCode(*codes)
+    return scope["launcher"].__code__, scope["launch"].__code__
 
 
 def _reading(kinds: Sequence[Kind]) -> tuple[str, list[str]]:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex, TypeAlias
 
-from ._api import CUdevice_attribute as _Attribute
+from ._api import CUdevice_attribute as _Attribute, CUfunction_attribute as _OfKernel
 from .errors import LaunchConfigError
 
 if TYPE_CHECKING:
@@ -125,12 +125,12 @@ def check_launch(kernel: Kernel, config: LaunchConfig) -> None:
             limit = device.attribute(attribute)
             if extent > limit:
                 raise _refused(kernel, f"{what}.{axis} is {extent}; {device!r} allows {limit}")
-    attributes = kernel.attributes
-    if config.threads > attributes.max_threads_per_block:
+    most = kernel.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+    if config.threads > most:
         raise _refused(
             kernel,
-            f"a block of {config.threads} threads; this kernel on {device!r} allows "
-            f"{attributes.max_threads_per_block} (registers and launch bounds count)",
+            f"a block of {config.threads} threads; this kernel on {device!r} allows {most} "
+            "(registers and launch bounds count)",
         )
     required = kernel.signature.required_block
     if required is not None and config.block != required:
@@ -143,7 +143,7 @@ def check_launch(kernel: Kernel, config: LaunchConfig) -> None:
 
 def _check_shared(kernel: Kernel, config: LaunchConfig) -> None:
     device = kernel.module.context.device
-    static = kernel.attributes.static_shared_bytes
+    static = kernel.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
     limit = max(
         device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
         device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),

@@ -21,7 +21,7 @@ from ._api import CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUresu
 from ._driver import failure
 from .arguments import REALS, WHOLE, Kind
 from .errors import ArgumentError, ClosedError
-from .launch_code import LaunchCode, launch_code
+from .launch_code import SLOW, LaunchCode, launch_code
 from .launch_config import LaunchConfig
 from .parameter_block import ParameterBlock, packer
 
@@ -141,10 +141,8 @@ class LauncherState:
         }
         for number, parameter in enumerate(kernel.parameters):
             self._globals[f"convert{number}"] = parameter.convert
-        code = launch_code(len(kernel.parameters))
-        defaults = (_MISSING,) * len(kernel.parameters)
-        launch = FunctionType(code.launcher, self._globals, "launcher", defaults)
-        kernel_launch = FunctionType(code.kernel_launch, self._globals, "launch", defaults)
+        launch = FunctionType(SLOW[0], self._globals)
+        kernel_launch = FunctionType(SLOW[1], self._globals)
         self._functions = launch, kernel_launch
         # Given its attributes, the function is what the protocol says.
         launch.__dict__ |= {
@@ -185,7 +183,7 @@ class LauncherState:
     def stop(self) -> None:
         """Let every launch take the slow path, which finds that the stream or module is closed."""
         self._blocks = []
-        self._run(launch_code(len(self.kernel.parameters)))
+        self._run(SLOW)
         self.kernel.forget(self.launcher)
 
     def _run(self, code: LaunchCode) -> None:
@@ -207,6 +205,8 @@ class LauncherState:
 
             self._globals["interface_address"] = foreign.interface_address
             self._globals["order_after"] = foreign.order_after
+        for function in self._functions:  # before the code that counts on it
+            function.__defaults__ = (_MISSING,) * len(kinds)
         self._run(launch_code(kinds, version))
 
     def _launch_slowly(self, *args: object) -> None:

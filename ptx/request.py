@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ptx.image import Image
 from ptx.options import DEFAULT_TARGET, CompileOptions
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _DEFAULT = CompileOptions()
 
 
-class CompileRequest(NamedTuple):
+class CompileRequest:
     """A source and all that its image depends on, but for the compiler and the header files.
 
     `options.target` is always filled in. `headers` are (include name, text) pairs, sorted by name;
@@ -24,11 +24,21 @@ class CompileRequest(NamedTuple):
     folder is where an include in quotes is looked for first.
     """
 
-    source: str
-    options: CompileOptions
-    name: str
-    name_expressions: tuple[str, ...]
-    headers: tuple[tuple[str, str], ...]
+    __slots__ = ("headers", "name", "name_expressions", "options", "source")
+
+    def __init__(
+        self,
+        source: str,
+        options: CompileOptions,
+        name: str,
+        name_expressions: tuple[str, ...],
+        headers: tuple[tuple[str, str], ...],
+    ) -> None:
+        self.source = source
+        self.options = options
+        self.name = name
+        self.name_expressions = name_expressions
+        self.headers = headers
 
     @classmethod
     def of(

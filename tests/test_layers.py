@@ -13,7 +13,7 @@ FILES = sorted([*ROOT.glob("cudadrv/**/*.py"), *ROOT.glob("ptx/**/*.py")])
 CUDADRV_LAYERS = (
     ("version", "errors", "attributes"),
     ("_api",),
-    ("_driver", "types", "capability"),
+    ("_driver", "types", "capability", "array_interface"),
     ("capsule", "device"),
     ("event", "dlpack", "memory.buffer", "memory.array"),
     ("foreign", "memory.crew", "memory.pinned", "memory.transfer"),
@@ -22,7 +22,7 @@ CUDADRV_LAYERS = (
     ("memory.fill",),
     ("graph", "host_function"),
     ("stream",),
-    ("launch_config", "arguments", "occupancy"),
+    ("launch_config", "kernel_attributes", "arguments", "occupancy"),
     ("launch_code", "parameter_block"),
     ("launcher",),
     ("kernel",),

@@ -13,7 +13,6 @@ from typing import (
     Self,
     SupportsIndex,
     TypeAlias,
-    TypedDict,
     TypeVar,
     overload,
 )  # fmt: skip
@@ -27,6 +26,7 @@ from .buffer import DeviceBuffer, _Addressed
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ..array_interface import CudaArrayInterface
     from ..context import Context
     from ..stream import Stream
 
@@ -38,17 +38,6 @@ Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 Key: TypeAlias = SupportsIndex | slice
 TypedDType: TypeAlias = type[_ScalarT] | np.dtype[_ScalarT]
 """A dtype whose scalar type the type checker knows, such as ``np.float32``."""
-
-
-class CudaArrayInterface(TypedDict):
-    """Version 3 of Numba's CUDA array interface."""
-
-    shape: tuple[int, ...]
-    typestr: str
-    data: tuple[int, bool]
-    strides: tuple[int, ...] | None
-    stream: int | None
-    version: int
 
 
 class DeviceArray(_Addressed, Generic[_ScalarT]):

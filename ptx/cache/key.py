@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ptx.cache.folder import sha256
 from ptx.cache.toolchain import Build, Library, build_of, folders_of_headers
@@ -31,12 +31,17 @@ class UncacheableError(Exception):
     """What an image depends on cannot be told; the text says why. Never leaves the cache."""
 
 
-class Key(NamedTuple):
+class Key:
     """The parts of a key by name, the header files in reach, and the digest of it all."""
 
-    digest: str
-    parts: Mapping[str, str]
-    headers: tuple[tuple[str, str], ...] = ()
+    __slots__ = ("digest", "headers", "parts")
+
+    def __init__(
+        self, digest: str, parts: Mapping[str, str], headers: tuple[tuple[str, str], ...]
+    ) -> None:
+        self.digest = digest
+        self.parts = parts
+        self.headers = headers
 
 
 class Reach:

@@ -12,7 +12,7 @@ import sys
 from ast import literal_eval
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from ptx.cache.folder import PrivateFolder, seal, sha256, unseal
 
@@ -39,15 +39,18 @@ class Library(Enum):
     NVJITLINK = "nvJitLink"
 
 
-class Build(NamedTuple):
+class Build:
     """A library's version, and its file's size: builds of one version differ in it.
 
     `archs` are the architecture numbers that an NVRTC compiles for, ascending.
     """
 
-    version: tuple[int, int]
-    nbytes: int
-    archs: tuple[int, ...] = ()
+    __slots__ = ("archs", "nbytes", "version")
+
+    def __init__(self, version: tuple[int, int], nbytes: int, archs: tuple[int, ...] = ()) -> None:
+        self.version = version
+        self.nbytes = nbytes
+        self.archs = archs
 
     def __str__(self) -> str:
         return f"{self.version[0]}.{self.version[1]} ({self.nbytes} bytes)"
