@@ -8,7 +8,7 @@ item is the CUresult; the C declarations are in the CUDA Driver API manual under
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial
 from typing import Final, ParamSpec, Protocol, TypeVar, cast
 
 from cuda.bindings import driver as _cuda
@@ -303,32 +303,27 @@ _HOT: Final = frozenset(
 )  # fmt: skip
 
 
-def _translated(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make a binding's own exceptions typed: a missing symbol, a result newer than the binding."""
+def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Call, with a binding's own exceptions typed: a missing symbol, an unknown result."""
+    try:
+        return function(*args, **kwargs)
+    except (KeyError, ValueError) as error:
+        if "CUresult" not in str(error):
+            raise
+        raise CudaError(
+            f"the driver answered a result that cuda-bindings does not know ({error}): "
+            "update cuda-python",
+            call=function.__name__,
+        ) from error
+    except RuntimeError as error:
+        # Forty modules, which many versions of cuda.bindings import only to look for NVRTC.
+        from cuda.pathfinder import DynamicLibNotFoundError
 
-    @wraps(function)
-    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return function(*args, **kwargs)
-        except (KeyError, ValueError) as error:
-            if "CUresult" not in str(error):
-                raise
-            raise CudaError(
-                f"the driver answered a result that cuda-bindings does not know ({error}): "
-                "update cuda-python",
-                call=function.__name__,
-            ) from error
-        except RuntimeError as error:
-            # Forty modules, which many versions of cuda.bindings import only to look for NVRTC.
-            from cuda.pathfinder import DynamicLibNotFoundError
-
-            if isinstance(error, DynamicLibNotFoundError):
-                raise driver_not_found(error) from error
-            raise DriverSymbolMissingError(
-                f"{function.__name__} is not in the installed driver ({error}): update the driver"
-            ) from error
-
-    return call
+        if isinstance(error, DynamicLibNotFoundError):
+            raise driver_not_found(error) from error
+        raise DriverSymbolMissingError(
+            f"{function.__name__} is not in the installed driver ({error}): update the driver"
+        ) from error
 
 
 def driver_not_found(error: Exception) -> DriverNotFoundError:
@@ -350,7 +345,7 @@ def load_cuda() -> DriverApi:
     for name in vars(DriverApi):
         if name.startswith("cu"):
             function = getattr(_cuda, renamed.get(name, name))
-            setattr(functions, name, function if name in _HOT else _translated(function))
+            setattr(functions, name, function if name in _HOT else partial(_translated, function))
     # What is filled at run time cannot be checked against a protocol;
     # `_module_satisfies_the_protocol` checks the module that fills it.
     return cast(DriverApi, functions)
