@@ -71,6 +71,11 @@ if TYPE_CHECKING:
     from .runtime.probe import GpuRuntime
     from .sobol import SobolDvCache
     from .stream import Stream
+    from .texture.array import CudaArray
+    from .texture.mipmap import MipmappedArray
+    from .texture.modes import AddressMode, FilterMode, ReadMode
+    from .texture.surface import Surface
+    from .texture.texture import Texture
     from .tracing import Trace, trace
     from .types import ContextFlags, MemoryInfo
     from .version import VERSION as __version__
@@ -100,6 +105,13 @@ _LATER = {
     "ContextFlags": "types",
     "MemoryInfo": "types",
     "__version__": "version",
+    "CudaArray": "texture.array",
+    "MipmappedArray": "texture.mipmap",
+    "AddressMode": "texture.modes",
+    "FilterMode": "texture.modes",
+    "ReadMode": "texture.modes",
+    "Surface": "texture.surface",
+    "Texture": "texture.texture",
     "Trace": "tracing",
     "trace": "tracing",
     "GpuCapability": "capability",
@@ -149,6 +161,7 @@ _LATER = {
 
 __all__ = [
     "AbsenceReason",
+    "AddressMode",
     "ArgumentError",
     "Calibration",
     "CapturedGraph",
@@ -157,6 +170,7 @@ __all__ = [
     "ContextFlags",
     "CopyError",
     "CudaAllocator",
+    "CudaArray",
     "CudaBackendContext",
     "CudaBackendParts",
     "CudaClient",
@@ -171,6 +185,7 @@ __all__ = [
     "DevicePool",
     "DriverNotFoundError",
     "Event",
+    "FilterMode",
     "GpuAbsent",
     "GpuAvailability",
     "GpuAvailable",
@@ -193,6 +208,7 @@ __all__ = [
     "Launcher",
     "LinearAlgebra",
     "MemoryInfo",
+    "MipmappedArray",
     "Module",
     "NotInTileError",
     "NotPositiveDefiniteError",
@@ -204,10 +220,13 @@ __all__ = [
     "PoolInfo",
     "PreparedLaunch",
     "PtxModuleCache",
+    "ReadMode",
     "RemlOuterAdmission",
     "ScatterError",
     "SobolDvCache",
     "Stream",
+    "Surface",
+    "Texture",
     "Tile",
     "TileError",
     "Trace",

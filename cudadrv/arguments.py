@@ -6,7 +6,7 @@ import ctypes
 import operator
 import struct
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from .memory.copy import host_address, is_reachable
 
 if TYPE_CHECKING:
     from .stream import Stream
+    from .texture.view import View
 
 Packable: TypeAlias = int | float | bytes
 
@@ -49,6 +50,7 @@ class Kind(Enum):
     REAL = "a number of one of the types in `REALS`, for a float"
     FLOAT = "such a number for a parameter whose text says only bits"
     FOREIGN = "memory of another library, by the CUDA array interface"
+    VIEW = "a texture or surface: .kernel_handle is its number, .context must be the launch's"
     CONVERTED = "anything else, through `Parameter.convert`"
 
 
@@ -175,6 +177,9 @@ class Parameter:
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
                 return Argument(b"\0" * 8, Kind.CONVERTED)
+            if hasattr(value, "kernel_handle"):
+                # Nothing else has it, and most programs never load the module of what has.
+                return self._read_view(cast("View", value), stream)
             found = self._read_pointer(value, stream)
             if found is not None:
                 return found
@@ -188,6 +193,17 @@ class Parameter:
             except TypeError:
                 raise self._refused(value) from None
         raise self._refused(value)
+
+    def _read_view(self, value: View, stream: Stream) -> Argument:
+        """The number of a texture or surface, where no pointer belongs."""
+        if self.param.is_pointer:
+            raise self._refused(value)
+        if value.context is not stream.context:
+            raise WrongDeviceError(
+                f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
+                f"is on {stream!r}: make one over memory of that device"
+            )
+        return Argument(value.kernel_handle, Kind.VIEW)
 
     def _read_pointer(self, value: object, stream: Stream) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""
@@ -262,7 +278,9 @@ class Parameter:
             raise self._error(f"is {value!r}, out of range for {name}") from None
 
     def _refused(self, value: object) -> ArgumentError:
-        return self._error(f"is {_described(value)}, but the parameter is {self.type_name}")
+        hint = getattr(value, "argument_hint", "")
+        what = f"is {_described(value)}, but the parameter is {self.type_name}"
+        return self._error(f"{what}: {hint}" if hint else what)
 
     def _error(self, what: str) -> ArgumentError:
         return ArgumentError(

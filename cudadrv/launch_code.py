@@ -122,6 +122,9 @@ def _reading(kinds: Sequence[Kind]) -> tuple[str, list[str]]:
         if kind is Kind.MEMORY:
             values += f", a{i}.ptr"
             conditions.append(f"a{i}.context is context")
+        elif kind is Kind.VIEW:
+            values += f", a{i}.kernel_handle"
+            conditions.append(f"a{i}.context is context")
         elif kind is Kind.FOREIGN:
             values += f", interface_address(a{i}, own_stream, producers)"
         elif kind is Kind.CONVERTED:

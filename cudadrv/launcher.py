@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .memory.array import AnyDeviceArray
     from .memory.buffer import DeviceBuffer
     from .stream import Stream
+    from .texture.view import View
 
 # What packing raises for a value of the wrong kind: no .ptr, not a number, out of range; and what
 # popping raises when every parameter block is in use by another thread.
@@ -162,7 +163,12 @@ class LauncherState:
             for value, kind in zip(args, kinds, strict=True)
             if kind is Kind.MEMORY
         ]
-        launch = self._prepared_launch(self._driver_call(block), memory)
+        views = [
+            cast("View", value)
+            for value, kind in zip(args, kinds, strict=True)
+            if kind is Kind.VIEW
+        ]
+        launch = self._prepared_launch(self._driver_call(block), memory, views)
         # Given its attributes, the function is what the protocol says.
         prepared = cast(PreparedLaunch, launch)
         prepared.launcher, prepared.args_kept, prepared.block = self.launcher, args, block
@@ -267,7 +273,10 @@ class LauncherState:
         raise self._failure(code)
 
     def _prepared_launch(
-        self, call: DriverCall, memory: Sequence[AnyDeviceArray | DeviceBuffer]
+        self,
+        call: DriverCall,
+        memory: Sequence[AnyDeviceArray | DeviceBuffer],
+        views: Sequence[View],
     ) -> Callable[[], None]:
         """The function behind a prepared launch."""
         kernel, stream, fail = self.kernel, self._stream, self._fail
@@ -281,7 +290,18 @@ class LauncherState:
             if code:
                 fail(code)
 
-        return launch
+        def launch_with_views() -> None:
+            for view in views:
+                view.kernel_handle  # noqa: B018  # raises once the texture or surface is closed
+            for each in memory:
+                each.ptr  # noqa: B018
+            kernel.handle, stream.handle  # noqa: B018
+            code = call()[0]
+            if code:
+                fail(code)
+
+        # Most launches have none, and shall not pay for it.
+        return launch_with_views if views else launch
 
 
 # Every launcher alive, so that a trace can substitute what they call; bounded by what users hold.

@@ -28,7 +28,7 @@ CUDADRV_LAYERS = (
     ("kernel",),
     ("module",),
     ("context",),
-    ("module_cache", "memory"),
+    ("module_cache", "memory", "texture"),
     ("blas", "sobol"),
     ("runtime", "pool"),
     ("client", "tracing"),

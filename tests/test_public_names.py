@@ -39,6 +39,7 @@ def test_importing_loads_only_devices_and_contexts() -> None:
         "cli",
         "blas",
         "sobol",
+        "texture",
     ):
         assert not [module for module in loaded if module.startswith(f"cudadrv.{name}")], name
     assert "rich" not in loaded

@@ -132,9 +132,11 @@ if TYPE_CHECKING:
         UnmapFailedError as UnmapFailedError,
         UnsupportedLimitError as UnsupportedLimitError,
     )
+    from .texture import TextureError as TextureError
 
 _RESULTS = ("setup", "loading", "execution")
 """The modules of the results' classes, by ascending CUresult."""
+_OTHERS = ("gpu", "texture")
 
 
 class CudadrvError(Exception):
@@ -283,7 +285,7 @@ if not TYPE_CHECKING:  # a type checker sees each name above, and that there are
 
     def __getattr__(name: str) -> object:
         if name[:1].isupper():
-            for module in (*_RESULTS, "gpu"):
+            for module in (*_RESULTS, *_OTHERS):
                 found = getattr(import_module(f"{__name__}.{module}"), name, None)
                 if found is not None:
                     globals()[name] = found
@@ -296,7 +298,7 @@ if not TYPE_CHECKING:  # a type checker sees each name above, and that there are
 def __dir__() -> list[str]:
     """Every error, made or not."""
     known = dict(globals())
-    for module in (*_RESULTS, "gpu"):
+    for module in (*_RESULTS, *_OTHERS):
         known |= vars(import_module(f"{__name__}.{module}"))
     return sorted(
         name

@@ -24,12 +24,11 @@ def from_host(array: CUarray, data: NDArray[np.uint32] = DATA) -> Fields:
 
 def read(api: DriverApi, stream: CUstream, array: CUarray) -> NDArray[np.uint32]:
     found = np.zeros_like(DATA)
-    ok(
-        api.cuMemcpy3DAsync(
-            copying(Fields(srcMemoryType=ARRAY, srcArray=array, dstMemoryType=HOST, dstHost=found.ctypes.data, dstPitch=64, dstHeight=8), BOX),
-            stream,
-        )
+    down = Fields(
+        srcMemoryType=ARRAY, srcArray=array,
+        dstMemoryType=HOST, dstHost=found.ctypes.data, dstPitch=64, dstHeight=8,
     )  # fmt: skip
+    ok(api.cuMemcpy3DAsync(copying(down, BOX), stream))  # fmt: skip
     ok(api.cuStreamSynchronize(stream))
     return found
 

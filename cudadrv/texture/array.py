@@ -1,0 +1,362 @@
+"""`CudaArray`: texels in the driver's own order, which textures read and surfaces write."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, overload
+
+import numpy as np
+
+from .._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUresult
+from .._driver import Bound, Handle, failure
+from ..errors import ClosedError, CudadrvError, TextureError
+from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_shape
+from ..memory.buffer import out_of_memory
+from .extents import Extents
+from .storage import Storage
+from .texel import Texel
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from .._api import CUmipmappedArray
+    from ..context import Context
+    from ..stream import Stream
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+
+
+class _Dependent(Protocol):
+    """What stands over an array, and closes with it."""
+
+    def close(self) -> None: ...
+
+
+class CudaArray(Handle, Generic[_ScalarT]):
+    """Texels of one to three dimensions, or layers of them, in a device's memory.
+
+    Kernels read it through a `Texture` and write it through a `Surface`; it has no address. It is
+    made at once and not initialised. It belongs to no stream: where several use it, order them
+    with `Stream.wait`. Closing it waits for the work of its context, so that no kernel loses it.
+
+    Args:
+        context: where it is.
+        shape: ``([[depth,] height,] width)``, with layers or faces before the extents of each.
+        dtype: of a channel: an integer of 8, 16 or 32 bits, float16 or float32.
+        channels: numbers in a texel: 1, 2 or 4.
+        layered: the first extent counts layers.
+        cubemap: the first extent counts the 6 faces, or with `layered` the faces of all layers.
+        surface: kernels may write it, through a `Surface`.
+        gather: kernels may use tex2Dgather.
+
+    Attributes:
+        context: the context.
+        shape: the extents, in texels.
+        channels: numbers in a texel.
+        dtype: of a channel.
+        nbytes: size of the texels; the driver takes more.
+        handle: the CUarray; reading it after `close` raises `ClosedError`.
+        closed: whether it was closed.
+
+    Raises:
+        TextureError: there is no such array on the device.
+        DTypeError: there are no such channels.
+        OutOfMemoryError: with the request and the free and total bytes.
+
+    Source: CUDA Driver API, cuArray3DCreate.
+    """
+
+    __slots__ = (
+        "__weakref__", "_dependents", "_storage", "closed", "context", "extents", "handle", "texel",
+    )  # fmt: skip
+
+    handle: CUarray
+    # What an argument's refusal adds.
+    argument_hint = "kernels read it through a Texture over it, and write it through a Surface"
+
+    @overload
+    def __init__(
+        self,
+        context: Context,
+        shape: Shape,
+        dtype: TypedDType[_ScalarT],
+        *,
+        channels: int = 1,
+        layered: bool = False,
+        cubemap: bool = False,
+        surface: bool = False,
+        gather: bool = False,
+    ) -> None: ...
+    # A dtype given as text says nothing to a type checker.
+    @overload
+    def __init__(
+        self: CudaArray[Any],
+        context: Context,
+        shape: Shape,
+        dtype: npt.DTypeLike,
+        *,
+        channels: int = 1,
+        layered: bool = False,
+        cubemap: bool = False,
+        surface: bool = False,
+        gather: bool = False,
+    ) -> None: ...
+    def __init__(
+        self,
+        context: Context,
+        shape: Shape,
+        dtype: npt.DTypeLike,
+        *,
+        channels: int = 1,
+        layered: bool = False,
+        cubemap: bool = False,
+        surface: bool = False,
+        gather: bool = False,
+    ) -> None:
+        texel = Texel.of(dtype, channels)
+        extents = Extents(checked_shape(shape), layered, cubemap, surface, gather)
+        extents.check()
+        api = context.api
+        with Bound(api, context.handle):
+            code, handle = api.cuArray3DCreate(descriptor_of(extents, texel))
+        if code:
+            raise refused(context, extents, texel, code, "cuArray3DCreate")
+        self._stand(context, extents, texel, handle, Storage(context, handle, api.cuArrayDestroy))
+
+    @classmethod
+    def of_level(
+        cls,
+        context: Context,
+        extents: Extents,
+        texel: Texel,
+        handle: CUarray,
+        storage: Storage[CUmipmappedArray],
+    ) -> CudaArray[Any]:
+        """A level of a mipmapped array, which keeps all of it; `MipmappedArray.level` gives it."""
+        self = cls.__new__(cls)
+        self._stand(context, extents, texel, handle, storage)
+        return self
+
+    def _stand(
+        self,
+        context: Context,
+        extents: Extents,
+        texel: Texel,
+        handle: CUarray,
+        storage: Storage[CUarray] | Storage[CUmipmappedArray],
+    ) -> None:
+        self.context = context
+        self.extents = extents
+        self.texel = texel
+        self.handle = handle
+        self.closed = False
+        self._storage: Storage[CUarray] | Storage[CUmipmappedArray] | None = storage
+        self._dependents: weakref.WeakSet[_Dependent] = weakref.WeakSet()
+        context.adopt(self)
+
+    @classmethod
+    def from_host(
+        cls,
+        stream: Stream,
+        array: npt.NDArray[_ScalarT],
+        *,
+        channels: int = 1,
+        layered: bool = False,
+        cubemap: bool = False,
+        surface: bool = False,
+        gather: bool = False,
+    ) -> CudaArray[_ScalarT]:
+        """An array of a host array's texels; the keywords are those of `CudaArray`.
+
+        Args:
+            stream: what the copy is queued on; it must not be capturing.
+            array: of any strides; several channels are its last axis.
+            channels, layered, cubemap, surface, gather: as of `CudaArray`.
+        """
+        shape = array.shape
+        if channels > 1:
+            if array.shape[-1:] != (channels,):
+                raise TextureError(
+                    f"a host array of shape {array.shape} for {channels} channels: its last extent "
+                    "counts the channels"
+                )
+            shape = array.shape[:-1]
+        result: CudaArray[_ScalarT] = CudaArray(
+            stream.context, shape, array.dtype, channels=channels, layered=layered,
+            cubemap=cubemap, surface=surface, gather=gather,
+        )  # fmt: skip
+        result.copy_from(stream, array)
+        return result
+
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name == "handle":
+                raise ClosedError(f"the CUDA array of shape {self.shape} {self.texel} was closed")
+            raise AttributeError(f"a CudaArray has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.closed else ""
+        return f"<CudaArray {self.shape} {self.texel} on device {self.context.ordinal}{state}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents, in texels."""
+        return self.extents.shape
+
+    @property
+    def dtype(self) -> np.dtype[_ScalarT]:
+        """The dtype of a channel."""
+        return self.texel.dtype
+
+    @property
+    def channels(self) -> int:
+        """Numbers in a texel."""
+        return self.texel.channels
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the texels."""
+        return self.extents.size * self.texel.nbytes
+
+    @property
+    def host_shape(self) -> tuple[int, ...]:
+        """The shape of a host or device array of the same content: the channels come last."""
+        return (*self.shape, *self.texel.axes)
+
+    def copy_from(
+        self,
+        stream: Stream,
+        source: AnyArray | AnyDeviceArray | CudaArray[Any],
+        *,
+        origin: Sequence[int] | None = None,
+        wait: bool = True,
+    ) -> None:
+        """Fill the array, or a box of it, in a stream's order.
+
+        Args:
+            stream: a stream of the array's context.
+            source: a host array of any strides, a device array, or a CUDA array of the same texels;
+                its shape is that of the box, with several channels as the last axis.
+            origin: the place of the box's first texel, an index an axis; the beginning if left out.
+            wait: whether a pinned host array is waited for, so that it may be changed on return.
+                Others may be changed in any case.
+
+        Raises:
+            CopyError: the source has another dtype or number of axes, or goes beyond the array.
+            WrongDeviceError: stream, source and array are not of one context.
+        """
+        from .copy import copy_in
+
+        copy_in(stream, self, source, origin, wait=wait)
+
+    @overload
+    def copy_to(
+        self,
+        stream: Stream,
+        out: None = None,
+        *,
+        origin: Sequence[int] | None = None,
+        wait: bool = True,
+    ) -> npt.NDArray[_ScalarT]: ...
+    @overload
+    def copy_to(
+        self,
+        stream: Stream,
+        out: npt.NDArray[_ScalarT],
+        *,
+        origin: Sequence[int] | None = None,
+        wait: bool = True,
+    ) -> npt.NDArray[_ScalarT]: ...
+    @overload
+    def copy_to(
+        self,
+        stream: Stream,
+        out: DeviceArray[_ScalarT],
+        *,
+        origin: Sequence[int] | None = None,
+        wait: bool = True,
+    ) -> DeviceArray[_ScalarT]: ...
+    def copy_to(
+        self,
+        stream: Stream,
+        out: npt.NDArray[_ScalarT] | DeviceArray[_ScalarT] | None = None,
+        *,
+        origin: Sequence[int] | None = None,
+        wait: bool = True,
+    ) -> npt.NDArray[_ScalarT] | DeviceArray[_ScalarT]:
+        """Read the array, or a box of it, into `out` or a new host array; the inverse of a fill.
+
+        Host arrays are waited for, but for a pinned C-contiguous one without `wait`. In a capture
+        nothing is waited for: each replay fills `out`.
+
+        Raises:
+            CopyError: `out` has another dtype or number of axes, is read-only, or asks for more
+                than there is.
+            WrongDeviceError: stream, `out` and array are not of one context.
+        """
+        from .copy import copy_out
+
+        if out is None:
+            shape = self.shape
+            if origin is not None:
+                shape = tuple(max(n - at, 0) for n, at in zip(shape, origin, strict=False))
+            out = np.empty((*shape, *self.texel.axes), self.dtype)
+        copy_out(stream, self, out, origin, wait=wait)
+        return out
+
+    @property
+    def storage(self) -> object:
+        """What keeps the texels: whoever holds it, as a graph does, has them after `close`."""
+        return self._storage
+
+    def adopt(self, dependent: _Dependent) -> None:
+        """Remember what stands over the array, to be closed with it."""
+        self._dependents.add(dependent)
+
+    def close(self) -> None:
+        """Give the texels back, with the textures and surfaces over them. Idempotent.
+
+        It waits for the work of the context. Texels that a graph copies go with the graph; those
+        of a mipmap level with all of its array.
+        """
+        self.discard()
+        self._storage = None  # destroyed here, unless a graph has it
+
+    def discard(self) -> None:
+        """Take the handle away: the array is destroyed, or its context is."""
+        if not self.closed:
+            self.closed = True
+            for dependent in tuple(self._dependents):
+                dependent.close()
+            del self.handle
+
+
+def descriptor_of(extents: Extents, texel: Texel) -> CUDA_ARRAY3D_DESCRIPTOR:
+    """The driver's words for an array."""
+    descriptor = CUDA_ARRAY3D_DESCRIPTOR()
+    descriptor.Width, descriptor.Height, descriptor.Depth = extents.native
+    descriptor.Format, descriptor.NumChannels = texel.format, texel.channels
+    descriptor.Flags = extents.flags
+    return descriptor
+
+
+def refused(
+    context: Context, extents: Extents, texel: Texel, code: CUresult, call: str
+) -> CudadrvError:
+    """The error for an array that the driver did not make."""
+    if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+        return out_of_memory(context, extents.size * texel.nbytes, call)
+    doing = f"making a CUDA array of shape {extents.shape} of {texel} on {context!r}"
+    mipmapped = call == "cuMipmappedArrayCreate"
+    exceeded = extents.why_too_large(context.device, mipmapped=mipmapped)
+    if code == CUresult.CUDA_ERROR_INVALID_VALUE and exceeded:
+        return TextureError(f"{doing}: it is too large for the device, whose {exceeded}")
+    return failure(context.api, code, call, doing)

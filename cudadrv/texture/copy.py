@@ -1,0 +1,177 @@
+"""Copies between CUDA arrays and host arrays, device arrays and other CUDA arrays.
+
+CUDA Driver API, cuMemcpy3DAsync. From pageable memory it returns when the driver has taken the
+bytes over, to pageable memory when they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from .._api import CUDA_MEMCPY3D, CUdeviceptr, CUmemorytype
+from .._driver import Bound, failure
+from ..errors import CopyError, WrongDeviceError
+from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
+from ..memory.copy import host_address, is_reachable
+
+if TYPE_CHECKING:
+    from ..stream import Stream
+    from .array import CudaArray
+
+AnyCudaArray: TypeAlias = "CudaArray[Any]"
+Side: TypeAlias = "AnyArray | AnyDeviceArray | AnyCudaArray"
+
+
+def copy_in(
+    stream: Stream, array: AnyCudaArray, source: Side, origin: Sequence[int] | None, *, wait: bool
+) -> None:
+    """What `CudaArray.copy_from` does."""
+    _require(stream, array, source)
+    box, place = _box(array, source, origin)
+    if 0 in box:
+        return
+    host = None
+    if isinstance(source, np.ndarray):
+        if stream.capturing and not source.flags.c_contiguous:
+            raise CopyError(
+                "a copy of a strided array cannot be captured: make it contiguous first"
+            )
+        host = source = np.ascontiguousarray(source)
+    copy = _boxed(array, box)
+    copy.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_ARRAY
+    copy.dstArray = array.handle
+    copy.dstXInBytes, copy.dstY, copy.dstZ = place
+    if isinstance(source, np.ndarray):
+        copy.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_HOST
+        copy.srcHost = host_address(source)
+    elif isinstance(source, DeviceArray):
+        stream.follow(source)
+        copy.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE
+        copy.srcDevice = CUdeviceptr(source.ptr)
+    else:
+        copy.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_ARRAY
+        copy.srcArray = source.handle
+    copy.srcPitch, copy.srcHeight = copy.WidthInBytes, copy.Height
+    _run(stream, copy, f"copying {_described(source)} to {array!r}", array, source)
+    if isinstance(source, DeviceArray):
+        source.buffer.record_use(stream)
+    if host is not None and wait and not stream.capturing and is_reachable(stream.api, host):
+        stream.synchronize()
+
+
+def copy_out(
+    stream: Stream,
+    array: AnyCudaArray,
+    out: AnyArray | AnyDeviceArray,
+    origin: Sequence[int] | None,
+    *,
+    wait: bool,
+) -> None:
+    """What `CudaArray.copy_to` does."""
+    _require(stream, array, out)
+    box, place = _box(array, out, origin)
+    if 0 in box:
+        return
+    target = out
+    if isinstance(out, np.ndarray):
+        if not out.flags.writeable:
+            raise CopyError("the host array to copy to is read-only")
+        if not out.flags.c_contiguous:
+            if stream.capturing:
+                raise CopyError(
+                    "a copy to a strided array cannot be captured: copy to a contiguous one"
+                )
+            target = np.empty(out.shape, out.dtype)
+    copy = _boxed(array, box)
+    copy.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_ARRAY
+    copy.srcArray = array.handle
+    copy.srcXInBytes, copy.srcY, copy.srcZ = place
+    if isinstance(target, np.ndarray):
+        copy.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_HOST
+        copy.dstHost = host_address(target)
+    else:
+        stream.follow(target)
+        copy.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE
+        copy.dstDevice = CUdeviceptr(target.ptr)
+    copy.dstPitch, copy.dstHeight = copy.WidthInBytes, copy.Height
+    _run(stream, copy, f"copying {array!r} to {_described(out)}", array, target)
+    if isinstance(target, DeviceArray):
+        target.buffer.record_use(stream)
+    elif not stream.capturing and (
+        wait or target is not out or not is_reachable(stream.api, target)
+    ):
+        stream.synchronize()
+    if isinstance(out, np.ndarray) and target is not out:
+        out[...] = target
+
+
+def _require(stream: Stream, array: AnyCudaArray, other: Side) -> None:
+    """Raise unless all is of one context, and of one dtype."""
+    if array.context is not stream.context:
+        raise WrongDeviceError(f"{array!r} is copied on {stream!r}: use a stream of its context")
+    if not isinstance(other, np.ndarray) and other.context is not stream.context:
+        raise WrongDeviceError(
+            f"{other!r} and {array!r} are of different contexts: copy through a DeviceArray, which "
+            "Stream.copy takes from one device to another"
+        )
+    if other.dtype != array.dtype:
+        raise CopyError(f"{_described(other)} is {other.dtype}, {array!r} of {array.dtype}")
+
+
+def _box(
+    array: AnyCudaArray, other: Side, origin: Sequence[int] | None
+) -> tuple[tuple[int, ...], tuple[int, int, int]]:
+    """The extents of what is copied, and its place in bytes, rows and slices.
+
+    Raises:
+        CopyError: it is not within the array.
+    """
+    axes = array.texel.axes
+    shape = other.shape
+    if isinstance(other, (np.ndarray, DeviceArray)):
+        if len(shape) != len(array.shape) + len(axes) or (axes and shape[-1:] != axes):
+            raise CopyError(
+                f"{_described(other)} does not have the axes of {array!r}, whose content is of "
+                f"shape {array.host_shape}"
+            )
+        shape = shape[: len(array.shape)]
+    elif other.channels != array.channels or len(shape) != len(array.shape):
+        raise CopyError(f"{other!r} does not have the texels or the axes of {array!r}")
+    start = (0,) * len(shape) if origin is None else tuple(origin)
+    if len(start) != len(shape):
+        raise CopyError(f"the origin {start} is not of {len(shape)} axes, as {array!r} is")
+    if any(
+        at < 0 or at + n > whole for at, n, whole in zip(start, shape, array.shape, strict=True)
+    ):
+        at = "" if origin is None else f" at {start}"
+        raise CopyError(f"{_described(other)}{at} does not fit {array!r}")
+    x, y, z = array.extents.along(start, 0)
+    return shape, (x * array.texel.nbytes, y, z)
+
+
+def _boxed(array: AnyCudaArray, shape: tuple[int, ...]) -> CUDA_MEMCPY3D:
+    width, height, depth = array.extents.along(shape, 1)
+    copy = CUDA_MEMCPY3D()
+    copy.WidthInBytes, copy.Height, copy.Depth = width * array.texel.nbytes, height, depth
+    return copy
+
+
+def _run(stream: Stream, copy: CUDA_MEMCPY3D, doing: str, array: AnyCudaArray, other: Side) -> None:
+    if stream.capture_memory is not None:
+        # Each replay copies anew: the graph keeps what it reads and writes.
+        stream.capture_memory.kept.append(array.storage)
+        if isinstance(other, np.ndarray):
+            stream.capture_memory.kept.append(other)
+        elif not isinstance(other, DeviceArray):
+            stream.capture_memory.kept.append(other.storage)
+    with Bound(stream.api, stream.context.handle):
+        (code,) = stream.api.cuMemcpy3DAsync(copy, stream.handle)
+    if code:
+        raise failure(stream.api, code, "cuMemcpy3DAsync", doing)
+
+
+def _described(side: Side) -> str:
+    return f"a host array {side.shape}" if isinstance(side, np.ndarray) else repr(side)

@@ -1,0 +1,46 @@
+"""`Surface`: a CUDA array as kernels write it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._api import CUDA_RESOURCE_DESC, CUresourcetype
+from .._driver import Bound, failure
+from ..errors import TextureError
+from .array import CudaArray
+from .storage import Storage
+from .view import View
+
+
+class Surface(View):
+    """A CUDA array that kernels read and write at whole coordinates.
+
+    It is given to a kernel where a cudaSurfaceObject_t stands; x counts bytes there. It keeps its
+    array, and closes with it.
+
+    Args:
+        array: a CUDA array made with ``surface=True``, or a level of such a mipmapped array.
+
+    Raises:
+        TextureError: the array was made without `surface`.
+        ClosedError: it was closed.
+
+    Source: CUDA Driver API, cuSurfObjectCreate.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, array: CudaArray[Any]) -> None:
+        if not isinstance(array, CudaArray):
+            raise TextureError(f"a surface over a {type(array).__name__}: it is over a CudaArray")
+        if not array.extents.surface:
+            raise TextureError(f"a surface over {array!r}: make the array with surface=True")
+        api, context = array.context.api, array.context
+        resource = CUDA_RESOURCE_DESC()
+        resource.resType = CUresourcetype.CU_RESOURCE_TYPE_ARRAY
+        resource.res.array.hArray = array.handle
+        with Bound(api, context.handle):
+            code, handle = api.cuSurfObjectCreate(resource)
+        if code:
+            raise failure(api, code, "cuSurfObjectCreate", f"making a surface over {array!r}")
+        super().__init__(array, Storage(context, handle, api.cuSurfObjectDestroy))
