@@ -46,7 +46,7 @@ class Reading:
         """Raise `TextureError` for what this resource cannot be read as."""
         for problem in (
             *self._values(texel),
-            *self._places(resource),
+            *self._places(resource, dimensions_of(resource, texel)),
             *self._border(texel),
             *self._levels(resource),
         ):
@@ -65,13 +65,13 @@ class Reading:
         if self.srgb and (texel.dtype.str[1:] != "u1" or as_integer):
             yield "colours in sRGB are uint8, read with ReadMode.NORMALIZED"
 
-    def _places(self, resource: Resource) -> Iterator[str]:
-        if not 1 <= len(self.address_modes) <= 3:
-            yield "there is an address mode for each of 1 to 3 dimensions"
+    def _places(self, resource: Resource, dimensions: int) -> Iterator[str]:
+        if len(self.address_modes) not in (1, dimensions):
+            yield f"it has {dimensions} dimensions to address, not {len(self.address_modes)}"
         repeats = any(mode in _REPEATING for mode in self.address_modes)
         if repeats and not self.normalized_coordinates:
             yield "wrapping and mirroring need normalized_coordinates=True: CUDA would clamp"
-        if isinstance(resource, DeviceArray) and resource.ndim == 1:
+        if isinstance(resource, DeviceArray) and dimensions == 1:
             plain = self.filter_mode is FilterMode.POINT and not self.normalized_coordinates
             if not plain or set(self.address_modes) != {AddressMode.CLAMP}:
                 yield (
@@ -107,6 +107,21 @@ class Reading:
         if not 0 <= least <= greatest <= resource.levels - 1 or not math.isfinite(self.mip_bias):
             yield f"levels {least} to {greatest} of {resource.levels}, counted from 0"
 
+    def modes_of(
+        self, resource: Resource, texel: Texel
+    ) -> tuple[AddressMode, AddressMode, AddressMode]:
+        """The address modes along x, y and z.
+
+        Those of dimensions that the texture does not have clamp: an H100 mixes the border of y
+        into one dimension that is filtered.
+        """
+        dimensions = dimensions_of(resource, texel)
+        given = self.address_modes
+        if len(given) == 1:
+            given *= dimensions
+        x, y, z = (*given[:dimensions], *(AddressMode.CLAMP,) * (3 - dimensions))
+        return x, y, z
+
     def level_range(self, resource: Resource) -> tuple[float, float]:
         """The least and the greatest level that is read."""
         if self.mip_levels is not None:
@@ -122,3 +137,10 @@ class Reading:
             | _SRGB * self.srgb
             | _SEAMLESS * self.seamless_cubemap
         )
+
+
+def dimensions_of(resource: Resource, texel: Texel) -> int:
+    """Along how many a texel has a place; layers and faces are none."""
+    if isinstance(resource, DeviceArray):
+        return resource.ndim - len(texel.axes)
+    return len(resource.shape) - resource.extents.has_layers

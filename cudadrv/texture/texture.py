@@ -10,6 +10,7 @@ from .modes import AddressMode, FilterMode, ReadMode
 from .reading import Reading
 from .resource import describe, texel_of
 from .storage import Storage
+from .texel import Texel
 from .view import Resource, View
 
 
@@ -25,7 +26,7 @@ class Texture(View):
 
     Args:
         resource: what is read.
-        address_mode: what lies outside; one for all dimensions, or one for each, x first.
+        address_mode: what lies outside; one for all dimensions, or one each, x first.
         filter_mode: the nearest texel, or a mixture of the nearest ones.
         read_mode: the texels' own values, or integers of 8 and 16 bits as floats.
         normalized_coordinates: coordinates from 0 to 1 instead of 0 to the extent.
@@ -70,7 +71,7 @@ class Texture(View):
         texel = texel_of(resource, channels)
         self.reading = Reading(
             address_modes=(
-                (address_mode,) * 3
+                (address_mode,)
                 if isinstance(address_mode, AddressMode)
                 else tuple(map(AddressMode, address_mode))
             ),
@@ -85,25 +86,24 @@ class Texture(View):
             max_anisotropy=max_anisotropy,
             seamless_cubemap=seamless_cubemap,
         )
-        self.reading.check(resource, texel)
         descriptor = describe(resource, texel, width)
+        self.reading.check(resource, texel)
         context, api = resource.context, resource.context.api
         with Bound(api, context.handle):
             code, handle = api.cuTexObjectCreate(
-                descriptor, _native(self.reading, resource, texel.is_float), None
+                descriptor, _native(self.reading, resource, texel), None
             )
         if code:
             raise failure(api, code, "cuTexObjectCreate", f"making a texture over {resource!r}")
         super().__init__(resource, Storage(context, handle, api.cuTexObjectDestroy))
 
 
-def _native(reading: Reading, resource: Resource, is_float: bool) -> CUDA_TEXTURE_DESC:
+def _native(reading: Reading, resource: Resource, texel: Texel) -> CUDA_TEXTURE_DESC:
     """The driver's words for how a texture is read."""
     result = CUDA_TEXTURE_DESC()
-    modes = (*reading.address_modes, *reading.address_modes[-1:] * 3)[:3]
-    result.addressMode = [CUaddress_mode(int(mode)) for mode in modes]
+    result.addressMode = [CUaddress_mode(int(mode)) for mode in reading.modes_of(resource, texel)]
     result.filterMode = CUfilter_mode(int(reading.filter_mode))
-    result.flags = reading.flags(is_float)
+    result.flags = reading.flags(texel.is_float)
     result.maxAnisotropy = reading.max_anisotropy
     result.mipmapFilterMode = CUfilter_mode(int(reading.mip_filter_mode))
     result.mipmapLevelBias = reading.mip_bias

@@ -76,6 +76,26 @@ def memory(x: npt.NDArray[np.float32]) -> None:
     ptx.absent  # type: ignore[attr-defined]  # noqa: B018
 
 
+def textures(stream: cudadrv.Stream, x: npt.NDArray[np.float32]) -> None:
+    array = cudadrv.CudaArray.from_host(stream, x, surface=True)
+    assert_type(array, cudadrv.CudaArray[np.float32])
+    assert_type(array.copy_to(stream), npt.NDArray[np.float32])
+    there = stream.empty(x.shape, np.float32)
+    assert_type(array.copy_to(stream, there), cudadrv.DeviceArray[np.float32])
+    made = cudadrv.CudaArray(stream.context, (4, 8), np.uint8, channels=4, layered=True)
+    assert_type(made, cudadrv.CudaArray[np.uint8])
+    assert_type(made.shape, tuple[int, ...])
+    levels = cudadrv.MipmappedArray(stream.context, (8, 8), np.float32)
+    assert_type(levels.level(1), cudadrv.CudaArray[np.float32])
+    texture = cudadrv.Texture(
+        levels, filter_mode=cudadrv.FilterMode.LINEAR, address_mode=cudadrv.AddressMode.WRAP,
+        read_mode=cudadrv.ReadMode.ELEMENT, normalized_coordinates=True,
+    )  # fmt: skip
+    assert_type(texture.handle, int)
+    assert_type(cudadrv.Surface(array).handle, int)
+    cudadrv.Surface(texture)  # type: ignore[arg-type]
+
+
 class Theirs:
     """A stream of another library."""
 
