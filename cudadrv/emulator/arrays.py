@@ -241,10 +241,10 @@ def _check_limits(layout: Layout, machine: Machine) -> None:
         )
 
     usual, *others = _limits(layout)
+    good = fits(usual)
     if others and others[0][0].endswith("ALTERNATE"):
-        good = fits(usual) or fits(others.pop(0))
-    else:
-        good = fits(usual)
+        alternate = others.pop(0)
+        good = good or fits(alternate)
     if not good or not all(map(fits, others)):
         raise invalid_value(
             f"an array of {extents} is larger than the device takes: see "
