@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
-class _Dependent(Protocol):
+class Dependent(Protocol):
     """What stands over an array, and closes with it."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Its array was closed."""
 
 
 class CudaArray(Handle, Generic[_ScalarT]):
@@ -152,7 +153,7 @@ class CudaArray(Handle, Generic[_ScalarT]):
         self.handle = handle
         self.closed = False
         self._storage: Storage[CUarray] | Storage[CUmipmappedArray] | None = storage
-        self._dependents: weakref.WeakSet[_Dependent] = weakref.WeakSet()
+        self._dependents: weakref.WeakSet[Dependent] = weakref.WeakSet()
         context.adopt(self)
 
     @classmethod
@@ -317,7 +318,7 @@ class CudaArray(Handle, Generic[_ScalarT]):
         """What keeps the texels: whoever holds it, as a graph does, has them after `close`."""
         return self._storage
 
-    def adopt(self, dependent: _Dependent) -> None:
+    def adopt(self, dependent: Dependent) -> None:
         """Remember what stands over the array, to be closed with it."""
         self._dependents.add(dependent)
 

@@ -11,7 +11,7 @@ from .._api import CUmipmappedArray
 from .._driver import Bound, Handle, failure
 from ..errors import ClosedError, TextureError
 from ..memory.array import Shape, TypedDType, checked_shape
-from .array import CudaArray, _Dependent, descriptor_of, refused
+from .array import CudaArray, Dependent, descriptor_of, refused
 from .extents import Extents
 from .storage import Storage
 from .texel import Texel
@@ -121,7 +121,7 @@ class MipmappedArray(Handle, Generic[_ScalarT]):
         self._storage: Storage[CUmipmappedArray] | None = Storage(
             context, handle, api.cuMipmappedArrayDestroy
         )
-        self._dependents: weakref.WeakSet[_Dependent] = weakref.WeakSet()
+        self._dependents: weakref.WeakSet[Dependent] = weakref.WeakSet()
         context.adopt(self)
         self._find_levels(self._storage)
 
@@ -186,7 +186,7 @@ class MipmappedArray(Handle, Generic[_ScalarT]):
             raise TextureError(f"{self!r} has no level {number}")
         return self._levels[number]
 
-    def adopt(self, dependent: _Dependent) -> None:
+    def adopt(self, dependent: Dependent) -> None:
         """Remember what stands over the array, to be closed with it."""
         self._dependents.add(dependent)
 

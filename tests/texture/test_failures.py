@@ -1,0 +1,84 @@
+"""What becomes of arrays, textures and surfaces when the driver fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import CudaArray, CudaError, MipmappedArray, Surface, Texture, emulator
+from cudadrv.errors import InvalidValueError, OutOfMemoryError, UnknownError
+
+
+def test_a_failed_call_says_what_was_being_done() -> None:
+    with emulator.session() as machine:
+        context = cudadrv.cuda_context_for(0)
+        stream = context.new_stream()
+        array = CudaArray(context, (4, 8), np.float32, surface=True)
+        cases: list[tuple[str, Callable[[], object], str]] = [
+            ("cuArray3DCreate", lambda: CudaArray(context, 9, "u1"), r"shape \(9,\) of uint8"),
+            ("cuMipmappedArrayCreate", lambda: MipmappedArray(context, 9, "u1"), r"shape \(9,\)"),
+            ("cuMipmappedArrayGetLevel", lambda: MipmappedArray(context, 9, "u1"), "level 0 of <M"),
+            ("cuTexObjectCreate", lambda: Texture(array), r"making a texture over <CudaArray \(4"),
+            ("cuSurfObjectCreate", lambda: Surface(array), "making a surface over <CudaArray"),
+            ("cuMemcpy3DAsync", lambda: array.copy_to(stream), "copying <CudaArray .* to a host"),
+        ]
+        for function, call, doing in cases:
+            with machine.fail(function), pytest.raises(UnknownError, match=doing) as caught:
+                call()
+            assert caught.value.call == function
+        with machine.fail("cuArray3DCreate", with_=1), pytest.raises(InvalidValueError):
+            CudaArray(context, 9, "u1")
+
+
+def test_a_full_device_says_what_is_free() -> None:
+    with emulator.session() as machine, machine.limit_memory(1 << 20):
+        context = cudadrv.cuda_context_for(0)
+        for make in (CudaArray, MipmappedArray):
+            with pytest.raises(OutOfMemoryError, match="device 0, which has .* bytes free of"):
+                make(context, (1024, 1024), np.float32)
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["cuArrayDestroy", "cuMipmappedArrayDestroy", "cuTexObjectDestroy", "cuSurfObjectDestroy",
+     "cuCtxPushCurrent"],
+)  # fmt: skip
+def test_giving_back_raises_nothing(function: str) -> None:
+    with emulator.session() as machine:
+        context = cudadrv.cuda_context_for(0)
+        array = CudaArray(context, 9, np.float32, surface=True)
+        mipmapped = MipmappedArray(context, 9, np.float32)
+        views = Texture(array), Surface(array), Texture(mipmapped, normalized_coordinates=True)
+        with machine.fail(function, times=None):
+            array.close()
+            mipmapped.close()
+        assert all(view.closed for view in views)
+
+
+def test_objects_outlive_their_driver() -> None:
+    with emulator.session():
+        context = cudadrv.cuda_context_for(0)
+        array = CudaArray(context, 9, np.float32, surface=True)
+        texture, surface = Texture(array), Surface(array)
+    texture.close()
+    surface.close()
+    array.close()
+
+
+def test_a_refused_texture_leaves_nothing_behind() -> None:
+    with emulator.session() as machine:
+        context = cudadrv.cuda_context_for(0)
+        array = CudaArray(context, 9, np.float32)
+        with machine.fail("cuTexObjectCreate"), pytest.raises(CudaError):
+            Texture(array)
+        model = machine._machines[0].model
+        assert not model.textures
+        Texture(array)
+        assert not model.textures
+        kept = Texture(array)
+        assert list(model.textures) == [kept.handle]
+        array.close()
+        assert not model.textures
