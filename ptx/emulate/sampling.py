@@ -134,12 +134,12 @@ class LevelReader:
     def _row(self, pair_x: tuple[Integers, Integers], share: Integers) -> Slice:
         """Two texels of a row, which is one of an image that is one texel high.
 
-        The row is read at its upper edge: where the border begins there, half of it counts.
+        Without layers it is read at its upper edge: where a border is there, half of it counts.
         """
         x, across = pair_x
         texels = [self.texels([x + k]) for k in (0, 1)]
         along = None
-        if self.texture.address_modes[1] is AddressMode.BORDER:
+        if self.layer is None and self.texture.address_modes[1] is AddressMode.BORDER:
             nothing = np.zeros(len(x), dtype=np.bool_)
             above = with_border(self.texture, self.image, texels[0], nothing)
             texels = [above, above, *texels]
@@ -153,7 +153,28 @@ class LevelReader:
         (x, across), (y, along) = pairs
         texels = [self.texels([x + k, y + m, *depth]) for m in (0, 1) for k in (0, 1)]
         weights = slice_weights(share, across, along)
-        return Slice(texels, weights, slice_reach(share, across, along))
+        reached = slice_reach(share, across, along)
+        if self.crosses_edges:
+            self._share_corners((x, y), weights, reached)
+        return Slice(texels, weights, reached)
+
+    def _share_corners(
+        self, first: tuple[Integers, Integers], weights: list[Integers], reached: list[Bools]
+    ) -> None:
+        """Where three faces meet there is no fourth texel: the others share its weight."""
+        extent = self.image.width
+        x, y = first
+        for corner in range(4):
+            missing = cubemap.is_outside(x + (corner & 1), extent)
+            missing &= cubemap.is_outside(y + (corner >> 1), extent)
+            lost = np.where(missing, weights[corner], 0)
+            beside = (lost + 1) // 3
+            given = {0: -lost, 1: beside, 2: beside, 3: lost - 2 * beside}
+            for step, part in given.items():
+                weights[corner ^ step] = weights[corner ^ step] + part
+                if step:
+                    reached[corner ^ step] = reached[corner ^ step] | (reached[corner] & missing)
+            reached[corner] = reached[corner] & ~missing
 
 
 def sample(texture: Texture, fetch: Fetch) -> Words:

@@ -1,8 +1,8 @@
 """Where a texture coordinate lies in an image: texel numbers, fractions, and what is outside.
 
 CUDA programming guide, "Texture Fetching". How a GPU rounds is measured on an H100: a normalised
-coordinate is cut to 21 binary places (22 in images wider than 16384) before it is multiplied by
-the extent, and the fraction that linear filtering uses is rounded to 8, halves up.
+coordinate is cut to 21 binary places (22 beyond 8192 texels, 23 beyond 65536) before it is
+multiplied by the extent, and the fraction that linear filtering uses is rounded to 8, halves up.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ Bools = NDArray[np.bool_]
 
 FRACTION = 256  # steps from one texel to the next
 _FARTHEST = 2.0**40
-_PLACES = 2.0**21
-_PLACES_OF_WIDE = 2.0**22
-_WIDE = 16384
+_PLACES = ((8192, 2.0**21), (65536, 2.0**22), (2**62, 2.0**23))  # by the largest extent
 _SMALLEST = 2.0**-126
 
 
@@ -49,7 +47,7 @@ class Axis:
         wide = np.clip(wide, -_FARTHEST, _FARTHEST)
         if not self.normalized:
             return wide
-        places = _PLACES_OF_WIDE if self.extent > _WIDE else _PLACES
+        places = next(steps for most, steps in _PLACES if self.extent <= most)
         scaled: Doubles = np.floor(wide * places) / places * self.extent
         return scaled
 

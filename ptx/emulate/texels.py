@@ -69,8 +69,10 @@ def border_texel(texture: Texture, image: Image) -> Texels:
     colour = np.array(texture.border[: image.channels], dtype=np.float32)
     dtype = image.dtype
     if is_normalized(texture, dtype):
-        least, most = (0, np.iinfo(dtype).max) if dtype.kind == "u" else (-1, np.iinfo(dtype).max)
-        near = np.floor(np.clip(colour.astype(np.float64), least, 1) * most + 0.5)
+        if _is_srgb(texture, dtype):
+            colour[:3] = _encoded(colour[:3])
+        least = np.float32(0 if dtype.kind == "u" else -1)
+        near = np.rint(np.clip(colour, least, np.float32(1)) * np.float32(np.iinfo(dtype).max))
         return near.astype(dtype)
     if dtype.kind in "iu":
         bits = colour.view(np.uint32).astype(f"u{dtype.itemsize}")
@@ -81,6 +83,13 @@ def border_texel(texture: Texture, image: Image) -> Texels:
         beyond = np.abs(half.astype(np.float32)) > np.abs(colour)
         return np.where(beyond, np.nextafter(half, np.float16(0)), half)
     return colour
+
+
+def _encoded(light: Floats) -> Floats:
+    """Linear light as sRGB has it, both from 0 to 1."""
+    light = np.clip(light, np.float32(0), np.float32(1))
+    curve = 1.055 * light ** (1 / 2.4) - 0.055
+    return np.where(light <= 0.0031308, 12.92 * light, curve).astype(np.float32)
 
 
 def with_border(texture: Texture, image: Image, texels: Texels, inside: Bools | None) -> Texels:

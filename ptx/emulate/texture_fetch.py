@@ -87,12 +87,18 @@ def _check(fibre: Fibre, form: Form, texture: Texture) -> None:
         )
     elif form.geometry != _geometry(texture) and not (image.cube and form.geometry == "acube"):
         words = f"a {_geometry(texture)} texture is read by an instruction for {form.geometry}"
+    elif form.component and texture.seamless_cube and image.cube:
+        words = "gathering across the edges of a seamless cubemap is not emulated"
     elif form.has_gradients and image.cube and len(texture.levels) > 1:
         words = (
             "gradients of a cubemap with mipmaps are not emulated; give the level (texCubemapLod)"
         )
-    elif form.has_gradients and texture.max_anisotropy > 1 and len(texture.levels) > 1:
-        words = "gradients with anisotropic filtering are not emulated; set max_anisotropy to 1"
+    elif (
+        texture.max_anisotropy > 1
+        and len(texture.levels) > 1
+        and (form.has_gradients or form.has_level)
+    ):
+        words = "mipmaps with anisotropic filtering are not emulated; set max_anisotropy to 1"
     elif texture.linear and not form.by_number and not can_filter(texture, image.dtype):
         words = "linear filtering needs floats, or integers of 8 or 16 bits read as floats"
     if words:

@@ -134,5 +134,5 @@ operation(
 )  # fmt: skip
 operation(
     "tld4", ("u32.f32", "s32.f32", "f32.f32"), (2, 3), _texture, effect=Effect.MEMORY,
-    section="tld4", modifiers=(*"rgba", "v4", "2d"),
+    section="tld4", modifiers=(*"rgba", "v4", "2d", "a2d", "cube", "acube"),
 )  # fmt: skip
