@@ -129,6 +129,9 @@ def _fetch(form: Form, texture: Texture, values: list[NDArray[Any]]) -> Words:
     level = some(1, np.float32)[0] if form.has_level else None
     gradients = (some(axes, np.float32), some(axes, np.float32)) if form.has_gradients else None
     offsets = tuple(each.astype(np.int64) for each in some(len(rest), np.int32))
+    if not form.component:
+        # Only four bits of an offset count, as on an H100; the ISA allows -8 to 7.
+        offsets = tuple((each + 8 & 15) - 8 for each in offsets)
     if form.by_number:
         numbers = tuple(each.astype(np.int64) for each in coordinates)
         if offsets:
