@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Self
 
+from ptx.record import Record
 from ptx.target import ImageKind, Target
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _NO_NAMES: Final[Mapping[str, str]] = {}
 _NO_SIGNATURES: Final[Mapping[str, KernelSignature]] = {}
 
 
-class Image(NamedTuple):
+class Image(Record):
     """Bytes that the driver (or the emulator) loads, and what they hold.
 
     `data` is PTX text in UTF-8 without a trailing zero, or the bytes of a cubin, LTO-IR or fatbin.
@@ -40,23 +41,41 @@ class Image(NamedTuple):
     it cost) do not take part in equality.
     """
 
+    __slots__ = (
+        "target", "data", "ptx", "log", "lowered_names", "signatures", "compiler", "build_ms",
+        "origin",
+    )  # fmt: skip
+
     target: Target
     data: bytes
-    ptx: str | None = None
-    log: str = ""
-    lowered_names: Mapping[str, str] = _NO_NAMES
-    signatures: Mapping[str, KernelSignature] = _NO_SIGNATURES
-    compiler: tuple[int, int] | None = None
-    build_ms: float = 0.0
-    origin: ImageOrigin = ImageOrigin.COMPILED
+    ptx: str | None
+    log: str
+    lowered_names: Mapping[str, str]
+    signatures: Mapping[str, KernelSignature]
+    compiler: tuple[int, int] | None
+    build_ms: float
+    origin: ImageOrigin
+
+    def __init__(
+        self,
+        target: Target,
+        data: bytes,
+        ptx: str | None = None,
+        log: str = "",
+        lowered_names: Mapping[str, str] = _NO_NAMES,
+        signatures: Mapping[str, KernelSignature] = _NO_SIGNATURES,
+        compiler: tuple[int, int] | None = None,
+        build_ms: float = 0.0,
+        origin: ImageOrigin = ImageOrigin.COMPILED,
+    ) -> None:
+        self.set_fields(
+            target, data, ptx, log, lowered_names, signatures, compiler, build_ms, origin
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Image):
             return NotImplemented
-        return self[:-2] == other[:-2]
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
+        return self.values()[:-2] == other.values()[:-2]
 
     def __hash__(self) -> int:
         raise TypeError("an image cannot be hashed: it holds mappings")
@@ -105,4 +124,4 @@ class Image(NamedTuple):
 
     def from_origin(self, origin: ImageOrigin) -> Image:
         """The same image, said to come from elsewhere."""
-        return self._replace(origin=origin)
+        return self.__replace__(origin=origin)

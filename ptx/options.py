@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
+from ptx.record import Record
 from ptx.target import ImageKind, Target
-
-if TYPE_CHECKING:
-    from dataclasses import Field
 
 CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
 
@@ -43,25 +41,7 @@ _OWN_FIELD = {
 }
 
 
-_FIELDS: Final = (
-    "target", "std", "include_paths", "defines", "fmad", "ftz", "prec_div", "prec_sqrt",
-    "use_fast_math", "lineinfo", "debug", "maxrregcount", "extra",
-)  # fmt: skip
-
-
-class _Fields:
-    """What makes a class one of `dataclasses`, made when that module asks for it.
-
-    To load it and let it write the class would cost every start two and a half milliseconds.
-    """
-
-    def __get__(self, instance: object, owner: type) -> dict[str, Field[Any]]:
-        from dataclasses import fields, make_dataclass
-
-        return {field.name: field for field in fields(make_dataclass("_", _FIELDS))}
-
-
-class CompileOptions:
+class CompileOptions(Record):
     """How NVRTC compiles a source.
 
     `target` None leaves the choice to whoever knows the device: a context fills in its own;
@@ -74,12 +54,10 @@ class CompileOptions:
     Source: NVRTC manual, "Supported Compile Options".
     """
 
-    __slots__ = _FIELDS
-    __match_args__ = _FIELDS
-    if TYPE_CHECKING:
-        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # Any: of fields of any type
-    else:
-        __dataclass_fields__ = _Fields()
+    __slots__ = (
+        "target", "std", "include_paths", "defines", "fmad", "ftz", "prec_div", "prec_sqrt",
+        "use_fast_math", "lineinfo", "debug", "maxrregcount", "extra",
+    )  # fmt: skip
 
     target: Target | None
     std: CppStandard
@@ -118,40 +96,10 @@ class CompileOptions:
         options = tuple(extra)
         for option in options:
             _refuse_own_field(option)
-        values = (
+        self.set_fields(
             target, std, paths, macros, fmad, ftz, prec_div, prec_sqrt, use_fast_math, lineinfo,
             debug, maxrregcount, options,
         )  # fmt: skip
-        for name, value in zip(_FIELDS, values, strict=True):
-            object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        from dataclasses import FrozenInstanceError
-
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        from dataclasses import FrozenInstanceError
-
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-    def __repr__(self) -> str:
-        given = (f"{name}={getattr(self, name)!r}" for name in _FIELDS)
-        return f"CompileOptions({', '.join(given)})"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CompileOptions):
-            return NotImplemented
-        return self._values() == other._values()
-
-    def __reduce__(self) -> tuple[type[CompileOptions], tuple[object, ...]]:
-        return CompileOptions, self._values()
-
-    def __replace__(self, **changes: Any) -> CompileOptions:  # Any: checked as they are set
-        return CompileOptions(**dict(zip(_FIELDS, self._values(), strict=True)) | changes)
-
-    def _values(self) -> tuple[Any, ...]:  # Any: of every field's type
-        return tuple(getattr(self, name) for name in _FIELDS)
 
     def __hash__(self) -> int:
         return hash((self.target, tuple(sorted(self.flags())), self.include_paths))

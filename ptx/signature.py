@@ -5,18 +5,20 @@ Values only: `ptx.isa.signature` reads them from PTX, the cache of images keeps 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ptx.record import Record
 
 _KINDS = {True: "p", None: "?", False: "-"}
 _OF_KIND = {letter: kind for kind, letter in _KINDS.items()}
 
 
-class KernelParam(NamedTuple):
+class KernelParam(Record):
     """A kernel parameter: `count` elements of `ptx_type` at byte `offset` of the parameter block.
 
     `is_pointer` is True where the text says `.ptr`, None for another 64-bit integer (it may be a
     pointer: the dialect up to sm_90 does not tell), False for anything else.
     """
+
+    __slots__ = ("name", "ptx_type", "nbytes", "align", "offset", "is_pointer", "count")
 
     name: str
     ptx_type: str
@@ -24,11 +26,22 @@ class KernelParam(NamedTuple):
     align: int
     offset: int
     is_pointer: bool | None
-    # In the place of the tuple's method of this name, which says nothing of a parameter.
-    count: int  # type: ignore[assignment]
+    count: int
+
+    def __init__(
+        self,
+        name: str,
+        ptx_type: str,
+        nbytes: int,
+        align: int,
+        offset: int,
+        is_pointer: bool | None,
+        count: int,
+    ) -> None:
+        self.set_fields(name, ptx_type, nbytes, align, offset, is_pointer, count)
 
 
-class KernelSignature(NamedTuple):
+class KernelSignature(Record):
     """A kernel's parameters and launch bounds.
 
     Attributes:
@@ -38,6 +51,8 @@ class KernelSignature(NamedTuple):
         required_block: by `.reqntid`; None if any will do.
     """
 
+    __slots__ = ("name", "params", "nbytes", "shared_bytes", "max_threads", "required_block")
+
     name: str
     params: tuple[KernelParam, ...]
     nbytes: int
@@ -45,15 +60,25 @@ class KernelSignature(NamedTuple):
     max_threads: int | None
     required_block: tuple[int, int, int] | None
 
+    def __init__(
+        self,
+        name: str,
+        params: tuple[KernelParam, ...],
+        nbytes: int,
+        shared_bytes: int,
+        max_threads: int | None,
+        required_block: tuple[int, int, int] | None,
+    ) -> None:
+        self.set_fields(name, params, nbytes, shared_bytes, max_threads, required_block)
+
     def to_line(self) -> str:
         """One line of words for a cache; names in PTX hold neither blanks nor colons."""
         block = "-" if self.required_block is None else "x".join(map(str, self.required_block))
         threads = "-" if self.max_threads is None else str(self.max_threads)
         words = [self.name, str(self.nbytes), str(self.shared_bytes), threads, block]
-        for name, ptx_type, nbytes, align, offset, is_pointer, count in self.params:
-            words.append(
-                f"{name}:{ptx_type}:{nbytes}:{align}:{offset}:{_KINDS[is_pointer]}:{count}"
-            )
+        for p in self.params:
+            kind = _KINDS[p.is_pointer]
+            words.append(f"{p.name}:{p.ptx_type}:{p.nbytes}:{p.align}:{p.offset}:{kind}:{p.count}")
         return " ".join(words)
 
     @classmethod

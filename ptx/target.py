@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from enum import Enum
-from typing import Any, NamedTuple, Self
+
+from ptx.record import Record
 
 _SPELLING = r"(compute|sm|lto)_(\d{2,3})([af]?)"
 
@@ -22,15 +22,7 @@ class ImageKind(Enum):
 _KIND_OF_PREFIX = {"compute": ImageKind.PTX, "sm": ImageKind.CUBIN, "lto": ImageKind.LTOIR}
 
 
-class _Architecture(NamedTuple):
-    """The values of a `Target`; a named tuple is made five times as fast as a dataclass."""
-
-    kind: ImageKind
-    number: int
-    suffix: str
-
-
-class Target(_Architecture):
+class Target(Record):
     """An image kind and an architecture, such as a cubin for sm_90a.
 
     `number` is the architecture as NVRTC counts it (90 is compute capability 9.0, 121 is 12.1).
@@ -39,9 +31,13 @@ class Target(_Architecture):
     Programming Guide, "Feature Set Compiler Targets".
     """
 
-    __slots__ = ()
+    __slots__ = ("kind", "number", "suffix")
 
-    def __new__(cls, kind: ImageKind, number: int, suffix: str = "") -> Self:
+    kind: ImageKind
+    number: int
+    suffix: str
+
+    def __init__(self, kind: ImageKind, number: int, suffix: str = "") -> None:
         """A target.
 
         Raises:
@@ -54,14 +50,7 @@ class Target(_Architecture):
             raise ValueError(f"architecture suffix {suffix!r}: expected '', 'a' or 'f'")
         if not 10 <= number <= 999:
             raise ValueError(f"architecture number {number}: expected such as 90 or 120")
-        return super().__new__(cls, kind, number, suffix)
-
-    @classmethod
-    def _make(  # type: ignore[override]  # what mypy makes of a named tuple says more of its class
-        cls, iterable: Iterable[Any]
-    ) -> Self:
-        """A target from its values, checked: `_replace` and `copy.replace` come here."""
-        return cls(*iterable)
+        self.set_fields(kind, number, suffix)
 
     @classmethod
     def ptx(cls, arch: str) -> Target:

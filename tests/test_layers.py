@@ -37,7 +37,7 @@ CUDADRV_LAYERS = (
     ("__main__", "__init__"),
 )
 PTX_LAYERS = (
-    ("errors", "signature", "isa"),
+    ("errors", "record", "signature", "isa"),
     ("target", "options", "diagnostics", "_nvrtc"),
     ("",),  # the compiling half, whose files come and go
     ("emulate",),
