@@ -7,11 +7,18 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex, TypeAlias
 
-from ._api import CUdevice_attribute as _Attribute, CUfunction_attribute as _OfKernel
+from ._api import (
+    CUdevice_attribute as _Attribute,
+    CUfunction_attribute as _OfKernel,
+    CUlaunchAttribute,
+    CUlaunchAttributeID,
+    CUlaunchConfig,
+)
 from .errors import LaunchConfigError
 
 if TYPE_CHECKING:
     from .kernel import Kernel
+    from .stream import Stream
     from .types import Dim3
 
 Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
@@ -139,6 +146,30 @@ def check_launch(kernel: Kernel, config: LaunchConfig) -> None:
     _check_cluster(kernel, config)
     if config.cooperative:
         _check_cooperative(kernel, config)
+
+
+def native_config(config: LaunchConfig, stream: Stream) -> CUlaunchConfig:
+    """The driver's structure of a configuration and a stream."""
+    native = CUlaunchConfig()
+    native.hStream = stream.handle
+    native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
+    native.blockDimX, native.blockDimY, native.blockDimZ = config.block
+    native.sharedMemBytes = config.shared_bytes
+    attributes = []
+    if config.cooperative:
+        attribute = CUlaunchAttribute()
+        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        attributes.append(attribute)
+    if config.cluster is not None:
+        attribute = CUlaunchAttribute()
+        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        extents = attribute.value.clusterDim
+        extents.x, extents.y, extents.z = config.cluster
+        attributes.append(attribute)
+    native.attrs = attributes
+    native.numAttrs = len(attributes)
+    return native
 
 
 def _check_shared(kernel: Kernel, config: LaunchConfig) -> None:

@@ -17,12 +17,12 @@ from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
-from ._api import CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUresult
+from ._api import CUresult
 from ._driver import failure
 from .arguments import REALS, WHOLE, Kind
 from .errors import ArgumentError, ClosedError
 from .launch_code import SLOW, LaunchCode, launch_code
-from .launch_config import LaunchConfig
+from .launch_config import LaunchConfig, native_config
 from .parameter_block import ParameterBlock, packer
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class LauncherState:
         self.kernel = kernel
         self._stream = stream
         self._config = config
-        self._native = _native_config(config, stream)
+        self._native = native_config(config, stream)
         self._blocks: _Blocks = []
         self._kinds: tuple[Kind, ...] | None = None
         self._version = 0
@@ -328,27 +328,3 @@ def _substitute(prepared: PreparedLaunch, call: DriverCall) -> None:
     function = cast(FunctionType, prepared)  # what `LauncherState._prepared_launch` made
     assert function.__closure__ is not None
     function.__closure__[function.__code__.co_freevars.index("call")].cell_contents = call
-
-
-def _native_config(config: LaunchConfig, stream: Stream) -> CUlaunchConfig:
-    """The driver's structure of a configuration and a stream."""
-    native = CUlaunchConfig()
-    native.hStream = stream.handle
-    native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
-    native.blockDimX, native.blockDimY, native.blockDimZ = config.block
-    native.sharedMemBytes = config.shared_bytes
-    attributes = []
-    if config.cooperative:
-        attribute = CUlaunchAttribute()
-        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        attribute.value.cooperative = 1
-        attributes.append(attribute)
-    if config.cluster is not None:
-        attribute = CUlaunchAttribute()
-        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        extents = attribute.value.clusterDim
-        extents.x, extents.y, extents.z = config.cluster
-        attributes.append(attribute)
-    native.attrs = attributes
-    native.numAttrs = len(attributes)
-    return native

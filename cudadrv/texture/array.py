@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, overloa
 
 import numpy as np
 
-from .._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUresult
-from .._driver import Bound, Handle, failure
-from ..errors import ClosedError, CudadrvError, TextureError
+from .._api import CUarray
+from .._driver import Bound, Handle
+from ..errors import ClosedError, TextureError
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_shape
-from ..memory.buffer import out_of_memory
+from .descriptor import descriptor_of, refused
 from .extents import Extents
 from .storage import Storage
 from .texel import Texel
@@ -338,26 +338,3 @@ class CudaArray(Handle, Generic[_ScalarT]):
             for dependent in tuple(self._dependents):
                 dependent.close()
             del self.handle
-
-
-def descriptor_of(extents: Extents, texel: Texel) -> CUDA_ARRAY3D_DESCRIPTOR:
-    """The driver's words for an array."""
-    descriptor = CUDA_ARRAY3D_DESCRIPTOR()
-    descriptor.Width, descriptor.Height, descriptor.Depth = extents.native
-    descriptor.Format, descriptor.NumChannels = texel.format, texel.channels
-    descriptor.Flags = extents.flags
-    return descriptor
-
-
-def refused(
-    context: Context, extents: Extents, texel: Texel, code: CUresult, call: str
-) -> CudadrvError:
-    """The error for an array that the driver did not make."""
-    if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-        return out_of_memory(context, extents.size * texel.nbytes, call)
-    doing = f"making a CUDA array of shape {extents.shape} of {texel} on {context!r}"
-    mipmapped = call == "cuMipmappedArrayCreate"
-    exceeded = extents.why_too_large(context.device, mipmapped=mipmapped)
-    if code == CUresult.CUDA_ERROR_INVALID_VALUE and exceeded:
-        return TextureError(f"{doing}: it is too large for the device, whose {exceeded}")
-    return failure(context.api, code, call, doing)

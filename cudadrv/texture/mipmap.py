@@ -11,7 +11,8 @@ from .._api import CUmipmappedArray
 from .._driver import Bound, Handle, failure
 from ..errors import ClosedError, TextureError
 from ..memory.array import Shape, TypedDType, checked_shape
-from .array import CudaArray, Dependent, descriptor_of, refused
+from .array import CudaArray, Dependent
+from .descriptor import descriptor_of, refused
 from .extents import Extents
 from .storage import Storage
 from .texel import Texel
