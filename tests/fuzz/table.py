@@ -19,6 +19,8 @@ _ADDRESSED = (
     "ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu", "applypriority", "discard", "cp",
     "mbarrier", "wmma", "ldmatrix", "stmatrix", "multimem",
 )  # fmt: skip
+# Where the handle and the coordinates of a texture or surface are.
+_PLACES = {"tex": 1, "tld4": 1, "suld": 1, "sust": 0, "sured": 0}
 
 
 @lru_cache(maxsize=1)  # the table, which does not change
@@ -61,6 +63,9 @@ class TableText(Picker):
         record, suffix = self.rng.choice(_records())
         chance = self.rng.choice((0.0, 0.1, 0.3))
         words = [word for word in sorted(record.modifiers) if self.rng.random() < chance]
+        if record.name.split(".")[0] in _PLACES:  # a geometry, and seldom more
+            known = sorted(record.modifiers)
+            words = self.rng.sample(known, min(len(known), self.rng.choice((1, 1, 2, 2, 3))))
         text = ".".join([record.name, *words, *([suffix] if suffix else [])])
         count = self.rng.choice(record.arity)
         if self.rng.random() < 0.03:
@@ -70,6 +75,10 @@ class TableText(Picker):
         operands = []
         for position in range(count):
             kind = types[0] if position < record.writes else types[-1]
+            if opcode in _PLACES and self.rng.random() < 0.8:
+                is_place = position == _PLACES[opcode]
+                operands.append(self._place() if is_place else self._vector(kind))
+                continue
             addressed = opcode in _ADDRESSED and position in (0, 1)
             operands.append(self._operand(kind, position < record.writes, addressed))
         guard = self.maybe(f"@{self.pick('', '!')}{self.register('p')} ", 0.15)
@@ -103,6 +112,11 @@ class TableText(Picker):
     def _vector(self, kind: str) -> str:
         items = ", ".join(self._fitting(kind) for _ in range(self.rng.choice((1, 2, 2, 4, 4, 8))))
         return f"{{{items}}}"
+
+    def _place(self) -> str:
+        """A handle and coordinates."""
+        handle = self.pick(*[self.register("d")] * 4, self._fitting("b32"), "pool")
+        return f"[{handle}, {self._vector(self.pick('b32', 'f32'))}]"
 
     def _address(self) -> str:
         base = self.pick("%a0", "%a1", "%a2", "%a3", "pool", "own", "in", self.register("d"))
