@@ -76,6 +76,12 @@ row. Parked lanes are in `warp_meeting.WarpMeetings`, threads at barriers in
 instead: see `ops/barrier.py`. What a whole warp must execute at one place, as the instructions of
 the tensor cores, meets by `ops.aligned.meet_warp`.
 
+Textures and surfaces: a handle in a register names a `texture.Texture` or `texture.Image` of the
+`DeviceModel`; `handles.by_handle` finds it. `ops/texture.py` calls `texture_fetch.fetch`, which
+goes to `sampling` (with `texel_place`, `mipmap`, `cubemap`, `texels`, `filtering`);
+`ops/surface.py` calls `surface_access`. Their arithmetic is an H100's, measured; each module says
+where it is only near.
+
 Functions that PTX only declares (`vprintf`, `malloc`): `table.external(name, emit)`, whose emitter
 reads the caller's arguments with `e.parameter(symbol, type)`, writes its result with
 `e.set_parameter(symbol, type, expression)`, and may leave values in `f.chunk.launch.results`.

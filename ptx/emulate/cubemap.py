@@ -1,7 +1,8 @@
 """Directions into cubemaps: the face that one points at, and the place on it.
 
 CUDA programming guide, "Cubemap Textures". Where two coordinates are equally large, z goes before
-y, and y before x, as on an H100.
+y, and y before x, as on an H100. Directions that are infinite, NaN or longer than 2**126 have no
+meaning; a GPU finds other texels for them.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class InvalidTextureHandle(EmulationFault):
 
 
 class UnsupportedFetch(EmulationFault):
-    """A texture is read in a way whose result the emulator cannot tell."""
+    """An image is used in a way that CUDA leaves undefined, or whose result is not known here."""
 
 
 class StackOverflow(EmulationFault):

@@ -10,6 +10,10 @@ follows, bit for bit, as far as was tried:
   rounded once to the texel's format, halves away from zero. The sum over slices is exact here; a
   GPU's may differ in the last bit where texels differ by more than a factor of 2**20.
 - Normalised integers are combined as integers and rounded to 16 bits, halves up.
+
+Two things are only near. sRGB colours are within 1/128 (0.0061 was the worst seen), since the GPU
+combines them in a precision of its own. Where two levels of a three-dimensional mipmap are combined
+a weight may be one step off: 18 of 4,000 results differed, by 0.0026 at most for texels up to 1.
 """
 
 from __future__ import annotations

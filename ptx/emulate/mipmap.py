@@ -20,6 +20,7 @@ Gradient = tuple[Floats, ...]  # a derivative of each coordinate
 _MOST = 2.0**10
 _DIGITS = 9  # of a gradient that count, behind the first
 _LEAST = 2.0**-60
+_LONGEST = 2.0**60
 
 
 def _table() -> Integers:
@@ -70,7 +71,7 @@ def gradient_level(texture: Texture, dx: Gradient, dy: Gradient) -> tuple[Intege
         np.maximum(_length(first), _length(second)),
         11 / 16 * np.maximum(_length(both), _length(across)),
     )
-    mantissa, exponent = np.frexp(np.clip(longest, _LEAST, 1 / _LEAST))
+    mantissa, exponent = np.frexp(np.clip(longest, _LEAST, _LONGEST))
     step = ((2 * mantissa - 1) * 256).astype(np.int64)
     steps = (exponent.astype(np.int64) - 1) * FRACTION + _LOGARITHM.take(step)
     return _level(texture, steps + int(_in_steps(np.float64(texture.mip_bias))))
@@ -81,7 +82,8 @@ def _in_texels(texture: Texture, image: Image, gradient: Gradient) -> list[Doubl
     found = []
     for value, extent in zip(gradient, extents, strict=False):
         wide = value.astype(np.float64) * (extent if texture.normalized_coordinates else 1)
-        mantissa, exponent = np.frexp(np.where(np.isfinite(wide), wide, 0.0))
+        wide = np.clip(np.where(np.isnan(wide), 0.0, wide), -_LONGEST, _LONGEST)
+        mantissa, exponent = np.frexp(wide)
         cut = np.trunc(np.ldexp(mantissa, _DIGITS + 1))
         found.append(np.ldexp(cut, exponent - _DIGITS - 1))
     return found
