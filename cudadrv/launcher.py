@@ -11,7 +11,6 @@ import contextlib
 import struct
 import threading
 import weakref
-from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
@@ -39,8 +38,7 @@ _MISSING: Final = object()
 
 # A driver call with all its arguments, handles among them; it is not made once they are closed.
 DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
-# Text, because arrays take no type argument at run time before Python 3.12.
-_Blocks: TypeAlias = "list[tuple[array[int], DriverCall, ParameterBlock]]"
+_Blocks: TypeAlias = list[tuple[bytearray, DriverCall, ParameterBlock]]
 
 
 class Launcher(Protocol):

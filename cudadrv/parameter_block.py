@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from array import array
 from collections.abc import Sequence
 
 from .arguments import Kind, Parameter
@@ -13,12 +12,13 @@ from .arguments import Kind, Parameter
 class ParameterBlock:
     """Memory for one launch's parameters, and the pointer array that the driver reads."""
 
-    __slots__ = ("_pointers", "address", "buffer")
+    __slots__ = ("_pointers", "_view", "address", "buffer")
 
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
-        # The buffer that struct fills fastest; it is never resized, so its address stays.
-        self.buffer = array("B", bytes(max(nbytes, 1)))
-        base = self.buffer.buffer_info()[0]
+        # Of what is loaded anyway, the buffer that struct fills fastest. The view holds its place.
+        self.buffer = bytearray(max(nbytes, 1))
+        self._view = ctypes.c_char.from_buffer(self.buffer)
+        base = ctypes.addressof(self._view)
         self._pointers = (ctypes.c_void_p * max(len(offsets), 1))(
             *(base + offset for offset in offsets)
         )
