@@ -99,10 +99,14 @@ def _check(fibre: Fibre, form: Form, texture: Texture) -> None:
         and (form.has_gradients or form.has_level)
     ):
         words = "mipmaps with anisotropic filtering are not emulated; set max_anisotropy to 1"
-    elif texture.linear and not form.by_number and not can_filter(texture, image.dtype):
+    elif texture.linear and _filters(form) and not can_filter(texture, image.dtype):
         words = "linear filtering needs floats, or integers of 8 or 16 bits read as floats"
     if words:
         raise unsupported(fibre, form.instruction, words)
+
+
+def _filters(form: Form) -> bool:
+    return not form.by_number and not form.component
 
 
 def _geometry(texture: Texture) -> str:
