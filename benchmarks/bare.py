@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from array import array
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -54,7 +53,7 @@ def launch_config(names: Mapping[str, Any], grid: int, block: int) -> driver.CUl
 
 def packed_launch(
     names: Mapping[str, Any],
-    buffer: array[int],
+    buffer: bytearray,
     params: int,
     packer: struct.Struct,
     extents: tuple[int, int],

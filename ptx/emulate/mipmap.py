@@ -26,7 +26,7 @@ _LONGEST = 2.0**60
 def _table() -> Integers:
     """256ths of the logarithm to base 2 of 1 + i/256, as they are built into the GPU."""
     steps = np.arange(256)
-    found = np.rint(256 * np.log2(1 + (steps + 0.469) / 256)).astype(np.int64)
+    found: Integers = np.rint(256 * np.log2(1 + (steps + 0.469) / 256)).astype(np.int64)
     found[0], found[255] = 0, 255
     return found
 

@@ -73,7 +73,8 @@ def border_texel(texture: Texture, image: Image) -> Texels:
             colour[:3] = _encoded(colour[:3])
         least = np.float32(0 if dtype.kind == "u" else -1)
         near = np.rint(np.clip(colour, least, np.float32(1)) * np.float32(np.iinfo(dtype).max))
-        return near.astype(dtype)
+        found: Texels = near.astype(dtype)
+        return found
     if dtype.kind in "iu":
         bits = colour.view(np.uint32).astype(f"u{dtype.itemsize}")
         return bits.view(dtype)

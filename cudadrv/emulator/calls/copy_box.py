@@ -156,7 +156,7 @@ def _copy_box(of: int, source: _Side, to: int, target: _Side, box: tuple[int, in
         np.ndarray(
             (depth, height, width),
             np.uint8,
-            (ctypes.c_ubyte * side.span(box)).from_address(address),
+            memoryview((ctypes.c_ubyte * side.span(box)).from_address(address)),
             0,
             (side.slice, side.row, 1),
         )
