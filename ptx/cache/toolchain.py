@@ -149,14 +149,16 @@ def _stamp(path: str) -> list[int] | None:
 
 def _loaded_from_elsewhere(library: Library, path: str) -> bool:
     """Whether this process has another copy loaded already, which the binding would then use."""
-    mark = f"lib{library.value}.so"
+    mark = f"lib{library.value}.so".encode()
     try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-            paths = {line.split(maxsplit=5)[-1].strip() for line in maps if mark in line}
+        with open("/proc/self/maps", "rb") as file:
+            maps = file.read()
     except OSError:
         return False
-    if not paths:
+    if mark not in maps:  # as at most starts, with a thousand lines of other files
         return False
+    lines = [line for line in maps.splitlines() if mark in line]
+    paths = {os.fsdecode(line.split(maxsplit=5)[-1].strip()) for line in lines}
     real = os.path.realpath(path)
     return any(os.path.realpath(found) != real for found in paths)
 
