@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .kernel import Kernel
     from .kernel_attributes import KernelAttributes
     from .launch_config import LaunchConfig
-    from .launcher import Launcher, PreparedLaunch
+    from .launch_types import Launcher, PreparedLaunch
     from .memory.allocator import CudaAllocator
     from .memory.arena import DeviceArena
     from .memory.array import DeviceArray
@@ -90,8 +90,8 @@ _LATER = {
     "Kernel": "kernel",
     "KernelAttributes": "kernel_attributes",
     "LaunchConfig": "launch_config",
-    "Launcher": "launcher",
-    "PreparedLaunch": "launcher",
+    "Launcher": "launch_types",
+    "PreparedLaunch": "launch_types",
     "DeviceArray": "memory.array",
     "DeviceBuffer": "memory.buffer",
     "Module": "module",

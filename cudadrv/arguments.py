@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import operator
 import struct
-from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -41,17 +41,17 @@ REALS: Final[frozenset[type]] = WHOLE | {
 }
 
 
-class Kind(Enum):
-    """How a launcher reads an argument; the fast path is generated for the kinds it has seen."""
-
-    MEMORY = "our device memory: .ptr is the address, .context must be the launch's"
-    WHOLE = "an integer of one of the types in `WHOLE`"
-    SIGNED = "such a negative integer, packed with the signed code"
-    REAL = "a number of one of the types in `REALS`, for a float"
-    FLOAT = "such a number for a parameter whose text says only bits"
-    FOREIGN = "memory of another library, by the CUDA array interface"
-    VIEW = "a texture or surface: .kernel_handle is its number, .context must be the launch's"
-    CONVERTED = "anything else, through `Parameter.convert`"
+Kind: TypeAlias = Literal[
+    "memory",  # our device memory: .ptr is the address, .context must be the launch's
+    "whole",  # an integer of one of the types in `WHOLE`
+    "signed",  # such a negative integer, packed with the signed code
+    "real",  # a number of one of the types in `REALS`, for a float
+    "float",  # such a number for a parameter whose text says only bits
+    "foreign",  # memory of another library, by the CUDA array interface
+    "view",  # a texture or surface: .kernel_handle is its number, .context must be the launch's
+    "converted",  # anything else, through `Parameter.convert`
+]
+"""How a launcher reads an argument; the fast path is generated for the kinds it has seen."""
 
 
 class Argument:
@@ -92,15 +92,15 @@ class Parameter:
 
     def code(self, kind: Kind) -> str:
         """The struct code for a value of this kind."""
-        if kind is Kind.CONVERTED:
+        if kind == "converted":
             return f"{self.param.nbytes}s"
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return _FLOAT_CODE[self.param.ptx_type]
-        if kind is Kind.FLOAT:
+        if kind == "float":
             return _BITS_FLOAT_CODE[self.param.ptx_type]
         if self._integer is None:
             return f"{self.param.nbytes}s"
-        return self._integer.lower() if kind is Kind.SIGNED else self._integer
+        return self._integer.lower() if kind == "signed" else self._integer
 
     def convert(self, value: object, stream: Stream) -> bytes:
         """The bytes of a value of any kind; what the generated code calls for `CONVERTED`."""
@@ -115,17 +115,17 @@ class Parameter:
         """
         plain = _unwrapped(value)
         if plain is not value:
-            return Argument(self._packed(self.read(plain, stream)), Kind.CONVERTED)
+            return Argument(self._packed(self.read(plain, stream)), "converted")
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return self._read_float(value)
         if self._integer is None:
-            return Argument(self._structure(value), Kind.CONVERTED)
+            return Argument(self._structure(value), "converted")
         if isinstance(value, (DeviceArray, DeviceBuffer)):
             return self._read_memory(value, stream)
         if isinstance(value, (int, np.integer)):
             return self._of_type(value, WHOLE, self._read_integer(int(value)))
         if isinstance(value, (float, np.floating)) and self.param.ptx_type in _BITS_FLOAT_CODE:
-            return self._of_type(value, REALS, Argument(self._in_float_range(value), Kind.FLOAT))
+            return self._of_type(value, REALS, Argument(self._in_float_range(value), "float"))
         return self._read_foreign(value, stream)
 
     def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: Stream) -> Argument:
@@ -136,29 +136,27 @@ class Parameter:
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, "
                 f"but the launch is on {stream!r}: copy it there with Stream.copy"
             )
-        return Argument(value.ptr, Kind.MEMORY)
+        return Argument(value.ptr, "memory")
 
     def _read_integer(self, value: int) -> Argument:
         bits = self.param.nbytes * 8
         if 0 <= value < 1 << bits:
-            return Argument(value, Kind.WHOLE)
+            return Argument(value, "whole")
         # PTX does not say whether an integer is signed: both ranges are taken.
         if -(1 << bits - 1) <= value < 0 and not self.param.is_pointer:
-            return Argument(value, Kind.SIGNED)
+            return Argument(value, "signed")
         raise self._error(f"is {value}, out of range for {self.type_name}")
 
     def _read_float(self, value: object) -> Argument:
         if isinstance(value, (int, float, np.floating, np.integer)):
-            return self._of_type(value, REALS, Argument(self._in_float_range(value), Kind.REAL))
+            return self._of_type(value, REALS, Argument(self._in_float_range(value), "real"))
         # Fractions, decimals, scalars of other libraries: what struct takes as well.
         number_like = hasattr(value, "__float__") or hasattr(value, "__index__")
         if number_like and not isinstance(value, (np.ndarray, np.generic)):
             try:
                 # The type checker does not follow hasattr.
                 number = float(value)  # type: ignore[arg-type]
-                return self._of_type(
-                    value, REALS, Argument(self._in_float_range(number), Kind.REAL)
-                )
+                return self._of_type(value, REALS, Argument(self._in_float_range(number), "real"))
             except (TypeError, ValueError):
                 raise self._refused(value) from None
         raise self._refused(value)
@@ -167,7 +165,7 @@ class Parameter:
         self, value: int | float | np.floating[np.typing.NBitBase] | np.integer[np.typing.NBitBase]
     ) -> float:
         try:
-            struct.pack("=" + self.code(Kind.FLOAT if self._integer else Kind.REAL), value)
+            struct.pack("=" + self.code("float" if self._integer else "real"), value)
             return float(value)
         except (OverflowError, struct.error):
             raise self._error(f"is {value!r}, out of range for {self.type_name}") from None
@@ -176,7 +174,7 @@ class Parameter:
         """Memory of another library, None for a null pointer, or a scalar of the right size."""
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
-                return Argument(b"\0" * 8, Kind.CONVERTED)
+                return Argument(b"\0" * 8, "converted")
             if hasattr(value, "kernel_handle"):
                 # Nothing else has it, and most programs never load the module of what has.
                 return self._read_view(cast("View", value), stream)
@@ -184,9 +182,9 @@ class Parameter:
             if found is not None:
                 return found
         if isinstance(value, np.void) and value.nbytes == self.param.nbytes:
-            return Argument(value.tobytes(), Kind.CONVERTED)
+            return Argument(value.tobytes(), "converted")
         if isinstance(value, ctypes.Structure):
-            return Argument(self._structure(value), Kind.CONVERTED)
+            return Argument(self._structure(value), "converted")
         if hasattr(value, "__index__") and not isinstance(value, np.ndarray):
             try:
                 return self._of_type(value, WHOLE, self._read_integer(operator.index(value)))
@@ -203,7 +201,7 @@ class Parameter:
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
                 f"is on {stream!r}: make one over memory of that device"
             )
-        return Argument(value.kernel_handle, Kind.VIEW)
+        return Argument(value.kernel_handle, "view")
 
     def _read_pointer(self, value: object, stream: Stream) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""
@@ -211,7 +209,7 @@ class Parameter:
         from .foreign import dlpack_address, interface_address, order_after
 
         if isinstance(value, CUdeviceptr):
-            return Argument(struct.pack("=Q", int(value)), Kind.CONVERTED)
+            return Argument(struct.pack("=Q", int(value)), "converted")
         if hasattr(value, "__cuda_array_interface__"):
             producers: list[int] = []
             try:
@@ -220,11 +218,11 @@ class Parameter:
                 what = f"has a __cuda_array_interface__ that is none ({error!r})"
                 raise self._error(f"is {_described(value)} and {what}") from error
             order_after(stream, producers)
-            return Argument(pointer, Kind.FOREIGN)
+            return Argument(pointer, "foreign")
         exported = dlpack_address(value, stream)
         if exported is None and isinstance(value, np.ndarray):
             exported = self._pinned_address(value, stream)
-        return None if exported is None else Argument(struct.pack("=Q", exported), Kind.CONVERTED)
+        return None if exported is None else Argument(struct.pack("=Q", exported), "converted")
 
     def _pinned_address(self, value: AnyArray, stream: Stream) -> int:
         """The address of a host array that the device reaches: pinned memory has one for both."""
@@ -237,7 +235,7 @@ class Parameter:
 
     def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
         """What was read, or its bytes where generated code does not take values of this type."""
-        return read if type(value) in types else Argument(self._packed(read), Kind.CONVERTED)
+        return read if type(value) in types else Argument(self._packed(read), "converted")
 
     def _packed(self, argument: Argument) -> bytes:
         if isinstance(argument.value, bytes):
@@ -309,3 +307,29 @@ def _described(value: object) -> str:
     if isinstance(value, (int, float, np.generic)):
         return f"{type(value).__name__} {value!r}"
     return f"of type {type(value).__name__}"
+
+
+class ParameterBlock:
+    """Memory for one launch's parameters, and the pointer array that the driver reads."""
+
+    __slots__ = ("_pointers", "_view", "address", "buffer")
+
+    def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
+        # Of what is loaded anyway, the buffer that struct fills fastest. The view holds its place.
+        self.buffer = bytearray(max(nbytes, 1))
+        self._view = ctypes.c_char.from_buffer(self.buffer)
+        base = ctypes.addressof(self._view)
+        self._pointers = (ctypes.c_void_p * max(len(offsets), 1))(
+            *(base + offset for offset in offsets)
+        )
+        self.address = ctypes.addressof(self._pointers) if offsets else 0
+
+
+def packer(parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int) -> struct.Struct:
+    """The packer of a parameter block: each value at its offset, padding between."""
+    text, end = "=", 0
+    for parameter, kind in zip(parameters, kinds, strict=True):
+        gap = parameter.param.offset - end
+        text += f"{gap}x" * (gap > 0) + parameter.code(kind)
+        end = parameter.param.offset + parameter.param.nbytes
+    return struct.Struct(text + f"{nbytes - end}x" * (nbytes > end))

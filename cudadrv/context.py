@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from .stream import Stream
     from .types import ContextFlags, CudaStream, MemoryInfo
 
+    class Child(Protocol):
+        """What must lose its handle when its context is destroyed under it."""
+
+        def discard(self) -> None:
+            """The context was closed."""
+
+
 _T = TypeVar("_T")
 
 _NON_BLOCKING = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 _BLOCKING = int(CUstream_flags.CU_STREAM_DEFAULT)
-
-
-class Child(Protocol):
-    """What must lose its handle when its context is destroyed under it."""
-
-    def discard(self) -> None:
-        """The context was closed."""
 
 
 class Context(Handle):

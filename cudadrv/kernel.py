@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import ptx
 
 from . import errors
 from ._api import CUfunction, CUfunction_attribute, CUresult
 from ._driver import Bound, Handle, failure
-from .arguments import Parameter
+from .arguments import Parameter, ParameterBlock
 from .errors import ClosedError
 from .launch_config import LaunchConfig, check_launch
-from .launcher import Launcher, LauncherState, live_launchers
-from .parameter_block import ParameterBlock
+from .launcher import LauncherState, live_launchers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .kernel_attributes import KernelAttributes
+    from .launch_types import KernelLaunch, Launcher
     from .module import Module
     from .occupancy import PotentialBlock
     from .stream import Stream
 
 _MOST_LAUNCHERS = 64
 _DEFAULT_DYNAMIC_SHARED = 48 * 1024
-
-
-class KernelLaunch(Protocol):
-    """``kernel.launch(stream, config, *args)``."""
-
-    def __call__(self, stream: Stream, config: LaunchConfig, *args: object) -> None:
-        """Queue the kernel on a stream.
-
-        Memory of other libraries is waited for. Our own that another stream still works on is not:
-        `Stream.wait` orders the two, and `DeviceBuffer.record_use` lets its release wait.
-
-        Args:
-            stream: a stream of the module's context.
-            config: blocks, threads and resources.
-            args: numbers of Python, NumPy or ctypes; device arrays and buffers, those of other
-                libraries, pinned host arrays, addresses, None for a null pointer; and bytes, NumPy
-                or ctypes structures and complex numbers for parameters by value.
-
-        Raises:
-            ArgumentError: an argument has the wrong count, type, range or memory space.
-            LaunchConfigError: the device or the kernel cannot run the configuration.
-            WrongDeviceError: the stream or an argument belongs to another device.
-        """
 
 
 class Kernel(Handle):

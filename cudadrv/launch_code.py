@@ -46,43 +46,14 @@ else:
 """
 # The type that most numbers have, which is seen faster, and all types that are packed as they are.
 _NUMBERS: Final = {
-    Kind.WHOLE: ("int", "WHOLE"),
-    Kind.SIGNED: ("int", "WHOLE"),
-    Kind.REAL: ("float", "REALS"),
-    Kind.FLOAT: ("float", "REALS"),
+    "whole": ("int", "WHOLE"),
+    "signed": ("int", "WHOLE"),
+    "real": ("float", "REALS"),
+    "float": ("float", "REALS"),
 }
 
 LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 """The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
-
-# The code below is never run in this module; these stand for the globals that it is given.
-own_stream: object = None
-own_config: object = None
-
-
-def slowly(*args: object) -> None:
-    """Check, pack and launch."""
-
-
-def elsewhere(stream: object, config: object, *args: object) -> None:
-    """Launch on another stream or with another configuration."""
-
-
-def launcher(*args: object) -> None:
-    """Launch with arguments of any number and kind."""
-    slowly(*args)
-
-
-def launch(stream: object, config: object, *args: object) -> None:
-    """Launch with arguments of any number and kind, on any stream."""
-    if stream is own_stream and config is own_config:
-        slowly(*args)
-    else:
-        elsewhere(stream, config, *args)
-
-
-SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
-"""For arguments of any number and kind; it takes the four globals above."""
 
 
 @lru_cache(maxsize=256)
@@ -96,7 +67,7 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     values, conditions = _reading(kinds)
-    foreign = Kind.FOREIGN in kinds
+    foreign = "foreign" in kinds
     launch = _LAUNCH.strip().format(
         version=version,
         values=values,
@@ -119,15 +90,15 @@ def _reading(kinds: Sequence[Kind]) -> tuple[str, list[str]]:
     """The values to pack, as text that follows an argument, and what must hold beside."""
     values, conditions = "", ["not rest"]
     for i, kind in enumerate(kinds):
-        if kind is Kind.MEMORY:
+        if kind == "memory":
             values += f", a{i}.ptr"
             conditions.append(f"a{i}.context is context")
-        elif kind is Kind.VIEW:
+        elif kind == "view":
             values += f", a{i}.kernel_handle"
             conditions.append(f"a{i}.context is context")
-        elif kind is Kind.FOREIGN:
+        elif kind == "foreign":
             values += f", interface_address(a{i}, own_stream, producers)"
-        elif kind is Kind.CONVERTED:
+        elif kind == "converted":
             values += f", convert{i}(a{i}, own_stream)"
         else:
             values += f", a{i}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex, TypeAlias
 
 from ._api import (
     CUdevice_attribute as _Attribute,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
+_FIELDS: Final = ("grid", "block", "shared_bytes", "cluster", "cooperative")
 _GRID_LIMITS = (
     _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
     _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
@@ -35,17 +36,9 @@ _BLOCK_LIMITS = (
 )
 
 
-class _Fields(NamedTuple):
-    """The values of a `LaunchConfig`; tuples are compared and hashed without calls into Python."""
-
-    grid: Dim3
-    block: Dim3
-    shared_bytes: int
-    cluster: Dim3 | None
-    cooperative: bool
-
-
-class LaunchConfig(_Fields):
+# A tuple, because those are compared and hashed without calls into Python; no named one, because
+# to make its class costs each start 0.1 ms.
+class LaunchConfig(tuple["Dim3", "Dim3", int, "Dim3 | None", bool]):
     """How many blocks of how many threads, and with what.
 
     Args:
@@ -75,21 +68,44 @@ class LaunchConfig(_Fields):
             shared_bytes = _index("shared_bytes", shared_bytes, "it is a whole number of bytes")
         if shared_bytes < 0:
             raise LaunchConfigError(f"shared_bytes is {shared_bytes!r}: it is 0 or more bytes")
-        return super().__new__(
-            cls,
-            _dim3("grid", grid),
-            _dim3("block", block),
-            shared_bytes,
-            None if cluster is None else _dim3("cluster", cluster),
-            bool(cooperative),
-        )
+        extents = None if cluster is None else _dim3("cluster", cluster)
+        values = _dim3("grid", grid), _dim3("block", block), shared_bytes, extents
+        return super().__new__(cls, (*values, bool(cooperative)))
 
-    @classmethod
-    def _make(  # type: ignore[override]  # what mypy makes of a named tuple says more of its class
-        cls, iterable: Iterable[Any]
-    ) -> Self:
-        """A configuration from its values, checked: `_replace` and `copy.replace` come here."""
-        return cls(*iterable)
+    def __getnewargs__(self) -> tuple[Dim3, Dim3, int, Dim3 | None, bool]:
+        return self.grid, self.block, self.shared_bytes, self.cluster, self.cooperative
+
+    def __replace__(self, **changes: Any) -> Self:  # Any: checked as a new one is
+        return type(self)(**dict(zip(_FIELDS, self, strict=True)) | changes)
+
+    def __repr__(self) -> str:
+        given = (f"{name}={value!r}" for name, value in zip(_FIELDS, self, strict=True))
+        return f"LaunchConfig({', '.join(given)})"
+
+    @property
+    def grid(self) -> Dim3:
+        """Blocks along x, y and z."""
+        return self[0]
+
+    @property
+    def block(self) -> Dim3:
+        """Threads of a block along x, y and z."""
+        return self[1]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block, in bytes."""
+        return self[2]
+
+    @property
+    def cluster(self) -> Dim3 | None:
+        """Blocks of a cluster along x, y and z; None without clusters."""
+        return self[3]
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether all blocks must be resident at once."""
+        return self[4]
 
     @classmethod
     def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:

@@ -14,18 +14,18 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from ._api import CUresult
 from ._driver import failure
-from .arguments import REALS, WHOLE, Kind
+from .arguments import REALS, WHOLE, Kind, ParameterBlock, packer
 from .errors import ArgumentError, ClosedError
-from .launch_code import SLOW, LaunchCode, launch_code
 from .launch_config import LaunchConfig, native_config
-from .parameter_block import ParameterBlock, packer
 
 if TYPE_CHECKING:
     from .kernel import Kernel
+    from .launch_code import LaunchCode
+    from .launch_types import Launcher, PreparedLaunch
     from .memory.array import AnyDeviceArray
     from .memory.buffer import DeviceBuffer
     from .stream import Stream
@@ -41,69 +41,34 @@ DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
 _Blocks: TypeAlias = list[tuple[bytearray, DriverCall, ParameterBlock]]
 
 
-class Launcher(Protocol):
-    """Launches one kernel on one stream with one configuration: ``launcher(*args)``.
-
-    Made by `Kernel.bind`. It may be called from several threads at once. It is a function, which
-    Python calls faster than any other object. Its code is generated for the kinds of arguments it
-    has seen, and again when a new kind comes.
-
-    Attributes:
-        kernel: the kernel.
-        stream: the stream.
-        config: the configuration.
-        kernel_launch: the same as what `Kernel.launch` may be while it is used with this stream
-            and configuration.
-    """
-
-    kernel: Kernel
-    stream: Stream
-    config: LaunchConfig
-    kernel_launch: Callable[..., None]
-
-    def __call__(self, *args: object) -> None:
-        """Launch.
-
-        Raises:
-            ArgumentError: an argument has the wrong count, type, range or memory space.
-            WrongDeviceError: an argument belongs to another device.
-            ClosedError: the stream, the module or an argument was closed.
-        """
-
-    # An attribute of the function, which is no method.
-    @property
-    def prepare(self) -> Callable[..., PreparedLaunch]:
-        """``prepare(*args)``: the launch with these arguments packed once.
-
-        Calling the result only calls the driver. The arguments are kept alive by the result.
-
-        Raises:
-            ArgumentError: as a call would.
-        """
+# The code below is never run in this module; these stand for the globals that it is given.
+own_stream: object = None
+own_config: object = None
 
 
-class PreparedLaunch(Protocol):
-    """A launch whose arguments are packed: ``prepared()``; made by `Launcher.prepare`.
+def slowly(*args: object) -> None:
+    """Check, pack and launch."""
 
-    It is a function, which Python calls faster than any other object; the arguments stay alive
-    as long as it does.
 
-    Attributes:
-        launcher: what it was made by.
-        args_kept: the arguments.
-        block: the packed parameters.
-    """
+def elsewhere(stream: object, config: object, *args: object) -> None:
+    """Launch on another stream or with another configuration."""
 
-    launcher: Launcher
-    args_kept: tuple[object, ...]
-    block: ParameterBlock
 
-    def __call__(self) -> None:
-        """Launch.
+def launcher(*args: object) -> None:
+    """Launch with arguments of any number and kind."""
+    slowly(*args)
 
-        Raises:
-            ClosedError: the stream, the module or an array among the arguments was closed.
-        """
+
+def launch(stream: object, config: object, *args: object) -> None:
+    """Launch with arguments of any number and kind, on any stream."""
+    if stream is own_stream and config is own_config:
+        slowly(*args)
+    else:
+        elsewhere(stream, config, *args)
+
+
+SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
+"""For arguments of any number and kind; it takes the four globals above."""
 
 
 class LauncherState:
@@ -148,7 +113,7 @@ class LauncherState:
             "kernel": kernel, "stream": stream, "config": config, "prepare": self._prepare,
             "kernel_launch": kernel_launch,
         }  # fmt: skip
-        self.launcher = cast(Launcher, launch)
+        self.launcher = cast("Launcher", launch)
         stream.adopt(self)
         with _registry_lock:
             _launchers.add(self)
@@ -159,16 +124,14 @@ class LauncherState:
         memory = [
             cast("AnyDeviceArray | DeviceBuffer", value)
             for value, kind in zip(args, kinds, strict=True)
-            if kind is Kind.MEMORY
+            if kind == "memory"
         ]
         views = [
-            cast("View", value)
-            for value, kind in zip(args, kinds, strict=True)
-            if kind is Kind.VIEW
+            cast("View", value) for value, kind in zip(args, kinds, strict=True) if kind == "view"
         ]
         launch = self._prepared_launch(self._driver_call(block), memory, views)
         # Given its attributes, the function is what the protocol says.
-        prepared = cast(PreparedLaunch, launch)
+        prepared = cast("PreparedLaunch", launch)
         prepared.launcher, prepared.args_kept, prepared.block = self.launcher, args, block
         with _registry_lock:
             self._prepared.add(prepared)
@@ -204,13 +167,15 @@ class LauncherState:
             f"pop_{version}": blocks.pop,
             f"push_{version}": blocks.append,
         }
-        if Kind.FOREIGN in kinds:
+        if "foreign" in kinds:
             from . import foreign  # loaded already, by the argument that was of this kind
 
             self._globals["interface_address"] = foreign.interface_address
             self._globals["order_after"] = foreign.order_after
         for function in self._functions:  # before the code that counts on it
             function.__defaults__ = (_MISSING,) * len(kinds)
+        from .launch_code import launch_code  # many kernels are launched once
+
         self._run(launch_code(kinds, version))
 
     def _launch_slowly(self, *args: object) -> None:
@@ -229,7 +194,7 @@ class LauncherState:
             self._kinds = kinds
             return
         kinds = tuple(
-            new if new is old else Kind.CONVERTED for new, old in zip(kinds, known, strict=True)
+            new if new == old else "converted" for new, old in zip(kinds, known, strict=True)
         )
         if kinds != known or self._version == 0:
             self._kinds = kinds

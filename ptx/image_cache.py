@@ -29,7 +29,7 @@ from ptx.cache.key import (
 )
 from ptx.cache.memory import MemoryImages
 from ptx.cache.store import Store
-from ptx.cache.toolchain import Build, Library, build_of
+from ptx.cache.toolchain import Build, build_of
 from ptx.image import Image, ImageOrigin
 from ptx.options import CompileOptions
 from ptx.request import CompileRequest
@@ -150,7 +150,7 @@ class ImageCache:
             return link_images(images, target, chosen)
 
         top = self._store.top if self._store else None
-        key = link_key(images, target, chosen, build_of(Library.NVJITLINK, top))
+        key = link_key(images, target, chosen, build_of("nvJitLink", top))
         return self._get(key, f"link of {len(images)}", make, lambda: True)
 
     def explain(self, request: CompileRequest) -> Explanation:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ptx.cache.folder import sha256
-from ptx.cache.toolchain import Build, Library, build_of, folders_of_headers
+from ptx.cache.toolchain import Build, build_of, folders_of_headers
 from ptx.image import Image
 from ptx.options import CompileOptions
 from ptx.request import CompileRequest
@@ -76,7 +76,7 @@ class Reach:
     def nvrtc(self) -> Build:
         """The NVRTC of this process, which is not loaded for it where that is known already."""
         if self._nvrtc is None:
-            self._nvrtc = build_of(Library.NVRTC, self._top)
+            self._nvrtc = build_of("nvrtc", self._top)
         return self._nvrtc
 
     def folders(self, request: CompileRequest) -> tuple[str, ...]:

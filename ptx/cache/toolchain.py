@@ -11,8 +11,7 @@ import site
 import sys
 from ast import literal_eval
 from collections.abc import Iterator
-from enum import Enum
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ptx.cache.folder import PrivateFolder, seal, sha256, unseal
 
@@ -32,11 +31,8 @@ _SEARCH_PATHS = ("LD_LIBRARY_PATH", *(("PATH",) if os.name == "nt" else ()))
 _SYSTEM = ("/etc/ld.so.cache", "/usr/local", "/usr/local/cuda")
 
 
-class Library(Enum):
-    """A library of the toolkit, by the name that cuda-pathfinder knows it by."""
-
-    NVRTC = "nvrtc"
-    NVJITLINK = "nvJitLink"
+Library: TypeAlias = Literal["nvrtc", "nvJitLink"]
+"""A library of the toolkit, by the name that cuda-pathfinder knows it by."""
 
 
 class Build:
@@ -62,16 +58,16 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
     Raises:
         NvrtcNotFoundError: there is no NVRTC; NvJitLinkNotFoundError likewise.
     """
-    key = f"{library.value} {_fingerprint()}"
+    key = f"{library} {_fingerprint()}"
     believed = _believed(library, _noted(folder, key))
     if believed is not None:
         return believed
     from ptx import _nvrtc  # not where a note answers
 
-    nvrtc = library is Library.NVRTC
+    nvrtc = library == "nvrtc"
     version = _nvrtc.version() if nvrtc else _nvrtc.linker_version()
     archs = _nvrtc.supported_archs() if nvrtc else ()
-    path = _nvrtc.library_path(library.value)
+    path = _nvrtc.library_path(library)
     stamp = _stamp(path) if path else None
     if path and stamp:
         note = {"path": path, "stamp": stamp, "version": version, "archs": archs}
@@ -149,7 +145,7 @@ def _stamp(path: str) -> list[int] | None:
 
 def _loaded_from_elsewhere(library: Library, path: str) -> bool:
     """Whether this process has another copy loaded already, which the binding would then use."""
-    mark = f"lib{library.value}.so".encode()
+    mark = f"lib{library}.so".encode()
     try:
         with open("/proc/self/maps", "rb") as file:
             maps = file.read()

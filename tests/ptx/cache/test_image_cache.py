@@ -26,7 +26,7 @@ from ptx import (
 from ptx.cache import toolchain
 from ptx.cache.folder import PrivateFolder, seal
 from ptx.cache.store import Store
-from ptx.cache.toolchain import Library, build_of
+from ptx.cache.toolchain import build_of
 
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
 DEFAULT = CompileOptions()
@@ -259,7 +259,7 @@ def noted(tmp_path: Path) -> tuple[PrivateFolder, Path]:
     library = tmp_path / "libnvrtc.so.99"
     library.write_bytes(b"one")
     folder = PrivateFolder(tmp_path / "cache")
-    build_of(Library.NVRTC, folder)
+    build_of("nvrtc", folder)
     notes = toolchain._notes(folder)
     (key,) = notes
     found = os.stat(library)
@@ -274,10 +274,10 @@ def test_noted_build_is_believed_until_the_library_changes(
 ) -> None:
     folder, library = noted
     monkeypatch.setattr(toolchain, "_loaded_from_elsewhere", lambda library, path: False)
-    build = build_of(Library.NVRTC, folder)
+    build = build_of("nvrtc", folder)
     assert (build.version, build.nbytes, build.archs) == ((99, 1), 3, (990,))
     library.write_bytes(b"another")
-    assert build_of(Library.NVRTC, folder).version == ptx.nvrtc_version()
+    assert build_of("nvrtc", folder).version == ptx.nvrtc_version()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/maps")
@@ -285,7 +285,7 @@ def test_noted_build_is_not_believed_where_another_is_loaded(
     noted: tuple[PrivateFolder, Path],
 ) -> None:
     loaded = ptx.nvrtc_version()
-    assert build_of(Library.NVRTC, noted[0]).version == loaded
+    assert build_of("nvrtc", noted[0]).version == loaded
 
 
 def test_place_where_another_library_could_appear_changes_the_fingerprint(
