@@ -1,4 +1,4 @@
-"""Replaying a graph of 100 launches."""
+"""Replaying a graph of 100 launches: what the call costs the host, and what the whole replay."""
 
 from __future__ import annotations
 
@@ -25,18 +25,24 @@ def run(setting: Setting) -> list[Row]:
         for _ in range(_LAUNCHES):
             launcher(array)
     ready = graph.instantiate()
-    names = {**bare.launch_names(stream), "ready": ready, "e": ready.handle, "stream": stream}
-    cases = [
-        Case(bare.NAME, "cuGraphLaunch(e, s)", names),
-        Case("cudadrv GraphExec.launch", "ready.launch(stream)", names),
-    ]
+    names = {
+        **bare.launch_names(stream), **bare.memory_names(stream), "ready": ready,
+        "e": ready.handle, "stream": stream,
+    }  # fmt: skip
     # Few at a time: on a GPU the replays outlast their launches, and the queue must not fill up.
     repeats = 100 if setting.null else 5
-    return measure(
-        GROUP,
-        f"graph of {_LAUNCHES} launches",
-        cases,
-        repeats=repeats,
-        rounds=setting.rounds(100),
-        settle=setting.settle,
-    )
+    rows = []
+    for case, then in (("", ""), (", waited for", "; sync(s)")):
+        cases = [
+            Case(bare.NAME, f"cuGraphLaunch(e, s){then}", names),
+            Case("cudadrv GraphExec.launch", f"ready.launch(stream){then}", names),
+        ]
+        rows += measure(
+            GROUP,
+            f"graph of {_LAUNCHES} launches{case}",
+            cases,
+            repeats=repeats,
+            rounds=setting.rounds(100),
+            settle=setting.settle,
+        )
+    return rows
