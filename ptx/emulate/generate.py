@@ -112,7 +112,7 @@ class _KernelWriter:
             ) from None
         find_live_registers(blocks, scope.numbers)
         if function.is_entry:
-            found = sorted(steady_definitions(blocks))
+            found = sorted(steady_definitions(blocks, scope.kernel_parameters))
             steps = [blocks[block].steps[position] for block, position in found]
             scope.steady = {id(step.instruction): slot for slot, step in enumerate(steps)}
         return _Unit(function, blocks, scope)

@@ -136,6 +136,11 @@ class FunctionScope:
         """Names of the registers that never hold a subnormal float32."""
         return registers_without_subnormals(self.body)
 
+    @property
+    def kernel_parameters(self) -> frozenset[str]:
+        """The symbols of an entry's own parameters that no variable of its body hides."""
+        return frozenset(self.frame.params) - frozenset(self.frame.offsets)
+
     def is_parameter(self, name: str) -> bool:
         """Whether a symbol is a formal parameter or result of this function."""
         return name in self._parameters

@@ -7,6 +7,8 @@ all that is derived from it to access memory.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ptx.emulate.flow import Block, Step
 from ptx.emulate.table import Effect
 from ptx.isa.model import (
@@ -34,15 +36,16 @@ _MOST_DEFINITIONS = 8  # of a register; one with more of them is a loop's, or no
 Definition = tuple[int, int]  # block, and position in it
 
 
-def steady_definitions(blocks: list[Block]) -> frozenset[Definition]:
+def steady_definitions(blocks: list[Block], parameters: Collection[str]) -> frozenset[Definition]:
     """Where steady values that differ from thread to thread are written, in a kernel's function.
 
     Each source of such an instruction has one definition that reaches it, on every way to it, so
-    that all threads which are there have executed that one.
+    that all threads which are there have executed that one. `parameters` are the symbols of the
+    kernel's own parameters: a `.param` variable of its body holds what a call takes or gives.
     """
     if len(blocks) > _MOST_BLOCKS:
         return frozenset()
-    return _Search(blocks).run()
+    return _Search(blocks, parameters).run()
 
 
 def dominators(blocks: list[Block]) -> list[int]:
@@ -70,8 +73,9 @@ def dominators(blocks: list[Block]) -> list[int]:
 class _Search:
     """Finds steady definitions, from those that need no other to those that do."""
 
-    def __init__(self, blocks: list[Block]) -> None:
+    def __init__(self, blocks: list[Block], parameters: Collection[str]) -> None:
         self._blocks = blocks
+        self._parameters = parameters
         self._dominators = dominators(blocks)
         self._definitions: dict[int, list[Definition]] = {}
         for block in blocks:
@@ -87,7 +91,7 @@ class _Search:
             ((block.index, position), step)
             for block in self._blocks
             for position, step in enumerate(block.steps)
-            if _may_be_steady(step)
+            if self._may_be_steady(step)
         ]
         found = True
         while found:
@@ -102,6 +106,27 @@ class _Search:
                     found = True
             waiting = rest
         return frozenset(at for at, varies in self._varies.items() if varies)
+
+    def _may_be_steady(self, step: Step) -> bool:
+        instruction = step.instruction
+        if instruction.guard is not None or len(step.writes) != 1 or not instruction.operands:
+            return False
+        if not isinstance(instruction.operands[0], Register):
+            return False
+        if instruction.opcode == "ld":
+            return self._reads_parameter(instruction)
+        pure = step.operation.effect is Effect.PURE and instruction.opcode in _OPCODES
+        carries = step.operation.reads_carry or step.operation.writes_carry
+        return pure and not carries and all(map(_is_fixed, instruction.operands[1:]))
+
+    def _reads_parameter(self, instruction: Instruction) -> bool:
+        source = instruction.operands[1]
+        return (
+            "param" in instruction.modifiers
+            and isinstance(source, Address)
+            and isinstance(source.base, Symbol)
+            and source.base.name in self._parameters
+        )
 
     def _is_steady(self, at: Definition, step: Step) -> bool | None:
         """Whether the result differs from thread to thread; None where it is not steady."""
@@ -143,28 +168,6 @@ class _Search:
                         waiting.append(successor)
             self._reached[start, without] = found
         return found
-
-
-def _may_be_steady(step: Step) -> bool:
-    instruction = step.instruction
-    if instruction.guard is not None or len(step.writes) != 1 or not instruction.operands:
-        return False
-    if not isinstance(instruction.operands[0], Register):
-        return False
-    if instruction.opcode == "ld":
-        return _reads_parameter(instruction)
-    pure = step.operation.effect is Effect.PURE and instruction.opcode in _OPCODES
-    carries = step.operation.reads_carry or step.operation.writes_carry
-    return pure and not carries and all(map(_is_fixed, instruction.operands[1:]))
-
-
-def _reads_parameter(instruction: Instruction) -> bool:
-    source = instruction.operands[1]
-    return (
-        "param" in instruction.modifiers
-        and isinstance(source, Address)
-        and isinstance(source.base, Symbol)
-    )
 
 
 def _is_fixed(operand: Operand) -> bool:

@@ -19,7 +19,7 @@ def steady_in(body: str) -> list[str]:
     parsed = parse(ptx_text(_REGISTERS + body, ".param .u32 n")).body("k")
     blocks = FlowBuilder("k", parsed).build()
     find_live_registers(blocks, {r.name: at for at, r in enumerate(parsed.registers)})
-    found = sorted(steady_definitions(blocks))
+    found = sorted(steady_definitions(blocks, {"n"}))
     return [blocks[block].steps[at].instruction.text for block, at in found]
 
 
@@ -45,6 +45,12 @@ def test_a_definition_that_not_all_ways_pass_is_not_steady() -> None:
     body = """mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 5; @%p0 bra A; mov.u32 %r1, %r0;
     A: not.b32 %r2, %r1; ret;"""
     assert "not.b32" not in steady_in(body)
+
+
+def test_what_a_call_gives_back_is_not_steady() -> None:
+    body = """mov.u32 %r0, %tid.x; { .param .b32 z; ld.param.b32 %r1, [z]; }
+    add.u32 %r2, %r0, %r1; ret;"""
+    assert steady_in(body) == ["mov.u32"]
 
 
 def test_dominators_of_a_diamond() -> None:
@@ -80,3 +86,25 @@ def test_chunks_that_share_values_and_divisions_reduce_alike(chunk: int) -> None
         first[:, :half] = np.where(skipped, first[:, :half], wanted[:, :half])
         wanted[:, :half] = np.where(skipped, wanted[:, :half], total)
     assert (machine.get(out, data.size, np.uint32).reshape(64, 256) == wanted).all()
+
+
+@pytest.mark.parametrize("result", ["z", "out"], ids=["own name", "name of a parameter"])
+@pytest.mark.parametrize("called", ["f, (x)", "%rd5, (x), P"], ids=["direct", "by address"])
+@pytest.mark.parametrize("chunk", [2048, 4096, 65536])
+def test_what_a_call_gives_back_is_of_its_own_chunk(chunk: int, called: str, result: str) -> None:
+    """The result meets a value of the thread's place, and both an address."""
+    before = """.visible .func (.param .b32 r) f(.param .b32 a) { .reg .b32 %q<3>;
+    ld.param.b32 %q0, [a]; mul.lo.u32 %q1, %q0, 2654435761; shr.u32 %q2, %q1, 20;
+    st.param.b32 [r], %q2; ret; }"""
+    body = f"""{_REGISTERS} P: .callprototype (.param .b32 _) _ (.param .b32 _);
+    ld.param.u64 %rd1, [out]; mov.u64 %rd5, f; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;
+    {{ .param .b32 x; .param .b32 {result}; st.param.b32 [x], %r1;
+    call ({result}), {called}; ld.param.b32 %r2, [{result}]; }}
+    add.u32 %r3, %r2, %r0; mad.lo.u32 %r4, %r1, 64, %r0;
+    mul.wide.u32 %rd2, %r4, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r3; ret;"""
+    machine = Machine(ptx_text(body, ".param .u64 out", before))
+    out = machine.put(np.zeros(300 * 64, np.uint32))
+    machine.launch("k", 300, 64, out, limits=Limits(chunk_threads=chunk))
+    found = machine.get(out, 300 * 64, np.uint32).reshape(300, 64)
+    given = np.arange(300, dtype=np.uint32) * np.uint32(2654435761) >> np.uint32(20)
+    assert (found == given[:, None] + np.arange(64, dtype=np.uint32)).all()
