@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.cluster import locate_remote
 from ptx.emulate.device import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from ptx.emulate.fault import Memory, SeveralMemories, find_memory, memory_fault
+from ptx.emulate.fault import InParameters, Memory, SeveralMemories, find_memory, memory_fault
 from ptx.emulate.geometry import Value
 from ptx.emulate.span import Index, Span, span
 from ptx.emulate.types import NUMPY
@@ -244,6 +244,9 @@ def load_vector(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[
         return _load(fibre, addresses, offset, site)
     except SeveralMemories as several:
         return _load_parts(fibre, _groups(fibre, addresses, several.groups), offset, site)
+    except InParameters:
+        there = Site(site.instruction, "param", site.kind, site.count, writes=False)
+        return _load(fibre, addresses.moved(-PARAM_WINDOW), offset, there)
 
 
 def _load_parts(fibre: Fibre, parts: list[Group], offset: int, site: Site) -> list[Value]:

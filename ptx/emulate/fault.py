@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.device import PARAM_WINDOW, WINDOW_BYTES
 from ptx.emulate.errors import (
     EmulationFault,
     MemoryFault,
@@ -44,6 +45,19 @@ class SeveralMemories(EmulationFault):
         )
 
 
+class InParameters(EmulationFault):
+    """A global read reaches the kernel's parameters, whose window is a part of the global one.
+
+    Loads go on there; what else reads global memory stops here.
+    """
+
+    def __init__(self, where: Where) -> None:
+        super().__init__(
+            "a global access by the generic address of a parameter; only loads are emulated there",
+            where,
+        )
+
+
 def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memory:
     """The memory that holds all addresses, found in the allocation table.
 
@@ -52,6 +66,7 @@ def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memor
     Raises:
         MemoryFault: a lane's address is in no live allocation, or misaligned.
         SeveralMemories: the lanes' addresses are in allocations of several memories.
+        InParameters: they are in the window of the kernel's parameters.
     """
     launch = fibre.chunk.launch
     version = launch.memory.version
@@ -73,6 +88,8 @@ def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memor
             return memory
     else:
         inside = np.zeros(len(every), dtype=np.bool_)
+    if PARAM_WINDOW <= low < high <= PARAM_WINDOW + WINDOW_BYTES and not site.writes:
+        raise InParameters(launch.where(fibre, 0, site.instruction))
     if not inside.all() and not misaligned.any():
         groups = _groups(launch.device, every, site.total)
         if len(groups) > 1:

@@ -6,7 +6,6 @@ import numpy as np
 
 from ptx.emulate.device import (
     LOCAL_WINDOW,
-    LOWEST_DEVICE_ADDRESS,
     PARAM_WINDOW,
     SHARED_WINDOW,
     WINDOW_BYTES,
@@ -87,19 +86,20 @@ def within(addresses: Value, low: int, high: int) -> Value:
 
 
 def _is_in_space(e: Emitter, i: Instruction) -> None:
+    """Whatever lies in no other window is global; the parameters' window is a part of it."""
     source, space = i.operands[1], _space(e, i)
     value = e.temporary(e.value(source, "u64"))
     test = e.helper(within)
-    if space in _WINDOWS:
-        ranges = [(_WINDOWS[space], _WINDOWS[space] + WINDOW_BYTES)]
-    elif space.startswith("param"):
+    windows = {name: [(start, start + WINDOW_BYTES)] for name, start in _WINDOWS.items()}
+    windows["const"] = e.scope.const_ranges()
+    if space.startswith("param"):
         ranges = [(PARAM_WINDOW, PARAM_WINDOW + WINDOW_BYTES)]
-    elif space == "const":
-        ranges = e.scope.const_ranges() or [(0, 0)]
+    elif space == "global":
+        ranges = [*windows["shared"], *windows["local"], *windows["const"]]
     else:
-        ranges = [(LOWEST_DEVICE_ADDRESS, 2**63)]
-    parts = [f"{test}({value}, {low}, {high})" for low, high in ranges]
-    e.assign(i.operands[0], "pred", " | ".join(parts))
+        ranges = windows[space] or [(0, 0)]
+    inside = " | ".join(f"{test}({value}, {low}, {high})" for low, high in ranges)
+    e.assign(i.operands[0], "pred", f"~({inside})" if space == "global" else inside)
 
 
 operation("mov", (*_TYPES, "f32", "f64", "pred"), 2, _move, section="mov")

@@ -172,7 +172,45 @@ def test_generic_addresses_of_all_spaces_mix_in_one_access() -> None:
     found = machine.get(out, 128, np.uint32).reshape(64, 2)
     for lane, (value, spaces) in enumerate(found.tolist()):
         expected = (12, lane + 1, 78, out & 0xFFFFFFFF)[lane % 4]
-        assert (value, spaces) == (expected, (1, 2, 4, 8)[lane % 4]), lane
+        assert (value, spaces) == (expected, (1, 2, 4, 4 + 8)[lane % 4]), lane
+
+
+def test_what_is_in_no_window_is_global_as_an_h100_has_it() -> None:
+    """Constants are not, parameters are, and so are the null pointer and whatever is not mapped."""
+    places = ("g", "c", "s", "l", "given", "0", "12345")
+    body = [
+        """.reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<4>; .shared .b32 s; .local .b32 l;
+        ld.param.u64 %rd1, [out]; ld.param.u64 %rd3, [given];"""
+    ]
+    windows = dict(zip(places, ("global", "const", "shared", "local", "param"), strict=False))
+    for at, place in enumerate(places):
+        body.append(f"mov.u64 %rd2, {place};")
+        if place in windows:
+            body.append(f"cvta.{windows[place]}.u64 %rd2, %rd2;")
+        body.append("mov.u32 %r1, 0;")
+        for bit, space in enumerate(("global", "const", "shared", "local", "param")):
+            body.append(f"isspacep.{space} %p1, %rd2; @%p1 or.b32 %r1, %r1, {1 << bit};")
+        body.append(f"st.global.u32 [%rd1 + {4 * at}], %r1;")
+    before = ".global .b32 g; .const .b32 c = 1;"
+    params = ".param .u64 out, .param .u64 given"
+    machine = Machine(ptx_text(" ".join([*body, "ret;"]), params, before))
+    out = machine.put(np.zeros(len(places), np.uint32))
+    machine.launch("k", 1, 1, out, 0)
+    assert machine.get(out, len(places), np.uint32).tolist() == [1, 2, 4, 8, 17, 1, 1]
+
+
+def test_a_global_load_reads_parameters_by_their_generic_address() -> None:
+    body = """.reg .b64 %rd<6>; .reg .b32 %r<6>; ld.param.u64 %rd1, [out];
+        mov.b64 %rd2, many; cvta.param.u64 %rd3, %rd2; mov.u32 %r1, %tid.x;
+        mul.wide.u32 %rd4, %r1, 4; add.u64 %rd5, %rd3, %rd4; cvta.to.global.u64 %rd5, %rd5;
+        ld.global.u32 %r2, [%rd5]; add.u64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r2; ret;"""
+    machine = Machine(ptx_text(body, ".param .u64 out, .param .align 4 .b8 many[32]"))
+    out = machine.put(np.zeros(9, np.uint32))
+    given = np.arange(8, dtype=np.uint32) * np.uint32(0x01234567)
+    machine.launch("k", 1, 8, out, given.tobytes())
+    assert (machine.get(out, 8, np.uint32) == given).all()
+    with pytest.raises(OutOfBounds):
+        machine.launch("k", 1, 32, out, given.tobytes())
 
 
 def test_local_memory_is_each_threads_own_and_ends() -> None:
