@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
 from ptx.emulate.code import KernelCode
+from ptx.emulate.collection import collection_paused
 from ptx.emulate.device import DEFAULT_LIMITS, DeviceModel, Limits
 from ptx.emulate.errors import LaunchError
 from ptx.emulate.generate import generate
@@ -21,6 +23,7 @@ from ptx.signature import KernelSignature
 
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
+_LARGE = 100_000  # characters of a kernel, some 3,000 instructions
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,9 @@ class Program:
             if function is None or not function.is_entry or function.span is None:
                 raise KeyError(name)
             signature = signature_of(self.module, function)
-            code = generate(self.module, self._layout, name)
+            large = function.span[1] - function.span[0] > _LARGE
+            with collection_paused() if large else nullcontext():
+                code = generate(self.module, self._layout, name)
             found = self._kernels[name] = EmulatedKernel(self, signature, code)
         return found
 

@@ -43,7 +43,8 @@ def steady_definitions(blocks: list[Block], parameters: Collection[str]) -> froz
     that all threads which are there have executed that one. `parameters` are the symbols of the
     kernel's own parameters: a `.param` variable of its body holds what a call takes or gives.
     """
-    if len(blocks) > _MOST_BLOCKS:
+    steps = (step for block in blocks for step in block.steps)
+    if len(blocks) > _MOST_BLOCKS or not any(map(_reads_place, steps)):
         return frozenset()
     return _Search(blocks, parameters).run()
 
@@ -168,6 +169,11 @@ class _Search:
                         waiting.append(successor)
             self._reached[start, without] = found
         return found
+
+
+def _reads_place(step: Step) -> bool:
+    # Special registers are read by mov alone.
+    return step.instruction.opcode == "mov" and any(map(_is_place, step.instruction.operands))
 
 
 def _is_fixed(operand: Operand) -> bool:

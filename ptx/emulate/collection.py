@@ -1,0 +1,34 @@
+"""Making many objects that all stay, without the garbage collector looking through them in between.
+
+A kernel of 50,000 instructions is some 500,000 objects. That none of them is garbage takes the
+collector a fifth of the time in which they are made.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_lock = threading.Lock()
+_pauses = 0
+_was_enabled = False
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """No automatic collection in the block, of any thread; afterwards it is as it was before."""
+    global _pauses, _was_enabled
+    with _lock:
+        if _pauses == 0:
+            _was_enabled = gc.isenabled()
+            gc.disable()
+        _pauses += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _pauses -= 1
+            if _pauses == 0 and _was_enabled:
+                gc.enable()
