@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ptx.emulate.errors import InvalidBranch, Trap
 from ptx.emulate.geometry import Value
-from ptx.emulate.kept import FEWEST_THREADS
 from ptx.emulate.span import Index
 from ptx.isa.model import Instruction
 
@@ -105,8 +104,9 @@ class Fibre:
 
     def keeping(self, slot: int, value: Value) -> Value:
         """A steady value, remembered where it is there for all threads."""
-        if self.n >= FEWEST_THREADS and self.lanes is None and self.present is None and value.ndim:
-            self.chunk.kept.keep(slot, value)
+        kept = self.chunk.kept
+        if self.n >= kept.fewest and self.lanes is None and self.present is None and value.ndim:
+            kept.keep(slot, value)
         return value
 
     def start_index(self, space: str, shift: int) -> Index:

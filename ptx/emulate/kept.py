@@ -17,7 +17,6 @@ from ptx.emulate.span import Index, Part, Span, span
 Bools = NDArray[np.bool_]
 Array = NDArray[Any]
 _MOST_BYTES = 64 << 20  # of all arrays that one launch keeps
-FEWEST_THREADS = 2048  # below, finding is no faster than computing
 _MOST_MISSES = 32  # at a branch, less two for each hit, before its masks are no longer kept
 
 
@@ -41,11 +40,13 @@ class Kept:
     """The arrays that chunks of one geometry share.
 
     Attributes:
+        fewest: threads of a chunk from which on it shares (`Limits.share_from`).
         values: steady values by their slots.
         starts: where each lane's shared or local memory starts, by space and shift.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fewest: int) -> None:
+        self.fewest = fewest
         self.values: dict[int, Array] = {}
         self.starts: dict[tuple[str, int], Index] = {}
         self._spans: dict[int, Span] = {}
@@ -72,7 +73,7 @@ class Kept:
         key = (block, count)
         known = self._divisions.get(key)
         misses = self._misses.get(block, 0)
-        if misses > _MOST_MISSES or len(mask) < FEWEST_THREADS:
+        if misses > _MOST_MISSES or len(mask) < self.fewest:
             return None
         if known is not None and _equal(known.mask, mask):
             self._misses[block] = misses - 2

@@ -100,7 +100,7 @@ class Launch:
         """What the chunks of a geometry share."""
         found = self._kept.get(shape.blocks)
         if found is None:
-            found = self._kept[shape.blocks] = Kept()
+            found = self._kept[shape.blocks] = Kept(self.limits.share_from)
         return found
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:

@@ -46,7 +46,7 @@ def difference(program: Program, seed: int) -> str:
         for name, data in given.items():
             machine.set(places[name], data)
         machine.launch("k", program.grid, program.block, *places.values(),
-                       limits=Limits(chunk_threads=chunks))  # fmt: skip
+                       limits=Limits(chunk_threads=chunks, share_from=1))  # fmt: skip
     pieces = {places[name]: bytearray(data.tobytes()) for name, data in given.items()}
     blocks: Sequence[int] = range(program.grid)
     if program.grid >= _MANY:

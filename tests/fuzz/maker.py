@@ -36,7 +36,7 @@ class ProgramMaker(Picker):
             self._functions = len(functions)
         nodes = self._nodes(self.rng.randrange(3, 14), 3, top=True)
         hidden = frozenset(n for n in range(COUNTS["f"]) if self.rng.random() < 0.4)
-        # From 2048 threads on, the emulator keeps what its chunks have in common.
+        # Many chunks in a row share what they have in common.
         grid = self.rng.choice((1, 2, 3)) if self.rng.random() < 0.7 else self.rng.choice((64, 300))
         return Program(nodes, functions, self._block, grid, hidden)
 
