@@ -138,4 +138,9 @@ class ProgramMaker(Picker):
                 f"mov.u64 %a6, f{number}; mov.u64 %a7, f{other};",
                 f"selp.b64 %a6, %a6, %a7, {self.register('p')}; call (z), %a6, (x, y), kind;",
             ]
-        return Node([*lines, f"ld.param.b32 {self.of(32)}, [z];", "}"])
+        if self.rng.random() < 0.6:
+            return Node([*lines, f"ld.param.b32 {self.of(32)}, [z];", "}"])
+        # In a register of its own: what is written once may be taken for what chunks share.
+        lines += [".reg .b32 back; .reg .b32 sum;", "ld.param.b32 back, [z];"]
+        lines.append(f"add.u32 sum, back, {self.steady()}; mov.b32 {self.of(32)}, sum;")
+        return Node([*lines, "}"])
