@@ -251,11 +251,11 @@ class Stream(Handle):
         """
         if out is None:
             out = np.empty(array.shape, array.dtype)
-        elif out.shape != array.shape or out.dtype != array.dtype:
+        elif out.shape != array.shape or not (out.dtype is array.dtype or out.dtype == array.dtype):
             raise CopyError(
                 f"out is {out.shape} {out.dtype}, the device array {array.shape} {array.dtype}"
             )
-        download(self, out, array, wait=wait)
+        download(self, out, array, wait)
         return out
 
     copy = copy_memory  # the function itself: one call less for each copy

@@ -72,6 +72,7 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         self.buffer = buffer
         self.context: Context = buffer.context
         self.ptr = buffer.ptr + offset
+        self.driver_pointer = None
         buffer.adopt(self)
 
     @classmethod

@@ -17,11 +17,23 @@ if TYPE_CHECKING:
 
 
 class _Addressed(Handle):
-    """What has a device address, which `close` takes away."""
+    """What has a device address, which `close` takes away.
 
-    __slots__ = ("__weakref__", "ptr")
+    Attributes:
+        ptr: the address.
+        driver_pointer: the address as the driver's functions take it, once one was made; making it
+            costs as much as a quarter of what a small copy takes in Python.
+    """
+
+    __slots__ = ("__weakref__", "driver_pointer", "ptr")
 
     ptr: int
+    driver_pointer: CUdeviceptr | None
+
+    def make_driver_pointer(self) -> CUdeviceptr:
+        """The address as the driver's functions take it, remembered for the next copy."""
+        self.driver_pointer = pointer = CUdeviceptr(self.ptr)
+        return pointer
 
     def __index__(self) -> int:
         return self.ptr
@@ -65,6 +77,7 @@ class DeviceBuffer(_Addressed):
                 raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
             self._memory = _NOTHING
             self.ptr = 0
+        self.driver_pointer = None
         self.stream = stream
         self.context: Context = stream.context
         self.nbytes = nbytes
@@ -79,6 +92,7 @@ class DeviceBuffer(_Addressed):
         self.context = stream.context
         self.nbytes = nbytes
         self.ptr = pointer
+        self.driver_pointer = None
         self._memory = (owner,)
         self._arrays = None
         return self
@@ -122,11 +136,13 @@ class DeviceBuffer(_Addressed):
         """Give the memory back after the work queued on its stream so far. Idempotent."""
         if self._memory is not None:
             del self.ptr
+            self.driver_pointer = None
             arrays = self._arrays
             if arrays is not None:
                 for array in (arrays(),) if isinstance(arrays, weakref.ref) else arrays:
                     if array is not None:
                         del array.ptr
+                        array.driver_pointer = None
             # Its only reference: the memory is released here.
             self._memory = None
 

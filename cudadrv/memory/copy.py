@@ -33,6 +33,7 @@ _SMALL_BYTES: Final = 32 << 10
 # Where the content of a bytes object begins, from its address (CPython's PyBytesObject: the content
 # ends the structure, of which one byte, the terminator's, is counted).
 _BYTES_HEADER: Final = bytes.__basicsize__ - 1
+_ndarray: Final = np.ndarray
 _addressof: Final = ctypes.addressof
 # An array is a buffer; before Python 3.12 the type checker cannot know.
 _from_buffer: Final = cast("Callable[[AnyArray], ctypes.c_char]", ctypes.c_char.from_buffer)
@@ -61,23 +62,47 @@ def copy(
         CopyError: the two sides do not match.
         WrongDeviceError: the stream belongs to neither side's device.
     """
-    if isinstance(dst, DeviceBuffer) or isinstance(src, DeviceBuffer):
-        if dst.nbytes != src.nbytes:
-            raise CopyError(f"the sides have {dst.nbytes} and {src.nbytes} bytes")
-    # Most dtypes are one object, which is faster to see than equality.
-    elif dst.shape != src.shape or not (dst.dtype is src.dtype or dst.dtype == src.dtype):
-        raise _mismatch(dst, src)
+    # In an order of speed: an instance says so sooner than what is none, and most dtypes are one
+    # object, which is faster to see than equality.
+    if isinstance(src, _ndarray) and isinstance(dst, DeviceArray):
+        if dst.shape != src.shape or dst.dtype is not src.dtype:
+            _check_alike(dst, src)
+        upload(stream, dst, src, wait)
+    elif isinstance(dst, _ndarray) and isinstance(src, DeviceArray):
+        if dst.shape != src.shape or dst.dtype is not src.dtype:
+            _check_alike(dst, src)
+        download(stream, dst, src, wait)
+    else:
+        _copy_others(stream, dst, src, wait)
+
+
+def _copy_others(
+    stream: Stream, dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray, wait: bool
+) -> None:
+    """Copy from or to a buffer, or on the device."""
+    _check_alike(dst, src)
     if isinstance(src, np.ndarray):
         if isinstance(dst, np.ndarray):
             raise CopyError("both sides are host arrays: NumPy copies those")
-        upload(stream, dst, src, wait=wait)
+        upload(stream, dst, src, wait)
     elif isinstance(dst, np.ndarray):
-        download(stream, dst, src, wait=wait)
+        download(stream, dst, src, wait)
     else:
         _device_to_device(stream, dst, src)
 
 
-def upload(stream: Stream, dst: DeviceMemory, src: HostArray, *, wait: bool = True) -> None:
+def _check_alike(dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray) -> None:
+    if isinstance(dst, DeviceBuffer) or isinstance(src, DeviceBuffer):
+        if dst.nbytes != src.nbytes:
+            raise CopyError(f"the sides have {dst.nbytes} and {src.nbytes} bytes")
+    elif dst.shape != src.shape or dst.dtype != src.dtype:
+        raise CopyError(
+            f"the destination is {dst.shape} {dst.dtype}, the source {src.shape} {src.dtype}: "
+            "both must have one shape and dtype"
+        )
+
+
+def upload(stream: Stream, dst: DeviceMemory, src: HostArray, wait: bool = True) -> None:
     """Copy a host array of any strides to device memory of the same size.
 
     Small arrays are handed over at once, large ones that are not pinned go through the staging
@@ -104,7 +129,7 @@ def upload(stream: Stream, dst: DeviceMemory, src: HostArray, *, wait: bool = Tr
         # whether the caller's array is pinned, and so still read after the return, costs more
         # to ask.
         data = src.tobytes()
-        to, of = CUdeviceptr(dst.ptr), id(data) + _BYTES_HEADER
+        to, of = dst.driver_pointer or dst.make_driver_pointer(), id(data) + _BYTES_HEADER
         (code,) = stream.api.cuMemcpyHtoDAsync(to, of, nbytes, stream.handle)
         if code:
             _upload_again(stream, code, to, of, nbytes)
@@ -119,7 +144,7 @@ def upload(stream: Stream, dst: DeviceMemory, src: HostArray, *, wait: bool = Tr
             ring.upload(stream, dst.ptr, src)
 
 
-def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = True) -> None:
+def download(stream: Stream, dst: HostArray, src: DeviceMemory, wait: bool = True) -> None:
     """Copy device memory to a host array of the same size and any strides.
 
     Args:
@@ -137,18 +162,21 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
     nbytes = src.nbytes
     if nbytes == 0:
         return
-    flags, api = dst.flags, stream.api
-    if not flags.writeable:
-        raise CopyError("the host array to copy to is read-only")
     if src.stream is not stream:
         stream.follow(src)
-    contiguous = flags.c_contiguous
     if nbytes > _SMALL_BYTES and _download_staged(stream, dst, src):
         return
-    target = dst if contiguous else np.empty(dst.shape, dst.dtype)
+    target = dst
+    try:
+        # As `host_address` does. No array passes that is read-only or not C-contiguous: asking
+        # for its flags would cost as much again.
+        to = _addressof(_from_buffer(dst))
+    except (TypeError, ValueError, BufferError):
+        target = _target_for(dst)
+        to = host_address(target)
     if stream.capture_memory is not None:
         stream.capture_memory.kept.append(target)
-    to, of = host_address(target), CUdeviceptr(src.ptr)
+    api, of = stream.api, src.driver_pointer or src.make_driver_pointer()
     (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, stream.handle)
     if code == _REFUSED:
         # As `transfer` does, at the cost of its call only where it is needed.
@@ -156,16 +184,28 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, *, wait: bool = 
     if code:
         doing = f"copying {nbytes} bytes from device {src.context.ordinal} to the host"
         raise failure(api, code, "cuMemcpyDtoHAsync", doing)
-    if wait or not (contiguous and is_reachable(api, dst)):
+    if wait or target is not dst or not is_reachable(api, dst):
         (code,) = api.cuStreamSynchronize(stream.handle)
         if code:
             raise failure(api, code, "cuStreamSynchronize", f"waiting for {stream!r}")
-    if not contiguous:
+    if target is not dst:
         dst[...] = target
+
+
+def _target_for(dst: HostArray) -> HostArray:
+    """The array that the driver may write to for a host array of any strides."""
+    _require_writeable(dst)
+    return dst if dst.flags.c_contiguous else np.empty(dst.shape, dst.dtype)
+
+
+def _require_writeable(dst: HostArray) -> None:
+    if not dst.flags.writeable:
+        raise CopyError("the host array to copy to is read-only")
 
 
 def _download_staged(stream: Stream, dst: HostArray, src: DeviceMemory) -> bool:
     """Copy what is large and not pinned through the staging ring; whether it was copied."""
+    _require_writeable(dst)
     if stream.capturing or not _is_large(src.nbytes):
         return False
     if dst.flags.c_contiguous and is_reachable(stream.api, dst):
@@ -271,13 +311,6 @@ def wrong_context(stream: Stream, memory: DeviceMemory) -> WrongDeviceError:
     """The error for memory of another context than the stream's."""
     return WrongDeviceError(
         f"{memory!r} is used on {stream!r}: use a stream of its own context, or copy it there"
-    )
-
-
-def _mismatch(dst: AnyDeviceArray | HostArray, src: AnyDeviceArray | HostArray) -> CopyError:
-    return CopyError(
-        f"the destination is {dst.shape} {dst.dtype}, the source {src.shape} {src.dtype}: "
-        "both must have one shape and dtype"
     )
 
 
