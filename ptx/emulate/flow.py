@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ptx.emulate.errors import UnsupportedInstruction
-from ptx.emulate.table import Effect, Operation, find_operation
+from ptx.emulate.table import Effect, Operation, find_operation, in_table_order
 from ptx.isa.model import (
     Address,
     Arguments,
@@ -147,9 +147,10 @@ class FlowBuilder:
         if instruction.opcode == "bra":
             self._branch(instruction)
             return
+        written, instruction = instruction, in_table_order(instruction)
         operation = find_operation(instruction)
         if operation is None:
-            raise self._refused(instruction)
+            raise self._refused(written)
         if operation.effect is Effect.PURE:
             self._last.steps.append(Step(instruction, operation))
             return

@@ -7,8 +7,9 @@ fail at import.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -67,6 +68,7 @@ class Operation:
 
 
 _OPERATIONS: dict[tuple[str, str], Operation] = {}
+_TWO_WORDS = ("bar", "barrier", "cp", "fence", "mbarrier", "tensormap", "wmma")
 
 
 def operation(
@@ -104,6 +106,7 @@ def operation(
             raise ValueError(f"operation {name} of type {suffix or '(none)'} is defined twice")
         _OPERATIONS[name, suffix] = record
     _record.cache_clear()
+    _in_table_order.cache_clear()
 
 
 _EXTERNALS: dict[str, EmitExternal] = {}
@@ -156,6 +159,40 @@ def _record(opcode: str, modifiers: tuple[str, ...]) -> Operation | None:
         if record is not None:
             return record if set(words[length:]) <= record.modifiers else None
     return None
+
+
+def in_table_order(instruction: Instruction) -> Instruction:
+    """The instruction with the modifiers that the table knows it by in front, in the table's order.
+
+    The PTX ISA writes modifiers in one order; NVIDIA's assembler takes them in any, and public code
+    has `ldmatrix.sync.aligned.x4.m8n8.shared.b16`. Only types, and the layouts of a product's
+    matrices, mean something by their order; and some opcodes are two words.
+    """
+    ordered = _in_table_order(instruction.opcode, instruction.modifiers)
+    return instruction if ordered is None else replace(instruction, modifiers=ordered)
+
+
+@lru_cache(maxsize=4096)  # by opcode and modifiers, as `_record`
+def _in_table_order(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
+    record = _record(opcode, modifiers)
+    names = {record.name} if record else {name for name, _ in _OPERATIONS}
+    for name in sorted(names, key=len, reverse=True):
+        first, *named = name.split(".")
+        rest = list(modifiers)
+        if first != opcode or Counter(named) - Counter(rest):
+            continue
+        if (first in _TWO_WORDS or "async" in named[:1]) and named[:1] != rest[:1]:
+            continue
+        for word in named:
+            rest.remove(word)
+        ordered = (*named, *rest)
+        if _layouts(ordered) == _layouts(modifiers) and _record(opcode, ordered):
+            return None if ordered == modifiers else ordered
+    return None
+
+
+def _layouts(modifiers: tuple[str, ...]) -> list[str]:
+    return [word for word in modifiers if word in ("row", "col")]
 
 
 def operations() -> tuple[Operation, ...]:

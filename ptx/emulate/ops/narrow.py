@@ -43,7 +43,7 @@ def _narrow_name(i: Instruction) -> str:
 def _to_narrow(e: Emitter, i: Instruction) -> None:
     """Two f32, or the halves of a word, to a pair; the first operand, or upper half, above."""
     name = _narrow_name(i)
-    source = i.modifiers[-1]
+    source = type_suffix(i).split(".")[-1]
     options = {"target": _NARROW[name], "rounding": rounding_of(i), "relu": "relu" in i.modifiers}
     if source == "f32":
         if len(i.operands) != 3:
