@@ -331,7 +331,11 @@ class _Statement:
         if cursor.accept("@"):
             negated = cursor.accept("!")
             guard = Guard(reader.register(), negated)
-        opcode, modifiers = self._body.opcode(cursor.expect_kind("word"))
+        word = cursor.expect_kind("word")
+        while cursor.kind == "directive":
+            # Inline assembly may have blanks before a modifier: `prmt .b32`.
+            word += cursor.advance()
+        opcode, modifiers = self._body.opcode(word)
         operands: list[Operand] = []
         if cursor.word != ";":
             operands.append(reader.read())

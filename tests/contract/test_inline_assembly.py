@@ -1,4 +1,4 @@
-"""Inline assembly as public code has it: modifiers in other orders than the PTX ISA's."""
+"""Inline assembly as public code has it, which is not always as the PTX ISA writes it."""
 
 from __future__ import annotations
 
@@ -39,6 +39,14 @@ extern "C" __global__ void others(const float* in, unsigned* out, unsigned* sum)
   asm volatile("shfl.bfly.sync.b32 %0, %1, 1, 31, 0xffffffff;" : "=r"(other) : "r"(t));
   out[64 + t] = other;
   asm volatile("red.add.global.u32 [%0], %1;" :: "l"(sum), "r"(t) : "memory");
+}
+extern "C" __global__ void as_written(const unsigned* in, unsigned* out) {
+  unsigned t = threadIdx.x, x, y;
+  asm volatile("{\\n .reg .b32 low, high;\\n prmt .b32 low, %1, 0, 0x0123 ;\\n"
+               " xor  .b32 high, low, -1;\\n mov .u32 %0, high;\\n}" : "=r"(out[t]) : "r"(in[t]));
+  asm volatile("mov.v4.u32 {%0, %1, _, _}, %%ctaid;" : "=r"(x), "=r"(y));
+  out[32 + 2 * blockIdx.x] = x;
+  out[33 + 2 * blockIdx.x] = y;
 }
 """.replace("SHARED", _SHARED)
 
@@ -94,3 +102,15 @@ def test_other_instructions_take_their_words_in_any_order(
     assert np.array_equal(found[1], np.clip(np.trunc(values), 0, 255).astype(np.uint32))
     assert np.array_equal(found[2], np.arange(32) ^ 1)
     assert stream.to_host(total)[0] == sum(range(32))
+
+
+def test_blanks_before_modifiers_and_vectors_of_special_registers(
+    module: cudadrv.Module, stream: cudadrv.Stream
+) -> None:
+    words = np.arange(32, dtype=np.uint32) * np.uint32(0x01234567)
+    out = stream.zeros(64, "u4")
+    config = cudadrv.LaunchConfig(4, 32)
+    module.kernel("as_written").launch(stream, config, stream.to_device(words), out)
+    found = stream.to_host(out)
+    assert np.array_equal(found[:32], ~words.byteswap())
+    assert np.array_equal(found[32:40], [0, 0, 1, 0, 2, 0, 3, 0])

@@ -14,7 +14,7 @@ from ptx.emulate.emitter import Emitter
 from ptx.emulate.geometry import Value
 from ptx.emulate.table import operation, type_suffix
 from ptx.emulate.types import kind_of, width_of
-from ptx.isa.model import Instruction, Sink, Vector
+from ptx.isa.model import Instruction, Sink, SpecialRegister, Vector
 
 _TYPES = tuple(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
 _WINDOWS = {
@@ -60,6 +60,16 @@ def _unpack(e: Emitter, kind: str, target: Vector, value: str) -> None:
         e.assign(item, part, f"{piece}.astype({e.dtype(part)})")
 
 
+def _move_special(e: Emitter, i: Instruction) -> None:
+    """`mov.v4.u32`: the elements of a special register such as %tid."""
+    target, source = i.operands
+    if not (isinstance(target, Vector) and isinstance(source, SpecialRegister)):
+        raise e.refuse("it moves a special register's elements to registers in braces")
+    for axis, item in zip("xyzw", target.items, strict=False):
+        if not isinstance(item, Sink):
+            e.assign(item, "u32", e.value(SpecialRegister(f"{source.name}.{axis}"), "u32"))
+
+
 def _space(e: Emitter, i: Instruction) -> str:
     found = next((word for word in i.modifiers if word in _SPACES), None)
     if found is None:
@@ -103,5 +113,6 @@ def _is_in_space(e: Emitter, i: Instruction) -> None:
 
 
 operation("mov", (*_TYPES, "f32", "f64", "pred"), 2, _move, section="mov")
+operation("mov.v4", ("u32", "b32"), 2, _move_special, section="mov")
 operation("cvta", ("u32", "u64"), 2, _convert_address, modifiers=["to", *_SPACES], section="cvta")
 operation("isspacep", ("",), 2, _is_in_space, modifiers=_SPACES, section="isspacep")
