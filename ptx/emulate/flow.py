@@ -224,6 +224,7 @@ def reads_and_writes(step: Step) -> tuple[list[Register], list[Register]]:
         writes.append(CARRY)
     if instruction.guard is not None:
         reads.append(instruction.guard.register)
+    if instruction.guard is not None or operation.updates:
         reads.extend(writes)
     return reads, writes
 

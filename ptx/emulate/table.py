@@ -52,6 +52,7 @@ class Operation:
         modifiers: further modifiers it understands; any other one refuses the instruction.
         section: where the PTX ISA describes it.
         writes: how many of its first operands are destinations.
+        updates: whether it reads them, too.
         reads_carry, writes_carry: whether it uses the condition code register's CF.
     """
 
@@ -63,6 +64,7 @@ class Operation:
     modifiers: frozenset[str]
     section: str
     writes: int = 1
+    updates: bool = False
     reads_carry: bool = False
     writes_carry: bool = False
 
@@ -81,6 +83,7 @@ def operation(
     effect: Effect = Effect.PURE,
     modifiers: Iterable[str] = (),
     writes: int = 1,
+    updates: bool = False,
     reads_carry: bool = False,
     writes_carry: bool = False,
 ) -> None:
@@ -98,6 +101,7 @@ def operation(
         modifiers=frozenset(modifiers),
         section=section,
         writes=writes,
+        updates=updates,
         reads_carry=reads_carry,
         writes_carry=writes_carry,
     )

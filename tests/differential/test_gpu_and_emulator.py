@@ -34,9 +34,11 @@ def loaded(request: pytest.FixtureRequest) -> Iterator[Loaded]:
         pytest.skip("no GPU has recorded this source yet")
     recording = Recording.load(path_of(source))
     with machine() as context:
-        least = ptx.Target.cubin(recording.target).compute_capability
-        if context.device.compute_capability < least:
-            pytest.skip(f"needs a device of compute capability {least[0]}.{least[1]}")
+        target = ptx.Target.cubin(recording.target)
+        least, own = target.compute_capability, context.device.compute_capability
+        if own < least or (target.suffix and own != least):
+            only = " and no other" if target.suffix else ""
+            pytest.skip(f"needs a device of compute capability {least[0]}.{least[1]}{only}")
         with context.new_stream() as stream, context.load_module(recording.ptx) as module:
             yield Loaded(recording, module, stream)
 

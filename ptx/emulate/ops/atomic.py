@@ -33,11 +33,12 @@ _STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 
 def atomic(
     fibre: Fibre, addresses: Span, offset: int, site: Site, name: str, ptx_type: str,
-    values: tuple[Value, ...], other: Value, result: bool,
+    values: tuple[Value, ...], other: Value, result: bool, keeps_subnormals: bool = False,
 ) -> list[Value]:  # fmt: skip
     """Combine one value, or a vector of them, into memory for each thread, in their order.
 
     Gives what each thread found there before; where `result` is False, nothing of use.
+    `keeps_subnormals`: whether a sum of f32 does so in global memory, too.
     """
     if site.space == "generic" and is_mixed(addresses, offset):
         return _divided(fibre, addresses, offset, site, name, ptx_type, values, other, result)
@@ -45,7 +46,7 @@ def atomic(
     in_shared = site.space == "shared" or (
         site.space == "generic" and SHARED_WINDOW <= low < SHARED_WINDOW + WINDOW_BYTES
     )
-    how = rule(name, ptx_type, in_shared)
+    how = rule(name, ptx_type, in_shared or (keeps_subnormals and ptx_type == "f32"))
     elements, index = locate(fibre, addresses, offset, site)
     found: list[Value] = []
     for position, value in enumerate(values):

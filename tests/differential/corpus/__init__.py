@@ -22,6 +22,7 @@ def sources() -> tuple[Source, ...]:
         matrix,
         memory,
         transaction,
+        warpgroup,
     )
 
     return (
@@ -38,4 +39,5 @@ def sources() -> tuple[Source, ...]:
         math_library.fast_source(),
         math_library.unfused_source(),
         transaction.source(),
+        warpgroup.source(),
     )

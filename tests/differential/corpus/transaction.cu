@@ -444,6 +444,22 @@ extern "C" __global__ void bulk_halves(const __half* x, __half* out) {
   }
 }
 
+extern "C" __global__ void bulk_floats(const float* x, const double* y, float* sums, double* wide) {
+  __shared__ alignas(16) float s[128];
+  __shared__ alignas(16) double w[128];
+  s[threadIdx.x] = x[AT];
+  w[threadIdx.x] = y[AT];
+  to::fence_proxy_async(to::space_shared);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned at = blockIdx.x * blockDim.x;
+    to::cp_reduce_async_bulk(to::space_global, to::space_shared, to::op_add, sums + at, s, 512);
+    to::cp_reduce_async_bulk(to::space_global, to::space_shared, to::op_add, wide + at, w, 1024);
+    to::cp_async_bulk_commit_group();
+    to::cp_async_bulk_wait_group(to::n32_t<0>());
+  }
+}
+
 // Each block of the cluster copies into the next one, which waits for the bytes.
 extern "C" __global__ void neighbours(const u32* x, u32* out) {
   __shared__ alignas(8) u64 bar;

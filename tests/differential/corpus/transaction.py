@@ -25,6 +25,7 @@ def source() -> Source:
         *(_case(name, _X, _OUT) for name in alike),
         *(_case(name, _X, _OUT, cluster=2) for name in joined),
         _case("bulk_sums", _X, Held("u32", _N), Held("u32", _N), Held("u64", 128)),
+        _case("bulk_floats", In("f32", _N), In("f64", _N), Held("f32", _N), Held("f64", _N)),
         _case("bulk_halves", In(Below(0x7800), _N), Held(Below(0x7800), _N)),
     )
     text = Path(__file__).with_name("transaction.cu").read_text()

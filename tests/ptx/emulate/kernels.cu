@@ -116,6 +116,6 @@ extern "C" __global__ void forever(int* out) { while (true) { *(volatile int*)ou
 extern "C" __global__ void write_at(int* out, long long index) { out[index] = threadIdx.x; }
 
 extern "C" __global__ void unknown(int* out) {
-  asm volatile("wgmma.fence.sync.aligned;");
+  asm volatile("tcgen05.wait::ld.sync.aligned;");
   out[0] = 1;
 }

@@ -122,9 +122,9 @@ def test_shared_memory_ends_where_the_launch_says(offset: int) -> None:
 def test_an_unknown_opcode_refuses_its_kernel_with_opcode_and_line(machine: Machine) -> None:
     with pytest.raises(UnsupportedInstruction) as caught:
         machine.program.kernel("unknown")
-    assert caught.value.opcode == "wgmma.fence.sync.aligned"
+    assert caught.value.opcode == "tcgen05.wait::ld.sync.aligned"
     line = machine.program.module.text.splitlines()[caught.value.line - 1]
-    assert "wgmma" in line
+    assert "tcgen05" in line
     machine.launch("write_at", 1, 1, machine.put(np.zeros(1, np.int32)), 0)
 
 

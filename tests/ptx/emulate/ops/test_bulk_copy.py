@@ -164,13 +164,11 @@ def test_bytes_that_a_copy_brought_count_as_written() -> None:
     "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r5],"
     " [%rd1, {%r1}], [m];",
     "cp.async.bulk.prefetch.tensor.1d.L2.global.tile [%rd1, {%r1}];",
-    "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd2], [%r5], 16;",
     "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.s64 [%r5],"
     " [%r5], 16, [m];",
     "cp.async.bulk.global.global.bulk_group [%rd2], [%rd1], 16;",
     "st.async.mmio.release.gpu.global.b32 [%rd1], %r1;",
     "st.bulk.weak.shared::cta [%r5], 16, 1;",
-    "wgmma.fence.sync.aligned;",
     "tcgen05.wait::ld.sync.aligned;",
     "fence.proxy.tensormap::generic.release.gpu;",
     "multimem.st.weak.global.u32 [%rd1], %r1;",

@@ -28,6 +28,7 @@ COMBINE: dict[str, Callable[[Array, Array], Array]] = {
 }  # fmt: skip
 TYPES: dict[str, str] = {
     "u32": "u4", "s32": "i4", "b32": "u4", "u64": "u8", "s64": "i8", "b64": "u8", "f16": "f2",
+    "f32": "f4", "f64": "f8",
 }  # fmt: skip
 SUMS = [("add", kind) for kind in ("u32", "s32", "u64")]
 ORDERS = [(name, kind) for name in ("min", "max") for kind in ("u32", "s32")]
@@ -37,8 +38,10 @@ LOGIC = [(name, "b32") for name in ("and", "or", "xor")]
 
 def noise(nbytes: int, seed: int, kind: str) -> Array:
     rng = np.random.default_rng(seed)
-    if kind == "f16":
-        return rng.normal(0, 50, nbytes // 2).astype(np.float16)
+    if kind[0] == "f":
+        values: Array = rng.normal(0, 50, 8 * nbytes // int(kind[1:])).astype(TYPES[kind])
+        values[::5] *= np.finfo(values.dtype).tiny  # sums of subnormals
+        return values
     return rng.integers(0, 256, nbytes, dtype=np.uint8).view(TYPES[kind])
 
 
@@ -53,7 +56,8 @@ def result(body: str, x: Array, before: Array) -> Array:
 
 @pytest.mark.parametrize(("name", "kind"), [
     *SUMS, *ORDERS, *STEPS, *LOGIC, *((name, "b64") for name in ("and", "or", "xor")),
-    *((name, kind) for name in ("min", "max") for kind in ("u64", "s64", "f16")), ("add", "f16"),
+    *((name, kind) for name in ("min", "max") for kind in ("u64", "s64", "f16")),
+    *(("add", kind) for kind in ("f16", "f32", "f64")),
 ])  # fmt: skip
 @pytest.mark.parametrize("hint", ["", ".L2::cache_hint"])
 def test_shared_memory_is_combined_into_global(name: str, kind: str, hint: str) -> None:
