@@ -71,6 +71,7 @@ class Operation:
 
 _OPERATIONS: dict[tuple[str, str], Operation] = {}
 _TWO_WORDS = ("bar", "barrier", "cp", "fence", "mbarrier", "tensormap", "wmma")
+_IN_SEQUENCE = (("row", "col"), ("global", "shared", "shared::cta", "shared::cluster"))
 
 
 def operation(
@@ -169,8 +170,9 @@ def in_table_order(instruction: Instruction) -> Instruction:
     """The instruction with the modifiers that the table knows it by in front, in the table's order.
 
     The PTX ISA writes modifiers in one order; NVIDIA's assembler takes them in any, and public code
-    has `ldmatrix.sync.aligned.x4.m8n8.shared.b16`. Only types, and the layouts of a product's
-    matrices, mean something by their order; and some opcodes are two words.
+    has `ldmatrix.sync.aligned.x4.m8n8.shared.b16`. Only types, the layouts of a product's matrices
+    and where a copy goes to and comes from mean something by their order; and some opcodes are two
+    words.
     """
     ordered = _in_table_order(instruction.opcode, instruction.modifiers)
     return instruction if ordered is None else replace(instruction, modifiers=ordered)
@@ -190,13 +192,13 @@ def _in_table_order(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...] 
         for word in named:
             rest.remove(word)
         ordered = (*named, *rest)
-        if _layouts(ordered) == _layouts(modifiers) and _record(opcode, ordered):
+        if _sequences(ordered) == _sequences(modifiers) and _record(opcode, ordered):
             return None if ordered == modifiers else ordered
     return None
 
 
-def _layouts(modifiers: tuple[str, ...]) -> list[str]:
-    return [word for word in modifiers if word in ("row", "col")]
+def _sequences(modifiers: tuple[str, ...]) -> list[list[str]]:
+    return [[word for word in modifiers if word in kind] for kind in _IN_SEQUENCE]
 
 
 def operations() -> tuple[Operation, ...]:

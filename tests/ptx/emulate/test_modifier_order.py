@@ -57,6 +57,14 @@ def test_layouts_keep_their_order() -> None:
     assert found.text == "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f32"
 
 
+def test_copies_keep_their_direction() -> None:
+    words = "cp.reduce.async.bulk.{}.add.bulk_group.u32"
+    there = in_table_order(_instruction(words.format("global.shared::cta"), 3))
+    assert find_operation(there) is not None
+    back = in_table_order(_instruction(words.format("shared::cta.global"), 3))
+    assert find_operation(back) is None
+
+
 def test_opcodes_of_two_words_stay_together() -> None:
     for text in ("cp.shared.async.ca.global", "bar.cta.warp.sync", "mbarrier.shared.init.b64"):
         assert find_operation(in_table_order(_instruction(text, 3))) is None

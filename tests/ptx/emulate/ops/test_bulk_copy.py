@@ -167,6 +167,8 @@ def test_bytes_that_a_copy_brought_count_as_written() -> None:
     "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.s64 [%r5],"
     " [%r5], 16, [m];",
     "cp.async.bulk.global.global.bulk_group [%rd2], [%rd1], 16;",
+    "cp.async.bulk.global.shared::cta.mbarrier::complete_tx::bytes [%rd2], [%r5], 16, [m];",
+    "cp.async.bulk.shared::cta.global.bulk_group [%r5], [%rd1], 16;",
     "st.async.mmio.release.gpu.global.b32 [%rd1], %r1;",
     "st.bulk.weak.shared::cta [%r5], 16, 1;",
     "tcgen05.wait::ld.sync.aligned;",
