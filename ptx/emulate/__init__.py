@@ -27,8 +27,10 @@ emitter. Modifiers that only vary the emitter's work go into `modifiers=`; one t
 there refuses the instruction. A modifier may also be part of the name, so that another family can
 own it: the record whose name covers most modifiers wins ("bar.warp.sync" before "bar"). Two
 records for the same name and type fail at import. `writes=` is how many of the first operands are
-destinations (1 unless told; 0 for `st`, `red`, `bar`); `reads_carry` and `writes_carry` say that it
-uses CC.CF, which emitters read and write as the operand `flow.CARRY`.
+destinations (1 unless told; 0 for `st`, `red`, `bar`), `updates` that it reads them, too;
+`reads_carry` and `writes_carry` say that it uses CC.CF, which emitters read and write as the
+operand `flow.CARRY`. A text may have modifiers in any order: an emitter finds those of the record's
+name in front, in the name's order.
 
 An emitter gets an `emitter.Emitter` and the `Instruction`, and writes Python:
 
