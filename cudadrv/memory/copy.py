@@ -166,36 +166,41 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, wait: bool = Tru
         stream.follow(src)
     if nbytes > _SMALL_BYTES and _download_staged(stream, dst, src):
         return
-    target = dst
     try:
         # As `host_address` does. No array passes that is read-only or not C-contiguous: asking
         # for its flags would cost as much again.
         to = _addressof(_from_buffer(dst))
     except (TypeError, ValueError, BufferError):
-        target = _target_for(dst)
-        to = host_address(target)
+        _download_indirectly(stream, dst, src, wait)
+        return
     if stream.capture_memory is not None:
-        stream.capture_memory.kept.append(target)
+        stream.capture_memory.kept.append(dst)
     api, of = stream.api, src.driver_pointer or src.make_driver_pointer()
     (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, stream.handle)
-    if code == _REFUSED:
-        # As `transfer` does, at the cost of its call only where it is needed.
-        code = transfer(stream, api.cuMemcpyDtoHAsync, to, of, nbytes, stream.handle)
     if code:
-        doing = f"copying {nbytes} bytes from device {src.context.ordinal} to the host"
-        raise failure(api, code, "cuMemcpyDtoHAsync", doing)
-    if wait or target is not dst or not is_reachable(api, dst):
-        (code,) = api.cuStreamSynchronize(stream.handle)
-        if code:
-            raise failure(api, code, "cuStreamSynchronize", f"waiting for {stream!r}")
-    if target is not dst:
-        dst[...] = target
+        _download_again(stream, code, to, of, nbytes)
+    if wait or not is_reachable(api, dst):
+        stream.synchronize()
 
 
-def _target_for(dst: HostArray) -> HostArray:
-    """The array that the driver may write to for a host array of any strides."""
+def _download_indirectly(stream: Stream, dst: HostArray, src: DeviceMemory, wait: bool) -> None:
+    """Copy to an array that is strided, or whose dtype the buffer protocol has no word for."""
     _require_writeable(dst)
-    return dst if dst.flags.c_contiguous else np.empty(dst.shape, dst.dtype)
+    if dst.flags.c_contiguous:
+        download(stream, dst.reshape(-1).view(np.uint8), src, wait)
+    else:
+        dense = np.empty(dst.shape, dst.dtype)
+        download(stream, dense, src)
+        dst[...] = dense
+
+
+def _download_again(stream: Stream, code: CUresult, to: int, of: CUdeviceptr, nbytes: int) -> None:
+    """After a first refusal: once more as `transfer` does, with the stream's context bound."""
+    if code == _REFUSED:
+        code = transfer(stream, stream.api.cuMemcpyDtoHAsync, to, of, nbytes, stream.handle)
+    if code:
+        doing = f"copying {nbytes} bytes from device {stream.context.ordinal} to the host"
+        raise failure(stream.api, code, "cuMemcpyDtoHAsync", doing)
 
 
 def _require_writeable(dst: HostArray) -> None:

@@ -145,10 +145,38 @@ def test_the_two_sides_of_a_copy_must_match(stream: cudadrv.Stream) -> None:
         stream.copy(np.zeros(3), np.zeros(3))
     with pytest.raises(CopyError, match="out is"):
         stream.to_host(array, np.zeros((2, 3)))
-    read_only = np.zeros((2, 3), "f4")
-    read_only.flags.writeable = False
-    with pytest.raises(CopyError, match="read-only"):
-        stream.to_host(array, read_only)
+
+
+@pytest.mark.parametrize("count", [6, 20_000, 6_000_000])  # each size has a way of its own
+@pytest.mark.parametrize("dtype", ["f4", "M8[ns]"])
+def test_read_only_arrays_are_not_written(stream: cudadrv.Stream, count: int, dtype: str) -> None:
+    array = stream.to_device(np.ones(count, "u1").repeat(np.dtype(dtype).itemsize).view(dtype))
+    whole = np.zeros(2 * count, dtype)
+    whole.flags.writeable = False
+    for out in (whole[:count], whole[::2]):
+        for write in (stream.to_host, lambda array, out: stream.copy(out, array)):
+            with pytest.raises(CopyError, match="the host array to copy to is read-only"):
+                write(array, out)
+    assert not whole.view("u1").any()
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, [("a", "i2"), ("b", "f8")]])
+@pytest.mark.parametrize("wait", [True, False])
+def test_small_arrays_of_any_strides_are_written(
+    stream: cudadrv.Stream, dtype: npt.DTypeLike, wait: bool
+) -> None:
+    kind = np.dtype(dtype)
+    raw = np.random.default_rng(4).integers(1, 100, 24 * kind.itemsize, np.uint8)
+    array = np.frombuffer(raw.tobytes(), kind).reshape(4, 6)
+    device = stream.to_device(array)
+    targets = [np.zeros((4, 6), kind), np.zeros((4, 6), kind, order="F")]
+    targets += [np.zeros((4, 12), kind)[:, ::2], np.zeros((4, 6), kind)[::-1]]
+    for target in targets:
+        stream.to_host(device, target, wait=wait)
+        assert target.tobytes() == array.tobytes()
+    whole = np.zeros((), kind)
+    stream.copy(whole, stream.to_device(array[1, 1].reshape(())), wait=wait)
+    assert whole.tobytes() == array[1, 1].tobytes()
 
 
 def test_object_arrays_are_refused(stream: cudadrv.Stream) -> None:
@@ -200,6 +228,23 @@ def test_closing_an_array_closes_its_views(stream: cudadrv.Stream) -> None:
             _ = view.ptr
         with pytest.raises(ClosedError):
             stream.to_host(view)
+
+
+def test_a_closed_array_is_not_copied_though_it_was_before(stream: cudadrv.Stream) -> None:
+    host = np.arange(6, dtype="f4")
+    array = stream.to_device(host)
+    view, buffer = array[1:4], stream.alloc(24)
+    sides = ((array, host), (view, host[1:4]), (buffer, host))
+    for memory, values in sides:
+        stream.copy(memory, values)
+        stream.copy(values, memory)
+    array.close()
+    buffer.close()
+    for memory, values in sides:
+        with pytest.raises(ClosedError, match="was closed"):
+            stream.copy(memory, values)
+        with pytest.raises(ClosedError, match="was closed"):
+            stream.copy(values, memory)
 
 
 def test_views_share_memory_and_keep_it_alive(stream: cudadrv.Stream) -> None:
