@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._api import CUDA_TEXTURE_DESC, CUaddress_mode, CUfilter_mode
+from .._api import CUDA_TEXTURE_DESC, CUaddress_mode, CUfilter_mode, CUtexObject
 from .._driver import Bound, failure
 from .modes import AddressMode, FilterMode, ReadMode
 from .reading import Reading
@@ -86,16 +86,21 @@ class Texture(View):
             max_anisotropy=max_anisotropy,
             seamless_cubemap=seamless_cubemap,
         )
-        descriptor = describe(resource, texel, width)
-        self.reading.check(resource, texel)
-        context, api = resource.context, resource.context.api
-        with Bound(api, context.handle):
-            code, handle = api.cuTexObjectCreate(
-                descriptor, _native(self.reading, resource, texel), None
-            )
-        if code:
-            raise failure(api, code, "cuTexObjectCreate", f"making a texture over {resource!r}")
-        super().__init__(resource, Storage(context, handle, api.cuTexObjectDestroy))
+        super().__init__(resource, _created(self.reading, resource, texel, width))
+
+
+def _created(
+    reading: Reading, resource: Resource, texel: Texel, width: int | None
+) -> Storage[CUtexObject]:
+    """The texture object, which goes with its storage."""
+    descriptor = describe(resource, texel, width)
+    reading.check(resource, texel)
+    context, api = resource.context, resource.context.api
+    with Bound(api, context.handle):
+        code, handle = api.cuTexObjectCreate(descriptor, _native(reading, resource, texel), None)
+    if code:
+        raise failure(api, code, "cuTexObjectCreate", f"making a texture over {resource!r}")
+    return Storage(context, handle, api.cuTexObjectDestroy)
 
 
 def _native(reading: Reading, resource: Resource, texel: Texel) -> CUDA_TEXTURE_DESC:
