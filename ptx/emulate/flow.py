@@ -147,10 +147,10 @@ class FlowBuilder:
         if instruction.opcode == "bra":
             self._branch(instruction)
             return
-        written, instruction = instruction, in_table_order(instruction)
+        instruction = in_table_order(instruction)
         operation = find_operation(instruction)
         if operation is None:
-            raise self._refused(written)
+            raise self._refused(instruction)
         if operation.effect is Effect.PURE:
             self._last.steps.append(Step(instruction, operation))
             return

@@ -70,7 +70,7 @@ class Operation:
 
 
 _OPERATIONS: dict[tuple[str, str], Operation] = {}
-_TWO_WORDS = ("bar", "barrier", "cp", "fence", "mbarrier", "tensormap", "wmma")
+_TWO_WORDS = ("bar", "barrier", "cp", "fence", "mbarrier", "wmma")
 _IN_SEQUENCE = (("row", "col"), ("global", "shared", "shared::cta", "shared::cluster"))
 
 
@@ -175,14 +175,16 @@ def in_table_order(instruction: Instruction) -> Instruction:
     words.
     """
     ordered = _in_table_order(instruction.opcode, instruction.modifiers)
-    return instruction if ordered is None else replace(instruction, modifiers=ordered)
+    if ordered is None:
+        return instruction
+    return replace(instruction, modifiers=ordered, written=instruction.text)
 
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers, as `_record`
 def _in_table_order(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
     record = _record(opcode, modifiers)
     names = {record.name} if record else {name for name, _ in _OPERATIONS}
-    for name in sorted(names, key=len, reverse=True):
+    for name in sorted(names, key=lambda name: (-len(name), name)):
         first, *named = name.split(".")
         rest = list(modifiers)
         if first != opcode or Counter(named) - Counter(rest):

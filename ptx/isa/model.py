@@ -163,7 +163,10 @@ class SourceLocation:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction: `@guard opcode.modifiers operands;` at a 1-based line of the PTX text."""
+    """One instruction: `@guard opcode.modifiers operands;` at a 1-based line of the PTX text.
+
+    `written` is the opcode with its modifiers where the text has them in another order.
+    """
 
     opcode: str
     modifiers: tuple[str, ...]
@@ -171,11 +174,12 @@ class Instruction:
     guard: Guard | None
     line: int
     location: SourceLocation | None
+    written: str = ""
 
     @property
     def text(self) -> str:
         """The opcode with its modifiers, as it is written."""
-        return ".".join((self.opcode, *self.modifiers))
+        return self.written or ".".join((self.opcode, *self.modifiers))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ptx.emulate.emitter import Emitter
 from ptx.emulate.errors import Misaligned, OutOfBounds
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import Value
+from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.span import Index, Span, span
 from ptx.emulate.table import Effect, operation
 from ptx.isa.model import Immediate, Instruction, Operand, Register
@@ -142,10 +143,6 @@ def _amount(e: Emitter, operand: Operand, size: int) -> str:
     return e.temporary(e.value(operand, "u32"))
 
 
-def _nothing(e: Emitter, i: Instruction) -> None:
-    """Every copy is done at once."""
-
-
 for _level in ("ca", "cg"):
     operation(
         f"cp.async.{_level}", ("",), (3, 4, 5), _copy, effect=Effect.MEMORY, writes=0,
@@ -153,6 +150,6 @@ for _level in ("ca", "cg"):
     )  # fmt: skip
 for _name, _arity in (("commit_group", 0), ("wait_group", 1), ("wait_all", 0)):
     operation(
-        f"cp.async.{_name}", ("",), _arity, _nothing, effect=Effect.MEMORY, writes=0,
+        f"cp.async.{_name}", ("",), _arity, nothing, effect=Effect.MEMORY, writes=0,
         section=f"cp.async.{_name}",
     )  # fmt: skip

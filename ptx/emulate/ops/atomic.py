@@ -33,7 +33,7 @@ _STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 
 def atomic(
     fibre: Fibre, addresses: Span, offset: int, site: Site, name: str, ptx_type: str,
-    values: tuple[Value, ...], other: Value, result: bool, keeps_subnormals: bool = False,
+    values: tuple[Value, ...], other: Value, result: bool, *, keeps_subnormals: bool = False,
 ) -> list[Value]:  # fmt: skip
     """Combine one value, or a vector of them, into memory for each thread, in their order.
 

@@ -8,6 +8,7 @@ from ptx.emulate.block_barrier import Counts
 from ptx.emulate.emitter import Emitter
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import Value
+from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.table import Effect, operation
 from ptx.isa.model import Instruction, Operand
 
@@ -53,10 +54,6 @@ def _reduce(e: Emitter, i: Instruction) -> None:
     e.assign(target, kind, f"{e.helper(verdict)}(f, {votes}, {mode!r})")
 
 
-def _nothing(e: Emitter, i: Instruction) -> None:
-    """Every access is done at once, in order."""
-
-
 for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
     operation(
         f"{_name}.sync", ("",), (1, 2), _sync, effect=Effect.ENDS, modifiers=["aligned"],
@@ -72,9 +69,9 @@ for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
             modifiers=["aligned"], section=_SECTION,
         )  # fmt: skip
 _SCOPES = ("cta", "cluster", "gpu", "sys")
-operation("membar", ("",), 0, _nothing, modifiers=["cta", "gl", "sys"], writes=0, section="membar")
+operation("membar", ("",), 0, nothing, modifiers=["cta", "gl", "sys"], writes=0, section="membar")
 operation(
-    "fence", ("",), 0, _nothing, writes=0, section="fence",
+    "fence", ("",), 0, nothing, writes=0, section="fence",
     modifiers=[
         "sc", "acq_rel", "acquire", "release", "sync_restrict::shared::cta",
         "sync_restrict::shared::cluster", *_SCOPES,
@@ -82,20 +79,20 @@ operation(
 )  # fmt: skip
 # Accesses through other proxies (asynchronous copies, textures) see what was written before too.
 operation(
-    "fence.proxy", ("",), 0, _nothing, writes=0, section="fence",
+    "fence.proxy", ("",), 0, nothing, writes=0, section="fence",
     modifiers=["alias", "async", "async.global", "async.shared::cta", "async.shared::cluster",
                "global", "shared::cta", "shared::cluster", "generic"],
 )  # fmt: skip
 operation(
-    "fence.proxy.async::generic", ("",), 0, _nothing, writes=0, section="fence",
+    "fence.proxy.async::generic", ("",), 0, nothing, writes=0, section="fence",
     modifiers=["acquire", "release", "sync_restrict::shared::cta", "sync_restrict::shared::cluster",
                "sync_restrict::shared::cluster::read", *_SCOPES],
 )  # fmt: skip
 operation(
-    "fence.mbarrier_init", ("",), 0, _nothing, writes=0, section="fence",
+    "fence.mbarrier_init", ("",), 0, nothing, writes=0, section="fence",
     modifiers=["release", "cluster"],
 )  # fmt: skip
 operation(
-    "membar.proxy", ("",), 0, _nothing, writes=0, section="membar",
+    "membar.proxy", ("",), 0, nothing, writes=0, section="membar",
     modifiers=["alias", "async", "async.global"],
 )  # fmt: skip

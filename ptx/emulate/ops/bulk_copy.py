@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ptx.emulate.bulk_copy import Place, copy_bulk, copy_masked, copy_to_blocks, deliver
 from ptx.emulate.emitter import Emitter
+from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.table import Effect, operation
 from ptx.isa.model import Instruction, Operand
 
@@ -85,10 +86,6 @@ def _copy_back(e: Emitter, i: Instruction) -> None:
     e.line(f"{e.helper(copy_bulk)}(f, {target}, {source}, {nbytes})")
 
 
-def _nothing(e: Emitter, i: Instruction) -> None:
-    """Every copy is done at once; a hint to caches."""
-
-
 operation(
     "cp.async.bulk", ("",), (4, 5, 6), _copy, effect=Effect.MEMORY, writes=0,
     modifiers=("shared::cluster", "shared::cta", "global", SIGNAL, _MULTICAST, _HINT),
@@ -99,10 +96,10 @@ operation(
     effect=Effect.MEMORY, writes=0, modifiers=(_HINT, "cp_mask"), section=_SECTION,
 )  # fmt: skip
 operation(
-    "cp.async.bulk.prefetch.L2", ("",), (2, 3), _nothing, writes=0, modifiers=("global", _HINT),
+    "cp.async.bulk.prefetch.L2", ("",), (2, 3), nothing, writes=0, modifiers=("global", _HINT),
     section="cp.async.bulk.prefetch",
 )  # fmt: skip
-operation("cp.async.bulk.commit_group", ("",), 0, _nothing, writes=0, section=_SECTION)
+operation("cp.async.bulk.commit_group", ("",), 0, nothing, writes=0, section=_SECTION)
 operation(
-    "cp.async.bulk.wait_group", ("",), 1, _nothing, writes=0, modifiers=("read",), section=_SECTION
+    "cp.async.bulk.wait_group", ("",), 1, nothing, writes=0, modifiers=("read",), section=_SECTION
 )

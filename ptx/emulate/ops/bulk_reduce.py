@@ -49,7 +49,10 @@ def reduce_bulk(
     thread, start = amounts.elements(target.site.nbytes)
     where = span(target.every(fibre.n)[thread] + start)
     part = fibre.subset(thread, ())
-    atomic(part, where, 0, target.site, name, ptx_type, (values,), values, False, True)
+    atomic(
+        part, where, 0, target.site, name, ptx_type, (values,), values, False,
+        keeps_subnormals=True,
+    )  # fmt: skip
 
 
 def _operation_of(i: Instruction) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptx.emulate.emitter import Emitter
 from ptx.emulate.frame import call, call_address, leave
+from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.table import Effect, find_external, operation
 from ptx.isa.model import Arguments, Instruction, Operand, Register, Symbol
 
@@ -32,10 +33,6 @@ def _branch_index(e: Emitter, i: Instruction) -> None:
 def _sleep(e: Emitter, i: Instruction) -> None:
     duration = e.value(i.operands[0], "u32")
     e.leave(f"f.chunk.meeting.sleepers.sleep(f, {duration}, {e.following})")
-
-
-def _nothing(e: Emitter, i: Instruction) -> None:
-    """Grids run one after another, and every thread has the registers that it needs."""
 
 
 def _split(e: Emitter, i: Instruction) -> tuple[Operand, tuple[Operand, ...], tuple[Operand, ...]]:
@@ -106,8 +103,8 @@ operation(
 )  # fmt: skip
 operation("nanosleep", ("u32",), 1, _sleep, effect=Effect.ENDS, writes=0, section="nanosleep")
 for _name in ("wait", "launch_dependents"):
-    operation(f"griddepcontrol.{_name}", ("",), 0, _nothing, writes=0, section="griddepcontrol")
+    operation(f"griddepcontrol.{_name}", ("",), 0, nothing, writes=0, section="griddepcontrol")
 for _name in ("inc", "dec"):
     operation(
-        f"setmaxnreg.{_name}.sync.aligned", ("u32",), 1, _nothing, writes=0, section="setmaxnreg"
+        f"setmaxnreg.{_name}.sync.aligned", ("u32",), 1, nothing, writes=0, section="setmaxnreg"
     )

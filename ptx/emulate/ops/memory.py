@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptx.emulate.access import load, load_vector, store
 from ptx.emulate.emitter import Emitter
+from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.table import Effect, operation, type_suffix
 from ptx.emulate.types import kind_of, width_of
 from ptx.isa.model import Address, Instruction, Symbol, Vector
@@ -73,10 +74,6 @@ def _store(e: Emitter, i: Instruction) -> None:
     e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {', '.join(values)})")
 
 
-def _nothing(e: Emitter, i: Instruction) -> None:
-    """A hint to caches."""
-
-
 operation(
     "ld", _TYPES, (2, 3), _load, effect=Effect.MEMORY,
     modifiers=(*_SPACES, *_HINTS, *_VECTORS), section="ld",
@@ -90,6 +87,6 @@ operation(
 )  # fmt: skip
 for _name in ("prefetch", "prefetchu", "applypriority", "discard"):
     operation(
-        _name, ("",), (1, 2), _nothing, writes=0, section="prefetch",
+        _name, ("",), (1, 2), nothing, writes=0, section="prefetch",
         modifiers=("global", "local", "L1", "L2", *_HINTS),
     )  # fmt: skip

@@ -16,6 +16,7 @@ from ptx.emulate.table import operation, type_suffix
 from ptx.emulate.types import kind_of, width_of
 from ptx.isa.model import Instruction, Sink, SpecialRegister, Vector
 
+_AXES = "xyzw"
 _TYPES = tuple(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
 _WINDOWS = {
     "shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW,
@@ -63,9 +64,10 @@ def _unpack(e: Emitter, kind: str, target: Vector, value: str) -> None:
 def _move_special(e: Emitter, i: Instruction) -> None:
     """`mov.v4.u32`: the elements of a special register such as %tid."""
     target, source = i.operands
-    if not (isinstance(target, Vector) and isinstance(source, SpecialRegister)):
-        raise e.refuse("it moves a special register's elements to registers in braces")
-    for axis, item in zip("xyzw", target.items, strict=False):
+    items = target.items if isinstance(target, Vector) else ()
+    if len(items) != len(_AXES) or not isinstance(source, SpecialRegister):
+        raise e.refuse("it moves a special register's elements to four registers in braces")
+    for axis, item in zip(_AXES, items, strict=True):
         if not isinstance(item, Sink):
             e.assign(item, "u32", e.value(SpecialRegister(f"{source.name}.{axis}"), "u32"))
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.access import Site
 from ptx.emulate.emitter import Emitter
+from ptx.emulate.errors import SynchronisationFault
 from ptx.emulate.fibre import Fibre
 from ptx.emulate.geometry import WARP, Value
 from ptx.emulate.ops.aligned import meet_warp
@@ -20,7 +21,9 @@ from ptx.emulate.ops.matrix_arithmetic import Types, warpgroup_product
 from ptx.emulate.ops.matrix_element import element_types, held, plain_words
 from ptx.emulate.ops.matrix_fragment import Fragment, fragment, shape_of
 from ptx.emulate.ops.matrix_product import read, words_of
+from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.ops.warpgroup_matrix import SharedMatrix
+from ptx.emulate.span import Index
 from ptx.emulate.table import Effect, operation
 from ptx.emulate.warp_group import Group
 from ptx.isa.model import Immediate, Instruction, SpecialRegister, Vector
@@ -33,6 +36,7 @@ _HALVES = ("f16", "bf16")
 class GroupProduct(NamedTuple):
     """One instruction: what it multiplies, `sign` times, and where that is."""
 
+    instruction: Instruction
     types: Types
     options: tuple[str, ...]
     sign: int
@@ -60,7 +64,9 @@ def multiply_group(
     def in_registers(role: str, values: list[Value], of: Fragment) -> NDArray[Any]:
         return of.gathered(words_of(fibre, group, role, values)[rows])
 
-    first = one_a_warp(warp).astype(np.int64) % _WARPS * _ROWS
+    warps = one_a_warp(warp).astype(np.int64)
+    _require_four(fibre, threads, warps, what.instruction)
+    first = warps % _WARPS * _ROWS
     if isinstance(what.left, Fragment):
         a = in_registers("a", left, what.left)
     else:
@@ -74,6 +80,24 @@ def multiply_group(
     flat = found.reshape(-1, found.shape[-1])
     mine = np.searchsorted(rows, group.row) * WARP + (group.mine & WARP - 1)
     return list(np.ascontiguousarray(flat.take(mine, axis=0).T))
+
+
+def _require_four(
+    fibre: Fibre, threads: Index, warps: NDArray[np.int64], instruction: Instruction
+) -> None:
+    """Four warps from a multiple of four on are a group; a block may end before its last one does.
+
+    Raises:
+        SynchronisationFault: it does.
+    """
+    there = fibre.chunk.geometry.warps_per_block
+    lacking = warps // _WARPS * _WARPS + _WARPS > there
+    if lacking.any():
+        raise SynchronisationFault(
+            f"{instruction.text} is executed by a group of {there % _WARPS} warps; it takes the"
+            f" four of {_WARPS * WARP} threads, of which the block must have a multiple",
+            fibre.chunk.launch.where(fibre, int(threads[np.argmax(lacking)]), instruction),
+        )
 
 
 def _emit(e: Emitter, i: Instruction) -> None:
@@ -92,7 +116,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     if not (set(signs) <= {1, -1} and set(layouts) <= {0, 1}):
         raise e.refuse("factors are multiplied by 1 or -1, and a transposition is 0 or 1")
     what = GroupProduct(
-        (d, a, b, d), tuple(word for word in i.modifiers if word in ("satfinite", "and")),
+        i, (d, a, b, d), tuple(word for word in i.modifiers if word in ("satfinite", "and")),
         int(np.prod(signs)), fragment(shape, d, "c"),
         fragment(shape, a, "a") if in_registers else _shared(i, a, _ROWS, layouts[:1]),
         _shared(i, b, shape.n, layouts[-1:]),
@@ -128,10 +152,6 @@ def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
     e.assign_all(target, held(what.target.element), results)
 
 
-def _nothing(_e: Emitter, _i: Instruction) -> None:
-    """What is waited for has happened."""
-
-
 _COLUMNS = tuple(range(8, 257, 8))
 _WHOLE_COLUMNS = (8, 16, 24, *range(32, 257, 16))  # of integers
 _BYTES = tuple(f"s32.{a}.{b}" for a in ("s8", "u8") for b in ("s8", "u8"))
@@ -155,6 +175,6 @@ for _k, _all, _types, _counts, _modifiers in _FORMS:
         )  # fmt: skip
 for _name, _arity in (("fence", 0), ("commit_group", 0), ("wait_group", 1)):
     operation(
-        f"wgmma.{_name}.sync.aligned", ("",), _arity, _nothing, effect=Effect.MEMORY, writes=0,
+        f"wgmma.{_name}.sync.aligned", ("",), _arity, nothing, effect=Effect.MEMORY, writes=0,
         section=f"wgmma.{_name}",
     )  # fmt: skip

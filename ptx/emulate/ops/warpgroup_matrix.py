@@ -29,7 +29,7 @@ from ptx.emulate.span import Index, span
 
 Matrices = NDArray[Any]  # (n, rows, k) of float64, or int64 for s32
 Numbers = NDArray[np.int64]
-K_BYTES: Final = 32
+_K_BYTES: Final = 32
 _UNIT: Final = 16
 _WIDTHS: Final = np.array([16, 128, 64, 32])  # by the field at bit 62: bytes of a pattern's row
 _MASKS: Final = np.array([0, 7, 3, 1])  # which of three bits are swizzled
@@ -72,12 +72,12 @@ class SharedMatrix:
         """Of each 16 bytes: (warps, rows, 2), or (warps, 16, rows / 8) where MN-major."""
         if not self.transposed:
             row = first + np.arange(self.rows)
-            half = np.arange(K_BYTES // _UNIT)
+            half = np.arange(_K_BYTES // _UNIT)
             line = (row % 8 * d.width + row // 8 * d.stride)[..., None]
             along = np.where(d.plain, d.leading, _UNIT)[..., None] * half
             return d.swizzled(line + along)
         # The two offsets change their parts where nothing is swizzled.
-        k = np.arange(K_BYTES // 2)
+        k = np.arange(_K_BYTES // 2)
         group = (first + 8 * np.arange(self.rows // 8)) // 8
         line = k % 8 * d.width + k // 8 * np.where(d.plain, d.leading, d.stride)
         count = d.width // _UNIT

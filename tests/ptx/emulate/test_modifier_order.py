@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ptx.emulate.errors import UnsupportedInstruction
+from ptx.emulate.errors import OutOfBounds, UnsupportedInstruction
 from ptx.emulate.program import Program
 from ptx.emulate.table import find_operation, in_table_order
 from ptx.isa.model import Immediate, Instruction
@@ -54,7 +54,7 @@ def test_every_order_of_the_words_is_one_instruction(text: str, operands: int) -
 
 def test_layouts_keep_their_order() -> None:
     found = in_table_order(_instruction("mma.col.sync.row.m8n8k4.aligned.f32.f16.f16.f32", 4))
-    assert found.text == "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f32"
+    assert ".".join(found.modifiers) == "sync.aligned.m8n8k4.col.row.f32.f16.f16.f32"
 
 
 def test_copies_keep_their_direction() -> None:
@@ -70,8 +70,40 @@ def test_opcodes_of_two_words_stay_together() -> None:
         assert find_operation(in_table_order(_instruction(text, 3))) is None
 
 
-def test_a_refusal_names_the_instruction_as_it_is_written() -> None:
-    text = ptx_text(".reg .b32 %r<3>; shfl.bfly.whole.sync.b32 %r0, %r1, 1, 31, -1; ret;")
-    program: Program = Machine(text).program
-    with pytest.raises(UnsupportedInstruction, match="shfl.bfly.whole.sync.b32"):
+def program_of(line: str) -> Program:
+    body = f".reg .b32 %r<3>; .reg .b64 %rd0; ld.param.u64 %rd0, [out]; {line}"
+    return Machine(ptx_text(f"{body} st.global.u32 [%rd0], %r0; ret;", ".param .u64 out")).program
+
+
+LDMATRIX = "ldmatrix.sync.aligned.x2.m8n8.shared.b16"
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ("shfl.bfly.whole.sync.b32 %r0, %r1, 1, 31, -1;", "does not execute this instruction"),
+    (f"{LDMATRIX} {{%r0, %r1}}, [%nowhere];", "%nowhere"),
+    ("fma.ftz.rn.f32 %r0, {%r1, %r2}, %r1, %r2;", "it cannot take the operand"),
+])  # fmt: skip
+def test_a_refusal_names_the_instruction_as_it_is_written(line: str, said: str) -> None:
+    program = program_of(line)
+    with pytest.raises(UnsupportedInstruction, match=said) as raised:
+        program.kernel("k")
+    assert raised.value.opcode == line.split()[0]
+
+
+def test_a_fault_names_the_instruction_as_it_is_written() -> None:
+    body = f".reg .b32 %r<3>; mov.u32 %r2, 4096; {LDMATRIX} {{%r0, %r1}}, [%r2]; ret;"
+    machine = Machine(ptx_text(body, before=".shared .align 16 .b8 pool[256];"))
+    with pytest.raises(OutOfBounds) as raised:
+        machine.launch("k", 1, 32)
+    assert raised.value.where.instruction == LDMATRIX
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ("mov.v4.u32 {%r0, %r1}, %tid;", "to four registers in braces"),
+    ("mov.v4.u32 {%r0, %r1, %r2, _}, %r1;", "a special register's elements"),
+    ("mov.v4.u32 {%r0, %r1, %r2, _}, %laneid;", "laneid.x"),
+])  # fmt: skip
+def test_vectors_that_are_no_special_register_are_refused(line: str, said: str) -> None:
+    program = program_of(line)
+    with pytest.raises(UnsupportedInstruction, match=said):
         program.kernel("k")

@@ -80,20 +80,37 @@ def test_a_descriptor_beyond_the_blocks_memory_is_a_fault() -> None:
 
 
 def test_all_lanes_must_be_there() -> None:
-    with pytest.raises(SynchronisationFault):
+    with pytest.raises(SynchronisationFault, match="all 32 must exist and must not have exited"):
         launched(f"{FILL} {WGMMA} {D}, {A}, %rd4, %p1, 1, 1, 0;", threads=40)
 
 
-@pytest.mark.parametrize("line", [
-    f"{WGMMA} {D}, {A}, %rd4, %p1, 1, 1;",
-    f"{WGMMA} {D}, {A}, %rd4, %p1, 1, 1, 0, 0;",
-    f"{WGMMA} {D}, %rd3, %rd4, %p1, 1, 1, 0;",
-    f"{WGMMA} {D}, {A}, %rd4, %p1, 1, 2, 0;",
-    f"{WGMMA} {{%f0, %f1}}, {A}, %rd4, %p1, 1, 1, 0;",
-    f"wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 {D}, {A}, %rd4, %p1, 1, 1, 0;",
-    f"wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {D}, {A}, %rd4, %p1, 1, 1, 0;",
-    f"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {D}, {A}, %rd4, %r1, 0, %p1, 1, 1, 0;",
+@pytest.mark.parametrize(("threads", "warps"), [(32, 1), (96, 3), (192, 2)])
+def test_the_block_must_have_all_four_warps(threads: int, warps: int) -> None:
+    said = f"{WGMMA} is executed by a group of {warps} warps; it takes the four of 128 threads"
+    with pytest.raises(SynchronisationFault, match=said):
+        launched(f"{FILL} {WGMMA} {D}, {A}, %rd4, %p1, 1, 1, 0;", threads=threads)
+
+
+BITS = "wgmma.mma_async.sync.aligned.m64n8k256.s32"
+UNKNOWN = "does not execute this instruction"
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    (f"{WGMMA} {D}, {A}, %rd4, %p1, 1, 1;", UNKNOWN),
+    (f"{WGMMA} {D}, {A}, %rd4, %p1, 1, 1, 0, 0;", "it takes 3 numbers behind its predicate"),
+    (f"{WGMMA} {D}, %rd3, %rd4, %p1, 1, 1, 0;", "it takes 4 numbers behind its predicate"),
+    (f"{WGMMA} {D}, {A}, %rd4, %p1, 1, 1, %r1;", "it takes 3 numbers behind its predicate"),
+    (f"{WGMMA} {D}, {A}, %rd4, %p1, 1, 2, 0;", "factors are multiplied by 1 or -1"),
+    (f"{WGMMA} {D}, {A}, %rd4, %p1, 1, 1, 2;", "a transposition is 0 or 1"),
+    (f"{WGMMA} {{%f0, %f1}}, {A}, %rd4, %p1, 1, 1, 0;", "2 registers for a fragment of 4"),
+    (f"{BITS}.b1.b1.and {D}, {A}, %rd4, %p1;", r"\.b1\.b1\.and\.popc"),
+    (f"{BITS} {D}, {A}, %rd4, %p1;", r"\.b1\.b1\.and\.popc"),
+    (f"wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 {D}, {A}, %rd4, %p1, 1, 1, 0;", UNKNOWN),
+    (f"wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {D}, {A}, %rd4, %p1, 1, 1, 0;", UNKNOWN),
+    (f"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {D}, {A}, %rd4, %r1, 0, %p1, 1, 1, 0;",
+     UNKNOWN),
 ])  # fmt: skip
-def test_what_is_wrong_or_sparse_is_refused_when_the_kernel_is_loaded(line: str) -> None:
-    with pytest.raises(UnsupportedInstruction, match="wgmma"):
+def test_what_is_wrong_or_sparse_is_refused_when_the_kernel_is_loaded(line: str, said: str) -> None:
+    with pytest.raises(UnsupportedInstruction, match=said) as raised:
         machine_of(line).program.kernel("k")
+    assert raised.value.opcode == line.split()[0]
