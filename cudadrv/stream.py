@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import numpy as np
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from .types import CudaStream, Dependent
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
+# Held while a stream closes, and while another one asks it for its end. One for all streams, and
+# one that a thread may take again: a garbage collection may do either anywhere.
+_ENDING: Final = threading.RLock()
 
 
 class Stream(Handle):
@@ -95,14 +99,15 @@ class Stream(Handle):
         Memory of the stream stays usable. A context's default stream closes with its context; a
         stream of another library is let go, not destroyed.
         """
-        if self._finalizer is not None and self._finalizer.alive:
-            self._mark_end()
-            self.discard()
-            self._finalizer()
-        elif self._origin is not None:
-            self._mark_end()
-            self.discard()
-            self._origin = None
+        with _ENDING:
+            if self._finalizer is not None and self._finalizer.alive:
+                self._mark_end()
+                self.discard()
+                self._finalizer()
+            elif self._origin is not None:
+                self._mark_end()
+                self.discard()
+                self._origin = None
 
     def _mark_end(self) -> None:
         if not (self.closed or self.capturing):
@@ -114,6 +119,14 @@ class Stream(Handle):
         """Wait on the host for the work that a closed stream still had."""
         if self._end is not None:
             self._end.synchronize()
+
+    def end(self) -> Event | None:
+        """Where its work ends: now, or where it ended when it was closed, if it had any then.
+
+        Another thread may close it meanwhile.
+        """
+        with _ENDING:
+            return self._end if self.closed else self.record(timing=False)
 
     def discard(self) -> None:
         """Take the handle away: it is destroyed, or its context is."""
@@ -310,20 +323,24 @@ class Stream(Handle):
         if self.capturing and not (owner.capturing or owner._takes_part_in_capture()):
             # A capture cannot wait for what is outside of it. What there is now is waited for here;
             # what comes later, whoever replays the graph orders.
-            if owner.closed:
-                owner.wait_for_end()
-            else:
-                owner.synchronize()
-        elif not owner.closed:
-            self.wait(owner)
-        elif owner._end is not None:
-            self.wait(owner._end)
+            end = owner.end()
+            if end is not None:
+                end.synchronize()
+        else:
+            self.follow_stream(owner)
+
+    def follow_stream(self, other: Stream) -> None:
+        """Wait for what another stream holds now, or held when it was closed."""
+        end = other.end()
+        if end is not None:
+            self.wait(end)
 
     def _takes_part_in_capture(self) -> bool:
         """Whether the stream was drawn into a capture by waiting for one of its streams."""
-        if self.closed:
-            return False
-        code, status = self.api.cuStreamIsCapturing(self.handle)
+        with _ENDING:
+            if self.closed:
+                return False
+            code, status = self.api.cuStreamIsCapturing(self.handle)
         if code:
             raise failure(self.api, code, "cuStreamIsCapturing", f"asking {self!r}")
         return status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
@@ -345,7 +362,7 @@ class Stream(Handle):
         for user in users:
             # A finalizer must not raise, and a stream that fails has no work left to wait for.
             with contextlib.suppress(CudadrvError):
-                self.wait(user)
+                self.follow_stream(user)
         self.api.cuMemFreeAsync(CUdeviceptr(pointer), self.handle)
 
 

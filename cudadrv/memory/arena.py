@@ -114,11 +114,7 @@ class DeviceArena(SlabArena["Stream", ArenaSlab]):
         return former.context is stream.context and not former.capturing
 
     def _move(self, slab: ArenaSlab, former: Stream, stream: Stream) -> None:
-        if former.closed:
-            # Nothing can be recorded on it any more, and its work may still run.
-            stream.context.synchronize()
-        else:
-            stream.wait(former)
+        stream.follow_stream(former)
         slab.buffer.record_use(stream)
         slab.buffer.stream = stream
 

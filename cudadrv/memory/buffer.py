@@ -183,14 +183,15 @@ class _Memory:
             context = stream.context
             if context.closed:
                 return
-            if stream.closed:
+            try:
+                if stream.capturing or self.users is not None:
+                    stream.release(int(self.pointer), self.users or ())
+                else:
+                    stream.api.cuMemFreeAsync(self.pointer, stream.handle)
+            except ClosedError:
                 # Nothing orders the release any more: cuMemFree waits for the device.
                 with Bound(stream.api, context.handle):
                     stream.api.cuMemFree(self.pointer)
-            elif stream.capturing or self.users is not None:
-                stream.release(int(self.pointer), self.users or ())
-            else:
-                stream.api.cuMemFreeAsync(self.pointer, stream.handle)
         except Exception:
             # A finalizer must not raise: the context may be gone, or the interpreter be ending.
             return

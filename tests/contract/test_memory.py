@@ -16,6 +16,8 @@ from cudadrv.errors import (
     WrongDeviceError,
 )
 
+from .conftest import compile_module
+
 DTYPES = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "S5", "M8[ns]"]
 
 
@@ -245,6 +247,34 @@ def test_a_closed_array_is_not_copied_though_it_was_before(stream: cudadrv.Strea
             stream.copy(memory, values)
         with pytest.raises(ClosedError, match="was closed"):
             stream.copy(values, memory)
+
+
+_LATE_WRITE = """
+extern "C" __global__ void late_write(int* x, int n, long long turns) {
+  float y = 1;
+  for (long long k = 0; k < turns; ++k) y = y * 0.999f + 0.5f;
+  for (int k = threadIdx.x; k < n; k += blockDim.x) x[k] = y > 0 ? 7 : 8;
+}
+"""
+
+
+def test_a_release_waits_for_what_a_closed_stream_still_does_with_the_memory(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    count, turns = 1 << 16, 1 if context.device.is_emulated else 20_000_000
+    with compile_module(context, _LATE_WRITE) as module:
+        kernel = module.kernel("late_write")
+        for _ in range(3):
+            array, other = stream.empty(count, "i4"), context.new_stream()
+            stream.synchronize()
+            kernel.launch(other, cudadrv.LaunchConfig(1, 256), array, count, turns)
+            array.buffer.record_use(other)
+            other.close()
+            array.close()
+            again = stream.zeros(count, "i4")  # the same memory, if the driver lets it be
+            context.synchronize()
+            assert not stream.to_host(again).any()
+            again.close()
 
 
 def test_views_share_memory_and_keep_it_alive(stream: cudadrv.Stream) -> None:
