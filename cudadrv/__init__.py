@@ -7,8 +7,8 @@ is imported when it is first used.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .context import Context, cuda_context_for
-from .device import Device, best_device, can_access_peer, driver_version, init, list_devices
+from .driver.context import Context, cuda_context_for
+from .driver.device import Device, best_device, can_access_peer, driver_version, init, list_devices
 from .errors import (
     ArgumentError,
     ClosedError,
@@ -22,25 +22,26 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .attributes import DeviceAttribute
     from .blas import LinearAlgebra, NotPositiveDefiniteError
-    from .capability import GpuCapability, GpuDeviceInfo
     from .client import CapturedGraph, CudaClient, CudaRawHandle, register_module
+    from .client.sobol import SobolDvCache
+    from .driver.attributes import DeviceAttribute
+    from .driver.capability import GpuCapability, GpuDeviceInfo
+    from .driver.event import Event
+    from .driver.types import ContextFlags, MemoryInfo
     from .errors import GpuError, OutOfMemoryError
-    from .event import Event
     from .graph import Graph, GraphExec
-    from .kernel import Kernel
-    from .kernel_attributes import KernelAttributes
-    from .launch_config import LaunchConfig
-    from .launch_types import Launcher, PreparedLaunch
-    from .memory.allocator import CudaAllocator
-    from .memory.arena import DeviceArena
+    from .launch.attributes import KernelAttributes
+    from .launch.config import LaunchConfig
+    from .launch.kernel import Kernel
+    from .launch.module import Module
+    from .launch.types import Launcher, PreparedLaunch
     from .memory.array import DeviceArray
     from .memory.buffer import DeviceBuffer
     from .memory.driver_pool import PoolInfo, pool_info, set_release_threshold, trim_pool
     from .memory.pinned import managed_empty, pinned_empty
-    from .module import Module
-    from .module_cache import KeyedPtxModuleCache, PtxModuleCache
+    from .memory.reuse.allocator import CudaAllocator
+    from .memory.reuse.arena import DeviceArena
     from .pool.device_pool import DevicePool
     from .pool.failures import NotInTileError, ScatterError, TileError
     from .pool.partition import balanced_partition
@@ -67,9 +68,9 @@ if TYPE_CHECKING:
         probe_cuda_backend,
     )
     from .runtime.calibration import Calibration, PolicyOrigin, calibrated_policy_for_device
+    from .runtime.module_cache import KeyedPtxModuleCache, PtxModuleCache
     from .runtime.policy import GpuDispatchPolicy, GpuMixedPrecisionPolicy
     from .runtime.probe import GpuRuntime
-    from .sobol import SobolDvCache
     from .stream import Stream
     from .texture.array import CudaArray
     from .texture.mipmap import MipmappedArray
@@ -77,24 +78,23 @@ if TYPE_CHECKING:
     from .texture.surface import Surface
     from .texture.texture import Texture
     from .tracing import Trace, trace
-    from .types import ContextFlags, MemoryInfo
     from .version import VERSION as __version__
 
 _LATER = {
-    "DeviceAttribute": "attributes",
+    "DeviceAttribute": "driver.attributes",
     "GpuError": "errors",
     "OutOfMemoryError": "errors",
-    "Event": "event",
+    "Event": "driver.event",
     "Graph": "graph",
     "GraphExec": "graph",
-    "Kernel": "kernel",
-    "KernelAttributes": "kernel_attributes",
-    "LaunchConfig": "launch_config",
-    "Launcher": "launch_types",
-    "PreparedLaunch": "launch_types",
+    "Kernel": "launch.kernel",
+    "KernelAttributes": "launch.attributes",
+    "LaunchConfig": "launch.config",
+    "Launcher": "launch.types",
+    "PreparedLaunch": "launch.types",
     "DeviceArray": "memory.array",
     "DeviceBuffer": "memory.buffer",
-    "Module": "module",
+    "Module": "launch.module",
     "Stream": "stream",
     "PoolInfo": "memory.driver_pool",
     "pool_info": "memory.driver_pool",
@@ -102,8 +102,8 @@ _LATER = {
     "trim_pool": "memory.driver_pool",
     "managed_empty": "memory.pinned",
     "pinned_empty": "memory.pinned",
-    "ContextFlags": "types",
-    "MemoryInfo": "types",
+    "ContextFlags": "driver.types",
+    "MemoryInfo": "driver.types",
     "__version__": "version",
     "CudaArray": "texture.array",
     "MipmappedArray": "texture.mipmap",
@@ -114,17 +114,17 @@ _LATER = {
     "Texture": "texture.texture",
     "Trace": "tracing",
     "trace": "tracing",
-    "GpuCapability": "capability",
-    "GpuDeviceInfo": "capability",
+    "GpuCapability": "driver.capability",
+    "GpuDeviceInfo": "driver.capability",
     "LinearAlgebra": "blas",
     "NotPositiveDefiniteError": "blas",
     "CapturedGraph": "client",
     "CudaClient": "client",
     "CudaRawHandle": "client",
-    "CudaAllocator": "memory.allocator",
-    "DeviceArena": "memory.arena",
-    "KeyedPtxModuleCache": "module_cache",
-    "PtxModuleCache": "module_cache",
+    "CudaAllocator": "memory.reuse.allocator",
+    "DeviceArena": "memory.reuse.arena",
+    "KeyedPtxModuleCache": "runtime.module_cache",
+    "PtxModuleCache": "runtime.module_cache",
     "register_module": "client",
     "DevicePool": "pool.device_pool",
     "NotInTileError": "pool.failures",
@@ -155,7 +155,7 @@ _LATER = {
     "GpuDispatchPolicy": "runtime.policy",
     "GpuMixedPrecisionPolicy": "runtime.policy",
     "GpuRuntime": "runtime.probe",
-    "SobolDvCache": "sobol",
+    "SobolDvCache": "client.sobol",
 }
 """Public names by the module that is imported at their first use."""
 

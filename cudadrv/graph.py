@@ -7,14 +7,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from . import errors
-from ._api import CUgraph, CUgraphExec, CUstreamCaptureMode, DriverApi
-from ._driver import Handle, failure
+from .driver._api import CUgraph, CUgraphExec, CUstreamCaptureMode, DriverApi
+from .driver.in_use import Handle, failure
 from .errors import ClosedError, CudadrvError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .context import Context
+    from .driver.context import Context
     from .stream import Stream
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from . import errors
-from ._driver import failure
+from .driver.in_use import failure
 
 if TYPE_CHECKING:
     from .stream import Stream

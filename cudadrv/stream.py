@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import numpy as np
 
-from ._api import CUdeviceptr, CUresult, CUstream, CUstreamCaptureStatus, DriverApi
-from ._driver import Handle, failure
+from .driver._api import CUdeviceptr, CUresult, CUstream, CUstreamCaptureStatus, DriverApi
+from .driver.in_use import Handle, failure
 from .errors import ClosedError, CopyError, CudadrvError, WrongDeviceError
 from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType
 from .memory.buffer import DeviceBuffer
@@ -20,10 +20,10 @@ from .memory.copy import copy as copy_memory, download, upload
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from .context import Context
-    from .event import Event
+    from .driver.context import Context
+    from .driver.event import Event
+    from .driver.types import CudaStream, Dependent
     from .graph import Capture, CaptureMemory
-    from .types import CudaStream, Dependent
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 # Held while a stream closes, and while another one asks it for its end. One for all streams, and
@@ -175,7 +175,7 @@ class Stream(Handle):
 
     def record(self, *, timing: bool = True) -> Event:
         """A new event at this point of the stream."""
-        from .event import Event  # like `Capture`, what many programs never use
+        from .driver.event import Event  # like `Capture`, what many programs never use
 
         event = Event(self.context, timing=timing)
         event.record(self)
@@ -191,7 +191,7 @@ class Stream(Handle):
                 return
             event = event.record(timing=False)
         elif hasattr(event, "__cuda_stream__"):
-            from .foreign import order_after, stream_handle
+            from .interop.foreign import order_after, stream_handle
 
             order_after(self, (stream_handle(event),))
             return
@@ -292,7 +292,7 @@ class Stream(Handle):
             TypeError: it is no device array.
             WrongDeviceError: the memory lies on another device.
         """
-        from .foreign import import_array
+        from .interop.foreign import import_array
 
         return import_array(self, value)
 

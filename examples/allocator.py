@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cudadrv
-from cudadrv.memory.allocator import DeallocationError
+from cudadrv.memory.reuse.allocator import DeallocationError
 
 
 def main() -> None:

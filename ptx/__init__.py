@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ptx.cache.answers import CacheWarning, Explanation, Verification
+    from ptx.cache.cache_report import CacheWarning, Explanation, Verification
     from ptx.diagnostics import Diagnostic
     from ptx.errors import (
         CompileError,
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from ptx.target import ImageKind, Target
 
 _LATER = {
-    "CacheWarning": "ptx.cache.answers",
+    "CacheWarning": "ptx.cache.cache_report",
     "CompileError": "ptx.errors",
     "CompileOptions": "ptx.options",
     "CompileRequest": "ptx.request",
     "DEFAULT_TARGET": "ptx.options",
     "Diagnostic": "ptx.diagnostics",
-    "Explanation": "ptx.cache.answers",
+    "Explanation": "ptx.cache.cache_report",
     "HeaderNotFoundError": "ptx.errors",
     "Image": "ptx.image",
     "ImageCache": "ptx.image_cache",
@@ -62,7 +62,7 @@ _LATER = {
     "PtxModule": "ptx.isa.module",
     "Target": "ptx.target",
     "UnsupportedTargetError": "ptx.errors",
-    "Verification": "ptx.cache.answers",
+    "Verification": "ptx.cache.cache_report",
     "choose_target": "ptx.supported",
     "compile": "ptx.request",
     "default_cache": "ptx.image_cache",

@@ -36,7 +36,7 @@ from ptx.request import CompileRequest
 from ptx.target import Target
 
 if TYPE_CHECKING:
-    from ptx.cache.answers import Explanation, Verification
+    from ptx.cache.cache_report import Explanation, Verification
     from ptx.cache.statistics import CacheStatistics
     from ptx.linker import LinkOptions
 
@@ -114,7 +114,7 @@ class ImageCache:
         """`get_or_compile` for a request that is one value."""
 
         def make() -> Image:
-            from ptx.program import build  # a hit needs no compiler
+            from ptx.nvrtc_build import build  # a hit needs no compiler
 
             self._counter.add(compiled=1)
             return build(request, self._reach.folders(request))
@@ -155,7 +155,7 @@ class ImageCache:
 
     def explain(self, request: CompileRequest) -> Explanation:
         """Whether a request would hit the disk, and if not, what differs from the nearest entry."""
-        from ptx.cache.answers import Explanation  # few starts ask, here and below
+        from ptx.cache.cache_report import Explanation  # few starts ask, here and below
 
         try:
             key = self._key(request)
@@ -192,7 +192,7 @@ class ImageCache:
 
     def verify(self, *, remove: bool = False) -> Verification:
         """Read every entry and check it whole; damaged ones are removed if that is wanted."""
-        from ptx.cache.answers import Verification
+        from ptx.cache.cache_report import Verification
 
         if self._store is None:
             return Verification(0, ())
@@ -310,7 +310,7 @@ class ImageCache:
         if self._warned:
             return
         self._warned = True
-        from ptx.cache.answers import CacheWarning
+        from ptx.cache.cache_report import CacheWarning
 
         warnings.warn(
             f"compiled images are not kept on disk: {error}. Set CUDADRV_CACHE_DIR to a folder of "

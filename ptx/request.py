@@ -110,7 +110,7 @@ def compile(
     request = CompileRequest.of(source, options, name, name_expressions, headers)
     # Here, so that importing this package stays quick; a hit needs no compiler.
     if cache is False:
-        from ptx.program import build
+        from ptx.nvrtc_build import build
 
         return build(request)
     from ptx.image_cache import default_cache

@@ -11,26 +11,26 @@ FILES = sorted([*ROOT.glob("cudadrv/**/*.py"), *ROOT.glob("ptx/**/*.py")])
 
 # Lowest first: a file imports only what stands before it, or in its own group.
 CUDADRV_LAYERS = (
-    ("version", "errors", "attributes"),
-    ("_api",),
-    ("_driver", "types", "capability", "array_interface"),
-    ("capsule", "device"),
-    ("event", "dlpack", "memory.buffer", "memory.array"),
-    ("foreign", "memory.crew", "memory.pinned", "memory.transfer"),
+    ("version", "errors", "driver", "driver.attributes", "interop", "launch"),
+    ("driver._api",),
+    ("driver.in_use", "driver.types", "driver.capability", "interop.array_interface"),
+    ("interop.capsule", "driver.device"),
+    ("driver.event", "interop.dlpack", "memory.buffer", "memory.array"),
+    ("interop.foreign", "memory.copy_threads", "memory.pinned", "memory.transfer"),
     ("memory.staging",),
     ("memory.copy",),
     ("memory.fill",),
     ("graph", "host_function"),
     ("stream",),
-    ("launch_config", "kernel_attributes", "arguments", "occupancy"),
-    ("launch_code",),
-    ("launcher",),
-    ("kernel",),
-    ("launch_types",),
-    ("module",),
-    ("context",),
-    ("module_cache", "memory", "texture"),
-    ("blas", "sobol"),
+    ("launch.config", "launch.attributes", "launch.arguments", "launch.occupancy"),
+    ("launch.code",),
+    ("launch.launcher",),
+    ("launch.kernel",),
+    ("launch.types",),
+    ("launch.module",),
+    ("driver.context",),
+    ("memory", "texture"),
+    ("blas",),
     ("runtime", "pool"),
     ("client", "tracing"),
     ("emulator",),
@@ -94,14 +94,14 @@ def test_ptx_never_imports_cudadrv() -> None:
 
 def test_only_the_seams_import_cuda_bindings() -> None:
     for path in FILES:
-        if module_name(path) not in ("cudadrv._api", "ptx._nvrtc"):
+        if module_name(path) not in ("cudadrv.driver._api", "ptx._nvrtc"):
             found = [name for name in runtime_imports(path) if name.startswith("cuda.bindings")]
             assert not found, f"{module_name(path)} imports {found}"
 
 
 # The choice of a driver may make an emulator, which stands above everything; it is imported there
 # when it is chosen, and only then.
-CHOOSES_THE_EMULATOR = "cudadrv._driver"
+CHOOSES_THE_EMULATOR = "cudadrv.driver.in_use"
 
 
 def test_imports_point_down() -> None:
@@ -122,5 +122,5 @@ def test_imports_point_down() -> None:
 
 def test_an_upward_import_would_be_seen() -> None:
     assert rank("emulator.core", CUDADRV_LAYERS) > rank("stream", CUDADRV_LAYERS)
-    assert "cudadrv.stream" in set(runtime_imports(ROOT / "cudadrv/context.py"))
-    assert "cudadrv.stream" not in set(runtime_imports(ROOT / "cudadrv/event.py"))
+    assert "cudadrv.stream" in set(runtime_imports(ROOT / "cudadrv/driver/context.py"))
+    assert "cudadrv.stream" not in set(runtime_imports(ROOT / "cudadrv/driver/event.py"))

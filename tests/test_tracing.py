@@ -8,13 +8,13 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv import _driver
+from cudadrv.driver import in_use
 from cudadrv.tracing import trace
 
 
 def functions() -> dict[str, object]:
     """What is found under the names of the driver's functions and the compiler's."""
-    api = _driver.current().api
+    api = in_use.current().api
     found = {name: getattr(api, name) for name in dir(api) if name.startswith("cu")}
     return {**found, "compile": ptx.compile, "link": ptx.link}
 
@@ -22,11 +22,11 @@ def functions() -> dict[str, object]:
 def test_every_function_is_back_after_a_trace(tmp_path: Path) -> None:
     cudadrv.init()
     before = functions()
-    own = dict(vars(_driver.current().api))
+    own = dict(vars(in_use.current().api))
     with trace(tmp_path / "trace.json"):
         within = functions()
     assert functions() == before
-    assert vars(_driver.current().api) == own
+    assert vars(in_use.current().api) == own
     changed = {name for name in before if within[name] != before[name]}
     assert {"cuLaunchKernel", "cuMemAllocAsync", "cuStreamSynchronize", "compile"} <= changed
 

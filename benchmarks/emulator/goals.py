@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from ptx.emulate.errors import UnsupportedInstruction
+from ptx.emulate.model.errors import UnsupportedInstruction
 
 from .cases import Sizes, cases
 from .device import Device

@@ -39,7 +39,7 @@ def run(setting: Setting) -> list[Row]:
 
 
 def _arena(who: str, stream: cudadrv.Stream) -> Case:
-    from cudadrv.memory.arena import DeviceArena
+    from cudadrv.memory.reuse.arena import DeviceArena
 
     arena = DeviceArena("f8")
     names: dict[str, Callable[..., object] | cudadrv.Stream] = {
@@ -49,7 +49,7 @@ def _arena(who: str, stream: cudadrv.Stream) -> Case:
 
 
 def _allocator(who: str, stream: cudadrv.Stream) -> Case:
-    from cudadrv.memory.allocator import CudaAllocator
+    from cudadrv.memory.reuse.allocator import CudaAllocator
 
     allocator = CudaAllocator(stream)
     names = {"take": allocator.allocate, "give": allocator.deallocate}

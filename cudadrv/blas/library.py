@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from .._driver import Bound
+from ..driver.in_use import Bound
 from ..errors import (
     DriverCallFailed,
     RuntimeDependencyUnavailable,

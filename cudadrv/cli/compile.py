@@ -8,8 +8,8 @@ from pathlib import Path
 
 import ptx
 
-from ..context import cuda_context_for
-from ..device import list_devices
+from ..driver.context import cuda_context_for
+from ..driver.device import list_devices
 from ..errors import CudadrvError
 from .output import print_table
 

@@ -16,7 +16,7 @@ from cuda.pathfinder import (
 import ptx
 from ptx.cache.folder import folder_from_environment
 
-from ..device import driver_version, list_devices
+from ..driver.device import driver_version, list_devices
 from ..errors import CudadrvError, DriverNotFoundError
 from ..version import VERSION
 from .output import print_table

@@ -9,9 +9,9 @@ from importlib import resources
 import numpy as np
 import numpy.typing as npt
 
-from ..context import Context
-from ..launch_config import LaunchConfig
-from ..module import Module
+from ..driver.context import Context
+from ..launch.config import LaunchConfig
+from ..launch.module import Module
 
 NAME_EXPRESSIONS = ("scale<float>", "scale<double>", "scale<int>")
 

@@ -14,12 +14,12 @@ import numpy as np
 
 import ptx
 
-from .. import _driver
-from ..context import Context, cuda_context_for
-from ..device import Device, list_devices
+from ..driver import in_use
+from ..driver.context import Context, cuda_context_for
+from ..driver.device import Device, list_devices
 from ..errors import CudadrvError, DriverNotFoundError, NoDeviceError
-from ..module import Module
-from ..module_cache import PtxModuleCache
+from ..launch.module import Module
+from ..runtime.module_cache import PtxModuleCache
 from . import kernels
 from .output import print_table
 
@@ -132,7 +132,7 @@ def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
         return "cuda", f"a driver is present, but fails: {error}"
     from ..emulator import Emulator  # only where it is used
 
-    _driver.install(_driver.Driver(Emulator(devices=emulated_devices)))
+    in_use.install(in_use.Driver(Emulator(devices=emulated_devices)))
     return "emulator", reason
 
 

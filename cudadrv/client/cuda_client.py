@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..context import Context, cuda_context_for
-from ..device import Device
+from ..driver.context import Context, cuda_context_for
+from ..driver.device import Device
+from ..driver.event import Event
 from ..errors import InvalidValueError
-from ..event import Event
-from ..memory.allocator import DEFAULT_CAP_BYTES, CudaAllocator
+from ..launch.module import Module
 from ..memory.driver_pool import set_release_threshold
-from ..module import Module
-from ..sobol import SobolDvCache
+from ..memory.reuse.allocator import DEFAULT_CAP_BYTES, CudaAllocator
 from ..stream import Stream
 from . import environment
 from .captured_graph import CapturedGraph
 from .module_registry import registry
+from .sobol import SobolDvCache
 
 if TYPE_CHECKING:
     from ..blas import LinearAlgebra

@@ -8,10 +8,10 @@ from typing import Final
 
 import ptx
 
-from ..context import Context
+from ..driver.context import Context
 from ..errors import CudadrvError, InvalidValueError
-from ..module import Module
-from ..module_cache import PtxModuleCache, Source
+from ..launch.module import Module
+from ..runtime.module_cache import PtxModuleCache, Source
 
 
 class UnknownModuleError(CudadrvError):

@@ -4,10 +4,10 @@
 the PTX that NVRTC makes, reports wrong accesses with their place, and fails on demand.
 """
 
-from ptx.emulate.device import Limits as Limits
+from ptx.emulate.exec.device import Limits as Limits
 
 from .emulator import Emulator as Emulator
-from .on_demand import (
+from .fault_injection import (
     BadDevice as BadDevice,
     MemoryLimit as MemoryLimit,
     ScheduledFault as ScheduledFault,

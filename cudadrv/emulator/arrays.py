@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ptx.emulate.texture import Image
+from ptx.emulate.texture.texture import Image
 
-from .._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUdevice_attribute, CUresult
-from .answer import Refusal, invalid_value
+from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUdevice_attribute, CUresult
+from .refusal import Refusal, invalid_value
 
 if TYPE_CHECKING:
     from .contexts import Context
-    from .machine import Machine, Piece
+    from .emulated_device import Machine, Piece
 
 # A channel of any of eight scalar types.
 FORMATS: Final[Mapping[CUarray_format, np.dtype[Any]]] = MappingProxyType(

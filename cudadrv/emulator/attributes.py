@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._api import CUdevice_attribute
+from ..driver._api import CUdevice_attribute
 from .profiles import EmulatedDevice
 
 # Alike on all devices of the profiles; read on an H100 with driver 580.

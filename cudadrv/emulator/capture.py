@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from .._api import CUstreamCaptureMode
+from ..driver._api import CUstreamCaptureMode
 
 if TYPE_CHECKING:
     from .graph_memory import GraphMemory

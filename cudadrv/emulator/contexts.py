@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .streams import Stream
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .emulated_device import Machine
 
 
 @dataclass(eq=False, slots=True)

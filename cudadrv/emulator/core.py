@@ -8,23 +8,23 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from ptx.emulate.device import Limits
+from ptx.emulate.exec.device import Limits
 from ptx.errors import PtxError
 
-from .._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
-from .answer import Failure, Refusal, invalid_handle
+from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
 from .contexts import Context
+from .emulated_device import Machine
 from .host_memory import HostMemory
-from .machine import Machine
 from .profiles import MAX_TOTAL_MEMORY, EmulatedDevice
+from .refusal import Failure, Refusal, invalid_handle
 from .streams import Event, Stream
 
 if TYPE_CHECKING:
     from .arrays import Array, MipmappedArray
     from .capture import Capture
+    from .fault_injection import ScheduledFault
     from .graphs import Executable, Graph
     from .modules import Function, Module
-    from .on_demand import ScheduledFault
 
 # Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
 # exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
@@ -95,7 +95,7 @@ class Core:
     def last_fault(self) -> PtxError | None:
         """The typed error behind this thread's last failed call, None if it had none.
 
-        A kernel's `ptx.emulate.errors.EmulationFault`, also for the calls that fail after it; the
+        A kernel's `ptx.emulate.EmulationFault`, also for the calls that fail after it; the
         `UnsupportedInstruction` or `PtxSyntaxError` for which a kernel or module was refused.
         """
         failure = self._thread.failure

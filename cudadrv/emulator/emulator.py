@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ptx.emulate.device import DEFAULT_LIMITS, Limits
+from ptx.emulate.exec.device import DEFAULT_LIMITS, Limits
 
-from .._api import DriverApi
+from ..driver._api import DriverApi
 from .calls.array import ArrayCalls
 from .calls.context import ContextCalls
 from .calls.copy_box import BoxCopyCalls
@@ -19,7 +19,7 @@ from .calls.memory import MemoryCalls
 from .calls.pool import PoolCalls
 from .calls.stream import StreamCalls
 from .calls.texture import TextureCalls
-from .on_demand import OnDemand
+from .fault_injection import OnDemand
 from .profiles import EmulatedDevice
 
 # Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .answer import invalid_value
-from .machine import Owner
+from .emulated_device import Owner
+from .refusal import invalid_value
 
 if TYPE_CHECKING:
-    from .machine import Machine, Piece
+    from .emulated_device import Machine, Piece
 
 
 @dataclass(eq=False, slots=True)

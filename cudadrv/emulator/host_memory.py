@@ -7,7 +7,7 @@ import mmap
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 
-from ptx.emulate.host_memory import HostMemory as ReachableMemory
+from ptx.emulate.memory.host_memory import HostMemory as ReachableMemory
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import ctypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.device import Limits
-from ptx.emulate.errors import (
+from ptx.emulate.exec.device import Limits
+from ptx.emulate.model.errors import (
     AssertionFailed,
     Deadlock,
     EmulationFault,
@@ -26,12 +26,12 @@ from ptx.emulate.errors import (
     UnsupportedInstruction,
 )
 
-from .._api import CUdevice_attribute, CUresult
-from .answer import Failure, Refusal, invalid_handle, invalid_value
+from ..driver._api import CUdevice_attribute, CUresult
 from .occupancy import blocks_per_sm
+from .refusal import Failure, Refusal, invalid_handle, invalid_value
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .emulated_device import Machine
     from .modules import Function
 
 Dim3 = tuple[int, int, int]

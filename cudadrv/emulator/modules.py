@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ptx.emulate.errors import OutOfMemory, UnsupportedInstruction
+from ptx.emulate.model.errors import OutOfMemory, UnsupportedInstruction
 from ptx.emulate.program import EmulatedKernel, Program
 from ptx.errors import PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
 from ptx.isa.signature import signature_of
 from ptx.signature import KernelSignature
 
-from .._api import CUresult
-from .answer import Refusal
+from ..driver._api import CUresult
+from .refusal import Refusal
 
 if TYPE_CHECKING:
     from .contexts import Context

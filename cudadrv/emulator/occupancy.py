@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .._api import CUdevice_attribute
+from ..driver._api import CUdevice_attribute
 
 _WARP = 32
 _REGISTERS_AT_ONCE = 256  # a warp's registers are taken in these pieces

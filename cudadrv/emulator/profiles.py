@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypedDict
 
-from .._api import CUdevice_attribute
+from ..driver._api import CUdevice_attribute
 from .architecture import ARCHITECTURES, Architecture
 
 _MIB = 1 << 20

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Unpack
 
-from ptx.emulate.device import DEFAULT_LIMITS, Limits
+from ptx.emulate.exec.device import DEFAULT_LIMITS, Limits
 
-from .._driver import Driver, in_use, install
+from ..driver.in_use import Driver, in_use, install
 from ..errors import DriverSelectionError
 from .emulator import NEWEST_DRIVER, Emulator
 from .profiles import DeviceProperties, EmulatedDevice

@@ -10,20 +10,20 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.texture import AddressMode, Image, Texture
+from ptx.emulate.texture.texture import AddressMode, Image, Texture
 
-from .._api import (
+from ..driver._api import (
     CUDA_RESOURCE_DESC,
     CUDA_TEXTURE_DESC,
     CUdevice_attribute,
     CUresourcetype,
     CUresult,
 )
-from .answer import Refusal, invalid_value
 from .arrays import FORMATS, read_format
+from .refusal import Refusal, invalid_value
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .emulated_device import Machine
 
 _AS_INTEGER: Final = 0x01
 _NORMALIZED: Final = 0x02

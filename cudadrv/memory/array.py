@@ -26,8 +26,8 @@ from .buffer import DeviceBuffer, _Addressed
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..array_interface import CudaArrayInterface
-    from ..context import Context
+    from ..driver.context import Context
+    from ..interop.array_interface import CudaArrayInterface
     from ..stream import Stream
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
@@ -255,7 +255,7 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         """
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("a device array is exported in place: no copy, no other device")
-        from ..dlpack import export
+        from ..interop.dlpack import export
 
         return export(self, stream)
 

@@ -7,12 +7,12 @@ from operator import index
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from .. import errors
-from .._api import CUdeviceptr, CUresult
-from .._driver import Bound, Handle, failure
+from ..driver._api import CUdeviceptr, CUresult
+from ..driver.in_use import Bound, Handle, failure
 from ..errors import ClosedError, CudadrvError
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from ..driver.context import Context
     from ..stream import Stream
 
 

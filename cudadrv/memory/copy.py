@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
-from .._api import CUdeviceptr, CUmemorytype, CUpointer_attribute, CUresult, DriverApi
-from .._driver import failure
+from ..driver._api import CUdeviceptr, CUmemorytype, CUpointer_attribute, CUresult, DriverApi
+from ..driver.in_use import failure
 from ..errors import CopyError, CudadrvError, WrongDeviceError
 from .array import AnyArray, AnyDeviceArray, DeviceArray
 from .buffer import DeviceBuffer
 from .transfer import transfer
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from ..driver.context import Context
     from ..stream import Stream
     from .staging import StagingRing
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .._api import CUmemoryPool, CUmemPool_attribute, cuuint64_t
-from .._driver import failure
-from ..device import Device
+from ..driver._api import CUmemoryPool, CUmemPool_attribute, cuuint64_t
+from ..driver.device import Device
+from ..driver.in_use import failure
 
 _THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import errors
-from .._api import CUdeviceptr
-from .._driver import failure
+from ..driver._api import CUdeviceptr
+from ..driver.in_use import failure
 from .array import DeviceArray
 from .copy import DeviceMemory, wrong_context
 from .transfer import transfer

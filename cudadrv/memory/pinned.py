@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from .._api import CUcontext, CUdeviceptr, CUresult, DriverApi
-from .._driver import Bound, failure
-from ..device import Device
+from ..driver._api import CUcontext, CUdeviceptr, CUresult, DriverApi
+from ..driver.device import Device
+from ..driver.in_use import Bound, failure
 from ..errors import CudadrvError
 from .array import AnyArray, Shape, TypedDType, checked_dtype, checked_shape
 

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._api import CUdeviceptr, CUevent, CUevent_flags, DriverApi
-from .._driver import Bound, failure
+from ..driver._api import CUdeviceptr, CUevent, CUevent_flags, DriverApi
+from ..driver.in_use import Bound, failure
 from ..errors import OutOfMemoryError
 from .array import AnyArray
-from .crew import usable_threads, work_together
+from .copy_threads import usable_threads, work_together
 from .pinned import pinned_empty
 from .transfer import transfer
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from ..driver.context import Context
     from ..stream import Stream
 
 LEAST_STAGED_BYTES: Final = 16 << 20

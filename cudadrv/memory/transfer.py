@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, ParamSpec
 
-from .._api import CUresult
-from .._driver import Bound
+from ..driver._api import CUresult
+from ..driver.in_use import Bound
 
 if TYPE_CHECKING:
     from ..stream import Stream

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from contextvars import Context as Variables, copy_context
 from typing import Generic, TypeVar
 
-from .._driver import current
-from ..context import cuda_context_for
-from .crew import Crew, Worker
+from ..driver.context import cuda_context_for
+from ..driver.in_use import current
 from .tile import Tile, running
+from .workers import Crew, Worker
 
 _R = TypeVar("_R")
 

@@ -6,9 +6,9 @@ import contextlib
 from contextvars import ContextVar
 from typing import Final
 
-from ..context import Context
+from ..driver.context import Context
 from ..errors import ClosedError, CudadrvError
-from ..memory.arena import DeviceArena
+from ..memory.reuse.arena import DeviceArena
 from ..stream import Stream
 from .failures import NotInTileError
 

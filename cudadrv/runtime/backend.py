@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..capability import GpuCapability
-from ..context import Context, cuda_context_for
+from ..driver.capability import GpuCapability
+from ..driver.context import Context, cuda_context_for
 from ..errors import CudadrvError, DriverCallFailed, DriverLibraryUnavailable
-from ..memory.arena import DeviceArena
-from ..module_cache import PtxModuleCache
+from ..memory.reuse.arena import DeviceArena
 from ..stream import Stream
 from .availability import GpuAbsent, GpuBroken
+from .module_cache import PtxModuleCache
 from .probe import GpuRuntime
 
 _T = TypeVar("_T")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ..capability import GpuDeviceInfo
-from ..device import Device
+from ..driver.capability import GpuDeviceInfo
+from ..driver.device import Device
 from ..errors import CalibrationFailed, CudadrvError
 from .calibration_store import CalibrationStore, fingerprint
 from .crossover import policy_from

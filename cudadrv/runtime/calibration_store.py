@@ -10,7 +10,7 @@ from typing import Final
 
 from ptx.cache.folder import PrivateFolder, folder_from_environment, max_bytes_from_environment
 
-from ..capability import GpuDeviceInfo
+from ..driver.capability import GpuDeviceInfo
 from .policy import GpuDispatchPolicy
 
 _log = logging.getLogger(__name__)

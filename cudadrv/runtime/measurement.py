@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..context import cuda_context_for
+from ..driver.context import cuda_context_for
 from ..errors import CalibrationFailed
 from ..stream import Stream
 

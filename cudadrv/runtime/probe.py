@@ -8,9 +8,9 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from .. import _driver
-from ..capability import GpuDeviceInfo
-from ..device import list_devices
+from ..driver import in_use
+from ..driver.capability import GpuDeviceInfo
+from ..driver.device import list_devices
 from ..errors import (
     CudadrvError,
     DriverCallFailed,
@@ -195,7 +195,7 @@ class _KeptOutcome:
         return outcome
 
     def _found(self) -> GpuAvailability | None:
-        driver = _driver.in_use()
+        driver = in_use.in_use()
         if driver is not None:
             slot = driver.cache(_Slot).get(0)
             return slot.outcome if slot is not None else None
@@ -206,7 +206,7 @@ class _KeptOutcome:
 
     def _probe(self) -> GpuAvailability:
         outcome = GpuRuntime.probe()
-        driver = _driver.in_use()
+        driver = in_use.in_use()
         if driver is None:
             self.without_driver = os.environ.get("CUDADRV_DRIVER"), outcome
         else:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, overloa
 
 import numpy as np
 
-from .._api import CUarray
-from .._driver import Bound, Handle
+from ..driver._api import CUarray
+from ..driver.in_use import Bound, Handle
 from ..errors import ClosedError, TextureError
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_shape
 from .descriptor import descriptor_of, refused
@@ -20,8 +20,8 @@ from .texel import Texel
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from .._api import CUmipmappedArray
-    from ..context import Context
+    from ..driver._api import CUmipmappedArray
+    from ..driver.context import Context
     from ..stream import Stream
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)

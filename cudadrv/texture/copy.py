@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .._api import CUDA_MEMCPY3D, CUdeviceptr, CUmemorytype
-from .._driver import Bound, failure
+from ..driver._api import CUDA_MEMCPY3D, CUdeviceptr, CUmemorytype
+from ..driver.in_use import Bound, failure
 from ..errors import CopyError, WrongDeviceError
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
 from ..memory.copy import host_address, is_reachable

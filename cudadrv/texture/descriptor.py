@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._api import CUDA_ARRAY3D_DESCRIPTOR, CUresult
-from .._driver import failure
+from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUresult
+from ..driver.in_use import failure
 from ..errors import CudadrvError, TextureError
 from ..memory.buffer import out_of_memory
 from .extents import Extents
 from .texel import Texel
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from ..driver.context import Context
 
 
 def descriptor_of(extents: Extents, texel: Texel) -> CUDA_ARRAY3D_DESCRIPTOR:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ..attributes import DeviceAttribute
+from ..driver.attributes import DeviceAttribute
 from ..errors import TextureError
 
 if TYPE_CHECKING:
-    from ..device import Device
+    from ..driver.device import Device
 
 # CUDA_ARRAY3D_*
 _LAYERED: Final = 0x01

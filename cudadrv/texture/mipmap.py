@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 
-from .._api import CUmipmappedArray
-from .._driver import Bound, Handle, failure
+from ..driver._api import CUmipmappedArray
+from ..driver.in_use import Bound, Handle, failure
 from ..errors import ClosedError, TextureError
 from ..memory.array import Shape, TypedDType, checked_shape
 from .array import CudaArray, Dependent
@@ -20,7 +20,7 @@ from .texel import Texel
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..context import Context
+    from ..driver.context import Context
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from .._api import CUDA_RESOURCE_DESC, CUdeviceptr, CUresourcetype
-from ..attributes import DeviceAttribute
+from ..driver._api import CUDA_RESOURCE_DESC, CUdeviceptr, CUresourcetype
+from ..driver.attributes import DeviceAttribute
 from ..errors import TextureError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from .array import CudaArray

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from .._driver import Bound
+from ..driver.in_use import Bound
 
 if TYPE_CHECKING:
-    from .._api import CUresult
-    from ..context import Context
+    from ..driver._api import CUresult
+    from ..driver.context import Context
 
 _HandleT = TypeVar("_HandleT")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._api import CUDA_RESOURCE_DESC, CUresourcetype
-from .._driver import Bound, failure
+from ..driver._api import CUDA_RESOURCE_DESC, CUresourcetype
+from ..driver.in_use import Bound, failure
 from ..errors import TextureError
 from .array import CudaArray
 from .storage import Storage

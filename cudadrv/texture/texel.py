@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from .._api import CUarray_format
+from ..driver._api import CUarray_format
 from ..errors import DTypeError, TextureError
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._api import CUDA_TEXTURE_DESC, CUaddress_mode, CUfilter_mode, CUtexObject
-from .._driver import Bound, failure
+from ..driver._api import CUDA_TEXTURE_DESC, CUaddress_mode, CUfilter_mode, CUtexObject
+from ..driver.in_use import Bound, failure
 from .modes import AddressMode, FilterMode, ReadMode
 from .reading import Reading
 from .resource import describe, texel_of

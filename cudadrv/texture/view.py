@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from .._api import CUsurfObject, CUtexObject
-from .._driver import Handle
+from ..driver._api import CUsurfObject, CUtexObject
+from ..driver.in_use import Handle
 from ..errors import ClosedError
 from ..memory.array import AnyDeviceArray
 from ..memory.buffer import _Addressed
@@ -14,7 +14,7 @@ from .mipmap import MipmappedArray
 from .storage import Storage
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from ..driver.context import Context
 
 Resource: TypeAlias = CudaArray[Any] | MipmappedArray[Any] | AnyDeviceArray
 

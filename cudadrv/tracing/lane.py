@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from .._api import CUcontext, CUevent, CUstream, DriverApi
-from .._driver import Bound
+from ..driver._api import CUcontext, CUevent, CUstream, DriverApi
+from ..driver.in_use import Bound
 
 
 class Lane:

@@ -16,10 +16,10 @@ from typing import Any, Final, TextIO, TypeAlias, cast
 
 import ptx
 
-from .._api import CUcontext, CUevent, CUstream, CUstreamCaptureStatus, DriverApi
-from .._driver import Driver, current
+from ..driver._api import CUcontext, CUevent, CUstream, CUstreamCaptureStatus, DriverApi
+from ..driver.in_use import Driver, current
 from ..errors import CudadrvError, InvalidValueError
-from ..launcher import live_launchers, renew_launchers
+from ..launch.launcher import live_launchers, renew_launchers
 from ..stream import Stream
 from .calls import COMPILERS, OWN_CALLS, SPANS, Span
 from .events import complete_event, device_events, flow_event, naming

@@ -14,7 +14,7 @@ from ptx.request import CompileRequest
 from ptx.target import Target
 
 if TYPE_CHECKING:
-    from ptx.cache.header_reach import HeaderReach
+    from ptx.cache.header_dependencies import HeaderReach
     from ptx.cache.store import Store
     from ptx.linker import LinkOptions
 
@@ -67,7 +67,7 @@ class Reach:
         if not request.includes_anything():
             return key_of(request, self.nvrtc(), ())
         if self._headers is None:
-            from ptx.cache.header_reach import HeaderReach
+            from ptx.cache.header_dependencies import HeaderReach
 
             self._headers = HeaderReach(self._store)
         headers = self._headers.files(request, self.folders(request))

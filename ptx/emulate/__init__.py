@@ -94,8 +94,9 @@ index into the fibre's threads and the instruction is named by `e.scope.bind(i, 
 
 from __future__ import annotations
 
-from ptx.emulate.device import DEFAULT_LIMITS, DeviceModel, Limits
-from ptx.emulate.errors import (
+from ptx.emulate.exec.device import DEFAULT_LIMITS, DeviceModel, Limits
+from ptx.emulate.memory.memory import Allocation, DeviceMemory
+from ptx.emulate.model.errors import (
     AddressSpaceExhausted,
     AssertionFailed,
     BadFree,
@@ -121,9 +122,8 @@ from ptx.emulate.errors import (
     UseAfterFree,
     Where,
 )
-from ptx.emulate.memory import Allocation, DeviceMemory
 from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
-from ptx.emulate.texture import AddressMode, Image, Texture
+from ptx.emulate.texture.texture import AddressMode, Image, Texture
 
 __all__ = [
     "DEFAULT_LIMITS",

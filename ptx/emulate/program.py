@@ -6,16 +6,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
-from ptx.emulate.code import KernelCode
-from ptx.emulate.collection import collection_paused
-from ptx.emulate.device import DEFAULT_LIMITS, DeviceModel, Limits
-from ptx.emulate.errors import LaunchError
-from ptx.emulate.generate import generate
-from ptx.emulate.geometry import Dim3
-from ptx.emulate.heap import keep_temporaries
-from ptx.emulate.launch import Launch
-from ptx.emulate.layout import ModuleLayout
-from ptx.emulate.special import RESERVED_BYTES
+from ptx.emulate.codegen.generate import generate
+from ptx.emulate.exec.code import KernelCode
+from ptx.emulate.exec.collection import collection_paused
+from ptx.emulate.exec.device import DEFAULT_LIMITS, DeviceModel, Limits
+from ptx.emulate.exec.launch import Launch
+from ptx.emulate.exec.special import RESERVED_BYTES
+from ptx.emulate.memory.heap import keep_temporaries
+from ptx.emulate.memory.layout import ModuleLayout
+from ptx.emulate.model.errors import LaunchError
+from ptx.emulate.model.geometry import Dim3
 from ptx.isa.model import Space
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import signature_of

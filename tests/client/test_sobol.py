@@ -8,8 +8,13 @@ import pytest
 
 import cudadrv
 from cudadrv import CudaClient
+from cudadrv.client.sobol import (
+    SOBOL_MAX_DIMENSIONS,
+    SobolDimensionError,
+    _joe_kuo,
+    direction_vectors,
+)
 from cudadrv.errors import RuntimeDependencyUnavailable, StreamCaptureUnsupportedError
-from cudadrv.sobol import SOBOL_MAX_DIMENSIONS, SobolDimensionError, _joe_kuo, direction_vectors
 
 
 @pytest.fixture

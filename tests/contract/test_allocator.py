@@ -14,13 +14,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 import cudadrv
 from cudadrv import CudaAllocator, emulator
 from cudadrv.errors import CudadrvError, InvalidValueError, OutOfMemoryError
-from cudadrv.memory.allocator import (
+from cudadrv.memory.buffer import DeviceBuffer
+from cudadrv.memory.reuse.allocator import (
     MOST_BLOCKS_OF_A_SIZE,
     AllocatorStatistics,
     DeallocationError,
     FrozenAllocatorError,
 )
-from cudadrv.memory.buffer import DeviceBuffer
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 CAP = 10_000

@@ -19,7 +19,7 @@ from cudadrv.errors import (
     OutOfMemoryError,
     StreamCaptureUnsupportedError,
 )
-from cudadrv.memory.slabs import SlabReleaseError
+from cudadrv.memory.reuse.slabs import SlabReleaseError
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 

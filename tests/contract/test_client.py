@@ -19,8 +19,8 @@ from cudadrv.errors import (
     InvalidValueError,
     OutOfMemoryError,
 )
-from cudadrv.memory.allocator import FrozenAllocatorError
 from cudadrv.memory.buffer import DeviceBuffer
+from cudadrv.memory.reuse.allocator import FrozenAllocatorError
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 SOURCE = """

@@ -139,8 +139,8 @@ def test_a_driver_that_is_not_known_is_refused() -> None:
 def test_importing_touches_no_driver() -> None:
     text = run(
         """
-        from cudadrv import _driver
-        print(_driver.in_use(), "nvrtc" in open("/proc/self/maps").read())
+        from cudadrv.driver import in_use
+        print(in_use.in_use(), "nvrtc" in open("/proc/self/maps").read())
         print("platformdirs" in sys.modules, "rich" in sys.modules)
         """,
     )

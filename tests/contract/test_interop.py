@@ -7,8 +7,8 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.array_interface import CudaArrayInterface
 from cudadrv.errors import DTypeError, WrongDeviceError
+from cudadrv.interop.array_interface import CudaArrayInterface
 from cudadrv.memory.array import AnyDeviceArray
 
 from .conftest import compile_module

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import ContextFlags, DevicePool, _driver
+from cudadrv import ContextFlags, DevicePool
+from cudadrv.driver import in_use
 from cudadrv.errors import ClosedError, InvalidDeviceError, InvalidValueError
 
 SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
@@ -70,7 +71,7 @@ def test_contexts_of_the_pools_own_work_and_are_destroyed(flags: ContextFlags) -
 
 def test_making_a_pool_leaves_the_current_context_in_place() -> None:
     mine = cudadrv.cuda_context_for(0)
-    api = _driver.current().api
+    api = in_use.current().api
     with DevicePool(), DevicePool(flags=ContextFlags.SCHED_AUTO):
         assert int(api.cuCtxGetCurrent()[1]) == int(mine.handle)
 

@@ -9,7 +9,7 @@ from typing import Final, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from cudadrv._api import (
+from cudadrv.driver._api import (
     CUdeviceptr,
     CUfunction,
     CUmodule,

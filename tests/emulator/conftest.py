@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cudadrv._api import CUcontext, CUdevice, CUmodule, CUstream, DriverApi, load_cuda
+from cudadrv.driver._api import CUcontext, CUdevice, CUmodule, CUstream, DriverApi, load_cuda
 from cudadrv.emulator import EmulatedDevice, Emulator
 
 from .calls import load, ok

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypedDict
 
-from cudadrv._api import (
+from cudadrv.driver._api import (
     CUDA_ARRAY3D_DESCRIPTOR,
     CUDA_MEMCPY3D,
     CUDA_RESOURCE_DESC,

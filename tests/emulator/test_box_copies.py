@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cudadrv._api import CUarray, CUcontext, CUdeviceptr, CUstream, CUstreamCaptureMode, DriverApi
+from cudadrv.driver._api import (
+    CUarray,
+    CUcontext,
+    CUdeviceptr,
+    CUstream,
+    CUstreamCaptureMode,
+    DriverApi,
+)
 from cudadrv.emulator import Emulator
 
 from .calls import LEGACY, code, download, ok, upload

@@ -4,7 +4,7 @@ import threading
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from cudadrv._api import CUcontext, CUctxCreateParams, CUdevice, DriverApi
+from cudadrv.driver._api import CUcontext, CUctxCreateParams, CUdevice, DriverApi
 from cudadrv.emulator import Emulator
 
 from .calls import code, load, ok

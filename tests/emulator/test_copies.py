@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from cudadrv._api import CUcontext, CUdevice, CUdeviceptr, CUstream, DriverApi
+from cudadrv.driver._api import CUcontext, CUdevice, CUdeviceptr, CUstream, DriverApi
 from cudadrv.emulator import Emulator
 
 from .calls import LEGACY, code, download, ok, upload

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cudadrv._api import CUdevice, CUdevice_attribute, CUresult, DriverApi
+from cudadrv.driver._api import CUdevice, CUdevice_attribute, CUresult, DriverApi
 from cudadrv.emulator import A100, B200, H100, L4, PROFILES, T4, V100, EmulatedDevice, Emulator
 
 from .calls import code, ok

@@ -7,7 +7,7 @@ from ctypes import c_uint64
 import numpy as np
 import pytest
 
-from cudadrv._api import (
+from cudadrv.driver._api import (
     CUcontext,
     CUfunction_attribute,
     CUpointer_attribute,
@@ -15,7 +15,14 @@ from cudadrv._api import (
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import EmulatedDevice, Emulator, Limits
-from ptx.emulate.errors import EmulationFault, Misaligned, OutOfBounds, Runaway, Trap, UseAfterFree
+from ptx.emulate.model.errors import (
+    EmulationFault,
+    Misaligned,
+    OutOfBounds,
+    Runaway,
+    Trap,
+    UseAfterFree,
+)
 
 from .calls import LEGACY, Parameters, code, download, functions, launch, load, ok
 from .kernels import EMPTY, INCREMENT, MISALIGNED, SPIN, TRAP

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cudadrv._api import (
+from cudadrv.driver._api import (
     CUcontext,
     CUdevice_attribute,
     CUfunction,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cudadrv._api import (
+from cudadrv.driver._api import (
     CUcontext,
     CUdevice,
     CUdeviceptr,

@@ -6,7 +6,7 @@ from ctypes import c_uint8, c_uint32, c_uint64
 import numpy as np
 import pytest
 
-from cudadrv._api import (
+from cudadrv.driver._api import (
     CUcontext,
     CUdevice,
     CUfunction,

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from cudadrv._api import (
+from cudadrv.driver._api import (
     CUcontext,
     CUdevice,
     CUdeviceptr,

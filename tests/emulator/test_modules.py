@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from cudadrv._api import CUcontext, CUfunction, CUjit_option, CUmodule, DriverApi
+from cudadrv.driver._api import CUcontext, CUfunction, CUjit_option, CUmodule, DriverApi
 from cudadrv.emulator import EmulatedDevice, Emulator
-from ptx.emulate.errors import UnsupportedInstruction
+from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa import PtxSyntaxError
 
 from .calls import code, download, functions, launch, load, ok, text

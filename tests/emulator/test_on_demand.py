@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import cudadrv
-from cudadrv._api import CUresult
+from cudadrv.driver._api import CUresult
 from cudadrv.emulator import Emulator, session
 from cudadrv.errors import CudaError
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from cudadrv._api import (
+from cudadrv.driver._api import (
     CUcontext,
     CUdevice,
     CUevent,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cudadrv._api import (
+from cudadrv.driver._api import (
     CUarray,
     CUcontext,
     CUdevice,

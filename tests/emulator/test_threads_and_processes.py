@@ -9,7 +9,7 @@ from ctypes import c_uint64
 
 import pytest
 
-from cudadrv._api import CUcontext, CUdevice_attribute, CUresult
+from cudadrv.driver._api import CUcontext, CUdevice_attribute, CUresult
 from cudadrv.emulator import Emulator
 
 from .calls import LEGACY, Parameters, code, download, functions, launch, load, ok

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 
-from ptx.emulate.device import DeviceModel, Limits
-from ptx.emulate.memory import DeviceMemory
+from ptx.emulate.exec.device import DeviceModel, Limits
+from ptx.emulate.memory.memory import DeviceMemory
 from ptx.emulate.program import Program
 from ptx.errors import PtxError
 from ptx.isa import parse

@@ -6,7 +6,7 @@ import random
 import re
 from functools import lru_cache
 
-from ptx.emulate.table import Operation, operations
+from ptx.emulate.codegen.table import Operation, operations
 from tests.fuzz.registers import COUNTS, TYPES, Picker
 
 _NUMBERS = ("0", "1", "-1", "3", "16", "31", "32", "64", "128", "255", "4096", "0xffffffff",

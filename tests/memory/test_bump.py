@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from cudadrv.errors import InvalidValueError, OutOfMemoryError
-from cudadrv.memory.bump import BumpArena
+from cudadrv.memory.reuse.bump import BumpArena
 
 BASE = 0x7F00_0000_0000
 

@@ -9,8 +9,8 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.event import Event
-from cudadrv.memory.arena import DeviceArena
+from cudadrv.driver.event import Event
+from cudadrv.memory.reuse.arena import DeviceArena
 
 
 def _reuse_slab(former: cudadrv.Stream, stream: cudadrv.Stream) -> None:

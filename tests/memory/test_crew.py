@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from cudadrv.memory.crew import MOST_THREADS, usable_threads, work_together
+from cudadrv.memory.copy_threads import MOST_THREADS, usable_threads, work_together
 
 
 def test_every_piece_is_done_once_by_whoever_comes() -> None:

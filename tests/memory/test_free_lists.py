@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from cudadrv.memory.free_lists import FreeList, FreeLists
+from cudadrv.memory.reuse.free_lists import FreeList, FreeLists
 
 CAP, LIMIT = 1000, 3
 SIZES = (10, 70, 300, 600, 2000)

@@ -15,8 +15,14 @@ from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cudadrv.errors import ClosedError, CudadrvError, InvalidValueError
-from cudadrv.memory.free_lists import FreeList
-from cudadrv.memory.slabs import ArenaStatistics, Lease, SlabArena, SlabReleaseError, bucket_of
+from cudadrv.memory.reuse.free_lists import FreeList
+from cudadrv.memory.reuse.slabs import (
+    ArenaStatistics,
+    Lease,
+    SlabArena,
+    SlabReleaseError,
+    bucket_of,
+)
 
 ITEM = 8
 CAP = 3000

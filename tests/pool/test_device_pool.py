@@ -7,7 +7,13 @@ from collections import Counter
 import pytest
 
 import cudadrv
-from cudadrv import ContextFlags, Device, DevicePool, _driver, emulator
+from cudadrv import (
+    ContextFlags,
+    Device,
+    DevicePool,
+    emulator,
+)
+from cudadrv.driver import in_use
 from cudadrv.emulator import EmulatedDevice
 from cudadrv.errors import (
     ClosedError,
@@ -123,7 +129,7 @@ def test_a_device_named_twice_has_one_context() -> None:
 @pytest.mark.parametrize("flags", [None, ContextFlags.SCHED_SPIN])
 def test_a_pool_leaves_the_current_context_as_it_was(flags: ContextFlags | None) -> None:
     with emulator.session(devices=2):
-        api = _driver.current().api
+        api = in_use.current().api
         mine = cudadrv.cuda_context_for(0)
         with DevicePool(flags=flags) as pool:
             pool.best_available_device()

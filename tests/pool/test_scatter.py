@@ -22,16 +22,16 @@ from cudadrv import (
     ScatterError,
     Tile,
     TileError,
-    _driver,
     balanced_partition,
     current_tile,
     emulator,
     scatter_batched,
     scatter_map,
 )
+from cudadrv.driver import in_use
 from cudadrv.emulator import EmulatedDevice, Emulator
 from cudadrv.errors import ClosedError, InvalidDeviceError, NoDeviceError
-from cudadrv.pool import crew
+from cudadrv.pool import workers
 
 from ..runtime.devices import device_with, runtime_with
 
@@ -68,7 +68,7 @@ def test_four_devices_of_different_scores_take_work_in_proportion(rt: GpuRuntime
 
 def test_every_tile_runs_on_its_own_thread_with_its_devices_context(rt: GpuRuntime) -> None:
     meeting = threading.Barrier(4)
-    api = _driver.current().api
+    api = in_use.current().api
 
     def where(ordinal: int, tile: object) -> tuple[int, int, int]:
         meeting.wait(10)  # all four are running at once
@@ -393,10 +393,10 @@ def test_a_scatter_interrupted_while_it_starts_runs_no_tile_later(
     rt: GpuRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = np.zeros(10)
-    take = crew.Crew.take
+    take = workers.Crew.take
 
-    def interrupted(self: crew.Crew) -> crew.Worker:
-        if self is _driver.current().cache(crew.Crew).get(1):
+    def interrupted(self: workers.Crew) -> workers.Worker:
+        if self is in_use.current().cache(workers.Crew).get(1):
             raise KeyboardInterrupt
         return take(self)
 
@@ -404,7 +404,7 @@ def test_a_scatter_interrupted_while_it_starts_runs_no_tile_later(
         tile[:] = 1
 
     with monkeypatch.context() as patched:
-        patched.setattr(crew.Crew, "take", interrupted)
+        patched.setattr(workers.Crew, "take", interrupted)
         with pytest.raises(KeyboardInterrupt):
             scatter_batched(rt, items, mark)
     after = items.copy()
@@ -416,7 +416,7 @@ def test_a_scatter_interrupted_while_it_starts_runs_no_tile_later(
 def test_idle_workers_end_and_later_calls_start_others(
     rt: GpuRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.05)
     used = scatter_map(
         rt, range(10), lambda ordinal, tile: (threading.current_thread(), current_tile().stream)
     )

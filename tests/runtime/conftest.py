@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cudadrv import _driver
-from cudadrv._api import DriverApi
+from cudadrv.driver import in_use
+from cudadrv.driver._api import DriverApi
 from cudadrv.errors import DriverNotFoundError
 
 
@@ -25,12 +25,12 @@ class NoDriver:
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[NoDriver]:
     absent = NoDriver()
-    monkeypatch.setattr(_driver, "load_cuda", absent.load)
+    monkeypatch.setattr(in_use, "load_cuda", absent.load)
     # A value no other test has, so that what was found without a driver is not known yet.
     monkeypatch.setenv("CUDADRV_DRIVER", f"cuda{' ' * (id(absent) % 97 + 1)}")
-    former = _driver.install(None)
+    former = in_use.install(None)
     yield absent
-    _driver.install(former)
+    in_use.install(former)
 
 
 @pytest.fixture(autouse=True)

@@ -17,9 +17,9 @@ from cudadrv import (
     GpuDispatchPolicy,
     GpuPolicy,
     GpuRuntime,
-    _driver,
     emulator,
 )
+from cudadrv.driver import in_use
 from cudadrv.emulator import EmulatedDevice
 from cudadrv.errors import (
     CudaError,
@@ -85,7 +85,7 @@ def test_a_session_sees_its_own_devices_and_the_former_come_back() -> None:
 
 def test_probing_leaves_the_current_context_as_it_was() -> None:
     with emulator.session(UNEQUAL):
-        api = _driver.current().api
+        api = in_use.current().api
         assert int(api.cuCtxGetCurrent()[1]) == 0
         GpuRuntime.current()
         assert int(api.cuCtxGetCurrent()[1]) == 0
@@ -183,13 +183,13 @@ def test_a_driver_that_is_there_and_fails_is_broken(
 
 
 def test_a_driver_chosen_with_a_bad_value_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    former = _driver.install(None)
+    former = in_use.install(None)
     try:
         monkeypatch.setenv("CUDADRV_DRIVER", "metal")
         with pytest.raises(DriverLibraryLoadFailed, match="CUDADRV_DRIVER is 'metal'"):
             GpuRuntime.current()
     finally:
-        _driver.install(former)
+        in_use.install(former)
 
 
 def test_a_process_without_a_driver_answers_cleanly_from_many_threads() -> None:

@@ -6,12 +6,12 @@ or no context current, was measured with driver 580 on an H100.
 
 from __future__ import annotations
 
-from ..._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUmipmappedArray, CUresult
-from ..answer import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
+from ...driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUmipmappedArray, CUresult
 from ..arrays import Array, Layout, MipmappedArray, read_layout
+from ..capture_rules import Ordering
 from ..contexts import Context
-from ..machine import Owner
-from ..ordering import Ordering
+from ..emulated_device import Owner
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 
 
 class ArrayCalls(Ordering):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
-from ..answer import OK, SUCCESS, Refusal, call, invalid_value
+from ...driver._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
+from ..capture_rules import Ordering
 from ..contexts import Context
-from ..machine import Machine
-from ..ordering import Ordering
+from ..emulated_device import Machine
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 
 _FLAGS: Final = int(CUctx_flags.CU_CTX_FLAGS_MASK)
 _SCHED_MASK: Final = int(CUctx_flags.CU_CTX_SCHED_MASK)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 from contextlib import ExitStack
 
-from ..._api import CUcontext, CUdeviceptr, CUresult, CUstream
-from ..answer import OK, call, invalid_value
+from ...driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from ..capture import NodeKind
-from ..machine import Machine, Owner
-from ..ordering import Ordering
+from ..capture_rules import Ordering
+from ..emulated_device import Machine, Owner
+from ..refusal import OK, call, invalid_value
 from ..streams import Stream
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._api import CUDA_MEMCPY3D, CUarray, CUdeviceptr, CUmemorytype, CUresult, CUstream
-from ..answer import OK, call, invalid_value
+from ...driver._api import CUDA_MEMCPY3D, CUarray, CUdeviceptr, CUmemorytype, CUresult, CUstream
 from ..arrays import Array
 from ..capture import NodeKind
-from ..machine import Machine
+from ..emulated_device import Machine
+from ..refusal import OK, call, invalid_value
 from .copy import CopyCalls, locked
 
 

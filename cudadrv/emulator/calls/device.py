@@ -9,15 +9,15 @@ import ctypes
 import os
 from typing import Protocol, cast
 
-from ..._api import (
+from ...driver._api import (
     CUdevice,
     CUdevice_attribute,
     CUmemoryPool,
     CUresult,
     CUuuid,
 )
-from ..answer import OK, SUCCESS, Refusal, call, invalid_value
 from ..core import Core
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 from ..texts import RESULT_TEXTS
 
 

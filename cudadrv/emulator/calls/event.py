@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from ..._api import CUevent, CUresult, CUstream
-from ..answer import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
-from ..ordering import Ordering
+from ...driver._api import CUevent, CUresult, CUstream
+from ..capture_rules import Ordering
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 from ..streams import Event
 
 _DISABLE_TIMING: Final = 2

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..._api import CUfunction, CUfunction_attribute, CUresult
-from ..answer import OK, SUCCESS, call, invalid_value
+from ...driver._api import CUfunction, CUfunction_attribute, CUresult
 from ..launch import registers_of
 from ..modules import Function
 from ..occupancy import blocks_per_sm
+from ..refusal import OK, SUCCESS, call, invalid_value
 from .module import ModuleCalls
 
 _MAX_DYNAMIC: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)

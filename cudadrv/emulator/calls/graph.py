@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..._api import (
+from ...driver._api import (
     CUgraph,
     CUgraphExec,
     CUgraphExecUpdateResultInfo,
@@ -15,9 +15,9 @@ from ..._api import (
     CUresult,
     CUstream,
 )
-from ..answer import OK, SUCCESS, Refusal, call, invalid_value
+from ..capture_rules import Ordering
 from ..graphs import Executable, Graph
-from ..ordering import Ordering
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 
 _AUTO_FREE: Final = 1
 # Also device launch and node priorities, which need nothing more; uploading takes parameters.

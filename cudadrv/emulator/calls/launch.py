@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
-from ..answer import OK, Refusal, call, invalid_handle
+from ...driver._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
 from ..capture import NodeKind
 from ..launch import NO_CLUSTER, Shape, check, execute, read_parameters
+from ..refusal import OK, Refusal, call, invalid_handle
 from .function import FunctionCalls
 
 _NEEDS_EVENT: Final = (

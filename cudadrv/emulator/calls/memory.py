@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..._api import (
+from ...driver._api import (
     CUcontext,
     CUdeviceptr,
     CUmemoryPool,
@@ -16,12 +16,12 @@ from ..._api import (
     CUresult,
     CUstream,
 )
-from ..answer import OK, SUCCESS, Refusal, call, invalid_value
 from ..capture import Capture, NodeKind
+from ..capture_rules import Ordering
+from ..emulated_device import Machine, Owner
 from ..graph_memory import GraphMemory
 from ..host_memory import HostPiece
-from ..machine import Machine, Owner
-from ..ordering import Ordering
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 from ..streams import Stream
 
 _HOST_FLAGS: Final = 7

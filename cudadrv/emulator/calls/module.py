@@ -10,10 +10,10 @@ import ctypes
 from collections.abc import Sequence
 from typing import Final
 
-from ..._api import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
-from ..answer import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
+from ...driver._api import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
+from ..capture_rules import Ordering
 from ..modules import Function, Module, check_target, load_program, new_function, read_image
-from ..ordering import Ordering
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 
 _ERROR_LOG: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
 _ERROR_LOG_SIZE: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)

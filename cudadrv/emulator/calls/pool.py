@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ..._api import (
+from ...driver._api import (
     CUmemAccess_flags,
     CUmemAccessDesc,
     CUmemLocationType,
@@ -17,9 +17,9 @@ from ..._api import (
     CUresult,
     cuuint64_t,
 )
-from ..answer import OK, SUCCESS, Refusal, call, invalid_value
-from ..machine import Machine
-from ..ordering import Ordering
+from ..capture_rules import Ordering
+from ..emulated_device import Machine
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 
 _THRESHOLD: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 _RESERVED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)

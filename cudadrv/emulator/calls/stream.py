@@ -9,7 +9,7 @@ import ctypes
 import threading
 from typing import Final
 
-from ..._api import (
+from ...driver._api import (
     CUcontext,
     CUevent,
     CUgraph,
@@ -18,10 +18,10 @@ from ..._api import (
     CUstreamCaptureMode,
     CUstreamCaptureStatus,
 )
-from ..answer import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 from ..capture import Capture, NodeKind
+from ..capture_rules import Ordering
 from ..graphs import Graph
-from ..ordering import Ordering
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 from ..streams import NON_BLOCKING, Event, Stream
 
 _WAIT_EXTERNAL: Final = 1

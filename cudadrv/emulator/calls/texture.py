@@ -6,9 +6,9 @@ context that is current when it is made; destroying what is none there is a succ
 
 from __future__ import annotations
 
-from ptx.emulate.texture import Image
+from ptx.emulate.texture.texture import Image
 
-from ..._api import (
+from ...driver._api import (
     CUDA_RESOURCE_DESC,
     CUDA_RESOURCE_VIEW_DESC,
     CUDA_TEXTURE_DESC,
@@ -18,10 +18,10 @@ from ..._api import (
     CUsurfObject,
     CUtexObject,
 )
-from ..answer import OK, SUCCESS, Refusal, call, invalid_value
 from ..arrays import ArrayFlags
+from ..capture_rules import Ordering
 from ..contexts import Context
-from ..ordering import Ordering
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 from ..textures import linear_image, pitched_image, read_texture
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ptx.emulate.emitter import Emitter
-from ptx.emulate.frame import call, call_address, leave
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, find_external, operation
+from ptx.emulate.exec.calls import call, call_address, leave
 from ptx.emulate.ops.nothing import nothing
-from ptx.emulate.table import Effect, find_external, operation
 from ptx.isa.model import Arguments, Instruction, Operand, Register, Symbol
 
 _SECTION = "Control Flow Instructions"

@@ -7,7 +7,7 @@ or to prepare.
 
 from __future__ import annotations
 
-from ptx.emulate.emitter import Emitter
+from ptx.emulate.codegen.emitter import Emitter
 from ptx.isa.model import Instruction
 
 

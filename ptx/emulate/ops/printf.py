@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.access import Site, load
-from ptx.emulate.emitter import Emitter
-from ptx.emulate.fibre import Fibre
-from ptx.emulate.geometry import Value
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import external
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.memory.access import Site, load
+from ptx.emulate.memory.strings import read_string
+from ptx.emulate.model.addresses import span
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.types import width_of
 from ptx.emulate.printf import Conversion, conversions, render
-from ptx.emulate.span import span
-from ptx.emulate.strings import read_string
-from ptx.emulate.table import external
-from ptx.emulate.types import width_of
 from ptx.isa.model import Instruction, Symbol
 
 _NO_FORMAT = np.int32(-1)

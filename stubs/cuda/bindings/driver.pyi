@@ -1,6 +1,6 @@
 """Types of cuda.bindings.driver, for the functions that cudadrv calls (cuda-bindings 12.9 and 13).
 
-The signatures are those of 13.x; where 12.9 names them otherwise, `cudadrv._api` maps the name.
+The signatures are those of 13.x; where 12.9 names them otherwise, `cudadrv.driver._api` maps the name.
 """
 
 from collections.abc import Sequence

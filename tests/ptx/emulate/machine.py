@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ptx
-from ptx.emulate.device import DEFAULT_LIMITS, DeviceModel, Limits
-from ptx.emulate.memory import DeviceMemory
+from ptx.emulate.exec.device import DEFAULT_LIMITS, DeviceModel, Limits
+from ptx.emulate.memory.memory import DeviceMemory
 from ptx.emulate.program import Program
 from ptx.signature import KernelParam
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ptx.emulate.clock import Clock
+from ptx.emulate.model.clock import Clock
 
 
 def test_time_is_that_of_the_day_until_some_is_skipped() -> None:

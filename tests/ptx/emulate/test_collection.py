@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from ptx.emulate.collection import collection_paused
-from ptx.emulate.errors import UnsupportedInstruction
+from ptx.emulate.exec.collection import collection_paused
+from ptx.emulate.model.errors import UnsupportedInstruction
 from tests.ptx.emulate.machine import Machine, ptx_text
 
 

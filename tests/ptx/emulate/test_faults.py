@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.device import Limits
-from ptx.emulate.errors import (
+from ptx.emulate.exec.device import Limits
+from ptx.emulate.model.errors import (
     BarrierDivergence,
     InvalidBranch,
     LaunchError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.errors import OutOfBounds, UnsupportedInstruction
+from ptx.emulate.model.errors import OutOfBounds, UnsupportedInstruction
 from tests.fuzz.search import Report, compare, refuse, try_any
 from tests.ptx.emulate.machine import Machine, ptx_text, run
 

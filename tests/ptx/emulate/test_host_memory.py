@@ -7,11 +7,11 @@ import ctypes
 import numpy as np
 import pytest
 
-from ptx.emulate.device import DeviceModel
-from ptx.emulate.errors import OutOfBounds
-from ptx.emulate.fault import SeveralMemories
-from ptx.emulate.host_memory import HostMemory
-from ptx.emulate.memory import DeviceMemory
+from ptx.emulate.exec.device import DeviceModel
+from ptx.emulate.memory.fault import SeveralMemories
+from ptx.emulate.memory.host_memory import HostMemory
+from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.model.errors import OutOfBounds
 from tests.ptx.emulate.machine import Machine, ptx_text
 
 _COPY = """.reg .b32 %r<9>; .reg .b64 %rd<9>;

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ptx.emulate.device import Limits
-from ptx.emulate.errors import BadFree, Misaligned, OutOfBounds, OutOfMemory
-from ptx.emulate.memory import GRANULE, DeviceMemory
+from ptx.emulate.exec.device import Limits
+from ptx.emulate.memory.memory import GRANULE, DeviceMemory
+from ptx.emulate.model.errors import BadFree, Misaligned, OutOfBounds, OutOfMemory
 from tests.ptx.emulate.machine import Machine, ptx_text, run
 
 BASE = 1 << 40
@@ -27,8 +27,8 @@ def test_eighty_gigabytes_cost_nothing_until_used() -> None:
 
 _UNDER_A_LIMIT = """
 import gc, resource
-from ptx.emulate.errors import AddressSpaceExhausted
-from ptx.emulate.memory import DeviceMemory
+from ptx.emulate.model.errors import AddressSpaceExhausted
+from ptx.emulate.memory.memory import DeviceMemory
 
 with open("/proc/self/statm") as statm:
     used = int(statm.read().split()[0]) * resource.getpagesize()

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from ptx.emulate.errors import OutOfBounds, UnsupportedInstruction
+from ptx.emulate.codegen.table import find_operation, in_table_order
+from ptx.emulate.model.errors import OutOfBounds, UnsupportedInstruction
 from ptx.emulate.program import Program
-from ptx.emulate.table import find_operation, in_table_order
 from ptx.isa.model import Immediate, Instruction
 from tests.ptx.emulate.machine import Machine, ptx_text
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.emitter import Emitter
-from ptx.emulate.errors import Deadlock
-from ptx.emulate.fibre import Fibre
-from ptx.emulate.geometry import Value
-from ptx.emulate.table import Effect, operation
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, operation
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.model.errors import Deadlock
+from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
 from tests.ptx.emulate.machine import Machine, ptx_text
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.device import Limits
-from ptx.emulate.errors import Runaway
+from ptx.emulate.exec.device import Limits
+from ptx.emulate.model.errors import Runaway
 from tests.ptx.emulate.machine import Machine, compiled, ptx_text
 
 CHUNKS = [1, 64, 1000, 32768]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.device import Limits
-from ptx.emulate.flow import FlowBuilder, find_live_registers
-from ptx.emulate.steady import dominators, steady_definitions
+from ptx.emulate.codegen.analysis.block_invariant import dominators, steady_definitions
+from ptx.emulate.codegen.cfg import FlowBuilder, find_live_registers
+from ptx.emulate.exec.device import Limits
 from ptx.isa import parse
 from tests.ptx.emulate.machine import Machine, ptx_text
 

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ptx.emulate import cubemap
-from ptx.emulate.filtering import Slice, blend_floats, blend_normalized, slice_weights, split_weight
-from ptx.emulate.memory import DeviceMemory
-from ptx.emulate.mipmap import asked_level, gradient_level
-from ptx.emulate.texel_place import Axis, nearest, pair
-from ptx.emulate.texture import AddressMode, Image, Texture
+from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.texture import cubemap
+from ptx.emulate.texture.filtering import (
+    Slice,
+    blend_floats,
+    blend_normalized,
+    slice_weights,
+    split_weight,
+)
+from ptx.emulate.texture.mipmap import asked_level, gradient_level
+from ptx.emulate.texture.texel_place import Axis, nearest, pair
+from ptx.emulate.texture.texture import AddressMode, Image, Texture
 
 BYTE = st.integers(0, 255)
 

@@ -7,7 +7,12 @@ import pytest
 from numpy.typing import NDArray
 
 from ptx.emulate import Limits
-from ptx.emulate.errors import Misaligned, OutOfBounds, UninitialisedRead, UnsupportedInstruction
+from ptx.emulate.model.errors import (
+    Misaligned,
+    OutOfBounds,
+    UninitialisedRead,
+    UnsupportedInstruction,
+)
 from tests.ptx.emulate.machine import Machine, ptx_text
 
 N = 96

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptx.emulate.errors import Misaligned, OutOfBounds, UnsupportedInstruction, UseAfterFree
+from ptx.emulate.model.errors import Misaligned, OutOfBounds, UnsupportedInstruction, UseAfterFree
 from tests.ptx.emulate.machine import Machine, ptx_text
 from tests.ptx.emulate.ops.assembly import digest, emulate, sample_float_rows
 from tests.ptx.emulate.ops.atomic_reference import Words, simulate, width_of

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.device import Limits
-from ptx.emulate.errors import Runaway, UnsupportedInstruction
+from ptx.emulate.exec.device import Limits
+from ptx.emulate.model.errors import Runaway, UnsupportedInstruction
 from tests.ptx.emulate.machine import Machine
 from tests.ptx.emulate.ops.atomic_reference import simulate
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.device import Limits
-from ptx.emulate.errors import BarrierDivergence, SynchronisationFault
+from ptx.emulate.exec.device import Limits
+from ptx.emulate.model.errors import BarrierDivergence, SynchronisationFault
 from tests.ptx.emulate.machine import Machine, ptx_text
 
 HEAD = """.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .shared .align 4 .b32 s[256];

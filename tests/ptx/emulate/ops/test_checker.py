@@ -12,7 +12,7 @@ import cudadrv
 import ptx
 from cudadrv.emulator import Limits, session
 from cudadrv.errors import IllegalAddressError
-from ptx.emulate.errors import (
+from ptx.emulate.model.errors import (
     AssertionFailed,
     BarrierDivergence,
     Deadlock,

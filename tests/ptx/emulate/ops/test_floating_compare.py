@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ptx.emulate.errors import UnsupportedInstruction
+from ptx.emulate.model.errors import UnsupportedInstruction
 from tests.ptx.emulate.machine import Machine, ptx_text, run
 from tests.ptx.emulate.ops.lanes import Bits, Case, run_lanes
 

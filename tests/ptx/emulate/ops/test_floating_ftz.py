@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.nan_bits import registers_with_visible_bits
-from ptx.emulate.subnormals import registers_without_subnormals
+from ptx.emulate.codegen.analysis.nan_bits import registers_with_visible_bits
+from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
 from tests.ptx.emulate.machine import ptx_text, run
 
 LEAST = 0x00800000

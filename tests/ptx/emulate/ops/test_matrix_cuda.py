@@ -12,7 +12,7 @@ import cudadrv
 import ptx
 from cudadrv.emulator import session
 from cudadrv.errors import MisalignedAddressError
-from ptx.emulate.errors import Misaligned
+from ptx.emulate.model.errors import Misaligned
 from tests.ptx.emulate.machine import Machine
 from tests.ptx.emulate.ops.corpus import machine_of
 from tests.ptx.emulate.ops.matrix_lanes import packed

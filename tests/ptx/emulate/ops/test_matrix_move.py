@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptx.emulate import Limits
-from ptx.emulate.errors import (
+from ptx.emulate.model.errors import (
     Deadlock,
     Misaligned,
     OutOfBounds,

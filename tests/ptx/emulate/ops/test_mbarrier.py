@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ptx.emulate.device import Limits
-from ptx.emulate.errors import (
+from ptx.emulate.exec.device import Limits
+from ptx.emulate.model.errors import (
     Deadlock,
     EmulationFault,
     Misaligned,

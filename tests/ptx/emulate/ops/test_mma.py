@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptx.emulate.errors import Deadlock, SynchronisationFault, UnsupportedInstruction
+from ptx.emulate.model.errors import Deadlock, SynchronisationFault, UnsupportedInstruction
 from tests.ptx.emulate.machine import Machine, run
 from tests.ptx.emulate.ops.matrix_lanes import (
     WIDTHS,

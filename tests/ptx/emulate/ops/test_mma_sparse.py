@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptx.emulate.errors import EmulationFault, UnsupportedInstruction
+from ptx.emulate.model.errors import EmulationFault, UnsupportedInstruction
 from tests.ptx.emulate.machine import Machine
 from tests.ptx.emulate.ops.matrix_lanes import (
     WIDTHS,

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from ptx.emulate.device import Limits
-from ptx.emulate.errors import (
+from ptx.emulate.exec.device import Limits
+from ptx.emulate.model.errors import (
     AssertionFailed,
     EmulationFault,
     InvalidFree,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.errors import InvalidTextureHandle, Misaligned, OutOfBounds, UnsupportedFetch
+from ptx.emulate.model.errors import InvalidTextureHandle, Misaligned, OutOfBounds, UnsupportedFetch
 from tests.ptx.emulate.fetches import HANDLE, accessed, image_of, kernel_text, results_of
 from tests.ptx.emulate.machine import Machine
 from tests.ptx.emulate.ops.test_texture import rows_of

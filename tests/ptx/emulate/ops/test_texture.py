@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptx.emulate import UnsupportedInstruction
-from ptx.emulate.errors import InvalidTextureHandle, UnsupportedFetch, UseAfterFree
+from ptx.emulate.model.errors import InvalidTextureHandle, UnsupportedFetch, UseAfterFree
 from tests.ptx.emulate.fetches import (
     HANDLE,
     Words,

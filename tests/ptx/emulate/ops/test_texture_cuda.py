@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import ptx
-from ptx.emulate.sampling import level_of
+from ptx.emulate.texture.sampling import level_of
 from tests.ptx.emulate.fetches import HANDLE, image_of, texture_of
 from tests.ptx.emulate.machine import Machine
 

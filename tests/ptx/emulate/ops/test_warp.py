@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ptx.emulate.errors import Deadlock, SynchronisationFault
+from ptx.emulate.model.errors import Deadlock, SynchronisationFault
 from tests.ptx.emulate.machine import run
 
 MODES = ("up", "down", "bfly", "idx")

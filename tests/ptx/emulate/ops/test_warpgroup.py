@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.errors import OutOfBounds, SynchronisationFault, UnsupportedInstruction
+from ptx.emulate.model.errors import OutOfBounds, SynchronisationFault, UnsupportedInstruction
 from tests.ptx.emulate.machine import Machine, ptx_text
 
 HEAD = """

@@ -1,0 +1,1 @@
+"""The driver: the seam to it, devices, contexts and events."""

@@ -1,0 +1,356 @@
+"""The seam to the driver: the types and functions of cuda.bindings that cudadrv uses.
+
+Nothing else imports `cuda.bindings.driver`. Two things satisfy `DriverApi`: that module itself and
+`cudadrv.emulator.Emulator`. Each function returns what cuda.bindings returns, a tuple whose first
+item is the CUresult; the C declarations are in the CUDA Driver API manual under the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, ParamSpec, Protocol, TypeVar, cast
+
+from cuda.bindings import driver as _cuda
+from cuda.bindings.driver import (
+    CUDA_ARRAY3D_DESCRIPTOR as CUDA_ARRAY3D_DESCRIPTOR,
+    CUDA_MEMCPY3D as CUDA_MEMCPY3D,
+    CUDA_RESOURCE_DESC as CUDA_RESOURCE_DESC,
+    CUDA_RESOURCE_VIEW_DESC as CUDA_RESOURCE_VIEW_DESC,
+    CUDA_TEXTURE_DESC as CUDA_TEXTURE_DESC,
+    CUaddress_mode as CUaddress_mode,
+    CUarray as CUarray,
+    CUarray_format as CUarray_format,
+    CUcontext as CUcontext,
+    CUctx_flags as CUctx_flags,
+    CUctxCreateParams as CUctxCreateParams,
+    CUdevice as CUdevice,
+    CUdevice_attribute as CUdevice_attribute,
+    CUdeviceptr as CUdeviceptr,
+    CUevent as CUevent,
+    CUevent_flags as CUevent_flags,
+    CUfilter_mode as CUfilter_mode,
+    CUfunction as CUfunction,
+    CUfunction_attribute as CUfunction_attribute,
+    CUgraph as CUgraph,
+    CUgraphExec as CUgraphExec,
+    CUgraphExecUpdateResultInfo as CUgraphExecUpdateResultInfo,
+    CUgraphNode as CUgraphNode,
+    CUjit_option as CUjit_option,
+    CUlaunchAttribute as CUlaunchAttribute,
+    CUlaunchAttributeID as CUlaunchAttributeID,
+    CUlaunchConfig as CUlaunchConfig,
+    CUmemAccess_flags as CUmemAccess_flags,
+    CUmemAccessDesc as CUmemAccessDesc,
+    CUmemLocation as CUmemLocation,
+    CUmemLocationType as CUmemLocationType,
+    CUmemoryPool as CUmemoryPool,
+    CUmemorytype as CUmemorytype,
+    CUmemPool_attribute as CUmemPool_attribute,
+    CUmipmappedArray as CUmipmappedArray,
+    CUmodule as CUmodule,
+    CUpointer_attribute as CUpointer_attribute,
+    CUresourcetype as CUresourcetype,
+    CUresult as CUresult,
+    CUstream as CUstream,
+    CUstream_flags as CUstream_flags,
+    CUstreamCaptureMode as CUstreamCaptureMode,
+    CUstreamCaptureStatus as CUstreamCaptureStatus,
+    CUsurfObject as CUsurfObject,
+    CUtexObject as CUtexObject,
+    CUuuid as CUuuid,
+    cuuint64_t as cuuint64_t,
+)
+
+from ..errors import (
+    CudaError,
+    DriverNotFoundError,
+    DriverSymbolMissingError,
+)
+
+
+class DriverApi(Protocol):
+    """The driver functions in use, with the signatures of cuda.bindings 13."""
+
+    def cuInit(self, flags: int, /) -> tuple[CUresult]: ...
+    def cuDriverGetVersion(self) -> tuple[CUresult, int]: ...
+    def cuGetErrorName(self, error: CUresult, /) -> tuple[CUresult, bytes | None]: ...
+    def cuGetErrorString(self, error: CUresult, /) -> tuple[CUresult, bytes | None]: ...
+    def cuDeviceGetCount(self) -> tuple[CUresult, int]: ...
+    def cuDeviceGet(self, ordinal: int, /) -> tuple[CUresult, CUdevice]: ...
+    def cuDeviceGetName(self, length: int, dev: CUdevice, /) -> tuple[CUresult, bytes]: ...
+    def cuDeviceGetUuid(self, dev: CUdevice, /) -> tuple[CUresult, CUuuid]: ...
+    def cuDeviceGetPCIBusId(self, length: int, dev: CUdevice, /) -> tuple[CUresult, bytes]: ...
+    def cuDeviceTotalMem(self, dev: CUdevice, /) -> tuple[CUresult, int]: ...
+    def cuDeviceGetAttribute(
+        self, attrib: CUdevice_attribute, dev: CUdevice, /
+    ) -> tuple[CUresult, int]: ...
+    def cuDeviceCanAccessPeer(
+        self, dev: CUdevice, peer_dev: CUdevice, /
+    ) -> tuple[CUresult, int]: ...
+    def cuDeviceGetDefaultMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]: ...
+    def cuDevicePrimaryCtxRetain(self, dev: CUdevice, /) -> tuple[CUresult, CUcontext]: ...
+    def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]: ...
+    def cuDevicePrimaryCtxGetState(self, dev: CUdevice, /) -> tuple[CUresult, int, int]: ...
+    def cuCtxCreate(
+        self, ctx_create_params: CUctxCreateParams | None, flags: int, dev: CUdevice, /
+    ) -> tuple[CUresult, CUcontext]: ...
+    def cuCtxDestroy(self, ctx: CUcontext, /) -> tuple[CUresult]: ...
+    def cuCtxSetCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]: ...
+    def cuCtxGetCurrent(self) -> tuple[CUresult, CUcontext]: ...
+    def cuCtxPushCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]: ...
+    def cuCtxPopCurrent(self) -> tuple[CUresult, CUcontext]: ...
+    def cuCtxGetDevice(self) -> tuple[CUresult, CUdevice]: ...
+    def cuCtxSynchronize(self) -> tuple[CUresult]: ...
+    def cuCtxGetStreamPriorityRange(self) -> tuple[CUresult, int, int]: ...
+    def cuCtxEnablePeerAccess(self, peer_context: CUcontext, flags: int, /) -> tuple[CUresult]: ...
+    def cuStreamCreateWithPriority(
+        self, flags: int, priority: int, /
+    ) -> tuple[CUresult, CUstream]: ...
+    def cuStreamDestroy(self, h_stream: CUstream, /) -> tuple[CUresult]: ...
+    def cuStreamSynchronize(self, h_stream: CUstream, /) -> tuple[CUresult]: ...
+    def cuStreamQuery(self, h_stream: CUstream, /) -> tuple[CUresult]: ...
+    def cuStreamGetPriority(self, h_stream: CUstream, /) -> tuple[CUresult, int]: ...
+    def cuStreamGetCtx(self, h_stream: CUstream, /) -> tuple[CUresult, CUcontext]: ...
+    def cuLaunchHostFunc(
+        self, h_stream: CUstream, fn: int, user_data: int, /
+    ) -> tuple[CUresult]: ...
+    def cuStreamWaitEvent(
+        self, h_stream: CUstream, h_event: CUevent, flags: int, /
+    ) -> tuple[CUresult]: ...
+    def cuStreamBeginCapture(
+        self, h_stream: CUstream, mode: CUstreamCaptureMode, /
+    ) -> tuple[CUresult]: ...
+    def cuStreamEndCapture(self, h_stream: CUstream, /) -> tuple[CUresult, CUgraph]: ...
+    def cuStreamIsCapturing(
+        self, h_stream: CUstream, /
+    ) -> tuple[CUresult, CUstreamCaptureStatus]: ...
+    def cuEventCreate(self, flags: int, /) -> tuple[CUresult, CUevent]: ...
+    def cuEventDestroy(self, h_event: CUevent, /) -> tuple[CUresult]: ...
+    def cuEventRecord(self, h_event: CUevent, h_stream: CUstream, /) -> tuple[CUresult]: ...
+    def cuEventQuery(self, h_event: CUevent, /) -> tuple[CUresult]: ...
+    def cuEventSynchronize(self, h_event: CUevent, /) -> tuple[CUresult]: ...
+    def cuEventElapsedTime(self, h_start: CUevent, h_end: CUevent, /) -> tuple[CUresult, float]: ...
+    def cuMemGetInfo(self) -> tuple[CUresult, int, int]: ...
+    def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]: ...
+    def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]: ...
+    def cuMemFree(self, dptr: CUdeviceptr, /) -> tuple[CUresult]: ...
+    def cuMemAllocAsync(
+        self, bytesize: int, h_stream: CUstream, /
+    ) -> tuple[CUresult, CUdeviceptr]: ...
+    def cuMemFreeAsync(self, dptr: CUdeviceptr, h_stream: CUstream, /) -> tuple[CUresult]: ...
+    def cuMemHostAlloc(self, bytesize: int, flags: int, /) -> tuple[CUresult, int]: ...
+    def cuMemFreeHost(self, p: int, /) -> tuple[CUresult]: ...
+    def cuMemcpyHtoDAsync(
+        self, dst_device: CUdeviceptr, src_host: int, byte_count: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]: ...
+    def cuMemcpyDtoHAsync(
+        self, dst_host: int, src_device: CUdeviceptr, byte_count: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]: ...
+    def cuMemcpyDtoDAsync(
+        self,
+        dst_device: CUdeviceptr,
+        src_device: CUdeviceptr,
+        byte_count: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuMemcpyPeerAsync(
+        self,
+        dst_device: CUdeviceptr,
+        dst_context: CUcontext,
+        src_device: CUdeviceptr,
+        src_context: CUcontext,
+        byte_count: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuMemsetD8Async(
+        self, dst_device: CUdeviceptr, uc: int, n: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]: ...
+    def cuMemsetD16Async(
+        self, dst_device: CUdeviceptr, us: int, n: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]: ...
+    def cuMemsetD32Async(
+        self, dst_device: CUdeviceptr, ui: int, n: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]: ...
+    def cuArray3DCreate(
+        self, allocate_array: CUDA_ARRAY3D_DESCRIPTOR | None, /
+    ) -> tuple[CUresult, CUarray]: ...
+    def cuArrayDestroy(self, h_array: CUarray, /) -> tuple[CUresult]: ...
+    def cuArray3DGetDescriptor(
+        self, h_array: CUarray, /
+    ) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]: ...
+    def cuMipmappedArrayCreate(
+        self, mipmapped_array_desc: CUDA_ARRAY3D_DESCRIPTOR | None, num_mipmap_levels: int, /
+    ) -> tuple[CUresult, CUmipmappedArray]: ...
+    def cuMipmappedArrayGetLevel(
+        self, h_mipmapped_array: CUmipmappedArray, level: int, /
+    ) -> tuple[CUresult, CUarray]: ...
+    def cuMipmappedArrayDestroy(
+        self, h_mipmapped_array: CUmipmappedArray, /
+    ) -> tuple[CUresult]: ...
+    def cuMemcpy3DAsync(
+        self, copy: CUDA_MEMCPY3D | None, h_stream: CUstream, /
+    ) -> tuple[CUresult]: ...
+    def cuTexObjectCreate(
+        self,
+        res_desc: CUDA_RESOURCE_DESC | None,
+        tex_desc: CUDA_TEXTURE_DESC | None,
+        res_view_desc: CUDA_RESOURCE_VIEW_DESC | None,
+        /,
+    ) -> tuple[CUresult, CUtexObject]: ...
+    def cuTexObjectDestroy(self, tex_object: CUtexObject, /) -> tuple[CUresult]: ...
+    def cuSurfObjectCreate(
+        self, res_desc: CUDA_RESOURCE_DESC | None, /
+    ) -> tuple[CUresult, CUsurfObject]: ...
+    def cuSurfObjectDestroy(self, surf_object: CUsurfObject, /) -> tuple[CUresult]: ...
+    def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]: ...
+    def cuMemPoolSetAttribute(
+        self, pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t, /
+    ) -> tuple[CUresult]: ...
+    def cuMemPoolGetAttribute(
+        self, pool: CUmemoryPool, attr: CUmemPool_attribute, /
+    ) -> tuple[CUresult, cuuint64_t]: ...
+    def cuMemPoolSetAccess(
+        self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
+    ) -> tuple[CUresult]: ...
+    def cuPointerGetAttribute(
+        self, attribute: CUpointer_attribute, ptr: int, /
+    ) -> tuple[CUresult, object]: ...
+    def cuModuleLoadData(self, image: bytes, /) -> tuple[CUresult, CUmodule]: ...
+    def cuModuleLoadDataEx(
+        self,
+        image: bytes,
+        num_options: int,
+        options: Sequence[CUjit_option],
+        option_values: Sequence[object],
+        /,
+    ) -> tuple[CUresult, CUmodule]: ...
+    def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]: ...
+    def cuModuleGetFunction(
+        self, hmod: CUmodule, name: bytes, /
+    ) -> tuple[CUresult, CUfunction]: ...
+    def cuModuleGetGlobal(
+        self, hmod: CUmodule, name: bytes, /
+    ) -> tuple[CUresult, CUdeviceptr, int]: ...
+    def cuModuleGetFunctionCount(self, mod: CUmodule, /) -> tuple[CUresult, int]: ...
+    def cuModuleEnumerateFunctions(
+        self, num_functions: int, mod: CUmodule, /
+    ) -> tuple[CUresult, list[CUfunction]]: ...
+    def cuFuncGetName(self, hfunc: CUfunction, /) -> tuple[CUresult, bytes]: ...
+    def cuFuncGetAttribute(
+        self, attrib: CUfunction_attribute, hfunc: CUfunction, /
+    ) -> tuple[CUresult, int]: ...
+    def cuFuncSetAttribute(
+        self, hfunc: CUfunction, attrib: CUfunction_attribute, value: int, /
+    ) -> tuple[CUresult]: ...
+    def cuFuncGetParamInfo(
+        self, func: CUfunction, param_index: int, /
+    ) -> tuple[CUresult, int, int]: ...
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        self, func: CUfunction, block_size: int, dynamic_smem_size: int, /
+    ) -> tuple[CUresult, int]: ...
+    def cuLaunchKernel(
+        self,
+        f: CUfunction,
+        grid_dim_x: int,
+        grid_dim_y: int,
+        grid_dim_z: int,
+        block_dim_x: int,
+        block_dim_y: int,
+        block_dim_z: int,
+        shared_mem_bytes: int,
+        h_stream: CUstream,
+        kernel_params: int,
+        extra: int,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuLaunchKernelEx(
+        self, config: CUlaunchConfig, f: CUfunction, kernel_params: int, extra: int, /
+    ) -> tuple[CUresult]: ...
+    def cuGraphInstantiate(
+        self, h_graph: CUgraph, flags: int, /
+    ) -> tuple[CUresult, CUgraphExec]: ...
+    def cuGraphExecUpdate(
+        self, h_graph_exec: CUgraphExec, h_graph: CUgraph, /
+    ) -> tuple[CUresult, CUgraphExecUpdateResultInfo]: ...
+    def cuGraphLaunch(
+        self, h_graph_exec: CUgraphExec, h_stream: CUstream, /
+    ) -> tuple[CUresult]: ...
+    def cuGraphDestroy(self, h_graph: CUgraph, /) -> tuple[CUresult]: ...
+    def cuGraphExecDestroy(self, h_graph_exec: CUgraphExec, /) -> tuple[CUresult]: ...
+    def cuGraphGetNodes(
+        self, h_graph: CUgraph, num_nodes: int, /
+    ) -> tuple[CUresult, list[CUgraphNode] | None, int]: ...
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+# In 12.9 these names carry the signatures that 13 gives the plain ones. The table is fixed: the
+# highest suffix is not always the newest signature.
+_RENAMED_BEFORE_13: Final = {"cuCtxCreate": "cuCtxCreate_v4"}
+
+# Called on the paths where a microsecond counts, so taken from the module as they are.
+_HOT: Final = frozenset(
+    {
+        "cuLaunchKernelEx", "cuGraphLaunch", "cuMemAllocAsync", "cuMemFreeAsync",
+        "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync",
+        "cuEventRecord", "cuEventSynchronize", "cuStreamSynchronize", "cuStreamWaitEvent",
+        "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuPointerGetAttribute",
+    }
+)  # fmt: skip
+
+
+def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Call, with a binding's own exceptions typed: a missing symbol, an unknown result."""
+    try:
+        return function(*args, **kwargs)
+    except (KeyError, ValueError) as error:
+        if "CUresult" not in str(error):
+            raise
+        raise CudaError(
+            f"the driver answered a result that cuda-bindings does not know ({error}): "
+            "update cuda-python",
+            call=function.__name__,
+        ) from error
+    except RuntimeError as error:
+        # Forty modules, which many versions of cuda.bindings import only to look for NVRTC.
+        from cuda.pathfinder import DynamicLibNotFoundError
+
+        if isinstance(error, DynamicLibNotFoundError):
+            raise driver_not_found(error) from error
+        raise DriverSymbolMissingError(
+            f"{function.__name__} is not in the installed driver ({error}): update the driver"
+        ) from error
+
+
+def driver_not_found(error: Exception) -> DriverNotFoundError:
+    first_line = str(error).partition("\n")[0]
+    return DriverNotFoundError(
+        f"no CUDA driver was found ({first_line}) Install the NVIDIA driver, or run on the "
+        "emulator: set CUDADRV_DRIVER=emulator or call cudadrv.emulator.use()"
+    )
+
+
+class _Functions:
+    """Driver functions as attributes, which Python reads faster than those of a namespace."""
+
+
+def load_cuda() -> DriverApi:
+    """cuda.bindings.driver with the names and signatures of 13, whatever its version."""
+    renamed = _RENAMED_BEFORE_13 if _cuda.CUDA_VERSION < 13000 else {}
+    functions = _Functions()
+    for name in vars(DriverApi):
+        if name.startswith("cu"):
+            function = getattr(_cuda, renamed.get(name, name))
+            setattr(functions, name, function if name in _HOT else partial(_translated, function))
+    # What is filled at run time cannot be checked against a protocol;
+    # `_module_satisfies_the_protocol` checks the module that fills it.
+    return cast(DriverApi, functions)
+
+
+def _module_satisfies_the_protocol() -> DriverApi:
+    """For the type checker alone: the module itself is a `DriverApi`."""
+    return _cuda

@@ -1,0 +1,253 @@
+"""Devices: finding them, and what the driver says about them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from .. import errors
+from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool, CUresult
+from .in_use import Bound, Driver, current, failure
+
+if TYPE_CHECKING:
+    import uuid
+
+    from .attributes import DeviceAttribute
+    from .capability import GpuDeviceInfo
+    from .types import MemoryInfo
+
+
+class Device:
+    """A CUDA device; one object an ordinal and driver, from `Device.get`."""
+
+    def __init__(self, driver: Driver, ordinal: int, handle: CUdevice) -> None:
+        self._driver = driver
+        self._api = driver.api
+        self._ordinal = ordinal
+        self._handle = handle
+        self._attributes: dict[int, int] = {}
+        self._primary: CUcontext | None = None
+        self._default_pool: CUmemoryPool | None = None
+
+    @classmethod
+    def get(cls, ordinal: int) -> Device:
+        """The device of an ordinal, counted from 0 as CUDA_VISIBLE_DEVICES leaves them.
+
+        Raises:
+            DriverNotFoundError: there is no CUDA driver.
+            NoDeviceError: there is no device at all.
+            InvalidDeviceError: there is none of this ordinal.
+        """
+        driver = current()
+        cache = driver.cache(Device)
+        device = cache.get(ordinal)
+        if device is None:
+            count = _device_count(driver)
+            if not 0 <= ordinal < count:
+                if count == 0:
+                    raise errors.NoDeviceError(f"taking device {ordinal}")
+                raise errors.InvalidDeviceError(f"taking device {ordinal} of {count}")
+            code, handle = driver.api.cuDeviceGet(ordinal)
+            if code:
+                raise failure(driver.api, code, "cuDeviceGet", f"taking device {ordinal}")
+            device = cache.setdefault(ordinal, cls(driver, ordinal, handle))
+        return device
+
+    def __repr__(self) -> str:
+        return f"<Device {self.ordinal}: {self.name}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Device.get, (self._ordinal,)
+
+    @property
+    def ordinal(self) -> int:
+        """The device's number in this process, from 0."""
+        return self._ordinal
+
+    @property
+    def handle(self) -> CUdevice:
+        """The CUdevice."""
+        return self._handle
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that the device was found by."""
+        return self._driver
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether this is a device of the emulator."""
+        return self._driver.is_emulated
+
+    @cached_property
+    def name(self) -> str:
+        """The device's product name."""
+        code, name = self._api.cuDeviceGetName(256, self._handle)
+        if code:
+            raise failure(self._api, code, "cuDeviceGetName", f"naming device {self._ordinal}")
+        return _text(name)
+
+    @cached_property
+    def uuid(self) -> uuid.UUID:
+        """The device's UUID, as nvidia-smi -L gives it after "GPU-"."""
+        import uuid  # like `info`, a millisecond that most starts save
+
+        code, value = self._api.cuDeviceGetUuid(self._handle)
+        if code:
+            raise failure(self._api, code, "cuDeviceGetUuid", f"device {self._ordinal}'s UUID")
+        return uuid.UUID(bytes=bytes(value.bytes))
+
+    @cached_property
+    def pci_bus_id(self) -> str:
+        """The PCI address as domain:bus:device.function, such as "0000:3b:00.0"."""
+        code, text = self._api.cuDeviceGetPCIBusId(32, self._handle)
+        if code:
+            doing = f"device {self._ordinal}'s PCI address"
+            raise failure(self._api, code, "cuDeviceGetPCIBusId", doing)
+        return _text(text).lower()
+
+    @cached_property
+    def total_memory(self) -> int:
+        """The device's memory in bytes."""
+        code, nbytes = self._api.cuDeviceTotalMem(self._handle)
+        if code:
+            raise failure(self._api, code, "cuDeviceTotalMem", f"device {self._ordinal}'s memory")
+        return nbytes
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """(major, minor), such as (9, 0)."""
+        return (
+            self.attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+            self.attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        )
+
+    def attribute(self, attribute: DeviceAttribute | CUdevice_attribute) -> int:
+        """What the driver answers for an attribute; asked once, then remembered.
+
+        The binding's own members spare a start the making of `DeviceAttribute`.
+
+        Raises:
+            InvalidValueError: this driver, or this cuda-bindings, does not know the attribute.
+        """
+        value = self._attributes.get(attribute)
+        if value is None:
+            doing = f"attribute {attribute!r} of device {self._ordinal}"
+            try:
+                known = CUdevice_attribute(int(attribute))
+            except ValueError as error:
+                raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
+            code, value = self._api.cuDeviceGetAttribute(known, self._handle)
+            if code:
+                raise failure(self._api, code, "cuDeviceGetAttribute", doing)
+            self._attributes[attribute] = value
+        return value
+
+    def primary_context(self) -> CUcontext:
+        """The raw primary context, retained once for the process; `cuda_context_for` wraps it."""
+        if self._primary is None:
+            with self._driver.lock:
+                if self._primary is None:
+                    code, handle = self._api.cuDevicePrimaryCtxRetain(self._handle)
+                    if code:
+                        doing = f"taking the primary context of device {self._ordinal}"
+                        raise failure(self._api, code, "cuDevicePrimaryCtxRetain", doing)
+                    self._primary = handle
+        return self._primary
+
+    def default_pool(self) -> CUmemoryPool:
+        """The pool that stream-ordered allocation takes memory from; asked once."""
+        if self._default_pool is None:
+            code, pool = self._api.cuDeviceGetDefaultMemPool(self._handle)
+            if code:
+                doing = f"taking the memory pool of device {self._ordinal}"
+                raise failure(self._api, code, "cuDeviceGetDefaultMemPool", doing)
+            self._default_pool = pool
+        return self._default_pool
+
+    def memory_info(self) -> MemoryInfo:
+        """Free and total bytes now; this makes the device's primary context if there is none."""
+        from .types import MemoryInfo
+
+        with Bound(self._api, self.primary_context()):
+            code, free, total = self._api.cuMemGetInfo()
+        if code:
+            raise failure(self._api, code, "cuMemGetInfo", f"device {self._ordinal}'s free memory")
+        return MemoryInfo(free, total)
+
+    def info(self) -> GpuDeviceInfo:
+        """What the runtime layer weighs the device by, its free memory as of now."""
+        from .attributes import DeviceAttribute
+        from .capability import GpuCapability, GpuDeviceInfo
+
+        memory = self.memory_info()
+        return GpuDeviceInfo(
+            ordinal=self._ordinal,
+            name=self.name,
+            capability=GpuCapability.from_compute_capability(*self.compute_capability),
+            sm_count=self.attribute(DeviceAttribute.MULTIPROCESSOR_COUNT),
+            max_threads_per_sm=self.attribute(DeviceAttribute.MAX_THREADS_PER_MULTIPROCESSOR),
+            max_shared_mem_per_block=self.attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK),
+            l2_cache_bytes=self.attribute(DeviceAttribute.L2_CACHE_SIZE),
+            total_mem_bytes=memory.total,
+            free_mem_bytes=memory.free,
+            ecc_enabled=bool(self.attribute(DeviceAttribute.ECC_ENABLED)),
+            integrated=bool(self.attribute(DeviceAttribute.INTEGRATED)),
+            # The driver has no attribute for it; an instance's name says "MIG 1g.10gb".
+            mig_mode=" MIG " in f" {self.name} ",
+        )
+
+
+def init() -> None:
+    """Initialise the driver (cuInit); idempotent, and every entry point does it anyway."""
+    current()
+
+
+def driver_version() -> tuple[int, int]:
+    """The CUDA version that the driver supports, such as (13, 0)."""
+    driver = current()
+    code, version = driver.api.cuDriverGetVersion()
+    if code:
+        raise failure(driver.api, code, "cuDriverGetVersion", "asking the driver's version")
+    return version // 1000, version % 1000 // 10
+
+
+def list_devices() -> tuple[Device, ...]:
+    """Every device, by ordinal; empty where the driver sees none."""
+    return tuple(Device.get(ordinal) for ordinal in range(_device_count(current())))
+
+
+def best_device() -> Device:
+    """The device with the most free memory; total memory, then the lower ordinal, break ties.
+
+    Raises:
+        NoDeviceError: there is no device.
+    """
+    devices = list_devices()
+    if not devices:
+        raise errors.NoDeviceError("choosing the best device")
+    return max(devices, key=lambda device: (*device.memory_info(), -device.ordinal))
+
+
+def can_access_peer(device: Device, peer: Device) -> bool:
+    """Whether kernels on `device` can reach the memory of `peer` directly."""
+    api = current().api
+    code, answer = api.cuDeviceCanAccessPeer(device.handle, peer.handle)
+    if code:
+        doing = f"asking whether device {device.ordinal} can access device {peer.ordinal}"
+        raise failure(api, code, "cuDeviceCanAccessPeer", doing)
+    return bool(answer)
+
+
+def _device_count(driver: Driver) -> int:
+    code, count = driver.api.cuDeviceGetCount()
+    if code == CUresult.CUDA_ERROR_NO_DEVICE:
+        return 0
+    if code:
+        raise failure(driver.api, code, "cuDeviceGetCount", "counting devices")
+    return count
+
+
+def _text(raw: bytes) -> str:
+    """A C string out of a buffer that may be longer."""
+    return raw.split(b"\0", 1)[0].decode(errors="replace")

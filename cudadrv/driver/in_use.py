@@ -1,0 +1,166 @@
+"""The driver in use: the CUDA driver or the emulator, chosen once a process; and failed calls."""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import TracebackType
+from typing import Final, NoReturn, SupportsIndex, TypeVar, cast
+
+from ..errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
+from ._api import CUcontext, CUresult, DriverApi, load_cuda
+
+_T = TypeVar("_T")
+
+
+class Driver:
+    """One `DriverApi` in use, with what is cached a device ordinal as long as it is.
+
+    Attributes:
+        api: the functions.
+        is_emulated: whether `api` is the emulator. Only the choice of image format asks.
+        lock: held while a cached object is made.
+    """
+
+    __slots__ = ("_caches", "_pid", "api", "is_emulated", "lock")
+
+    def __init__(self, api: DriverApi) -> None:
+        (code,) = api.cuInit(0)
+        if code:
+            raise failure(api, code, "cuInit", "initialising the CUDA driver")
+        self.api = api
+        self.is_emulated: bool = getattr(api, "is_emulated", False)
+        self.lock = threading.RLock()
+        self._pid = os.getpid()
+        self._caches: dict[type, dict[int, object]] = {}
+
+    def cache(self, kind: type[_T]) -> dict[int, _T]:
+        """The cache of objects of `kind` by device ordinal; it lives as long as this driver."""
+        # One dict holds caches of several types; the key says which, so the cast is true.
+        return cast(dict[int, _T], self._caches.setdefault(kind, {}))
+
+    @property
+    def forked_from(self) -> int | None:
+        """The process that initialised the driver, where this one is a fork of it."""
+        return None if self._pid == os.getpid() else self._pid
+
+
+class _Selection:
+    """Which driver the process uses."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.driver: Driver | None = None
+
+    def choose(self) -> DriverApi:
+        """The implementation that CUDADRV_DRIVER names: "cuda" (the default), "emulator[:N]"."""
+        value = os.environ.get("CUDADRV_DRIVER", "cuda").strip() or "cuda"
+        if value == "cuda":
+            return load_cuda()
+        kind, _, count = value.partition(":")
+        if kind != "emulator" or not (count == "" or (count.isdecimal() and int(count) > 0)):
+            raise DriverSelectionError(
+                f'CUDADRV_DRIVER is {value!r}: use "cuda", "emulator" or "emulator:N" for N devices'
+            )
+        from ..emulator import Emulator  # it stands above this file, and most processes need none
+
+        return Emulator(devices=int(count or 1))
+
+
+_selection: Final = _Selection()
+
+
+def current() -> Driver:
+    """The driver in use, initialised; the first call chooses it.
+
+    Raises:
+        DriverNotFoundError: there is no CUDA driver; asking again is safe and answers the same.
+        CudaError: cuInit failed.
+        ForkedProcessError: it was initialised before this process was forked.
+    """
+    driver = _selection.driver
+    if driver is None:
+        with _selection.lock:
+            driver = _selection.driver
+            if driver is None:
+                driver = _selection.driver = Driver(_selection.choose())
+    return driver
+
+
+def in_use() -> Driver | None:
+    """The driver in use, or None while none is chosen."""
+    return _selection.driver
+
+
+def install(driver: Driver | None) -> Driver | None:
+    """Put `driver` in the place of the one in use; gives back what was there, None if none yet."""
+    with _selection.lock:
+        former, _selection.driver = _selection.driver, driver
+        return former
+
+
+class Handle:
+    """What stands for something of the driver in this process: no copy of it, here or elsewhere.
+
+    A copy would go on using what the original gives back.
+    """
+
+    __slots__ = ()
+
+    # copy.copy, copy.deepcopy and pickle come here.
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled: it stands for something of the "
+            "driver in this process"
+        )
+
+
+class Bound:
+    """Makes a context current for a `with` block and puts the former one back.
+
+    For the calls that take no stream and so work on whichever context is current.
+    """
+
+    __slots__ = ("_api", "_handle")
+
+    def __init__(self, api: DriverApi, handle: CUcontext) -> None:
+        self._api = api
+        self._handle = handle
+
+    def __enter__(self) -> None:
+        (code,) = self._api.cuCtxPushCurrent(self._handle)
+        if code:
+            raise failure(self._api, code, "cuCtxPushCurrent", "binding a context for one call")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        code, _ = self._api.cuCtxPopCurrent()
+        if code and error is None:
+            raise failure(self._api, code, "cuCtxPopCurrent", "putting the former context back")
+
+
+def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvError:
+    """The typed error for a driver call that answered `code` while `doing` something.
+
+    The text is the driver's own; the emulator's names the kernel, thread and address of a fault,
+    and its fault is the error's cause.
+    """
+    value = int(code)
+    driver = _selection.driver
+    if value == CUresult.CUDA_ERROR_NOT_INITIALIZED and driver is not None:
+        parent = driver.forked_from
+        if parent is not None:
+            return ForkedProcessError(
+                f"{doing}: CUDA was initialised in process {parent} before the fork, and the "
+                'driver refuses the child; start processes with multiprocessing "spawn"'
+            )
+    _, text = api.cuGetErrorString(code)
+    error = CudaError.for_code(value)(
+        doing, call=call, code=value, text=text.decode(errors="replace") if text else ""
+    )
+    error.__cause__ = getattr(api, "last_fault", None)
+    return error

@@ -1,0 +1,138 @@
+"""Where an operation goes: it runs at once, or a capture records it; and what captures forbid.
+
+CUDA Programming Guide, "Prohibited and Unhandled Operations"; cuThreadExchangeStreamCaptureMode.
+The codes, and which calls invalidate, were measured with driver 580.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from ..driver._api import CUresult, CUstreamCaptureMode
+from .capture import Capture, NodeKind
+from .contexts import Context
+from .core import Core
+from .refusal import Refusal
+from .streams import Stream
+
+
+class Ordering(Core):
+    """Runs or records operations, and refuses what would break a capture."""
+
+    def _submit(self, stream: Stream, kind: NodeKind, run: Callable[[], None]) -> None:
+        """Run an operation, or record it if the stream is capturing."""
+        capture = stream.capture
+        if capture is None:
+            if self._captures:
+                self._refuse_if_implicit(stream)
+            run()
+            return
+        with self._lock:
+            self._refuse_if_invalid(capture)
+            capture.add(stream, kind, run)
+
+    @staticmethod
+    def _refuse_if_invalid(capture: Capture) -> None:
+        if capture.invalid:
+            raise Refusal(
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+                "an earlier error invalidated the capture that the stream takes part in",
+            )
+
+    def _invalidate(self, captures: Iterable[Capture], code: CUresult, text: str) -> Refusal:
+        """Invalidate captures, and give the refusal to raise."""
+        for capture in captures:
+            capture.invalid = True
+        return Refusal(code, text)
+
+    def _refuse_if_implicit(self, stream: Stream) -> None:
+        """The legacy stream would wait for a capturing stream that blocks with it."""
+        if not stream.is_legacy:
+            return
+        with self._lock:
+            waiting = [
+                capture
+                for capture in self._captures
+                if any(s.is_blocking and s.context is stream.context for s in capture.streams)
+            ]
+            if waiting:
+                raise self._invalidate(
+                    waiting,
+                    CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+                    "the legacy stream would depend on a stream that is capturing and was not "
+                    "created with CU_STREAM_NON_BLOCKING",
+                )
+
+    def _refuse_unsafe(self) -> None:
+        """Refuse a call that may synchronise while a capture forbids such calls.
+
+        It does if this thread began it and its mode is not relaxed, or any thread began it in
+        global mode.
+        """
+        if not self._captures:
+            return
+        own = threading.get_ident()
+        with self._lock:
+            forbidding = [
+                capture
+                for capture in self._captures
+                if capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+                or (
+                    capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+                    and capture.thread == own
+                )
+            ]
+            if forbidding:
+                raise self._invalidate(
+                    forbidding,
+                    CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                    "the call may synchronise, which the mode of a capture in progress forbids; "
+                    "the capture is now invalid",
+                )
+
+    def _refuse_in_capture(self, stream: Stream) -> None:
+        """Refuse a call that a capturing stream does not take, in any mode."""
+        capture = stream.capture
+        if capture is None:
+            return
+        with self._lock:
+            self._refuse_if_invalid(capture)
+            raise self._invalidate(
+                [capture],
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                "the stream is capturing, which does not allow the call; the capture is now "
+                "invalid",
+            )
+
+    def _refuse_sync_in_capture(self, context: Context) -> None:
+        """Refuse to synchronise a context that has a capturing stream, whatever the mode."""
+        with self._lock:
+            own = [
+                capture
+                for capture in self._captures
+                if any(stream.context is context for stream in capture.streams)
+            ]
+            if own:
+                raise self._invalidate(
+                    own,
+                    CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                    "a stream of the context is capturing, which does not allow to synchronise; "
+                    "the capture is now invalid",
+                )
+        self._refuse_unsafe()
+
+    def _drop_capture(self, stream: Stream) -> None:
+        """Give up the capture of a stream that is going away."""
+        with self._lock:
+            capture = stream.capture
+            if capture is not None:
+                capture.invalid = True
+                if capture.origin is stream:
+                    self._end(capture)
+                    capture.abandon()
+
+    def _end(self, capture: Capture) -> None:
+        """End a capture; `_lock` is held."""
+        capture.end()
+        self._captures.discard(capture)

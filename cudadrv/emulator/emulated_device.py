@@ -1,0 +1,211 @@
+"""One emulated device at run time: its memory, its accounts, its state."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from ptx.emulate.exec.device import DeviceModel
+from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.model.errors import OutOfMemory
+
+from ..driver._api import CUresult
+from .attributes import device_attributes
+from .origin import caller
+from .pools import Pool
+from .profiles import EmulatedDevice
+from .refusal import Failure, Refusal, invalid_value
+
+if TYPE_CHECKING:
+    from .graph_memory import GraphMemory
+
+# As the driver aligns (measured); the manual promises any variable's alignment.
+_ALIGNMENT = 512
+
+
+class Owner(Enum):
+    """Which of the driver's allocators a piece of device memory came from."""
+
+    PLAIN = "cuMemAlloc"
+    POOL = "cuMemAllocAsync"
+    GRAPH = "cuMemAllocAsync in a graph"
+    ARRAY = "cuArray3DCreate"
+    MIPMAP = "cuMipmappedArrayCreate"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A live allocation as the driver sees it.
+
+    Attributes:
+        held: bytes with the allocator's rounding.
+        context: handle of the context that owns it; 0 for what comes from a pool.
+        number: CU_POINTER_ATTRIBUTE_BUFFER_ID, unique on the device.
+        graph: of a GRAPH one.
+    """
+
+    address: int
+    nbytes: int
+    held: int
+    owner: Owner
+    context: int
+    number: int
+    graph: GraphMemory | None = None
+
+
+class Machine:
+    """One emulated device.
+
+    What changes memory or runs a kernel holds `lock`; with two devices, in the order of ordinals.
+
+    Attributes:
+        fault: what made the device sticky-bad: all its contexts answer that code from then on.
+        limit: bytes that may be in use, where a test set fewer than there are.
+        pieces: live allocations by address; module variables are not among them.
+    """
+
+    def __init__(self, profile: EmulatedDevice, ordinal: int, base: int, pool_handle: int) -> None:
+        self.profile = profile
+        self.ordinal = ordinal
+        self.attributes = device_attributes(profile, ordinal)
+        self.lock = threading.RLock()
+        self.memory = DeviceMemory(base, profile.total_memory)
+        self.host_address: int = self.memory.data.ctypes.data
+        self.model = DeviceModel(
+            memory=self.memory,
+            compute_capability=profile.compute_capability,
+            sm_count=profile.sm_count,
+            max_shared_per_block=profile.architecture.shared_per_block_optin,
+            threads_per_sm=profile.architecture.threads_per_sm,
+            blocks_per_sm=profile.architecture.blocks_per_sm,
+            shared_per_sm=profile.architecture.shared_per_sm,
+            clock_khz=profile.clock_khz,
+        )
+        self.pool = Pool.empty()
+        self.pool_handle = pool_handle
+        self.fault: Failure | None = None
+        self.limit: int | None = None
+        self.pieces: dict[int, Piece] = {}
+        self._numbered = 0
+
+    @property
+    def uuid(self) -> bytes:
+        """16 bytes that differ from device to device and are the same in every run."""
+        seed = f"{self.profile.name}/{self.ordinal}".encode()
+        return blake2b(seed, digest_size=16).digest()
+
+    @property
+    def pci_bus_id(self) -> str:
+        """Domain, bus, device and function, such as "0000:01:00.0"."""
+        return f"0000:{self.ordinal + 1:02x}:00.0"
+
+    @property
+    def capacity(self) -> int:
+        """Bytes that may be in use."""
+        total = self.profile.total_memory
+        return total if self.limit is None else min(total, self.limit)
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that neither an allocation nor a pool's reserve takes."""
+        return max(0, self.capacity - self.memory.used_bytes - self.pool.slack)
+
+    def holds(self, address: int) -> bool:
+        """Whether an address lies in this device's memory."""
+        return 0 <= address - self.memory.base < self.memory.nbytes
+
+    def allocate(
+        self, nbytes: int, owner: Owner, *, context: int = 0, graph: GraphMemory | None = None
+    ) -> Piece:
+        """Take memory.
+
+        Raises:
+            Refusal: CUDA_ERROR_OUT_OF_MEMORY, with the request and what is free.
+        """
+        before = self.memory.used_bytes
+        if nbytes > self.capacity:
+            raise self._out_of_memory(nbytes)
+        place = caller()
+        origin = f"{owner.value} at {place}" if place else owner.value
+        try:
+            address = self.memory.allocate(nbytes, origin=origin, alignment=_ALIGNMENT)
+        except OutOfMemory as error:
+            raise self._out_of_memory(nbytes) from error
+        held = self.memory.used_bytes - before
+        if not self._account(nbytes, held, owner):
+            self.memory.free(address)
+            raise self._out_of_memory(nbytes)
+        self._numbered += 1
+        piece = Piece(address, nbytes, held, owner, context, self._numbered, graph)
+        self.pieces[address] = piece
+        return piece
+
+    def _account(self, nbytes: int, held: int, owner: Owner) -> bool:
+        """Whether `held` bytes, already allocated, fit beside the rest."""
+        left = self.capacity - (self.memory.used_bytes - held) - self.pool.slack
+        if owner is not Owner.POOL:
+            if held > left:  # the driver takes unused reserves before it gives up
+                left += self.pool.slack
+                self.pool.trim(0)
+                left -= self.pool.slack
+            return held <= left
+        growth = self.pool.growth(held, left)
+        if growth is None:
+            return False
+        self.pool.take(nbytes, held, growth)
+        return True
+
+    def _out_of_memory(self, nbytes: int) -> Refusal:
+        return Refusal(
+            CUresult.CUDA_ERROR_OUT_OF_MEMORY,
+            f"out of memory: {nbytes} bytes asked for on device {self.ordinal}, "
+            f"{self.free_bytes} of {self.profile.total_memory} bytes are free"
+            + ("" if self.limit is None else f" within the limit of {self.limit}"),
+        )
+
+    def free(self, piece: Piece) -> None:
+        """Give memory back."""
+        del self.pieces[piece.address]
+        self.memory.free(piece.address)
+        if piece.owner is Owner.POOL:
+            self.pool.give(piece.nbytes, piece.held)
+
+    def why_not_free(self, address: int) -> str:
+        """Why nothing can be freed at an address."""
+        inside = self.memory.find(address)
+        if inside is not None and inside.address == address:
+            return f"{inside} does not belong to the driver's allocators"
+        if inside is not None:
+            return f"it lies inside the allocation of {inside}"
+        freed = self.memory.find_freed(address)
+        if freed is not None and freed.address == address:
+            return f"the allocation of {freed} was freed before"
+        return "nothing was allocated there"
+
+    def place(self, address: int, nbytes: int, *, in_graph: bool = False) -> int:
+        """Where a range of device memory lies in the host's memory.
+
+        Memory of a graph counts only while it is allocated, or for what is recorded (`in_graph`).
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one live allocation.
+        """
+        found = self.memory.find(address)
+        if found is None:
+            freed = self.memory.find_freed(address)
+            nearest = self.memory.nearest(address)
+            raise invalid_value(
+                f"{address:#x} is not in a live allocation of device {self.ordinal}; "
+                + (f"it was in {freed}, now freed" if freed else f"the nearest is {nearest}")
+            )
+        if address + nbytes > found.end:
+            raise invalid_value(
+                f"{nbytes} bytes at {address:#x} go beyond the allocation of {found}"
+            )
+        piece = self.pieces.get(found.address)
+        if piece is not None and piece.graph is not None and not (in_graph or piece.graph.live):
+            raise invalid_value(f"the graph's memory at {address:#x} is not allocated")
+        return self.host_address + (address - self.memory.base)

@@ -1,0 +1,179 @@
+"""Faults on demand, for tests of what a program does when a driver call fails.
+
+Each is planned by a method of `Emulator`, and removed by `remove()` or at the end of a `with`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from ..driver._api import CUresult, DriverApi
+from .capture_rules import Ordering
+from .refusal import Failure, Refusal
+from .texts import RESULT_TEXTS
+
+if TYPE_CHECKING:
+    from .emulated_device import Machine
+
+# What a fault of one function applies to beside it: a launch is a launch by either call.
+_ALSO = {"cuLaunchKernel": ("cuLaunchKernelEx",)}
+DRIVER_FUNCTIONS = frozenset(name for name in vars(DriverApi) if name.startswith("cu"))
+
+
+class Planned:
+    """Something planned, in force until it is removed."""
+
+    def __init__(self, remove: Callable[[], None]) -> None:
+        self._remove = remove
+
+    def remove(self) -> None:
+        """End it; again is fine."""
+        self._remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+
+class ScheduledFault(Planned):
+    """A driver function that fails, from its `nth` call on, `times` times.
+
+    Attributes:
+        calls: calls of the function since the fault was planned.
+        hits: how many of them failed for it.
+    """
+
+    def __init__(
+        self,
+        remove: Callable[[], None],
+        function: str,
+        nth: int,
+        times: int | None,
+        refusal: tuple[CUresult, str],
+    ) -> None:
+        super().__init__(remove)
+        self.function = function
+        self.calls = 0
+        self.hits = 0
+        self._nth = nth
+        self._times = times
+        self._code, self._text = refusal
+
+    def count(self) -> bool:
+        """One call more; whether it is one that fails."""
+        self.calls += 1
+        return self.calls >= self._nth and (self._times is None or self.hits < self._times)
+
+    def strike(self) -> Refusal:
+        """One failure more, to be raised."""
+        self.hits += 1
+        return Refusal(self._code, self._text)
+
+
+class MemoryLimit(Planned):
+    """A device that has less memory to give than it says."""
+
+
+class BadDevice(Planned):
+    """A device whose contexts all answer one error, as after a kernel's fault."""
+
+
+class OnDemand(Ordering):
+    """Planning of faults."""
+
+    def fail(
+        self,
+        function: str,
+        *,
+        nth: int = 1,
+        times: int | None = 1,
+        with_: CUresult | int = CUresult.CUDA_ERROR_UNKNOWN,
+        text: str = "",
+    ) -> ScheduledFault:
+        """Make the `nth` call of a driver function, counted from now, answer `with_`.
+
+        The call does nothing else. Calls of all threads count. Without `times` limit (None) every
+        call from the nth on fails. `text` is what cuGetErrorString then says. A fault of
+        cuLaunchKernel is one of cuLaunchKernelEx, which cudadrv launches with, too.
+
+        Raises:
+            ValueError: no such function, or a number out of range.
+        """
+        if function not in DRIVER_FUNCTIONS:
+            raise ValueError(f"{function!r} is no driver function that cudadrv calls")
+        if nth < 1 or (times is not None and times < 1):
+            raise ValueError("nth and times count from 1")
+        code = CUresult(int(with_))
+        if code == CUresult.CUDA_SUCCESS:
+            raise ValueError("a fault cannot be CUDA_SUCCESS")
+        names = (function, *_ALSO.get(function, ()))
+        said = text or RESULT_TEXTS.get(int(code), code.name)
+
+        def remove() -> None:
+            with self._lock:
+                for name in names:
+                    planned = self._schedule.get(name, [])
+                    if fault in planned:
+                        planned.remove(fault)
+
+        fault = ScheduledFault(remove, function, nth, times, (code, said))
+        with self._lock:
+            for name in names:
+                self._schedule.setdefault(name, []).append(fault)
+        return fault
+
+    def limit_memory(self, nbytes: int, *, ordinal: int = 0) -> MemoryLimit:
+        """Let no more than `nbytes` of a device's memory be in use at once.
+
+        What is in use stays; cuMemGetInfo's free bytes go down, its total does not.
+
+        Raises:
+            ValueError: nbytes is negative, or there is no such device.
+        """
+        machine = self._known_machine(ordinal)
+        if nbytes < 0:
+            raise ValueError(f"a limit of {nbytes} bytes")
+        former, machine.limit = machine.limit, nbytes
+
+        def remove() -> None:
+            machine.limit = former
+
+        return MemoryLimit(remove)
+
+    def break_device(
+        self,
+        ordinal: int = 0,
+        *,
+        with_: CUresult | int = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
+        text: str = "",
+    ) -> BadDevice:
+        """Make every context of a device sticky-bad, as a kernel's fault does.
+
+        Raises:
+            ValueError: there is no such device.
+        """
+        machine = self._known_machine(ordinal)
+        code = CUresult(int(with_))
+        former = machine.fault
+        own = Failure("break_device", code, text or RESULT_TEXTS.get(int(code), code.name), None)
+        machine.fault = own
+
+        def remove() -> None:
+            if machine.fault is own:
+                machine.fault = former
+
+        return BadDevice(remove)
+
+    def _known_machine(self, ordinal: int) -> Machine:
+        if not 0 <= ordinal < len(self._machines):
+            raise ValueError(f"there is no device {ordinal}, only {len(self._machines)}")
+        return self._machines[ordinal]

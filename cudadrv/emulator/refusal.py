@@ -1,0 +1,84 @@
+"""How a driver call is made: what is checked first, and how a refusal becomes a CUresult."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
+
+from ptx.errors import PtxError
+
+from ..driver._api import CUresult
+
+if TYPE_CHECKING:
+    from .core import Core
+
+_S = TypeVar("_S", bound="Core")
+_P = ParamSpec("_P")
+# A result tuple, whatever follows the CUresult.
+_R = TypeVar("_R", bound=tuple[Any, ...])
+
+SUCCESS: Final = CUresult.CUDA_SUCCESS
+OK: Final[tuple[CUresult]] = (SUCCESS,)
+
+
+class Refusal(Exception):
+    """A driver call that answers `code`; `text` is what cuGetErrorString then says.
+
+    `cause` is the typed error behind it, such as the fault of a kernel.
+    """
+
+    def __init__(self, code: CUresult, text: str = "", cause: PtxError | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The last failed call of a thread."""
+
+    call: str
+    code: CUresult
+    text: str
+    cause: PtxError | None
+
+
+def invalid_value(text: str) -> Refusal:
+    """CUDA_ERROR_INVALID_VALUE, with what is wrong."""
+    return Refusal(CUresult.CUDA_ERROR_INVALID_VALUE, text)
+
+
+def invalid_handle(text: str) -> Refusal:
+    """CUDA_ERROR_INVALID_HANDLE, with what is wrong."""
+    return Refusal(CUresult.CUDA_ERROR_INVALID_HANDLE, text)
+
+
+def call(
+    values: int = 0, *, always: bool = False
+) -> Callable[[Callable[Concatenate[_S, _P], _R]], Callable[Concatenate[_S, _P], _R]]:
+    """Make a method a driver function.
+
+    A `Refusal` becomes the result tuple that cuda.bindings gives: the code and a None for each of
+    the `values` that success would bring. Unless `always`, the call needs cuInit, in this process.
+    """
+    nothing = (None,) * values
+
+    def decorate(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+        name = function.__name__
+
+        @wraps(function)
+        def answer(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+            try:
+                self._enter(name, always)
+                return function(self, *args, **kwargs)
+            except Refusal as refusal:
+                self._note(Failure(name, refusal.code, refusal.text, refusal.cause))
+                # The Nones stand where the declared values would be, as in cuda.bindings.
+                return cast(_R, (refusal.code, *nothing))
+
+        return answer
+
+    return decorate

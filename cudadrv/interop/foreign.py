@@ -1,0 +1,279 @@
+"""Device memory of other libraries: its address, device and stream, by the shared protocols.
+
+Sources: CUDA Array Interface, version 3 (Numba); the Python specification of DLPack.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ..driver._api import (
+    CUcontext,
+    CUmemoryPool,
+    CUpointer_attribute,
+    CUresult,
+    CUstream,
+    CUstreamCaptureStatus,
+)
+from ..driver.device import list_devices
+from ..driver.event import Event
+from ..driver.in_use import Bound, failure
+from ..errors import CopyError, DTypeError, WrongDeviceError
+from ..memory.array import AnyDeviceArray, DeviceArray
+from ..memory.buffer import DeviceBuffer
+from .dlpack import DL_CUDA, DLTensor
+
+if TYPE_CHECKING:
+    from ..stream import Stream
+
+_DL_MANAGED: Final = 13  # kDLCUDAManaged
+# The legacy default stream, by both its numbers, and the one a thread.
+_NAMELESS: Final = (0, 1, 2)
+
+
+# dlpack.h: DLDataTypeCode as the kinds of NumPy's dtypes.
+_KIND: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
+
+
+# Whatever has the interface; a protocol would say no more than that attribute's name.
+def interface_address(value: Any, stream: Stream, producers: list[int]) -> int:
+    """The address of memory on the stream's device, by the CUDA array interface.
+
+    Args:
+        value: an object that has the interface.
+        stream: the stream that will use the memory.
+        producers: foreign streams to be ordered after; the memory's own is added, if it needs it.
+
+    Raises:
+        AttributeError: it has no interface.
+        WrongDeviceError: the memory lies on another device.
+    """
+    interface = value.__cuda_array_interface__
+    pointer = int(interface["data"][0])
+    producer = interface.get("stream")
+    if producer is not None and producer not in producers:
+        producers.append(int(producer))
+    if pointer:
+        _require_device(pointer, value, stream)
+    return pointer
+
+
+def dlpack_address(value: object, stream: Stream) -> int | None:
+    """The address of memory that an object offers by DLPack, or None if it offers none.
+
+    The producer is asked to order the memory before `stream` itself.
+
+    Raises:
+        WrongDeviceError: the memory lies on another device.
+    """
+    capsule = _exported(value, stream)
+    if capsule is None:
+        return None
+    # The capsule's own destructor gives the tensor back; its producer stays with the caller.
+    head = DLTensor.of(capsule)
+    pointer = (head.data or 0) + int(head.byte_offset)
+    if pointer:
+        _require_device(pointer, value, stream)
+    return pointer
+
+
+def import_array(stream: Stream, value: object) -> AnyDeviceArray:
+    """The array that an object of another library is; see `Stream.import_array`."""
+    capsule = _exported(value, stream)
+    if capsule is not None:
+        head = DLTensor.of(capsule)
+        shape = tuple(head.shape[: head.ndim])
+        strides = tuple(head.strides[: head.ndim]) if head.strides else None
+        pointer = (head.data or 0) + int(head.byte_offset)
+        return _borrowed(stream, value, pointer, shape, _dtype(value, head), strides, capsule)
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if not isinstance(interface, Mapping):
+        raise TypeError(
+            f"a {type(value).__name__} is no device array: it has neither __dlpack__ on a CUDA "
+            "device nor __cuda_array_interface__"
+        )
+    if interface.get("mask") is not None:
+        raise CopyError(f"a {type(value).__name__} with a mask has no counterpart here")
+    dtype = np.dtype(interface["typestr"])
+    given = interface.get("strides")
+    strides = None if given is None else tuple(each // max(dtype.itemsize, 1) for each in given)
+    producer = interface.get("stream")
+    order_after(stream, () if producer is None else (int(producer),))
+    pointer, shape = int(interface["data"][0]), tuple(interface["shape"])
+    return _borrowed(stream, value, pointer, shape, dtype, strides, None)
+
+
+def stream_handle(stream: object) -> int:
+    """The CUstream, as a number, of what another library calls a stream.
+
+    Raises:
+        TypeError: it is no number and has no ``__cuda_stream__`` of version 0.
+    """
+    if isinstance(stream, (int, CUstream)):
+        return int(stream)
+    offered = getattr(stream, "__cuda_stream__", None)
+    answer: object = offered() if callable(offered) else offered
+    if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == 0:
+        return int(answer[1])
+    what = type(stream).__name__
+    if answer is None:
+        raise TypeError(f"a {what} is no stream: it is no number and has no __cuda_stream__")
+    raise TypeError(f"the __cuda_stream__ of a {what} is {answer!r}: known is (0, CUstream)")
+
+
+def order_after(stream: Stream, producers: Iterable[int]) -> None:
+    """Let `stream` wait for what foreign streams hold now; a capture waits for it here."""
+    api, own = stream.api, int(stream.handle)
+    for producer in producers:
+        if producer == own:
+            continue
+        wait = _wait_outside if stream.capturing else _wait_by_event
+        if producer in _NAMELESS:
+            # Which stream this is, the current context says.
+            with Bound(api, stream.context.handle):
+                code = wait(stream, CUstream(producer))
+        else:
+            code = wait(stream, CUstream(producer))
+        if code:
+            doing = f"ordering {stream!r} after {producer:#x}"
+            raise failure(api, code, "cuStreamWaitEvent", doing)
+
+
+def _wait_by_event(stream: Stream, foreign: CUstream) -> CUresult:
+    try:
+        event = stream.spare_events.pop()
+    except IndexError:
+        event = Event(stream.context, timing=False)
+    (code,) = stream.api.cuEventRecord(event.handle, foreign)
+    if not code:
+        (code,) = stream.api.cuStreamWaitEvent(stream.handle, event.handle, 0)
+    # The wait is for what the event held then: it may be recorded anew at once.
+    stream.spare_events.append(event)
+    return code
+
+
+def _wait_outside(stream: Stream, foreign: CUstream) -> CUresult:
+    """A capture cannot wait for a stream outside of it, whose work is waited for on the host."""
+    code, status = stream.api.cuStreamIsCapturing(foreign)
+    if code:
+        return code
+    if status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
+        return _wait_by_event(stream, foreign)
+    (code,) = stream.api.cuStreamSynchronize(foreign)
+    return code
+
+
+class _Places:
+    """Where memory of pools lies.
+
+    Attributes:
+        alone: whether there is one device, on which everything lies.
+        ordinals: the device of each device's default pool.
+    """
+
+    __slots__ = ("alone", "ordinals")
+
+    def __init__(self) -> None:
+        devices = list_devices()
+        self.alone = len(devices) == 1
+        self.ordinals = (
+            {} if self.alone else {int(device.default_pool()): device.ordinal for device in devices}
+        )
+
+
+def _require_device(pointer: int, value: object, stream: Stream) -> None:
+    """Raise `WrongDeviceError` for memory that is known to lie on another device.
+
+    Of memory in a pool the driver says no context, and ordinal 0 wherever it lies (measured with
+    driver 580 on two devices); there the default pools of the devices tell, and memory of other
+    pools is taken.
+    """
+    context = stream.context
+    # The cache of a driver has room for one a device ordinal; this is of all devices.
+    cache = context.device.driver.cache(_Places)
+    places = cache.get(0) or cache.setdefault(0, _Places())
+    if places.alone:
+        return
+    attribute = CUpointer_attribute
+    owner = _pointer_attribute(stream, attribute.CU_POINTER_ATTRIBUTE_CONTEXT, pointer)
+    if isinstance(owner, CUcontext) and int(owner) == int(context.handle):
+        return
+    pool = _pointer_attribute(stream, attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer)
+    if isinstance(pool, CUmemoryPool) and int(pool):
+        found: object = places.ordinals.get(int(pool))
+    else:
+        found = _pointer_attribute(stream, attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer)
+    if isinstance(found, int) and found != context.ordinal:
+        raise WrongDeviceError(
+            f"a {type(value).__name__} on device {found} was given to {stream!r}"
+        )
+
+
+def _pointer_attribute(stream: Stream, attribute: CUpointer_attribute, pointer: int) -> object:
+    code, value = stream.api.cuPointerGetAttribute(attribute, pointer)
+    if code:
+        doing = f"finding the device of address {pointer:#x}"
+        raise failure(stream.api, code, "cuPointerGetAttribute", doing)
+    return value
+
+
+def _exported(value: object, stream: Stream) -> object | None:
+    """The capsule of an object that offers memory of a GPU, or None."""
+    where = getattr(value, "__dlpack_device__", None)
+    export = getattr(value, "__dlpack__", None)
+    if where is None or export is None or int(where()[0]) not in (DL_CUDA, _DL_MANAGED):
+        return None
+    capsule: object = export(stream=int(stream.handle))
+    return capsule
+
+
+def _dtype(value: object, head: DLTensor) -> np.dtype[Any]:
+    kind, bits = _KIND.get(head.code), int(head.bits)
+    try:
+        if kind is not None and head.lanes == 1 and bits % 8 == 0:
+            return np.dtype(f"{kind}{bits // 8}")
+    except TypeError:
+        pass
+    raise DTypeError(
+        f"a {type(value).__name__} of DLPack's type code {head.code} with {bits} bits and "
+        f"{head.lanes} lanes: NumPy has no such dtype; view it as one of that size first"
+    )
+
+
+def _borrowed(
+    stream: Stream,
+    value: object,
+    pointer: int,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    strides: tuple[int, ...] | None,
+    capsule: object,
+) -> AnyDeviceArray:
+    """An array over memory that `value` keeps; strides count elements."""
+    if strides is not None and not _is_contiguous(shape, strides):
+        raise CopyError(
+            f"a {type(value).__name__} of shape {shape} with strides of {strides} elements is not "
+            "C-contiguous: copy it first"
+        )
+    if pointer:
+        _require_device(pointer, value, stream)
+    nbytes = math.prod(shape) * dtype.itemsize
+    buffer = DeviceBuffer.borrowed(stream, pointer, nbytes, (value, capsule))
+    return DeviceArray(buffer, shape, dtype)
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether the elements lie in C order, one behind the other."""
+    if 0 in shape:
+        return True
+    expected = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1:  # the stride of a single one does not matter
+            if stride != expected:
+                return False
+            expected *= extent
+    return True

@@ -1,0 +1,335 @@
+"""Kernel arguments: what a value is, how it is packed, and the words for a refusal."""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+
+import numpy as np
+
+import ptx
+
+from ..driver._api import CUdeviceptr
+from ..errors import ArgumentError, WrongDeviceError
+from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
+from ..memory.buffer import DeviceBuffer
+from ..memory.copy import host_address, is_reachable
+
+if TYPE_CHECKING:
+    from ..stream import Stream
+    from ..texture.view import View
+
+Packable: TypeAlias = int | float | bytes
+
+_INTEGER_CODE: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
+_FLOAT_CODE: Final = {"f32": "f", "f64": "d"}
+_BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
+_NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
+_COMPLEX_NAME: Final = {8: "complex64", 16: "complex128"}
+_NUMPY_SCALARS: Final[frozenset[type]] = frozenset(np.sctypeDict.values())
+# The types that struct packs by their value: any other may have an index that is an address, or be
+# complex and lose a part.
+WHOLE: Final[frozenset[type]] = frozenset(
+    {int, bool, *(t for t in _NUMPY_SCALARS if issubclass(t, np.integer))}
+)
+REALS: Final[frozenset[type]] = WHOLE | {
+    float,
+    *(t for t in _NUMPY_SCALARS if issubclass(t, np.floating)),
+}
+
+
+Kind: TypeAlias = Literal[
+    "memory",  # our device memory: .ptr is the address, .context must be the launch's
+    "whole",  # an integer of one of the types in `WHOLE`
+    "signed",  # such a negative integer, packed with the signed code
+    "real",  # a number of one of the types in `REALS`, for a float
+    "float",  # such a number for a parameter whose text says only bits
+    "foreign",  # memory of another library, by the CUDA array interface
+    "view",  # a texture or surface: .kernel_handle is its number, .context must be the launch's
+    "converted",  # anything else, through `Parameter.convert`
+]
+"""How a launcher reads an argument; the fast path is generated for the kinds it has seen."""
+
+
+class Argument:
+    """A value ready for struct, and the kind it was."""
+
+    __slots__ = ("kind", "value")
+
+    def __init__(self, value: Packable, kind: Kind) -> None:
+        self.value = value
+        self.kind = kind
+
+
+class Parameter:
+    """One parameter of a kernel: packs values for it, or says why not."""
+
+    __slots__ = ("_integer", "kernel", "param", "position")
+
+    def __init__(self, kernel: str, position: int, param: ptx.KernelParam) -> None:
+        self.kernel = kernel
+        self.position = position
+        self.param = param
+        single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
+        self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
+
+    @property
+    def type_name(self) -> str:
+        """The parameter's type in words, for messages."""
+        param = self.param
+        if param.count > 1 or param.nbytes not in (1, 2, 4, 8):
+            return f"a structure of {param.nbytes} bytes"
+        if param.ptx_type in _NUMPY_NAME:
+            return _NUMPY_NAME[param.ptx_type]
+        if param.is_pointer:
+            return "a device pointer"
+        if param.is_pointer is None:
+            return "a device pointer or a 64-bit integer"
+        return f"{'an' if param.nbytes == 1 else 'a'} {param.nbytes * 8}-bit integer"
+
+    def code(self, kind: Kind) -> str:
+        """The struct code for a value of this kind."""
+        if kind == "converted":
+            return f"{self.param.nbytes}s"
+        if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
+            return _FLOAT_CODE[self.param.ptx_type]
+        if kind == "float":
+            return _BITS_FLOAT_CODE[self.param.ptx_type]
+        if self._integer is None:
+            return f"{self.param.nbytes}s"
+        return self._integer.lower() if kind == "signed" else self._integer
+
+    def convert(self, value: object, stream: Stream) -> bytes:
+        """The bytes of a value of any kind; what the generated code calls for `CONVERTED`."""
+        return self._packed(self.read(value, stream))
+
+    def read(self, value: object, stream: Stream) -> Argument:
+        """What a value packs to.
+
+        Raises:
+            ArgumentError: it has the wrong type, size or range.
+            WrongDeviceError: it is memory of another device or context.
+        """
+        plain = _unwrapped(value)
+        if plain is not value:
+            return Argument(self._packed(self.read(plain, stream)), "converted")
+        if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
+            return self._read_float(value)
+        if self._integer is None:
+            return Argument(self._structure(value), "converted")
+        if isinstance(value, (DeviceArray, DeviceBuffer)):
+            return self._read_memory(value, stream)
+        if isinstance(value, (int, np.integer)):
+            return self._of_type(value, WHOLE, self._read_integer(int(value)))
+        if isinstance(value, (float, np.floating)) and self.param.ptx_type in _BITS_FLOAT_CODE:
+            return self._of_type(value, REALS, Argument(self._in_float_range(value), "float"))
+        return self._read_foreign(value, stream)
+
+    def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: Stream) -> Argument:
+        if self.param.is_pointer is False:
+            raise self._refused(value)
+        if value.context is not stream.context:
+            raise WrongDeviceError(
+                f"argument {self.position} of kernel {self.kernel!r} is {value!r}, "
+                f"but the launch is on {stream!r}: copy it there with Stream.copy"
+            )
+        return Argument(value.ptr, "memory")
+
+    def _read_integer(self, value: int) -> Argument:
+        bits = self.param.nbytes * 8
+        if 0 <= value < 1 << bits:
+            return Argument(value, "whole")
+        # PTX does not say whether an integer is signed: both ranges are taken.
+        if -(1 << bits - 1) <= value < 0 and not self.param.is_pointer:
+            return Argument(value, "signed")
+        raise self._error(f"is {value}, out of range for {self.type_name}")
+
+    def _read_float(self, value: object) -> Argument:
+        if isinstance(value, (int, float, np.floating, np.integer)):
+            return self._of_type(value, REALS, Argument(self._in_float_range(value), "real"))
+        # Fractions, decimals, scalars of other libraries: what struct takes as well.
+        number_like = hasattr(value, "__float__") or hasattr(value, "__index__")
+        if number_like and not isinstance(value, (np.ndarray, np.generic)):
+            try:
+                # The type checker does not follow hasattr.
+                number = float(value)  # type: ignore[arg-type]
+                return self._of_type(value, REALS, Argument(self._in_float_range(number), "real"))
+            except (TypeError, ValueError):
+                raise self._refused(value) from None
+        raise self._refused(value)
+
+    def _in_float_range(
+        self, value: int | float | np.floating[np.typing.NBitBase] | np.integer[np.typing.NBitBase]
+    ) -> float:
+        try:
+            struct.pack("=" + self.code("float" if self._integer else "real"), value)
+            return float(value)
+        except (OverflowError, struct.error):
+            raise self._error(f"is {value!r}, out of range for {self.type_name}") from None
+
+    def _read_foreign(self, value: object, stream: Stream) -> Argument:
+        """Memory of another library, None for a null pointer, or a scalar of the right size."""
+        if self.param.nbytes == 8 and self.param.is_pointer is not False:
+            if value is None:
+                return Argument(b"\0" * 8, "converted")
+            if hasattr(value, "kernel_handle"):
+                # Nothing else has it, and most programs never load the module of what has.
+                return self._read_view(cast("View", value), stream)
+            found = self._read_pointer(value, stream)
+            if found is not None:
+                return found
+        if isinstance(value, np.void) and value.nbytes == self.param.nbytes:
+            return Argument(value.tobytes(), "converted")
+        if isinstance(value, ctypes.Structure):
+            return Argument(self._structure(value), "converted")
+        if hasattr(value, "__index__") and not isinstance(value, np.ndarray):
+            try:
+                return self._of_type(value, WHOLE, self._read_integer(operator.index(value)))
+            except TypeError:
+                raise self._refused(value) from None
+        raise self._refused(value)
+
+    def _read_view(self, value: View, stream: Stream) -> Argument:
+        """The number of a texture or surface, where no pointer belongs."""
+        if self.param.is_pointer:
+            raise self._refused(value)
+        if value.context is not stream.context:
+            raise WrongDeviceError(
+                f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
+                f"is on {stream!r}: make one over memory of that device"
+            )
+        return Argument(value.kernel_handle, "view")
+
+    def _read_pointer(self, value: object, stream: Stream) -> Argument | None:
+        """The address that an object of another library stands for, if it does for one."""
+        # Most programs have no other library's memory.
+        from ..interop.foreign import dlpack_address, interface_address, order_after
+
+        if isinstance(value, CUdeviceptr):
+            return Argument(struct.pack("=Q", int(value)), "converted")
+        if hasattr(value, "__cuda_array_interface__"):
+            producers: list[int] = []
+            try:
+                pointer = interface_address(value, stream, producers)
+            except (KeyError, IndexError, TypeError, ValueError) as error:
+                what = f"has a __cuda_array_interface__ that is none ({error!r})"
+                raise self._error(f"is {_described(value)} and {what}") from error
+            order_after(stream, producers)
+            return Argument(pointer, "foreign")
+        exported = dlpack_address(value, stream)
+        if exported is None and isinstance(value, np.ndarray):
+            exported = self._pinned_address(value, stream)
+        return None if exported is None else Argument(struct.pack("=Q", exported), "converted")
+
+    def _pinned_address(self, value: AnyArray, stream: Stream) -> int:
+        """The address of a host array that the device reaches: pinned memory has one for both."""
+        if value.flags.c_contiguous and is_reachable(stream.api, value):
+            return host_address(value)
+        raise self._error(
+            f"is {_described(value)}, but the parameter is {self.type_name}: copy it with "
+            "Stream.to_device first, or have a C-contiguous one in cudadrv.pinned_empty"
+        )
+
+    def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
+        """What was read, or its bytes where generated code does not take values of this type."""
+        return read if type(value) in types else Argument(self._packed(read), "converted")
+
+    def _packed(self, argument: Argument) -> bytes:
+        if isinstance(argument.value, bytes):
+            return argument.value
+        return struct.pack("=" + self.code(argument.kind), argument.value)
+
+    def _structure(self, value: object) -> bytes:
+        """A structure by value: bytes, a NumPy scalar or 0-d array, or a ctypes structure."""
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            data = bytes(value)
+        elif isinstance(value, complex) and self.param.nbytes in _COMPLEX_NAME:
+            data = self._complex(value)
+        elif isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+            data = value.tobytes()
+        elif isinstance(value, (ctypes.Structure, ctypes.Union, ctypes.Array)):
+            data = bytes(value)
+        else:
+            # __half and __nv_bfloat16 are structures too, and nothing tells them apart.
+            half = ", such as numpy.float16 for a __half," if self.param.nbytes == 2 else ""
+            raise self._error(
+                f"is {_described(value)}, but the parameter is {self.type_name}: give bytes, a "
+                f"NumPy scalar{half} or a ctypes structure of that size"
+            )
+        if len(data) != self.param.nbytes:
+            raise self._error(
+                f"is {_described(value)} of {len(data)} bytes, but the parameter is "
+                f"{self.type_name}"
+            )
+        return data
+
+    def _complex(self, value: complex) -> bytes:
+        """Two floats, as complex types of C++ are laid out; as narrow as the parameter is."""
+        half = "f" if self.param.nbytes == 8 else "d"
+        try:
+            return struct.pack(f"=2{half}", value.real, value.imag)
+        except OverflowError:
+            name = _COMPLEX_NAME[self.param.nbytes]
+            raise self._error(f"is {value!r}, out of range for {name}") from None
+
+    def _refused(self, value: object) -> ArgumentError:
+        hint = getattr(value, "argument_hint", "")
+        what = f"is {_described(value)}, but the parameter is {self.type_name}"
+        return self._error(f"{what}: {hint}" if hint else what)
+
+    def _error(self, what: str) -> ArgumentError:
+        return ArgumentError(
+            f"argument {self.position} of kernel {self.kernel!r} {what}",
+            kernel=self.kernel,
+            position=self.position,
+        )
+
+
+def _unwrapped(value: object) -> object:
+    """The number in a ctypes object or an array of no dimensions; other values as they are."""
+    # ctypes has no public name for what its numbers have in common.
+    if isinstance(value, ctypes._SimpleCData):
+        inner: object = value.value
+        return inner
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    return bool(value) if isinstance(value, np.bool_) else value
+
+
+def _described(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"a host array {value.shape} {value.dtype}"
+    if isinstance(value, (DeviceArray, DeviceBuffer)):
+        return f"a {type(value).__name__}"
+    if isinstance(value, (int, float, np.generic)):
+        return f"{type(value).__name__} {value!r}"
+    return f"of type {type(value).__name__}"
+
+
+class ParameterBlock:
+    """Memory for one launch's parameters, and the pointer array that the driver reads."""
+
+    __slots__ = ("_pointers", "_view", "address", "buffer")
+
+    def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
+        # Of what is loaded anyway, the buffer that struct fills fastest. The view holds its place.
+        self.buffer = bytearray(max(nbytes, 1))
+        self._view = ctypes.c_char.from_buffer(self.buffer)
+        base = ctypes.addressof(self._view)
+        self._pointers = (ctypes.c_void_p * max(len(offsets), 1))(
+            *(base + offset for offset in offsets)
+        )
+        self.address = ctypes.addressof(self._pointers) if offsets else 0
+
+
+def packer(parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int) -> struct.Struct:
+    """The packer of a parameter block: each value at its offset, padding between."""
+    text, end = "=", 0
+    for parameter, kind in zip(parameters, kinds, strict=True):
+        gap = parameter.param.offset - end
+        text += f"{gap}x" * (gap > 0) + parameter.code(kind)
+        end = parameter.param.offset + parameter.param.nbytes
+    return struct.Struct(text + f"{nbytes - end}x" * (nbytes > end))

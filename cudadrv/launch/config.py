@@ -1,0 +1,263 @@
+"""`LaunchConfig`: the extents and resources of a launch, checked before the driver sees them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex, TypeAlias
+
+from ..driver._api import (
+    CUdevice_attribute as _Attribute,
+    CUfunction_attribute as _OfKernel,
+    CUlaunchAttribute,
+    CUlaunchAttributeID,
+    CUlaunchConfig,
+)
+from ..errors import LaunchConfigError
+
+if TYPE_CHECKING:
+    from ..driver.types import Dim3
+    from ..stream import Stream
+    from .kernel import Kernel
+
+Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+
+_FIELDS: Final = ("grid", "block", "shared_bytes", "cluster", "cooperative")
+_GRID_LIMITS = (
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+)
+_BLOCK_LIMITS = (
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+)
+
+
+# A tuple, because those are compared and hashed without calls into Python; no named one, because
+# to make its class costs each start 0.1 ms.
+class LaunchConfig(tuple["Dim3", "Dim3", int, "Dim3 | None", bool]):
+    """How many blocks of how many threads, and with what.
+
+    Args:
+        grid: blocks along x, or (x, y) or (x, y, z).
+        block: threads of a block, likewise.
+        shared_bytes: dynamic shared memory of a block, in bytes.
+        cluster: blocks of a cluster (compute capability 9.0 and newer).
+        cooperative: whether all blocks must be resident at once, so that the grid can synchronise.
+
+    Raises:
+        LaunchConfigError: an extent is not a whole number of 1 or more. What the device or the
+            kernel does not allow is found when the kernel is bound or launched.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        grid: Extents,
+        block: Extents,
+        shared_bytes: int = 0,
+        cluster: Extents | None = None,
+        cooperative: bool = False,
+    ) -> Self:
+        """A configuration, its extents filled up to three."""
+        if type(shared_bytes) is not int:
+            shared_bytes = _index("shared_bytes", shared_bytes, "it is a whole number of bytes")
+        if shared_bytes < 0:
+            raise LaunchConfigError(f"shared_bytes is {shared_bytes!r}: it is 0 or more bytes")
+        extents = None if cluster is None else _dim3("cluster", cluster)
+        values = _dim3("grid", grid), _dim3("block", block), shared_bytes, extents
+        return super().__new__(cls, (*values, bool(cooperative)))
+
+    def __getnewargs__(self) -> tuple[Dim3, Dim3, int, Dim3 | None, bool]:
+        return self.grid, self.block, self.shared_bytes, self.cluster, self.cooperative
+
+    def __replace__(self, **changes: Any) -> Self:  # Any: checked as a new one is
+        return type(self)(**dict(zip(_FIELDS, self, strict=True)) | changes)
+
+    def __repr__(self) -> str:
+        given = (f"{name}={value!r}" for name, value in zip(_FIELDS, self, strict=True))
+        return f"LaunchConfig({', '.join(given)})"
+
+    @property
+    def grid(self) -> Dim3:
+        """Blocks along x, y and z."""
+        return self[0]
+
+    @property
+    def block(self) -> Dim3:
+        """Threads of a block along x, y and z."""
+        return self[1]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block, in bytes."""
+        return self[2]
+
+    @property
+    def cluster(self) -> Dim3 | None:
+        """Blocks of a cluster along x, y and z; None without clusters."""
+        return self[3]
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether all blocks must be resident at once."""
+        return self[4]
+
+    @classmethod
+    def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:
+        """One thread for each of `n` elements, in blocks of `block`; one block where n is 0."""
+        if type(n) is not int:
+            n = _index("n", n, "it is a whole number of elements")
+        if n < 0:
+            raise LaunchConfigError(f"{n} elements: a launch is for 0 or more")
+        return cls(max(1, -(-n // block)) if block > 0 else 1, block)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return math.prod(self.block)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return math.prod(self.grid)
+
+
+def check_launch(kernel: Kernel, config: LaunchConfig) -> None:
+    """Raise `LaunchConfigError` for what the device or the kernel cannot run, saying the limit.
+
+    Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", asked of
+    the driver.
+    """
+    given: object = config
+    if not isinstance(given, LaunchConfig):
+        raise LaunchConfigError(
+            f"kernel {kernel.name!r} cannot be launched: its configuration is {given!r}, no "
+            "LaunchConfig"
+        )
+    device = kernel.module.context.device
+    for what, extents, limits in (
+        ("grid", config.grid, _GRID_LIMITS),
+        ("block", config.block, _BLOCK_LIMITS),
+    ):
+        for axis, extent, attribute in zip("xyz", extents, limits, strict=True):
+            limit = device.attribute(attribute)
+            if extent > limit:
+                raise _refused(kernel, f"{what}.{axis} is {extent}; {device!r} allows {limit}")
+    most = kernel.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+    if config.threads > most:
+        raise _refused(
+            kernel,
+            f"a block of {config.threads} threads; this kernel on {device!r} allows {most} "
+            "(registers and launch bounds count)",
+        )
+    required = kernel.signature.required_block
+    if required is not None and config.block != required:
+        raise _refused(kernel, f"block {config.block}, but it was compiled for {required}")
+    _check_shared(kernel, config)
+    _check_cluster(kernel, config)
+    if config.cooperative:
+        _check_cooperative(kernel, config)
+
+
+def native_config(config: LaunchConfig, stream: Stream) -> CUlaunchConfig:
+    """The driver's structure of a configuration and a stream."""
+    native = CUlaunchConfig()
+    native.hStream = stream.handle
+    native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
+    native.blockDimX, native.blockDimY, native.blockDimZ = config.block
+    native.sharedMemBytes = config.shared_bytes
+    attributes = []
+    if config.cooperative:
+        attribute = CUlaunchAttribute()
+        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        attributes.append(attribute)
+    if config.cluster is not None:
+        attribute = CUlaunchAttribute()
+        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        extents = attribute.value.clusterDim
+        extents.x, extents.y, extents.z = config.cluster
+        attributes.append(attribute)
+    native.attrs = attributes
+    native.numAttrs = len(attributes)
+    return native
+
+
+def _check_shared(kernel: Kernel, config: LaunchConfig) -> None:
+    device = kernel.module.context.device
+    static = kernel.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+    limit = max(
+        device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+        device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+    )
+    if static + config.shared_bytes > limit:
+        raise _refused(
+            kernel,
+            f"{config.shared_bytes} bytes of dynamic and {static} of static shared memory; "
+            f"{device!r} allows {limit} a block",
+        )
+
+
+def _check_cluster(kernel: Kernel, config: LaunchConfig) -> None:
+    if config.cluster is None:
+        return
+    device = kernel.module.context.device
+    if not kernel.module.context.capability.has_cluster_launch:
+        raise _refused(kernel, f"a cluster; {device!r} has none (compute capability 9.0 does)")
+    for axis, blocks, extent in zip("xyz", config.grid, config.cluster, strict=True):
+        if blocks % extent:
+            raise _refused(
+                kernel, f"grid.{axis} {blocks} is no multiple of cluster.{axis} {extent}"
+            )
+
+
+def _check_cooperative(kernel: Kernel, config: LaunchConfig) -> None:
+    device = kernel.module.context.device
+    if not device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH):
+        raise _refused(kernel, f"a cooperative launch, which {device!r} does not offer")
+    each = kernel.max_active_blocks(config.threads, config.shared_bytes)
+    resident = each * device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+    if config.blocks > resident:
+        raise _refused(
+            kernel,
+            f"a cooperative grid of {config.blocks} blocks; {resident} fit on {device!r} at once",
+        )
+
+
+def _refused(kernel: Kernel, what: str) -> LaunchConfigError:
+    return LaunchConfigError(f"kernel {kernel.name!r} cannot be launched: {what}")
+
+
+def _index(what: str, value: object, must: str) -> int:
+    try:
+        # What is no whole number of any kind fails.
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise LaunchConfigError(f"{what} is {value!r}: {must}") from None
+
+
+def _dim3(what: str, extents: Extents) -> Dim3:
+    if type(extents) is int and extents > 0:  # the most frequent form, a microsecond faster
+        return extents, 1, 1
+    try:
+        whole = [operator.index(extents)]  # type: ignore[arg-type]  # one extent, or several
+    except TypeError:
+        try:
+            values = tuple(extents)  # type: ignore[arg-type]
+        except TypeError:
+            values = (0,)
+        if not 1 <= len(values) <= 3:
+            raise LaunchConfigError(f"{what} is {extents!r}: it has 1 to 3 extents") from None
+        try:
+            whole = [operator.index(value) for value in values]
+        except TypeError:
+            whole = [0]
+    if min(whole) < 1:
+        raise LaunchConfigError(f"{what} is {extents!r}: each extent is a whole number from 1")
+    x, y, z = (*whole, 1, 1)[:3]
+    return x, y, z

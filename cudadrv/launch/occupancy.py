@@ -1,0 +1,64 @@
+"""How a kernel fills a multiprocessor, and the block that fills it best.
+
+Source: "Occupancy" in the CUDA Driver API manual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..driver._api import CUdevice_attribute as _Attribute
+from ..errors import LaunchConfigError
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+
+class PotentialBlock(NamedTuple):
+    """The block that keeps most threads resident.
+
+    Attributes:
+        threads: threads of the block; the largest of equally good ones.
+        blocks: the blocks that fill the whole device.
+    """
+
+    threads: int
+    blocks: int
+
+
+def potential_block(
+    kernel: Kernel, shared_bytes: int | Callable[[int], int], limit: int | None
+) -> PotentialBlock:
+    """The whole warps that keep most threads of a multiprocessor resident.
+
+    Raises:
+        LaunchConfigError: no block of the kernel fits with so much shared memory.
+    """
+    device = kernel.module.context.device
+    warp = device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_WARP_SIZE)
+    all_threads = device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
+    optin = _Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    room = device.attribute(optin) - kernel.attributes.static_shared_bytes
+    most = kernel.attributes.max_threads_per_block
+    if limit is not None:
+        most = min(most, limit)
+    best, best_blocks = 0, 0
+    # A most that is no multiple of the warp is a candidate itself.
+    for whole in range(-(-most // warp) * warp, 0, -warp):
+        threads = min(whole, most)
+        nbytes = shared_bytes if isinstance(shared_bytes, int) else shared_bytes(threads)
+        if nbytes > room:
+            continue
+        blocks = kernel.max_active_blocks(threads, nbytes)
+        if threads * blocks > best * best_blocks:
+            best, best_blocks = threads, blocks
+        if best * best_blocks >= all_threads:
+            break
+    if not best:
+        raise LaunchConfigError(
+            f"no block of kernel {kernel.name!r} of at most {most} threads fits {device!r}: "
+            f"{room} bytes of shared memory are left for it"
+        )
+    multiprocessors = device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+    return PotentialBlock(best, best_blocks * multiprocessors)

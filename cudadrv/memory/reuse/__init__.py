@@ -1,0 +1,1 @@
+"""Memory that is used again without asking the driver."""

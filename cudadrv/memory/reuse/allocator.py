@@ -1,0 +1,332 @@
+"""`CudaAllocator`: raw device addresses in the order of one stream, after numr's allocator."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import threading
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ...driver._api import CUdeviceptr
+from ...driver.in_use import failure
+from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
+from ..buffer import out_of_memory
+from ..driver_pool import trim_pool
+from .bump import BumpArena
+from .free_lists import FreeList, FreeLists
+
+if TYPE_CHECKING:
+    from ...stream import Stream
+
+DEFAULT_CAP_BYTES: Final = 1 << 30
+MOST_BLOCKS_OF_A_SIZE: Final = 64
+# Beyond it the lists of sizes that have no free block are forgotten.
+MOST_SIZES: Final = 4096
+
+
+class DeallocationError(CudadrvError):
+    """An address was given back twice, with another size, or was never allocated here."""
+
+
+class FrozenAllocatorError(CudadrvError):
+    """The allocator is frozen where it must not be, or its capture's addresses got loose."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorStatistics:
+    """What an allocator holds; sizes in bytes."""
+
+    in_use_bytes: int
+    in_use_blocks: int
+    cached_bytes: int
+    cap_bytes: int
+
+
+class CudaAllocator:
+    """A stream-ordered allocator with free lists by exact size, safe to use from any thread.
+
+    Blocks are reused oldest first, at most 64 are kept a size (the oldest makes way), and over the
+    cap the largest are given back first. All of it is in the order of one stream: work on another
+    must be ordered after it by events. Nothing is locked on the way of a hit.
+
+    While frozen, for a capture, the free lists are bypassed: addresses come from the installed
+    capture arena, or from the driver as graph memory.
+
+    Args:
+        stream: the stream whose order everything follows.
+        cap_bytes: the most that free blocks may take.
+    """
+
+    def __init__(self, stream: Stream, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
+        if cap_bytes < 0:
+            raise InvalidValueError(f"an allocator's cap of {cap_bytes} bytes: 0 or more")
+        self.stream = stream
+        self._lists: FreeLists[int] = FreeLists(cap_bytes, MOST_BLOCKS_OF_A_SIZE)
+        self._free: dict[int, FreeList[int]] = {}
+        # Address to size of what is in callers' hands; dict assignment and pop are atomic.
+        self._live: dict[int, int] = {}
+        self._frozen = False
+        self._arena: BumpArena | None = None
+        # Arenas of former captures: what is given back late lies in one of them.
+        self._former_arenas: list[BumpArena] = []
+        # What the capture under way has allocated, and by size the driver's graph memory in use.
+        self._captured: set[int] = set()
+        self._graph_memory: dict[int, int] = {}
+        self._lock = threading.RLock()
+        weakref.finalize(self, _abandon, stream, self._lists).atexit = False
+
+    def __repr__(self) -> str:
+        now = self.statistics()
+        state = "frozen, " if self._frozen else ""
+        return (
+            f"<CudaAllocator {state}{now.in_use_bytes} bytes in use, {now.cached_bytes} cached, "
+            f"on {self.stream!r}>"
+        )
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of `nbytes` bytes, not initialised; 0, the null pointer, for 0 bytes.
+
+        Raises:
+            OutOfMemoryError: the driver has no such block even after every cached one was given
+                back and its pool was trimmed; or the capture arena is full.
+        """
+        if self._frozen:
+            return self._allocate_captured(nbytes)
+        try:
+            address = self._free[nbytes].popleft()
+        except LookupError:
+            return self._allocate_fresh(nbytes)
+        self._live[address] = nbytes
+        return address
+
+    def deallocate(self, ptr: int, nbytes: int) -> None:
+        """Give a block back, for reuse in the order of the stream. The null pointer is ignored.
+
+        Raises:
+            DeallocationError: the block is not in use, or has another size.
+        """
+        if self._frozen:
+            self._deallocate_captured(ptr, nbytes)
+            return
+        size = self._live.pop(ptr, None)
+        if size != nbytes:
+            self._deallocate_unknown(ptr, nbytes, size)
+            return
+        try:
+            blocks = self._free[nbytes]
+        except KeyError:
+            blocks = self._new_list(nbytes)
+        blocks.append(ptr)
+        if len(blocks) > blocks.room:
+            self._release_all(self._lists.overflowed(blocks))
+
+    def reset(self) -> None:
+        """Give every cached block back to the driver; blocks in use stay.
+
+        Raises:
+            FrozenAllocatorError: a capture is under way.
+        """
+        if self._frozen:
+            raise FrozenAllocatorError(
+                "reset of an allocator that is frozen: end the capture first"
+            )
+        self._release_all(self._lists.drain())
+
+    def statistics(self) -> AllocatorStatistics:
+        """What the allocator holds as of now; memory of captures is not counted."""
+        live = self._live.copy()
+        return AllocatorStatistics(
+            in_use_bytes=sum(live.values()),
+            in_use_blocks=len(live),
+            cached_bytes=self._lists.cached_bytes,
+            cap_bytes=self._lists.cap_bytes or 0,
+        )
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether a capture is under way, and the free lists are bypassed."""
+        return self._frozen
+
+    def freeze(self) -> None:
+        """Bypass the free lists until `unfreeze`.
+
+        Raises:
+            FrozenAllocatorError: it is frozen already: one capture at a time.
+        """
+        with self._lock:
+            if self._frozen:
+                raise FrozenAllocatorError("freeze of an allocator that is frozen already")
+            self._frozen = True
+
+    def unfreeze(self) -> None:
+        """Use the free lists again, and take the capture arena out. Idempotent.
+
+        Raises:
+            FrozenAllocatorError: an address of the capture has got into a free list; the block is
+                taken out of it.
+        """
+        with self._lock:
+            self._frozen = False
+            self.clear_arena()
+            captured, self._captured = self._captured, set()
+            loose = [
+                address
+                for blocks in tuple(self._free.values())
+                for address in tuple(blocks)
+                if address in captured
+            ]
+            for blocks in tuple(self._free.values()):
+                for address in loose:
+                    with contextlib.suppress(ValueError):
+                        blocks.remove(address)
+        if loose:
+            addresses = ", ".join(f"{address:#x}" for address in loose)
+            raise FrozenAllocatorError(
+                f"memory of a capture was found in the free lists: {addresses}; a graph keeps "
+                "these addresses, and handing them out again would overwrite its data"
+            )
+
+    def free_captured(self) -> None:
+        """Free, as part of the capture under way, the graph memory that it has not freed itself.
+
+        A graph that frees what it allocates can be launched again at once.
+        """
+        for address in self._captured.intersection(self._graph_memory):
+            del self._graph_memory[address]
+            self._free_now(address)
+
+    def forget_captured(self) -> None:
+        """Forget the graph memory of the capture under way: its graph is given up."""
+        for address in self._captured:
+            self._graph_memory.pop(address, None)
+
+    @property
+    def has_arena(self) -> bool:
+        """Whether a capture arena is installed."""
+        return self._arena is not None
+
+    def install_arena(self, base: int, size: int) -> None:
+        """Let captured allocations come from `size` bytes at `base`, each address once.
+
+        Raises:
+            FrozenAllocatorError: an arena is installed already.
+        """
+        arena = BumpArena(base, size)
+        with self._lock:
+            if self._arena is not None:
+                raise FrozenAllocatorError(
+                    "a capture arena is installed already: clear_arena first; a second one would "
+                    "hand out addresses that the first one's graph knows nothing of"
+                )
+            self._arena = arena
+            self._former_arenas = [a for a in self._former_arenas if not a.overlaps(arena)]
+
+    def clear_arena(self) -> None:
+        """Take the capture arena out; its memory is its owner's. Idempotent."""
+        with self._lock:
+            if self._arena is not None:
+                self._former_arenas.append(self._arena)
+                self._arena = None
+
+    def _allocate_fresh(self, nbytes: int) -> int:
+        nbytes = operator.index(nbytes)
+        if nbytes <= 0:
+            if nbytes < 0:
+                raise InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
+            return 0
+        api, stream = self.stream.api, self.stream
+        code, pointer = api.cuMemAllocAsync(nbytes, stream.handle)
+        if code == OutOfMemoryError.result and not stream.capturing:
+            self._release_all(self._lists.drain())
+            stream.synchronize()
+            trim_pool(stream.context.device)
+            code, pointer = api.cuMemAllocAsync(nbytes, stream.handle)
+        if code == OutOfMemoryError.result:
+            raise out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
+        if code:
+            raise failure(api, code, "cuMemAllocAsync", f"allocating {nbytes} bytes on {stream!r}")
+        address = int(pointer)
+        if self._frozen:
+            self._captured.add(address)
+            self._graph_memory[address] = nbytes
+            return address
+        self._live[address] = nbytes
+        if self._former_arenas:
+            self._former_arenas = [a for a in self._former_arenas if address not in a]
+        return address
+
+    def _allocate_captured(self, nbytes: int) -> int:
+        arena = self._arena
+        if arena is None or nbytes <= 0:
+            return self._allocate_fresh(nbytes)
+        address = arena.take(operator.index(nbytes))
+        self._captured.add(address)
+        return address
+
+    def _deallocate_captured(self, ptr: int, nbytes: int) -> None:
+        arena = self._arena
+        if arena is not None and ptr in arena:
+            arena.give(ptr)
+        elif self._graph_memory.get(ptr) == nbytes:
+            del self._graph_memory[ptr]
+            self._free_now(ptr)  # becomes a node of the graph
+        else:
+            size = self._live.pop(ptr, None)
+            if size != nbytes:
+                self._deallocate_unknown(ptr, nbytes, size)
+            else:
+                # A block from before the capture cannot be freed by the graph; the stream frees
+                # it when the capture has ended.
+                self.stream.release(ptr)
+
+    def _deallocate_unknown(self, ptr: int, nbytes: int, size: int | None) -> None:
+        """What is not in use: the null pointer, memory of a former capture, or a mistake."""
+        if size is not None:
+            self._live[ptr] = size
+            raise DeallocationError(
+                f"the block at {ptr:#x} has {size} bytes, not {nbytes}; it is still in use"
+            )
+        if ptr == 0 or any(ptr in arena for arena in tuple(self._former_arenas)):
+            return
+        if self._graph_memory.get(ptr) == nbytes:
+            del self._graph_memory[ptr]
+            self._free_now(ptr)
+            return
+        raise DeallocationError(
+            f"the block of {nbytes} bytes at {ptr:#x} is not in use: it was given back already, "
+            "or comes from elsewhere"
+        )
+
+    def _new_list(self, nbytes: int) -> FreeList[int]:
+        with self._lock:
+            if len(self._free) >= MOST_SIZES:
+                self._lists.retire_empty()
+                for size, blocks in tuple(self._free.items()):
+                    if blocks.retired:
+                        del self._free[size]
+            if nbytes not in self._free:
+                self._free[nbytes] = self._lists.new_list(nbytes)
+            return self._free[nbytes]
+
+    def _release_all(self, addresses: Iterable[int]) -> None:
+        for address in addresses:
+            if self.stream.capturing:
+                self.stream.release(address)
+            else:
+                self._free_now(address)
+
+    def _free_now(self, address: int) -> None:
+        api = self.stream.api
+        (code,) = api.cuMemFreeAsync(CUdeviceptr(address), self.stream.handle)
+        if code:
+            raise failure(api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")
+
+
+def _abandon(stream: Stream, lists: FreeLists[int]) -> None:
+    """Give back what a dropped allocator has cached; a finalizer, so it never raises."""
+    if not stream.closed and not stream.context.closed:
+        for address in lists.drain():
+            stream.release(address)

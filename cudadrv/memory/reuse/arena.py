@@ -1,0 +1,129 @@
+"""`DeviceArena`: reusable device slabs in power-of-two buckets, after gam's arena of that name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import (
+    CudadrvError,
+    DriverCallFailed,
+    InvalidValueError,
+    OutOfMemoryError,
+    StreamCaptureUnsupportedError,
+)
+from ..array import DeviceArray, checked_dtype
+from ..buffer import DeviceBuffer
+from .free_lists import FreeList
+from .slabs import Lease, SlabArena
+
+if TYPE_CHECKING:
+    from ...stream import Stream
+
+
+# The dtype is the arena's, which is known when it is made.
+class ArenaSlab(DeviceArray[Any]):
+    """A device array of `(bucket,)` elements that an arena lends.
+
+    Closing it, or one of its views, gives the memory back to the driver while it is in hand; once
+    released it is the arena's, and closing does nothing. Dropping it without a release frees it.
+    """
+
+    __slots__ = ("arena", "bucket", "lease", "shelf")
+
+    arena: object
+    bucket: int
+    shelf: FreeList[Any]  # of ArenaSlab: as the `Slab` protocol has it
+    lease: Lease
+
+
+class _SlabBuffer(DeviceBuffer):
+    """The memory of a slab; it closes only in the hands of the slab's holder."""
+
+    __slots__ = ("lease",)
+
+    lease: Lease
+
+    def close(self) -> None:
+        """Give the memory to the driver, unless the slab was released to its arena. Idempotent."""
+        try:
+            self.lease.held.pop()
+        except IndexError:
+            return
+        self.lease.end()
+        super().close()
+
+
+class DeviceArena(SlabArena["Stream", ArenaSlab]):
+    """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
+
+    A slab is zeroed when it is fresh and not when it is reused. It is reused first on the stream
+    that it was last used on; on another one that stream first waits for what the former holds.
+    Streams of several devices may use one arena, which keeps them alive until they are closed.
+    Nothing is locked on the way of a hit.
+
+    Args:
+        dtype: the elements' type.
+        max_cached_bytes: the most that free slabs may take; None is no cap.
+    """
+
+    def __init__(
+        self, dtype: npt.DTypeLike = np.float64, *, max_cached_bytes: int | None = None
+    ) -> None:
+        if max_cached_bytes is not None and max_cached_bytes < 0:
+            raise InvalidValueError(f"an arena's cap of {max_cached_bytes} bytes: 0 or more")
+        self.dtype = checked_dtype(dtype)
+        super().__init__(self.dtype.itemsize, max_cached_bytes)
+
+    def __repr__(self) -> str:
+        now = self.statistics()
+        return (
+            f"<DeviceArena {self.dtype}: {now.in_use_bytes} bytes in use, "
+            f"{now.cached_bytes} cached>"
+        )
+
+    def __enter__(self) -> DeviceArena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _fresh(self, stream: Stream, bucket: int, lease: Lease, label: str) -> ArenaSlab:
+        try:
+            return self._zeroed(stream, bucket, lease)
+        except OutOfMemoryError:
+            # What is cached may be what is missing; the driver waits for its streams.
+            self.trim()
+        except CudadrvError as error:
+            raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error
+        try:
+            return self._zeroed(stream, bucket, lease)
+        except CudadrvError as error:
+            raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error
+
+    def _zeroed(self, stream: Stream, bucket: int, lease: Lease) -> ArenaSlab:
+        buffer = _SlabBuffer(stream, bucket * self.dtype.itemsize)
+        slab = ArenaSlab(buffer, bucket, self.dtype)
+        slab.lease = buffer.lease = lease
+        stream.fill(slab, 0)
+        return slab
+
+    def _may_move(self, former: Stream, stream: Stream) -> bool:
+        return former.context is stream.context and not former.capturing
+
+    def _move(self, slab: ArenaSlab, former: Stream, stream: Stream) -> None:
+        stream.follow_stream(former)
+        slab.buffer.record_use(stream)
+        slab.buffer.stream = stream
+
+    def _discard(self, slab: ArenaSlab) -> None:
+        slab.close()
+
+    def _capture_error(self, label: str) -> CudadrvError:
+        return StreamCaptureUnsupportedError(
+            f"{label} arena alloc on a stream that is capturing: a graph would keep the address "
+            "of a slab that is reused; allocate before the capture, or use "
+            "CudaClient.capture_graph"
+        )

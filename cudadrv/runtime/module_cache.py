@@ -1,0 +1,162 @@
+"""Module caches: a source compiled once and loaded once a context, after gam's `PtxModuleCache`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import TypeAlias
+
+import ptx
+
+from ..driver.context import Context
+from ..driver.in_use import in_use
+from ..errors import CudadrvError, DriverCallFailed, RuntimeDependencyUnavailable
+from ..launch.module import Module
+
+Source: TypeAlias = str | Callable[[], str]
+"""CUDA C++, or a function that makes it, called only when it is needed."""
+
+
+class PtxModuleCache:
+    """One source's module, compiled on first use and kept.
+
+    gam keeps one module; this keeps one a context, so that a module of one device is never given
+    out for another. Threads that ask at once wait for one compilation.
+
+    Args:
+        options: how to compile; a target left open is the context's.
+        name_expressions: template instances that the kernels are asked for by.
+    """
+
+    def __init__(
+        self,
+        options: ptx.CompileOptions | None = None,
+        *,
+        name_expressions: tuple[str, ...] = (),
+    ) -> None:
+        self._options = options or ptx.CompileOptions()
+        self._name_expressions = name_expressions
+        self._lock = threading.Lock()
+        self._modules: dict[Context, Module] = {}
+        self._images: dict[ptx.Target, ptx.Image] = {}
+
+    def get(self, context: Context | None = None) -> Module | None:
+        """The module of a context, or None; without a context the one that was loaded first.
+
+        That is the first of the driver in use, so that an emulator session sees none of others.
+        """
+        if context is not None:
+            module = self._modules.get(context)
+            return None if module is None or module.closed else module
+        driver = in_use()
+        # A copy: another thread may be adding one.
+        for module in tuple(self._modules.values()):
+            if module.context.device.driver is driver and not module.closed:
+                return module
+        return None
+
+    def get_or_compile(self, context: Context, label: str, source: Source) -> Module:
+        """The module of a context; the first call compiles `source` and loads it.
+
+        Later calls answer the same module, whatever source they name.
+
+        Args:
+            context: where the module is loaded.
+            label: who asks, for error messages.
+            source: CUDA C++.
+
+        Raises:
+            DriverCallFailed: the source does not compile or does not load; the cause has the log.
+            RuntimeDependencyUnavailable: NVRTC is not installed.
+        """
+        return self._get_or_compile(context, label, source, "")
+
+    def _get_or_compile(self, context: Context, label: str, source: Source, which: str) -> Module:
+        module = self.get(context)
+        if module is None:
+            with self._lock:
+                module = self.get(context)
+                if module is None:
+                    image = self._image(context, label, source, which)
+                    try:
+                        module = context.load_module(image)
+                    except CudadrvError as error:
+                        raise DriverCallFailed(
+                            f"{label} module load failed{which}: {error}"
+                        ) from error
+                    self._forget_gone(context)
+                    self._modules[context] = module
+        return module
+
+    def _image(self, context: Context, label: str, source: Source, which: str) -> ptx.Image:
+        try:
+            options = self._options.for_target(
+                self._options.target if self._options.target is not None else context.target
+            )
+            assert options.target is not None  # for_target filled it in
+            image = self._images.get(options.target)
+            if image is None:
+                text = source if isinstance(source, str) else source()
+                image = self._images[options.target] = ptx.compile(
+                    text, options, name=f"{label}.cu", name_expressions=self._name_expressions
+                )
+        except ptx.NvrtcNotFoundError as error:
+            raise RuntimeDependencyUnavailable(
+                f"{label} NVRTC compile failed{which}: {error}"
+            ) from error
+        except ptx.PtxError as error:
+            raise DriverCallFailed(f"{label} NVRTC compile failed{which}: {error}") from error
+        return image
+
+    def _forget_gone(self, context: Context) -> None:
+        """Drop modules of closed contexts, and of drivers other than `context`'s and the current.
+
+        A cache that lives as long as the process would keep every emulator session alive.
+        """
+        drivers = (in_use(), context.device.driver)
+        for former in tuple(self._modules):
+            if former.closed or former.device.driver not in drivers:
+                del self._modules[former]
+
+
+class KeyedPtxModuleCache:
+    """The same for a family of sources, by a value that is baked into the source.
+
+    Args:
+        options: how to compile; a target left open is the context's.
+        name_expressions: template instances that each source's kernels are asked for by.
+    """
+
+    def __init__(
+        self,
+        options: ptx.CompileOptions | None = None,
+        *,
+        name_expressions: tuple[str, ...] = (),
+    ) -> None:
+        self._options = options
+        self._name_expressions = name_expressions
+        self._lock = threading.Lock()
+        self._caches: dict[Hashable, PtxModuleCache] = {}
+
+    def __len__(self) -> int:
+        return len(self._caches)
+
+    def get(self, key: Hashable, context: Context | None = None) -> Module | None:
+        """The module of a key and context, or None."""
+        cache = self._caches.get(key)
+        return None if cache is None else cache.get(context)
+
+    def get_or_compile(self, context: Context, label: str, key: Hashable, source: Source) -> Module:
+        """The module of a key and context; the first call compiles `source` and loads it.
+
+        Raises:
+            DriverCallFailed: as `PtxModuleCache.get_or_compile`, with ``(key=…)`` in the text.
+            RuntimeDependencyUnavailable: NVRTC is not installed.
+        """
+        with self._lock:
+            cache = self._caches.get(key)
+            if cache is None:
+                cache = self._caches[key] = PtxModuleCache(
+                    self._options, name_expressions=self._name_expressions
+                )
+        return cache._get_or_compile(context, label, source, f" (key={key})")

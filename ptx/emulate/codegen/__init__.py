@@ -1,0 +1,1 @@
+"""From PTX to Python: one generated function a basic block."""

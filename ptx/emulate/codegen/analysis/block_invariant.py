@@ -1,0 +1,190 @@
+"""Which registers of a kernel hold the same for a thread's place in every chunk of a launch.
+
+Such a value depends on kernel parameters, constants and the thread's place in its block only:
+`threadIdx.x * 4` does, `blockIdx.x` does not. It is computed once a launch (`kept.Kept`), with
+all that is derived from it to access memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ptx.emulate.codegen.cfg import Block, Step
+from ptx.emulate.codegen.table import Effect
+from ptx.isa.model import (
+    Address,
+    FloatImmediate,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    SpecialRegister,
+    Symbol,
+)
+
+_OPCODES = frozenset(
+    {"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "not",
+     "neg", "abs", "min", "max", "div", "rem", "selp", "setp", "bfe", "bfi", "lop3", "mul24",
+     "mad24", "sad", "prmt"}
+)  # fmt: skip
+_PLACES = frozenset({"tid", "laneid", "warpid"})
+_COMMON = frozenset({"ntid", "nctaid", "warpsize"})
+_MOST_BLOCKS = 4096  # a larger kernel is not looked into: dominators take quadratic time
+_MOST_DEFINITIONS = 8  # of a register; one with more of them is a loop's, or not worth the search
+
+Definition = tuple[int, int]  # block, and position in it
+
+
+def steady_definitions(blocks: list[Block], parameters: Collection[str]) -> frozenset[Definition]:
+    """Where steady values that differ from thread to thread are written, in a kernel's function.
+
+    Each source of such an instruction has one definition that reaches it, on every way to it, so
+    that all threads which are there have executed that one. `parameters` are the symbols of the
+    kernel's own parameters: a `.param` variable of its body holds what a call takes or gives.
+    """
+    steps = (step for block in blocks for step in block.steps)
+    if len(blocks) > _MOST_BLOCKS or not any(map(_reads_place, steps)):
+        return frozenset()
+    return _Search(blocks, parameters).run()
+
+
+def dominators(blocks: list[Block]) -> list[int]:
+    """For each block, the bit mask of the blocks that every way to it from the first one passes."""
+    everything = (1 << len(blocks)) - 1
+    found = [1, *([everything] * (len(blocks) - 1))]
+    before: list[list[int]] = [[] for _ in blocks]
+    for block in blocks:
+        for successor in block.successors:
+            before[successor].append(block.index)
+    changed = True
+    while changed:
+        changed = False
+        for at in range(1, len(blocks)):
+            mask = everything
+            for each in before[at]:
+                mask &= found[each]
+            mask |= 1 << at
+            if mask != found[at]:
+                found[at] = mask
+                changed = True
+    return found
+
+
+class _Search:
+    """Finds steady definitions, from those that need no other to those that do."""
+
+    def __init__(self, blocks: list[Block], parameters: Collection[str]) -> None:
+        self._blocks = blocks
+        self._parameters = parameters
+        self._dominators = dominators(blocks)
+        self._definitions: dict[int, list[Definition]] = {}
+        for block in blocks:
+            for position, step in enumerate(block.steps):
+                for number in step.writes:
+                    self._definitions.setdefault(number, []).append((block.index, position))
+        self._varies: dict[Definition, bool] = {}  # of what is steady: from thread to thread?
+        self._reached: dict[tuple[int, int], int] = {}
+
+    def run(self) -> frozenset[Definition]:
+        """The definitions that vary."""
+        waiting = [
+            ((block.index, position), step)
+            for block in self._blocks
+            for position, step in enumerate(block.steps)
+            if self._may_be_steady(step)
+        ]
+        found = True
+        while found:
+            found = False
+            rest: list[tuple[Definition, Step]] = []
+            for at, step in waiting:
+                varies = self._is_steady(at, step)
+                if varies is None:
+                    rest.append((at, step))
+                else:
+                    self._varies[at] = varies
+                    found = True
+            waiting = rest
+        return frozenset(at for at, varies in self._varies.items() if varies)
+
+    def _may_be_steady(self, step: Step) -> bool:
+        instruction = step.instruction
+        if instruction.guard is not None or len(step.writes) != 1 or not instruction.operands:
+            return False
+        if not isinstance(instruction.operands[0], Register):
+            return False
+        if instruction.opcode == "ld":
+            return self._reads_parameter(instruction)
+        pure = step.operation.effect is Effect.PURE and instruction.opcode in _OPCODES
+        carries = step.operation.reads_carry or step.operation.writes_carry
+        return pure and not carries and all(map(_is_fixed, instruction.operands[1:]))
+
+    def _reads_parameter(self, instruction: Instruction) -> bool:
+        source = instruction.operands[1]
+        return (
+            "param" in instruction.modifiers
+            and isinstance(source, Address)
+            and isinstance(source.base, Symbol)
+            and source.base.name in self._parameters
+        )
+
+    def _is_steady(self, at: Definition, step: Step) -> bool | None:
+        """Whether the result differs from thread to thread; None where it is not steady."""
+        varies = any(map(_is_place, step.instruction.operands))
+        for number in step.reads:
+            source = self._source(number, at)
+            if source is None or source not in self._varies:
+                return None
+            varies |= self._varies[source]
+        return varies
+
+    def _source(self, number: int, use: Definition) -> Definition | None:
+        """The only definition of a register that reaches a place; None if there are several."""
+        block, position = use
+        known = self._definitions.get(number, [])
+        if not known or len(known) > _MOST_DEFINITIONS:
+            return None
+        here = [each for each in known if each[0] == block and each[1] < position]
+        if here:
+            return here[-1]
+        last = {each[0]: each for each in known}
+        for where, found in last.items():
+            dominates = where != block and self._dominators[block] >> where & 1
+            if dominates and not any(
+                self._reachable(other, where) >> block & 1 for other in last if other != where
+            ):
+                return found
+        return None
+
+    def _reachable(self, start: int, without: int) -> int:
+        """The bit mask of blocks that control may get to from a block, not through another one."""
+        found = self._reached.get((start, without))
+        if found is None:
+            found, waiting = 0, [start]
+            while waiting:
+                for successor in self._blocks[waiting.pop()].successors:
+                    if successor != without and not found >> successor & 1:
+                        found |= 1 << successor
+                        waiting.append(successor)
+            self._reached[start, without] = found
+        return found
+
+
+def _reads_place(step: Step) -> bool:
+    # Special registers are read by mov alone.
+    return step.instruction.opcode == "mov" and any(map(_is_place, step.instruction.operands))
+
+
+def _is_fixed(operand: Operand) -> bool:
+    if isinstance(operand, SpecialRegister):
+        return _stem(operand) in _PLACES | _COMMON
+    return isinstance(operand, Register | Immediate | FloatImmediate | Symbol | Negated)
+
+
+def _is_place(operand: Operand) -> bool:
+    return isinstance(operand, SpecialRegister) and _stem(operand) in _PLACES
+
+
+def _stem(operand: SpecialRegister) -> str:
+    return operand.name[1:].partition(".")[0]

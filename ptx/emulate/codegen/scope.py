@@ -1,0 +1,199 @@
+"""The names of one function: registers by number, symbols, and what generated code binds."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptx.emulate.codegen.analysis.nan_bits import registers_with_visible_bits
+from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
+from ptx.emulate.codegen.cfg import CARRY
+from ptx.emulate.memory.access import Site
+from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
+from ptx.emulate.model.addresses import span
+from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
+from ptx.isa.model import TYPE_BYTES, Body, Function, Instruction, Register
+from ptx.isa.signature import kernel_params
+
+if TYPE_CHECKING:
+    from ptx.emulate.codegen.emitter import Emitter
+    from ptx.emulate.model.geometry import Value
+
+
+class Namespace:
+    """Objects that the generated code of a kernel names; equal constants share a name."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, object] = {}
+        self._known: dict[object, str] = {}
+
+    def bind(self, thing: object, hint: str = "k") -> str:
+        """The name of an object."""
+        key: object = id(thing)
+        if isinstance(thing, np.generic):
+            key = (thing.dtype.str, thing.tobytes())
+        name = self._known.get(key)
+        if name is None:
+            name = f"{hint}_{len(self.names)}"
+            self.names[name] = thing
+            self._known[key] = name
+        return name
+
+
+class FunctionScope:
+    """What names mean in one function of a kernel.
+
+    Attributes:
+        numbers: of the registers, by name.
+        steady: by identity of an instruction whose result chunks share, the number of the result.
+        width: bytes of each register; home: the kind in which it is held between blocks.
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        function: Function,
+        body: Body,
+        frame: FrameLayout,
+        layout: ModuleLayout,
+        shared: dict[str, int],
+        namespace: Namespace,
+        sites: list[Site],
+    ) -> None:
+        self.kernel = kernel
+        self.function = function
+        self.body = body
+        self.frame = frame
+        self.layout = layout
+        self.aliases = layout.aliases
+        self.sites = sites
+        self._shared = shared
+        self._namespace = namespace
+        self.span = namespace.bind(span, "span")
+        self.numbers: dict[str, int] = {}
+        self.width: list[int] = []
+        self.home: list[str] = []
+        extra = [
+            Register(param.name, param.ptx_type)
+            for param in (*function.returns, *function.params)
+            if param.space.value == "reg"
+        ]
+        for register in (*body.registers, *extra, CARRY):
+            self.numbers[register.name] = len(self.width)
+            kind = kind_of(register.ptx_type)
+            self.width.append(TYPE_BYTES[register.ptx_type])
+            self.home.append(kind if kind[0] in "fp" else unsigned(kind))
+        self.steady: dict[int, int] = {}
+        self._parameters = {
+            *frame.params,
+            *(param.name for param in (*function.returns, *function.params)),
+        }
+        self._prefer_written_kinds()
+
+    def _prefer_written_kinds(self) -> None:
+        """Hold a register as the type that its first instruction writes, to save views."""
+        seen: set[int] = set()
+        for statement in self.body.statements:
+            if not isinstance(statement, Instruction) or not statement.operands:
+                continue
+            target = statement.operands[0]
+            if not isinstance(target, Register):
+                continue
+            number = self.number(target)
+            kinds = [word for word in statement.modifiers if word in TYPE_BYTES]
+            if number in seen or not kinds or target.ptx_type == "pred":
+                continue
+            seen.add(number)
+            try:
+                kind = kind_of(kinds[0])
+            except KeyError:
+                continue
+            if kind != "pred" and width_of(kind) == self.width[number]:
+                self.home[number] = kind
+
+    def number(self, register: Register) -> int:
+        """The number of a register."""
+        return self.numbers[register.name]
+
+    def bind(self, thing: object, hint: str = "k") -> str:
+        """The name by which generated code knows an object."""
+        return self._namespace.bind(thing, hint)
+
+    def scalar(self, name: str) -> np.generic | None:
+        """The constant that a name of the generated code stands for, None for anything else."""
+        found = self._namespace.names.get(name)
+        return found if isinstance(found, np.generic) else None
+
+    @cached_property
+    def visible_bits(self) -> frozenset[str]:
+        """Names of the registers whose NaN bits the function can see."""
+        return registers_with_visible_bits(self.body)
+
+    @cached_property
+    def without_subnormals(self) -> frozenset[str]:
+        """Names of the registers that never hold a subnormal float32."""
+        return registers_without_subnormals(self.body)
+
+    @property
+    def kernel_parameters(self) -> frozenset[str]:
+        """The symbols of an entry's own parameters that no variable of its body hides."""
+        return frozenset(self.frame.params) - frozenset(self.frame.offsets)
+
+    def is_parameter(self, name: str) -> bool:
+        """Whether a symbol is a formal parameter or result of this function."""
+        return name in self._parameters
+
+    def symbol(self, name: str, emitter: Emitter) -> tuple[str, str]:
+        """The space of a symbol and an expression for its address there: digits where constant.
+
+        Raises:
+            UnsupportedInstruction: the symbol is not defined.
+        """
+        if name in self.frame.offsets:
+            offset = self.frame.offsets[name]
+            if self.function.is_entry:
+                return "local", str(offset)
+            return "local", f"(f.stack_pointer + {offset})"
+        if name in self.frame.params:
+            return "param", str(self.frame.params[name])
+        bare = name.partition("@")[0]
+        if bare in self._shared:
+            return "shared", str(self._shared[bare])
+        if name in self.layout.globals:
+            return "global", str(self.layout.globals[name][0])
+        if name in self.layout.code:
+            return "code", str(self.layout.code[name])
+        raise emitter.refuse(f"the symbol {name} is not defined in this module")
+
+    @property
+    def param_bytes(self) -> int:
+        """Size of the kernel's parameter block."""
+        return kernel_params(self.function.params)[1]
+
+    def frame_place(self, name: str, emitter: Emitter) -> tuple[int, int]:
+        """Offset and size of a `.param` variable of this function's frame.
+
+        Raises:
+            UnsupportedInstruction: there is no such variable.
+        """
+        for variable in self.body.variables:
+            if variable.name == name:
+                return self.frame.offsets[name], variable.nbytes
+        for param in (*self.function.returns, *self.function.params):
+            if param.name == name and name in self.frame.offsets:
+                return self.frame.offsets[name], param.nbytes
+        raise emitter.refuse(f"{name} is no .param variable of this function")
+
+    def real_name(self, name: str) -> str:
+        """The function that a name means, through `.alias`."""
+        return self.aliases.get(name, name)
+
+    def const_ranges(self) -> list[tuple[int, int]]:
+        """Where the module's constant variables lie."""
+        return list(self.layout.const_ranges)
+
+    def zeros(self) -> list[Value]:
+        """The registers before anything is written."""
+        return [NUMPY[kind](0) for kind in self.home]

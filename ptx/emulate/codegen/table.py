@@ -1,0 +1,208 @@
+"""The table of operations: one record for each opcode and its types.
+
+A family is a module under `ptx.emulate.ops` that calls `operation(...)` for each of its opcodes;
+`ptx.emulate.ops.__init__` imports the families. Two records that could claim the same instruction
+fail at import.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ptx.isa.model import TYPE_BYTES, Instruction, Symbol
+
+if TYPE_CHECKING:
+    from ptx.emulate.codegen.emitter import Emitter
+
+EmitExternal = Callable[["Emitter", tuple[Symbol, ...], tuple[Symbol, ...]], None]
+EmitFunction = Callable[["Emitter", Instruction], None]
+
+
+class Effect(Enum):
+    """What an operation does beside writing its registers.
+
+    PURE: nothing; under a guard its result is selected lane by lane, and it may be executed for
+        lanes that do not need it.
+    MEMORY: reads or writes memory, or may fault; under a guard it is branched around.
+    MEETS: lanes of several fibres meet; it starts a basic block (see `ptx.emulate`).
+    ENDS: control leaves the basic block here; the emitter writes its `return`.
+    """
+
+    PURE = "pure"
+    MEMORY = "memory"
+    MEETS = "meets"
+    ENDS = "ends"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One opcode.
+
+    Attributes:
+        name: the opcode, or the opcode with the modifiers that select this record: "bar.warp.sync".
+        types: the type suffixes it takes, each as written: "s32", "f32.s32", "" for none.
+        arity: how many operands it may have.
+        emit: writes its Python code.
+        effect: what it does beside writing registers.
+        modifiers: further modifiers it understands; any other one refuses the instruction.
+        section: where the PTX ISA describes it.
+        writes: how many of its first operands are destinations.
+        updates: whether it reads them, too.
+        reads_carry, writes_carry: whether it uses the condition code register's CF.
+    """
+
+    name: str
+    types: frozenset[str]
+    arity: tuple[int, ...]
+    emit: EmitFunction
+    effect: Effect
+    modifiers: frozenset[str]
+    section: str
+    writes: int = 1
+    updates: bool = False
+    reads_carry: bool = False
+    writes_carry: bool = False
+
+
+_OPERATIONS: dict[tuple[str, str], Operation] = {}
+_TWO_WORDS = ("bar", "barrier", "cp", "fence", "mbarrier", "wmma")
+_IN_SEQUENCE = (("row", "col"), ("global", "shared", "shared::cta", "shared::cluster"))
+
+
+def operation(
+    name: str,
+    types: Iterable[str],
+    arity: int | tuple[int, ...],
+    emit: EmitFunction,
+    *,
+    section: str,
+    effect: Effect = Effect.PURE,
+    modifiers: Iterable[str] = (),
+    writes: int = 1,
+    updates: bool = False,
+    reads_carry: bool = False,
+    writes_carry: bool = False,
+) -> None:
+    """Add a record to the table.
+
+    Raises:
+        ValueError: another record has the same name and type.
+    """
+    record = Operation(
+        name=name,
+        types=frozenset(types),
+        arity=(arity,) if isinstance(arity, int) else arity,
+        emit=emit,
+        effect=effect,
+        modifiers=frozenset(modifiers),
+        section=section,
+        writes=writes,
+        updates=updates,
+        reads_carry=reads_carry,
+        writes_carry=writes_carry,
+    )
+    for suffix in record.types:
+        if (name, suffix) in _OPERATIONS:
+            raise ValueError(f"operation {name} of type {suffix or '(none)'} is defined twice")
+        _OPERATIONS[name, suffix] = record
+    _record.cache_clear()
+    _in_table_order.cache_clear()
+
+
+_EXTERNALS: dict[str, EmitExternal] = {}
+
+
+def external(name: str, emit: EmitExternal) -> None:
+    """Give a function that PTX only declares, such as vprintf, its meaning.
+
+    `emit(emitter, arguments, results)` gets the caller's `.param` variables as symbols, which
+    `Emitter.parameter` reads and `Emitter.set_parameter` writes.
+
+    Raises:
+        ValueError: the name has a meaning already.
+    """
+    if name in _EXTERNALS:
+        raise ValueError(f"the external function {name} is defined twice")
+    _EXTERNALS[name] = emit
+
+
+def find_external(name: str) -> EmitExternal | None:
+    """The meaning of a declared function."""
+    return _EXTERNALS.get(name)
+
+
+def type_suffix(instruction: Instruction) -> str:
+    """The type modifiers of an instruction, as written: "s32", "f32.s32", ""."""
+    return _types_among(instruction.modifiers)
+
+
+@lru_cache(maxsize=4096)  # by modifiers, of which a text has few
+def _types_among(modifiers: tuple[str, ...]) -> str:
+    return ".".join(word for word in modifiers if word in TYPE_BYTES)
+
+
+def find_operation(instruction: Instruction) -> Operation | None:
+    """The record for an instruction: the one whose name covers most of its modifiers.
+
+    None if there is none, or if it does not take this number of operands or one of the modifiers.
+    """
+    record = _record(instruction.opcode, instruction.modifiers)
+    return record if record and len(instruction.operands) in record.arity else None
+
+
+@lru_cache(maxsize=4096)  # by opcode and modifiers; the table is full once `ops` is imported
+def _record(opcode: str, modifiers: tuple[str, ...]) -> Operation | None:
+    suffix = _types_among(modifiers)
+    words = [word for word in modifiers if word not in TYPE_BYTES]
+    for length in range(len(words), -1, -1):
+        record = _OPERATIONS.get((".".join((opcode, *words[:length])), suffix))
+        if record is not None:
+            return record if set(words[length:]) <= record.modifiers else None
+    return None
+
+
+def in_table_order(instruction: Instruction) -> Instruction:
+    """The instruction with the modifiers that the table knows it by in front, in the table's order.
+
+    The PTX ISA writes modifiers in one order; NVIDIA's assembler takes them in any, and public code
+    has `ldmatrix.sync.aligned.x4.m8n8.shared.b16`. Only types, the layouts of a product's matrices
+    and where a copy goes to and comes from mean something by their order; and some opcodes are two
+    words.
+    """
+    ordered = _in_table_order(instruction.opcode, instruction.modifiers)
+    if ordered is None:
+        return instruction
+    return replace(instruction, modifiers=ordered, written=instruction.text)
+
+
+@lru_cache(maxsize=4096)  # by opcode and modifiers, as `_record`
+def _in_table_order(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
+    record = _record(opcode, modifiers)
+    names = {record.name} if record else {name for name, _ in _OPERATIONS}
+    for name in sorted(names, key=lambda name: (-len(name), name)):
+        first, *named = name.split(".")
+        rest = list(modifiers)
+        if first != opcode or Counter(named) - Counter(rest):
+            continue
+        if (first in _TWO_WORDS or "async" in named[:1]) and named[:1] != rest[:1]:
+            continue
+        for word in named:
+            rest.remove(word)
+        ordered = (*named, *rest)
+        if _sequences(ordered) == _sequences(modifiers) and _record(opcode, ordered):
+            return None if ordered == modifiers else ordered
+    return None
+
+
+def _sequences(modifiers: tuple[str, ...]) -> list[list[str]]:
+    return [[word for word in modifiers if word in kind] for kind in _IN_SEQUENCE]
+
+
+def operations() -> tuple[Operation, ...]:
+    """Every record once."""
+    return tuple({id(record): record for record in _OPERATIONS.values()}.values())

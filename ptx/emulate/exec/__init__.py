@@ -1,0 +1,1 @@
+"""How generated code runs: fibres, their scheduler, and launches."""

@@ -1,0 +1,59 @@
+"""Generated Python made into functions when it is first executed, some basic blocks at a time.
+
+Python's compiler takes longer than everything before it, and much of a large kernel never runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ptx.emulate.exec.fibre import Fibre, Registers
+
+BlockFunction = Callable[[Fibre, Registers], int]
+_LINES = 500  # compiled at once: fewer calls of the compiler against lines that never run
+
+
+class BlockFunctions(list[BlockFunction]):
+    """The function of each block; until one of its group is called, a stand-in that compiles them.
+
+    Attributes:
+        names: what the code names; the functions' global variables.
+    """
+
+    def __init__(self, kernel: str, names: dict[str, object]) -> None:
+        super().__init__()
+        self.names = names
+        self._kernel = kernel
+        self._groups: list[list[str]] = []
+        self._group: list[str] = []
+        self._first = 0
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Take the next block's code."""
+        if not self._group:
+            self._first = len(self)
+            self._groups.append(self._group)
+        self._group.append(f"def b{len(self)}(f, R):\n    " + "\n    ".join(lines))
+        self.append(self._stand_in(len(self), len(self._groups) - 1, self._first))
+        if sum(map(len, self._group)) > _LINES * 40:
+            self._group = []
+
+    @property
+    def source(self) -> str:
+        """All of the code."""
+        return "\n".join("\n".join(group) for group in self._groups)
+
+    def _stand_in(self, number: int, group: int, first: int) -> BlockFunction:
+        def compile_and_run(fibre: Fibre, registers: Registers) -> int:
+            self._compile(group, first)
+            return self[number](fibre, registers)
+
+        return compile_and_run
+
+    def _compile(self, group: int, first: int) -> None:
+        """Make a group's functions; two threads that do it at once make the same."""
+        sources = self._groups[group]
+        exec(compile("\n".join(sources), f"<ptx {self._kernel}>", "exec"), self.names)
+        for number in range(first, first + len(sources)):
+            function: BlockFunction = self.names[f"b{number}"]  # type: ignore[assignment]  # made
+            self[number] = function

@@ -1,0 +1,127 @@
+"""Calls of functions: what a caller leaves behind, and the way back to it. PTX ISA, "call", "ret".
+
+Each function has its parameters, results and local variables in a frame of the thread's local
+memory, one frame behind another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptx.emulate.exec.fibre import GONE, Fibre, Registers
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.errors import InvalidCall
+from ptx.emulate.model.geometry import Value
+from ptx.isa.model import Instruction
+
+Places = tuple[tuple[int, int], ...]  # offset and size of each `.param` variable of a frame
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a call left behind: the caller's registers, the lanes they belong to, its stack.
+
+    `function` was called; `results`: where the caller wants its results, offsets and sizes.
+    """
+
+    registers: Registers
+    lanes: Index | None
+    stack_pointer: int
+    live: tuple[int, ...]
+    function: int
+    results: Places
+
+
+def call(
+    fibre: Fibre, function: int, back: int, frame_bytes: int, arguments: Places, results: Places
+) -> int:
+    """`call`: the first block of a function, with a frame of its own behind this one's.
+
+    `arguments` and `results` are `.param` variables of the caller.
+    """
+    chunk = fibre.chunk
+    code = chunk.code
+    base = fibre.stack_pointer + frame_bytes
+    chunk.check_stack(fibre, base + code.frame_bytes[function])
+    for (source, nbytes), (target, room) in zip(arguments, code.params[function], strict=False):
+        _copy(fibre, fibre.stack_pointer + source, base + target, min(nbytes, room))
+    frame = Frame(fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[back], function, results)
+    fibre.frames = (*fibre.frames, frame)
+    fibre.prefix = (*fibre.prefix, back)
+    fibre.stack_pointer = base
+    fibre.regs = list(code.zeros[function])
+    fibre.lineage = None
+    return code.entries[function]
+
+
+def call_address(
+    fibre: Fibre,
+    address: Value,
+    back: int,
+    frame_bytes: int,
+    arguments: Places,
+    results: Places,
+    instruction: Instruction,
+) -> int:
+    """An indirect call: threads that call different functions part.
+
+    Raises:
+        InvalidCall: an address is no function.
+    """
+    code = fibre.chunk.code
+    if address.ndim == 0:
+        function = code.by_address.get(int(address))
+        if function is None:
+            raise InvalidCall(
+                f"a call to {int(address):#x}, which is no function",
+                fibre.chunk.launch.where(fibre, 0, instruction),
+            )
+        return call(fibre, function, back, frame_bytes, arguments, results)
+    addresses = np.asarray(address)
+    for each in np.unique(addresses):
+        part = fibre.subset((addresses == each).nonzero()[0], code.live[back])
+        block = call_address(part, each, back, frame_bytes, arguments, results, instruction)
+        fibre.chunk.wait(part, block)
+    return GONE
+
+
+def leave(fibre: Fibre) -> int:
+    """`ret`: back to the caller; from the kernel itself, the threads are done."""
+    if not fibre.frames:
+        return fibre.finish()
+    frame = fibre.frames[-1]
+    sources = fibre.chunk.code.results[frame.function]
+    for (source, room), (target, nbytes) in zip(sources, frame.results, strict=False):
+        _copy(fibre, fibre.stack_pointer + source, frame.stack_pointer + target, min(room, nbytes))
+    block = fibre.prefix[-1]
+    fibre.regs = registers_of(fibre, frame)
+    fibre.frames = fibre.frames[:-1]
+    fibre.prefix = fibre.prefix[:-1]
+    fibre.stack_pointer = frame.stack_pointer
+    fibre.lineage = None
+    return block
+
+
+def registers_of(fibre: Fibre, frame: Frame) -> Registers:
+    """The caller's registers for the lanes that the fibre has now."""
+    if frame.lanes is fibre.lanes:
+        return list(frame.registers)
+    mine = fibre.lane_numbers()
+    where = mine if frame.lanes is None else np.searchsorted(frame.lanes, mine)
+    regs = list(frame.registers)
+    for number in frame.live:
+        value = regs[number]
+        if value.ndim:
+            regs[number] = value.take(where, mode="clip")
+    return regs
+
+
+def _copy(fibre: Fibre, source: int, target: int, nbytes: int) -> None:
+    """Copy bytes within every thread's local memory."""
+    local = fibre.chunk.local.reshape(fibre.chunk.geometry.threads, -1)
+    rows = slice(None) if fibre.lanes is None else fibre.lanes
+    local[rows, target : target + nbytes] = local[rows, source : source + nbytes]
+    if fibre.chunk.shadow is not None:
+        fibre.chunk.shadow.copy(rows, source, target, nbytes, len(local))

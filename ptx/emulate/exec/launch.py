@@ -1,0 +1,192 @@
+"""One launch of a kernel: its grid, parameters and chunks, and where in it something happened."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.exec.cluster import ClusterShape
+from ptx.emulate.exec.code import KernelCode
+from ptx.emulate.exec.device import DeviceModel, Limits
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.launch_cache import Kept
+from ptx.emulate.exec.scheduler import Chunk
+from ptx.emulate.memory.layout import aligned
+from ptx.emulate.model.errors import Where
+from ptx.emulate.model.geometry import Dim3, Geometry, Value, geometry
+from ptx.emulate.model.output import Output
+from ptx.emulate.model.types import NUMPY
+from ptx.isa.model import Instruction
+
+_SHARED_ALIGN = 128
+_WORKSPACE_BYTES = 64
+_FIRST_TURN = 16384  # basic blocks that a chunk executes before another one may go on
+_LEAST_TURN = 256
+_CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more has fewer blocks
+
+
+class Parameters(dict[tuple[str, int], Value]):
+    """Kernel parameters by kind and offset, read when first asked for."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        super().__init__()
+        self._data = data
+
+    def __missing__(self, key: tuple[str, int]) -> Value:
+        kind, offset = key
+        dtype = np.dtype(NUMPY[kind])
+        value: Value = self._data[offset : offset + dtype.itemsize].view(dtype)[0]
+        self[key] = value
+        return value
+
+
+class Launch:
+    """A launch in progress.
+
+    Attributes:
+        params: kernel parameters by kind and offset; param_bytes: the block they lie in.
+        shared_bytes: a block's shared memory, static and dynamic.
+        shared_stride, local_stride: distance of the windows of two blocks, of two threads.
+        reserved_start: where the part of a block's shared memory begins that the system reserves.
+        results: what device-side functions leave for the host, by name.
+        output: what they print.
+        cluster: how its blocks form clusters; is_cluster: whether that was asked for.
+        workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
+    """
+
+    def __init__(
+        self,
+        code: KernelCode,
+        device: DeviceModel,
+        grid: Dim3,
+        block: Dim3,
+        params: bytes,
+        dynamic_shared: int,
+        limits: Limits,
+        cluster: Dim3 = (1, 1, 1),
+        reserved_shared: int = 0,
+    ) -> None:
+        self.code = code
+        self.device = device
+        self.memory = device.memory
+        self.grid = grid
+        self.block = block
+        self.limits = limits
+        self.dynamic_shared = dynamic_shared
+        self.param_bytes = np.frombuffer(params.ljust(-(-len(params) // 8) * 8 + 8), dtype=np.uint8)
+        self.params = Parameters(self.param_bytes)
+        self.shared_bytes = code.shared_bytes + dynamic_shared
+        self.reserved_start = aligned(self.shared_bytes, _SHARED_ALIGN)
+        if reserved_shared:
+            self.shared_bytes = self.reserved_start + reserved_shared
+        self.shared_stride = aligned(self.shared_bytes, _SHARED_ALIGN)
+        stack = code.stack_bytes
+        if code.is_recursive:
+            stack = max(stack, limits.stack_bytes)
+        self.local_stride = aligned(stack, 16)
+        self._shared = np.empty(0, dtype=np.uint8)
+        self._kept: dict[int, Kept] = {}
+        self.cluster = ClusterShape(grid, cluster)
+        self.is_cluster = cluster != (1, 1, 1)
+        self.workspace = 0
+        self.output = Output()
+        self.results: dict[str, object] = {}
+
+    def kept_for(self, shape: Geometry) -> Kept:
+        """What the chunks of a geometry share."""
+        found = self._kept.get(shape.blocks)
+        if found is None:
+            found = self._kept[shape.blocks] = Kept(self.limits.share_from)
+        return found
+
+    def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
+        """Zeroed shared memory for the next chunk; the last one's is used again."""
+        if len(self._shared) < nbytes:
+            self._shared = np.zeros(nbytes, dtype=np.uint8)
+        else:
+            self._shared[:] = 0
+        return self._shared[:nbytes]
+
+    def run(self, *, cooperative: bool = False) -> None:
+        """Execute the grid, chunk by chunk; all blocks in one chunk if `cooperative`.
+
+        Where a GPU would hold the whole grid at once, chunks take turns.
+
+        Raises:
+            EmulationFault: what the kernel did wrong.
+        """
+        threads = self.block[0] * self.block[1] * self.block[2]
+        blocks = self.grid[0] * self.grid[1] * self.grid[2]
+        size = min(blocks, max(1, self.limits.chunk_threads // threads))
+        room = _CHUNK_BYTES // max(self.shared_stride + threads * self.local_stride, 1)
+        size = max(1, min(size, room))
+        size = max(size // self.cluster.blocks, 1) * self.cluster.blocks
+        with np.errstate(all="ignore"), ExitStack() as after:
+            after.callback(self.output.flush)
+            if cooperative:
+                size = blocks
+                self.workspace = self.memory.allocate(_WORKSPACE_BYTES, origin="grid workspace")
+                after.callback(self.memory.free, self.workspace)
+                start = self.workspace - self.memory.base
+                self.memory.data[start : start + _WORKSPACE_BYTES] = 0
+            chunks = (
+                Chunk(self, geometry(self.block, min(size, blocks - first)), first)
+                for first in range(0, blocks, size)
+            )
+            if size < blocks <= self.device.resident_blocks(threads, self.shared_stride):
+                self._take_turns(chunks)
+                return
+            for chunk in chunks:
+                chunk.run()
+
+    def _take_turns(self, chunks: Iterator[Chunk]) -> None:
+        """Execute chunks whose blocks a GPU would hold all at once: they may wait for each other.
+
+        One that is still running when its turn is over goes on after the others had theirs.
+        """
+        turn = _FIRST_TURN
+        unfinished: deque[Chunk] = deque()
+        for chunk in chunks:
+            if not chunk.run(turn):
+                unfinished.append(chunk)
+                turn = max(turn // 2, _LEAST_TURN)
+                self._shared = np.empty(0, dtype=np.uint8)  # the chunk needs its own
+        while len(unfinished) > 1:
+            chunk = unfinished.popleft()
+            if not chunk.run(turn):
+                unfinished.append(chunk)
+            turn = max(turn // 2, _LEAST_TURN)
+        for chunk in unfinished:
+            chunk.run()
+
+    def where(self, fibre: Fibre, position: int, instruction: Instruction | None) -> Where:
+        """The place of the fibre's thread number `position`, which executes an instruction."""
+        lane = int(fibre.lane_numbers()[position])
+        chunk = fibre.chunk
+        return self._where(chunk.block_of(lane), chunk.thread_of(lane), instruction)
+
+    def where_of_block(
+        self, chunk: Chunk, fibre: Fibre, block: int, *, last: bool = False
+    ) -> Where:
+        """The place of the fibre's first thread, at the first (or last) instruction of a block."""
+        table = self.code.last if last else self.code.first
+        instruction = table[block] if 0 <= block < len(table) else None
+        position = 0 if fibre.present is None else int(np.argmax(fibre.present))
+        lane = int(fibre.lane_numbers()[position])
+        return self._where(chunk.block_of(lane), chunk.thread_of(lane), instruction)
+
+    def _where(self, block: Dim3, thread: Dim3, instruction: Instruction | None) -> Where:
+        location = instruction.location if instruction is not None else None
+        return Where(
+            kernel=self.code.kernel,
+            block=block,
+            thread=thread,
+            instruction=instruction.text if instruction is not None else "the branch",
+            ptx_line=instruction.line if instruction is not None else 0,
+            source_file=self.code.files.get(location.file) if location is not None else None,
+            source_line=location.line if location is not None else None,
+        )

@@ -1,0 +1,158 @@
+"""Fibres that meet at one block become one again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ptx.emulate.exec.calls import Frame, registers_of
+from ptx.emulate.exec.fibre import Fibre, Registers
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import Value
+
+
+def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
+    """One fibre of all threads of `fibres`, which wait at the same block with the same calls open.
+
+    A fibre that kept its arrays takes its parts back: only what they wrote is copied. The rest are
+    joined in the order of their lanes.
+    """
+    base = max(fibres, key=lambda fibre: (fibre.present is not None, fibre.n))
+    if base.present is None:
+        return _union(fibres, live)
+    others = [fibre for fibre in fibres if fibre is not base]
+    strangers = [fibre for fibre in others if not _take_back(base, fibre, live)]
+    if base.count == base.n:
+        base.present = None
+        base.token = None
+    return _union([base, *strangers], live) if strangers else base
+
+
+def _take_back(base: Fibre, part: Fibre, live: tuple[int, ...]) -> bool:
+    """Whether all of the part's threads have a place in the base; they are put there."""
+    if part.present is not None:
+        part.compact(live)
+    where = _positions(base, part)
+    if where is None or (base.frames is not part.frames and not _same_frames(base, part)):
+        return False
+    written = _written_since(base, part)
+    if written:
+        for number in live:
+            if written >> number & 1:
+                base.regs[number] = _replaced(base, number, where, part.regs[number])
+        base.written |= written
+    base.count += part.n
+    if base.count < base.n:
+        assert base.present is not None
+        present = base.present.copy()
+        present[where] = True
+        base.present = present
+    return True
+
+
+def _same_frames(base: Fibre, part: Fibre) -> bool:
+    return all(mine is theirs for mine, theirs in zip(base.frames, part.frames, strict=True))
+
+
+def _positions(base: Fibre, part: Fibre) -> Index | None:
+    """Where the part's lanes are in the base's arrays; None if some are not."""
+    if base.lanes is None:
+        return part.lanes
+    if part.lanes is None:
+        return None
+    table = base.chunk.scratch_index()
+    table[base.lanes] = np.arange(base.n, dtype=np.intp)
+    where = table.take(part.lanes)
+    np.minimum(where, base.n - 1, out=where)
+    return where if np.array_equal(base.lanes.take(where), part.lanes) else None
+
+
+def _written_since(base: Fibre, part: Fibre) -> int:
+    """Registers that the part wrote since it was split from the base; all if unrelated."""
+    token, written = part.lineage, part.written
+    while token is not None:
+        if token is base.token:
+            return written
+        written |= token.written
+        token = token.parent
+    return -1
+
+
+def _same(a: Value, b: Value) -> bool:
+    if a.ndim or b.ndim:
+        return False
+    return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
+
+
+def _replaced(base: Fibre, number: int, where: Index, value: Value) -> Value:
+    old = base.regs[number]
+    if _same(old, value):
+        return old
+    fresh = old.copy() if old.ndim else np.full(base.n, old, dtype=old.dtype)
+    assert isinstance(fresh, np.ndarray)
+    fresh[where] = value
+    return fresh
+
+
+def _union(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
+    """A new fibre of several that share no thread, its lanes in ascending order."""
+    if len(fibres) == 1:
+        return fibres[0]
+    for fibre in fibres:
+        fibre.compact(live)
+    chunk = fibres[0].chunk
+    mark = np.zeros(chunk.geometry.threads, dtype=np.bool_)
+    for fibre in fibres:
+        mark[fibre.lane_numbers()] = True
+    lanes: Index | None = mark.nonzero()[0]
+    assert lanes is not None
+    count = len(lanes)
+    places: list[Index] = []
+    if count == chunk.geometry.threads:
+        lanes = None
+        places = [fibre.lane_numbers() for fibre in fibres]
+    else:
+        table = chunk.scratch_index()
+        table[lanes] = np.arange(count, dtype=np.intp)
+        places = [table.take(fibre.lane_numbers()) for fibre in fibres]
+    regs: Registers = list(fibres[0].regs)
+    for number in live:
+        regs[number] = _joined([fibre.regs[number] for fibre in fibres], places, count)
+    found = Fibre(chunk, regs, lanes, count)
+    first = fibres[0]
+    found.prefix, found.stack_pointer = first.prefix, first.stack_pointer
+    found.frames = _merged_frames(fibres, places, lanes, count)
+    if all(fibre.lineage is first.lineage for fibre in fibres):
+        found.lineage = first.lineage
+        for fibre in fibres:
+            found.written |= fibre.written
+    return found
+
+
+def _joined(values: list[Value], places: list[Index], count: int) -> Value:
+    first = values[0]
+    if all(_same(first, value) for value in values[1:]):
+        return first
+    fresh = np.empty(count, dtype=first.dtype)
+    for value, place in zip(values, places, strict=True):
+        fresh[place] = value
+    return fresh
+
+
+def _merged_frames(
+    fibres: list[Fibre], places: list[Index], lanes: Index | None, count: int
+) -> tuple[Frame, ...]:
+    """The callers' registers: shared where all fibres share them, else joined lane by lane."""
+    merged: list[Frame] = []
+    for frames in zip(*(fibre.frames for fibre in fibres), strict=True):
+        first = frames[0]
+        if all(frame is first for frame in frames):
+            merged.append(first)
+            continue
+        regs: Registers = list(first.registers)
+        columns = [registers_of(fibre, frame) for fibre, frame in zip(fibres, frames, strict=True)]
+        for number in first.live:
+            regs[number] = _joined([column[number] for column in columns], places, count)
+        merged.append(replace(first, registers=regs, lanes=lanes))
+    return tuple(merged)

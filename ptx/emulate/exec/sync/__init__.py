@@ -1,0 +1,1 @@
+"""Where threads wait: barriers, warps, mbarrier objects, time."""

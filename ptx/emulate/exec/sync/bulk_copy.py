@@ -1,0 +1,173 @@
+"""Copies of many bytes by one thread, and what tells others of them. PTX ISA, "cp.async.bulk".
+
+The ISA lets such a copy happen at any time until it is waited for; here it happens at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.exec.cluster import OFFSET_BITS
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.memory.access import Site, load_vector, store
+from ptx.emulate.model.addresses import Index, Span, span
+from ptx.emulate.model.errors import Misaligned, OutOfBounds
+from ptx.emulate.model.geometry import Value
+from ptx.isa.model import Instruction
+
+UNIT = 16  # sizes are multiples of it, addresses too
+_OFFSET_MASK = (1 << OFFSET_BITS) - 1
+_MOST_RANKS = 16
+_MOST_BYTES = 1 << 20  # one side lies in shared memory, and no block has as much
+
+
+class Place:
+    """An address operand of an instruction: its registers' part, its constant one, its access."""
+
+    __slots__ = ("offset", "site", "where")
+
+    def __init__(self, where: Span, offset: int, site: Site) -> None:
+        self.where = where
+        self.offset = offset
+        self.site = site
+
+    def every(self, count: int) -> NDArray[np.int64]:
+        """(count,) the threads' addresses."""
+        return self.where.addresses(count) + self.offset
+
+
+class Amounts:
+    """How many bytes each thread copies; pieces of `unit` bytes are like threads of their own.
+
+    Attributes:
+        thread: (pieces,) whose they are; start: (pieces,) where in its bytes.
+    """
+
+    def __init__(
+        self, fibre: Fibre, nbytes: Value, instruction: Instruction, unit: int = UNIT
+    ) -> None:
+        self.nbytes = np.broadcast_to(np.asarray(nbytes), (fibre.n,)).astype(np.int64)
+        wrong = self.nbytes % unit != 0
+        if wrong.any():
+            position = int(np.argmax(wrong))
+            raise Misaligned(
+                f"a bulk copy of {self.nbytes[position]} bytes, which is no multiple of {unit}",
+                fibre.chunk.launch.where(fibre, position, instruction),
+                address=0, nbytes=int(self.nbytes[position]), space="shared",
+            )  # fmt: skip
+        beyond = self.nbytes.view(np.uint64) > np.uint64(_MOST_BYTES)
+        if beyond.any():
+            position = int(np.argmax(beyond))
+            count = int(self.nbytes.view(np.uint64)[position])
+            raise OutOfBounds(
+                f"a bulk copy of {count} bytes, more than shared memory has",
+                fibre.chunk.launch.where(fibre, position, instruction),
+                address=0, nbytes=count, space="shared",
+            )  # fmt: skip
+        pieces = self.nbytes // unit
+        self.thread: Index = np.repeat(np.arange(fibre.n, dtype=np.intp), pieces)
+        first = np.cumsum(pieces) - pieces
+        self.start = (np.arange(len(self.thread)) - first[self.thread]) * unit
+
+    def elements(self, nbytes: int) -> tuple[Index, NDArray[np.int64]]:
+        """The same for elements of some bytes: whose each is, and where in its bytes."""
+        count = UNIT // nbytes
+        start = np.repeat(self.start, count) + np.arange(len(self.start) * count) % count * nbytes
+        return np.repeat(self.thread, count), start
+
+    def span(self, addresses: NDArray[np.int64]) -> Span:
+        """The pieces' addresses, from those of their threads."""
+        return span(addresses[self.thread] + self.start)
+
+
+def copy_bulk(fibre: Fibre, target: Place, source: Place, nbytes: Value) -> None:
+    """Copy `nbytes` for each thread.
+
+    Raises:
+        MemoryFault: an address or a size is no multiple of 16, or an address is out of bounds.
+    """
+    amounts = Amounts(fibre, nbytes, target.site.instruction)
+    _copy(fibre, amounts, target.every(fibre.n), target.site, source)
+
+
+def copy_masked(
+    fibre: Fibre, target: Place, source: Place, nbytes: Value, mask: Value, byte: Site
+) -> None:
+    """`.cp_mask`: of each 16 bytes, copy those that the mask's bits name; `byte` writes one."""
+    amounts = Amounts(fibre, nbytes, target.site.instruction)
+    if not len(amounts.thread):
+        return
+    part = fibre.subset(amounts.thread, ())
+    data = load_pieces(part, amounts, source, fibre.n)
+    rows = np.stack(data, axis=1).view(np.uint8)
+    masks = np.broadcast_to(np.asarray(mask), (fibre.n,))[amounts.thread]
+    addresses = target.every(fibre.n)[amounts.thread] + amounts.start
+    for bit in range(UNIT):
+        chosen: Index = (masks >> bit & 1).nonzero()[0]
+        if len(chosen):
+            there = span(addresses[chosen])
+            store(part.subset(chosen, ()), there, bit, byte, rows[chosen, bit])
+
+
+def copy_to_blocks(
+    fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place, ranks: Value
+) -> None:
+    """`.multicast::cluster`: copy to the same place in each block whose bit is set in `ranks`.
+
+    The mbarrier object at the same place as `barrier` in each of them counts the bytes.
+    """
+    masks = np.broadcast_to(np.asarray(ranks), (fibre.n,))
+    sizes = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
+    for rank in range(_MOST_RANKS):
+        chosen: Index = (masks >> rank & 1).nonzero()[0]
+        if not len(chosen):
+            continue
+        part = fibre.subset(chosen, ())
+        of = Place(span(source.every(fibre.n)[chosen]), 0, source.site)
+        there, signal = (
+            Place(span(_in_block(place.every(fibre.n)[chosen], rank)), 0, place.site)
+            for place in (target, barrier)
+        )
+        copy_bulk(part, there, of, sizes[chosen])
+        deliver(part, signal, sizes[chosen])
+
+
+def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
+    """`st.bulk`: zeros for each thread, in pieces of 8 bytes.
+
+    Raises:
+        MemoryFault: an address or a size is no multiple of 8, or an address is out of bounds.
+    """
+    amounts = Amounts(fibre, nbytes, target.site.instruction, unit=8)
+    if len(amounts.thread):
+        part = fibre.subset(amounts.thread, ())
+        store(part, amounts.span(target.every(fibre.n)), 0, target.site, np.uint64(0))
+
+
+def deliver(fibre: Fibre, barrier: Place, nbytes: Value) -> None:
+    """`.mbarrier::complete_tx::bytes`: the object counts the bytes that were copied."""
+    fibre.chunk.mbarriers.deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
+
+
+def _in_block(addresses: NDArray[np.int64], rank: int) -> NDArray[np.int64]:
+    """The same place in the shared memory of the block of a rank."""
+    return addresses & _OFFSET_MASK | (rank + 1) << OFFSET_BITS
+
+
+def _copy(
+    fibre: Fibre, amounts: Amounts, addresses: NDArray[np.int64], site: Site, source: Place
+) -> None:
+    if not len(amounts.thread):
+        return
+    part = fibre.subset(amounts.thread, ())
+    data = load_pieces(part, amounts, source, fibre.n)
+    store(part, amounts.span(addresses), 0, site, *data)
+
+
+def load_pieces(
+    part: Fibre, amounts: Amounts, source: Place, count: int
+) -> list[NDArray[np.uint64]]:
+    """(pieces,) each of the two halves of every piece."""
+    found = load_vector(part, amounts.span(source.every(count)), 0, source.site)
+    return [np.ascontiguousarray(np.broadcast_to(word, (part.n,))) for word in found]

@@ -1,0 +1,117 @@
+"""The barrier of a cluster's blocks, with arrival and waiting apart. PTX ISA, "barrier.cluster"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.exec.fibre import GONE, Fibre
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.errors import SynchronisationFault
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.isa.model import Instruction
+
+_NEVER = -1
+
+
+@dataclass(slots=True)
+class WaitingBlocks:
+    """A fibre that waits for the blocks of its clusters and goes on at `block`."""
+
+    fibre: Fibre
+    block: int
+    instruction: Instruction | None
+
+
+class ClusterBarriers:
+    """One barrier for each cluster of a chunk; it is passed in numbered phases."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        geometry = chunk.geometry
+        self._chunk = chunk
+        self._of_lane: Index = geometry.index("slot") // chunk.launch.cluster.blocks
+        clusters = geometry.blocks // chunk.launch.cluster.blocks
+        self._phase: NDArray[np.int64] = np.zeros(clusters, dtype=np.int64)
+        self._awaited: NDArray[np.int64] = np.full(geometry.threads, _NEVER, dtype=np.int64)
+        self._here: NDArray[np.bool_] = np.zeros(geometry.threads, dtype=np.bool_)
+        self.waiting: list[WaitingBlocks] = []
+
+    def arrive(self, fibre: Fibre, block: int) -> None:
+        """`barrier.cluster.arrive` in `block`.
+
+        Raises:
+            SynchronisationFault: a thread arrives again without having waited.
+        """
+        lanes = fibre.lane_numbers()
+        again = self._here.take(lanes)
+        if again.any():
+            raise SynchronisationFault(
+                "a thread arrives twice at the cluster's barrier in one phase",
+                self._chunk.launch.where(
+                    fibre, int(np.argmax(again)), self._chunk.code.first[block]
+                ),
+            )
+        self._here[lanes] = True
+        self._awaited[lanes] = self._phase.take(self._of_lane.take(lanes))
+        self._complete()
+
+    def wait(self, fibre: Fibre, block: int) -> int:
+        """`barrier.cluster.wait`: `block` if all have arrived, GONE where the fibre waits.
+
+        Raises:
+            SynchronisationFault: a thread waits that has not arrived.
+        """
+        lanes = fibre.lane_numbers()
+        instruction = self._chunk.code.last[block - 1]
+        awaited = self._awaited.take(lanes)
+        if (awaited == _NEVER).any():
+            raise SynchronisationFault(
+                "a thread waits at the cluster's barrier without having arrived",
+                self._chunk.launch.where(fibre, int(np.argmin(awaited)), instruction),
+            )
+        if (self._phase.take(self._of_lane.take(lanes)) > awaited).all():
+            self._awaited[lanes] = _NEVER
+            return block
+        self.waiting.append(WaitingBlocks(fibre, block, instruction))
+        return GONE
+
+    def resolve(self) -> bool:
+        """Release the threads of clusters that are complete; whether there were any."""
+        if not self.waiting:
+            return False
+        self._complete()
+        entries, self.waiting = self.waiting, []
+        released = False
+        for entry in entries:
+            lanes = entry.fibre.lane_numbers()
+            go = self._phase.take(self._of_lane.take(lanes)) > self._awaited.take(lanes)
+            for chosen, leaves in ((go, True), (~go, False)):
+                where = chosen.nonzero()[0]
+                if not len(where):
+                    continue
+                fibre = entry.fibre
+                if len(where) < fibre.n:
+                    fibre = fibre.subset(where, self._chunk.code.live[entry.block])
+                if leaves:
+                    released = True
+                    self._awaited[lanes[where]] = _NEVER
+                    self._chunk.wait(fibre, entry.block)
+                else:
+                    self.waiting.append(WaitingBlocks(fibre, entry.block, entry.instruction))
+        return released
+
+    def _complete(self) -> None:
+        """Begin the next phase where all threads of a cluster have arrived or exited."""
+        here = self._here
+        if self._chunk.exited:
+            here = here.copy()
+            here[np.concatenate(self._chunk.exited)] = True
+        full = here.reshape(len(self._phase), -1).all(axis=1)
+        if full.any():
+            self._phase[full] += 1
+            self._here.reshape(len(self._phase), -1)[full] = False

@@ -1,0 +1,288 @@
+"""The mbarrier objects in the shared memory of a chunk. PTX ISA, "mbarrier".
+
+An object holds its phase, how many arrivals are pending in it, how many each later phase expects,
+and the bytes of asynchronous copies that it still waits for, the tx-count. A phase is complete when
+both counts are zero. What memory holds is compared with what was put there, so that an object that
+was never initialised, was invalidated or was overwritten is found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.exec.device import SHARED_WINDOW, WINDOW_BYTES
+from ptx.emulate.exec.sync.mbarrier_object import (
+    MOST_ARRIVALS,
+    MOST_BYTES,
+    Awaited,
+    Objects,
+    Words,
+    fresh,
+    is_state,
+    phase_of,
+    reduced,
+)
+from ptx.emulate.memory.access import Site, locate
+from ptx.emulate.model.addresses import Index, Span
+from ptx.emulate.model.errors import SynchronisationFault
+from ptx.emulate.model.geometry import Value
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.fibre import Fibre
+    from ptx.emulate.exec.scheduler import Chunk
+
+Bools = NDArray[np.bool_]
+
+
+class Mbarriers:
+    """The objects of one chunk, by their place in its shared memory in units of 8 bytes.
+
+    `version` changes when any of them does.
+    """
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._chunk = chunk
+        self._memory: Words = chunk.shared.view(np.int64)
+        self._words: Words = np.zeros(len(self._memory), dtype=np.int64)
+        self.version = 0
+
+    def initialise(self, fibre: Fibre, where: Span, offset: int, site: Site, count: Value) -> None:
+        """`mbarrier.init`: phase 0, with `count` arrivals expected.
+
+        Raises:
+            SynchronisationFault: the count is not one that an object can hold.
+        """
+        at = self._places(fibre, where, offset, site)
+        counts = _each(fibre, count)
+        wrong = (counts < 1) | (counts > MOST_ARRIVALS)
+        if wrong.any():
+            position = int(np.argmax(wrong))
+            raise self._fault(
+                fibre, position, site, at,
+                f"is to expect {counts[position]} arrivals, not 1 to {MOST_ARRIVALS}",
+            )  # fmt: skip
+        self._put(at, fresh(counts))
+
+    def invalidate(self, fibre: Fibre, where: Span, offset: int, site: Site) -> None:
+        """`mbarrier.inval`: the memory is free for anything else."""
+        at, _ = self._valid(fibre, where, offset, site)
+        self._words[at] = 0
+        self.version += 1
+
+    def arrive(
+        self, fibre: Fibre, where: Span, offset: int, site: Site, count: Value,
+        tx: Value | None = None, *, drops: bool = False, completes: bool = True,
+    ) -> Value:  # fmt: skip
+        """`mbarrier.arrive`, each thread with its count, in their order; the state before, u64.
+
+        `tx` is expected before that; `drops`: later phases expect so many fewer arrivals;
+        `completes`: whether the arrival may complete the phase.
+
+        Raises:
+            SynchronisationFault: an object is none, or has fewer pending arrivals.
+        """
+        at, words = self._valid(fibre, where, offset, site)
+        counts = _each(fibre, count)
+        found, of = np.unique(at, return_inverse=True)
+        total = np.bincount(of, counts, len(found)).astype(np.int64)
+        if (total > Objects(self._words[found]).pending).any() or (counts == 0).any():
+            bytes_expected = None if tx is None else _each(fibre, tx)
+            return self._arrive_in_turn(fibre, at, site, counts, bytes_expected, drops, completes)
+        states = reduced(words, self._before(of, counts))
+        if tx is not None:
+            self._count_bytes(fibre, at, site, _each(fibre, tx))
+        objects = Objects(self._words[found])
+        objects.pending -= total
+        objects.expected -= total * drops
+        self._check_arrival(fibre, at, site, objects, of, completes)
+        objects.complete()
+        self._put(found, objects.words())
+        return states.view(np.uint64)
+
+    def _arrive_in_turn(
+        self, fibre: Fibre, at: Index, site: Site, counts: Words, tx: Words | None, drops: bool,
+        completes: bool,
+    ) -> Value:  # fmt: skip
+        """Thread by thread, as their arrivals may complete phases on the way."""
+        states = np.empty(len(at), dtype=np.int64)
+        first = np.zeros(1, dtype=np.intp)
+        for position in range(len(at)):
+            one, count = at[position : position + 1], counts[position]
+            states[position] = self._words[one[0]]
+            if tx is not None:
+                self._count_bytes(fibre, one, site, tx[position : position + 1])
+            objects = Objects(self._words[one])
+            if count > objects.pending[0]:
+                raise self._fault(
+                    fibre, position, site, at,
+                    f"gets {count} arrivals, but waits for only {objects.pending[0]} more in this"
+                    " phase",
+                )  # fmt: skip
+            if count:
+                objects.pending -= count
+                objects.expected -= count * drops
+                self._check_arrival(fibre, one, site, objects, first, completes)
+                objects.complete()
+                self._put(one, objects.words())
+        return states.view(np.uint64)
+
+    def _check_arrival(
+        self, fibre: Fibre, at: Index, site: Site, objects: Objects, of: Index, completes: bool
+    ) -> None:
+        wrong, what = objects.expected < 0, "expects fewer arrivals than are to be dropped"
+        if not completes and not wrong.any():
+            wrong, what = objects.are_complete(), "is completed by an arrival with .noComplete"
+        if wrong.any():
+            raise self._fault(fibre, int(np.argmax(wrong[of])), site, at, what)
+
+    def expect(self, fibre: Fibre, where: Span, offset: int, site: Site, tx: Value) -> None:
+        """`mbarrier.expect_tx`: the phase waits for so many bytes more."""
+        at, _ = self._valid(fibre, where, offset, site)
+        self._count_bytes(fibre, at, site, _each(fibre, tx))
+
+    def deliver(self, fibre: Fibre, where: Span, offset: int, site: Site, tx: Value) -> None:
+        """`mbarrier.complete_tx`: so many bytes have arrived."""
+        at, _ = self._valid(fibre, where, offset, site)
+        self._count_bytes(fibre, at, site, -_each(fibre, tx))
+
+    def check(self, fibre: Fibre, where: Span, offset: int, site: Site) -> None:
+        """An access that changes nothing in the end, as `cp.async.mbarrier.arrive` without .noinc.
+
+        Raises:
+            SynchronisationFault: there is no valid object.
+        """
+        self._valid(fibre, where, offset, site)
+
+    def awaited(
+        self, fibre: Fibre, where: Span, offset: int, site: Site, wanted: Value, parity: bool
+    ) -> Awaited:
+        """What each thread waits for: the phase of a state, or the one of a parity.
+
+        Raises:
+            SynchronisationFault: the object is none, in another block, or far beyond that state.
+        """
+        at, words = self._valid(fibre, where, offset, site)
+        stride = self._chunk.shared_stride >> 3
+        remote = at // stride != np.asarray(fibre.place("slot"))
+        if remote.any():
+            position = int(np.argmax(remote))
+            raise self._fault(
+                fibre, position, site, at, "is in another block; only arrivals may be"
+            )
+        bits = np.broadcast_to(np.asarray(wanted), (fibre.n,)).astype(np.int64)
+        if parity:
+            return Awaited(at, bits & 1, 1)
+        wrong = ((phase_of(words) - phase_of(bits) & 3) > 1) | ~is_state(bits)
+        if wrong.any():
+            raise self._fault(
+                fibre, int(np.argmax(wrong)), site, at,
+                "is waited for with a state that is of neither its current nor its last phase",
+            )  # fmt: skip
+        return Awaited(at, phase_of(bits), 3)
+
+    def has_passed(self, awaited: Awaited) -> Bools:
+        """(n,) whether the phases are over."""
+        phase = phase_of(self._words[awaited.at])
+        over: Bools = ((phase ^ awaited.bits) & awaited.mask) != 0
+        return over
+
+    def is_gone(self, awaited: Awaited) -> Bools:
+        """(n,) whether the objects were invalidated meanwhile."""
+        gone: Bools = self._words[awaited.at] == 0
+        return gone
+
+    def described(self, place: int) -> str:
+        """An object and its state, in words."""
+        objects = Objects(self._words[place : place + 1])
+        address = (place << 3) % self._chunk.shared_stride
+        return (
+            f"the mbarrier object at shared address {address:#x} (pending arrivals"
+            f" {objects.pending[0]} of {objects.expected[0]}, tx-count {objects.tx[0]})"
+        )
+
+    def _places(self, fibre: Fibre, where: Span, offset: int, site: Site) -> Index:
+        """(n,) the objects that addresses mean."""
+        if site.space == "generic":
+            low, high = where.lowest() + offset, where.highest() + offset
+            if not (low >= SHARED_WINDOW and high < SHARED_WINDOW + WINDOW_BYTES):
+                every = where.addresses(fibre.n) + offset - SHARED_WINDOW
+                outside = (every < 0) | (every >= WINDOW_BYTES)
+                position = int(np.argmax(outside))
+                raise SynchronisationFault(
+                    f"an mbarrier object at {int(every[position]) + SHARED_WINDOW:#x}, which is not"
+                    " in shared memory",
+                    self._chunk.launch.where(fibre, position, site.instruction),
+                )
+        elements, index = locate(fibre, where, offset, site)
+        start = elements.ctypes.data - self._memory.ctypes.data >> 3
+        at: Index = np.broadcast_to(np.asarray(index, dtype=np.intp) + start, (fibre.n,))
+        return at
+
+    def _valid(self, fibre: Fibre, where: Span, offset: int, site: Site) -> tuple[Index, Words]:
+        """(n,) the objects and their bits.
+
+        Raises:
+            SynchronisationFault: an object was not initialised, or overwritten since.
+        """
+        at = self._places(fibre, where, offset, site)
+        words = self._words[at]
+        wrong = (words == 0) | (words != self._memory[at])
+        if wrong.any():
+            position = int(np.argmax(wrong))
+            what = "was never initialised, or was invalidated"
+            if words[position]:
+                what = "was overwritten by an ordinary write since it was initialised"
+            raise self._fault(fibre, position, site, at, what)
+        return at, words
+
+    def _put(self, at: Index, words: Words) -> None:
+        self._words[at] = words
+        self._memory[at] = words
+        self.version += 1
+
+    def _count_bytes(self, fibre: Fibre, at: Index, site: Site, tx: Words) -> None:
+        """Add to tx-counts, and complete phases."""
+        found, of = np.unique(at, return_inverse=True)
+        objects = Objects(self._words[found])
+        after = objects.tx + np.bincount(of, tx, len(found)).astype(np.int64)
+        if len(at) > 1 and ((objects.pending == 0) & (objects.tx * after < 0)).any():
+            for position in range(len(at)):  # the phase is complete on the way
+                self._count_bytes(fibre, at[position : position + 1], site, tx[position:][:1])
+            return
+        wrong = abs(after) > MOST_BYTES
+        if wrong.any():
+            position = int(np.argmax(wrong[of]))
+            raise self._fault(
+                fibre, position, site, at,
+                f"gets the tx-count {after[of[position]]}, beyond {MOST_BYTES}",
+            )  # fmt: skip
+        objects.tx = after
+        objects.complete()
+        self._put(found, objects.words())
+
+    @staticmethod
+    def _before(of: Index, counts: Words) -> Words:
+        """(n,) the sum of the counts of threads before each one at the same object."""
+        order = np.argsort(of, kind="stable")
+        sums = np.cumsum(counts[order]) - counts[order]
+        first = np.searchsorted(of[order], np.arange(int(np.max(of)) + 1))
+        before = np.empty_like(sums)
+        before[order] = sums - sums[first][of[order]]
+        return before
+
+    def _fault(
+        self, fibre: Fibre, position: int, site: Site, at: Index, what: str
+    ) -> SynchronisationFault:
+        address = (int(at[position]) << 3) % self._chunk.shared_stride
+        return SynchronisationFault(
+            f"the mbarrier object at shared address {address:#x} {what}",
+            self._chunk.launch.where(fibre, position, site.instruction),
+        )
+
+
+def _each(fibre: Fibre, value: Value) -> Words:
+    """(n,) int64 of a 32-bit operand."""
+    return np.broadcast_to(np.asarray(value), (fibre.n,)).astype(np.int64)

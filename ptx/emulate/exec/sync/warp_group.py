@@ -1,0 +1,154 @@
+"""The lanes that execute one warp instruction together, arranged warp by warp.
+
+A group is a warp, or the part of one that names itself in one membermask. Its 32 places are a row
+of a grid; places of lanes that take no part are empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import WARP, Value
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.fibre import Fibre
+
+Words = NDArray[np.uint32]
+Grid = NDArray[Any]  # (rows * 32,) of the type of the values that were brought
+_WARP_SHIFT = 5
+
+
+class Group:
+    """Rows of 32 places for the threads that meet.
+
+    Attributes:
+        rows: how many groups there are.
+        lanes: (m,) chunk lanes of all that take part; None where they are the fibre's own threads.
+        slots: (m,) their places in the grid.
+        mine: (n,) the places of the fibre that executes.
+        dense: the fibre's threads fill the grid in order.
+    """
+
+    __slots__ = ("_cache", "_members", "dense", "lanes", "mine", "rows", "slots")
+
+    def __init__(self, rows: int, lanes: Index | None, slots: Index, mine: Index) -> None:
+        self.rows = rows
+        self.lanes = lanes
+        self.slots = slots
+        self.mine = mine
+        self.dense = lanes is None and len(mine) == rows * WARP
+        self._members: Words | None = None
+        self._cache: dict[object, Any] = {}
+
+    @property
+    def row(self) -> Index:
+        """(n,) the group of each thread of the fibre."""
+        return self.mine >> _WARP_SHIFT
+
+    @property
+    def members(self) -> Words:
+        """(rows,) which places are taken, as bits."""
+        if self._members is None:
+            if self.dense:
+                self._members = np.full(self.rows, 0xFFFFFFFF, dtype=np.uint32)
+            else:
+                self._members = packed(self.present())
+        return self._members
+
+    def present(self) -> NDArray[np.bool_]:
+        """(rows * 32,) which places are taken."""
+        taken = np.zeros(self.rows * WARP, dtype=np.bool_)
+        taken[self.slots] = True
+        return taken
+
+    def recall(self, key: object) -> Any:  # whatever `keep` was given
+        """What was kept under a key, None if nothing was."""
+        return self._cache.get(key)
+
+    def keep(self, key: object, thing: Any) -> None:  # any result that depends on the group only
+        """Remember something for the next instruction with the same lanes."""
+        self._cache[key] = thing
+
+    def grid(self, fibre: Fibre, name: str, value: Value, fill: Any = 0) -> Grid:
+        """The values that all lanes brought under `name`; `value` is the fibre's own."""
+        if self.dense:
+            return fibre.spread(value)
+        if self.lanes is not None:
+            assert fibre.exchange is not None
+            value = fibre.exchange[name].take(self.lanes)
+        table = np.full(self.rows * WARP, fill, dtype=value.dtype)
+        table[self.slots] = value
+        return table
+
+    def each(self, by_row: Grid) -> Grid:
+        """(n,) the value of each thread's group."""
+        if self.dense:
+            return by_row.repeat(WARP)
+        return by_row.take(self.row)
+
+
+def packed(flags: NDArray[np.bool_]) -> Words:
+    """(rows,) 32 flags as the bits of a word each, the first lowest."""
+    return np.packbits(flags, bitorder="little").view(np.uint32)
+
+
+def group_of(fibre: Fibre, mask: Value) -> Group:
+    """The group that executes now: the fibre's threads, and those that came from other places."""
+    exchange = fibre.exchange
+    if exchange is not None:
+        return _exchanged(fibre, exchange)
+    if mask.ndim:
+        return _own(fibre, mask)
+    found: Group | None = fibre.recall("group")
+    if found is None:
+        found = _own(fibre, mask)
+        fibre.keep("group", found)
+    return found
+
+
+def _own(fibre: Fibre, mask: Value) -> Group:
+    slots = np.broadcast_to(np.asarray(fibre.place("warp_slot"), dtype=np.intp), (fibre.n,))
+    if not mask.ndim and fibre.lanes is None:
+        geometry = fibre.chunk.geometry
+        return Group(geometry.warps_per_block * geometry.blocks, None, slots, slots)
+    rows, places = _placed(slots, mask)
+    return Group(rows, None, places, places)
+
+
+def leaders(slots: Index, named: Words) -> tuple[Index, bool]:
+    """(n,) for each slot the one of the lowest lane that it names, and whether these agree.
+
+    `named` are lanes that are all among `slots`; two agree if they name the same.
+    """
+    lowest = named & (~named + np.uint32(1))
+    # The exponent of a power of two.
+    lane = (lowest.astype(np.float64).view(np.int64) >> 52) - 1023
+    place = (slots & ~(WARP - 1)) + lane
+    table = np.zeros(int(slots[-1]) // WARP * WARP + WARP, dtype=np.uint32)
+    table[slots] = named
+    return place, bool((table.take(place) == named).all())
+
+
+def _placed(slots: Index, mask: Value) -> tuple[int, Index]:
+    """Rows for the warps (and masks) that occur, and each slot's place."""
+    first = slots & ~(WARP - 1)
+    if mask.ndim:
+        here = np.zeros(int(slots[-1]) // WARP * WARP + WARP, dtype=np.bool_)
+        here[slots] = True
+        first, _ = leaders(slots, mask & packed(here).take(slots >> _WARP_SHIFT))
+    heads = np.zeros(int(np.max(first)) + 1, dtype=np.bool_)
+    heads[first] = True
+    rows = np.cumsum(heads) - 1
+    return int(rows[-1]) + 1, rows.take(first) * WARP + (slots & (WARP - 1))
+
+
+def _exchanged(fibre: Fibre, exchange: dict[str, Value]) -> Group:
+    lanes: Index = exchange["here"].nonzero()[0]
+    slots = fibre.chunk.geometry.index("warp_slot").take(lanes)
+    rows, places = _placed(slots, exchange["mask"].take(lanes))
+    mine = places.take(np.searchsorted(lanes, fibre.lane_numbers()))
+    return Group(rows, lanes, places, mine)

@@ -1,0 +1,208 @@
+"""Lanes of a warp that wait for each other. PTX ISA, "membermask" of the `.sync` instructions.
+
+A fibre that holds all lanes that its masks name passes at once. Any other is parked with what it
+brings; when nothing else can run, groups that are complete by then execute their instruction, from
+every place where their lanes wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.merge import merge
+from ptx.emulate.exec.sync.warp_group import leaders
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.errors import SynchronisationFault
+from ptx.emulate.model.geometry import WARP, Value
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.scheduler import Chunk
+
+Bools = NDArray[np.bool_]
+Words = NDArray[np.uint32]
+_FULL = 0xFFFFFFFF
+
+
+@dataclass(slots=True)
+class WaitingLanes:
+    """A fibre that waits for lanes of its warps; its block is executed again when they are there.
+
+    `mask` names the lanes it waits for, `key` what it executes, `values` what it brings.
+    """
+
+    fibre: Fibre
+    block: int
+    mask: Value
+    key: str
+    values: dict[str, Value]
+
+
+class WarpMeetings:
+    """The fibres of one chunk that are parked at warp instructions."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._chunk = chunk
+        self._gone: Words | None = None
+        self._exits_seen = 0
+        self.waiting: list[WaitingLanes] = []
+
+    def meets(
+        self, fibre: Fibre, mask: Value, block: int, key: str, values: dict[str, Value]
+    ) -> bool:
+        """Whether all lanes that `mask` names are here; otherwise the fibre is parked.
+
+        Raises:
+            SynchronisationFault: a thread's mask does not name itself.
+        """
+        if fibre.released:
+            fibre.released = False
+            return True
+        fibre.exchange = None
+        if not mask.ndim and mask == _FULL:
+            if fibre.count == self._chunk.alive:
+                return True
+        else:
+            self._check_own_bit(fibre, mask, block)
+        if self._is_complete(fibre, mask):
+            return True
+        self.waiting.append(WaitingLanes(fibre, block, mask, key, values))
+        return False
+
+    def resolve(self) -> bool:
+        """Let complete groups go on; whether there were any."""
+        entries, self.waiting = self.waiting, []
+        released = False
+        for key in dict.fromkeys(entry.key for entry in entries):
+            group = [entry for entry in entries if entry.key == key]
+            ready: list[WaitingLanes] = []
+            for entry, missing in zip(group, self._missing(group), strict=True):
+                for chosen, into in ((missing == 0, ready), (missing != 0, self.waiting)):
+                    part = self._part(entry, chosen)
+                    if part is not None:
+                        into.append(part)
+            if ready:
+                released = True
+                self._release(ready)
+        return released
+
+    def missing(self, entry: WaitingLanes) -> Words:
+        """(n,) the lanes that each thread of an entry still waits for, as bits."""
+        group = [each for each in self.waiting if each.key == entry.key]
+        return self._missing(group)[next(at for at, e in enumerate(group) if e is entry)]
+
+    def _check_own_bit(self, fibre: Fibre, mask: Value, block: int) -> None:
+        lane = np.asarray(fibre.place("laneid"), dtype=np.uint32)
+        named = np.asarray(mask, dtype=np.uint32) >> lane & 1
+        if named.all():
+            return
+        at = int(np.argmin(np.broadcast_to(named, (fibre.n,))))
+        word = int(mask[at] if mask.ndim else mask)
+        raise SynchronisationFault(
+            f"lane {int(np.broadcast_to(lane, (fibre.n,))[at])} executes a warp instruction whose"
+            f" membermask {word:#010x} does not name it",
+            self._chunk.launch.where(fibre, at, self._chunk.code.first[block]),
+        )
+
+    def _bits(self, slot_lists: list[Index]) -> Words:
+        geometry = self._chunk.geometry
+        here = np.zeros(geometry.warps_per_block * geometry.blocks * WARP, dtype=np.bool_)
+        for slots in slot_lists:
+            here[slots] = True
+        return np.packbits(here, bitorder="little").view(np.uint32)
+
+    def _slots(self, fibre: Fibre) -> Index:
+        return np.broadcast_to(np.asarray(fibre.place("warp_slot"), dtype=np.intp), (fibre.n,))
+
+    def _is_complete(self, fibre: Fibre, mask: Value) -> bool:
+        """Whether every thread finds all lanes that its mask names in this fibre."""
+        slots = self._slots(fibre)
+        warps = slots // WARP
+        here = self._bits([slots])
+        wanted = mask & ~self._lanes_gone().take(warps)
+        if (wanted & ~here.take(warps)).any():
+            return False
+        if not mask.ndim:
+            return True
+        place, agree = leaders(slots, np.asarray(wanted))
+        if not agree:
+            return False
+        present = np.bincount(place, weights=(1 << (slots % WARP)).astype(np.float64))
+        found: Words = present.astype(np.uint32)
+        return bool((found.take(place) == wanted).all())
+
+    def _missing(self, group: list[WaitingLanes]) -> list[Words]:
+        """For each entry, (n,) the lanes that a thread waits for and that no entry has."""
+        gone = self._lanes_gone()
+        keys: list[NDArray[np.uint64]] = []
+        lanes: list[Words] = []
+        for entry in group:
+            slots = self._slots(entry.fibre)
+            key = (slots // WARP).astype(np.uint64) << np.uint64(32)
+            keys.append(key | np.asarray(entry.mask, dtype=np.uint64))
+            lanes.append(np.uint32(1) << (slots % WARP).astype(np.uint32))
+        distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
+        here = np.zeros(len(distinct), dtype=np.uint32)
+        np.bitwise_or.at(here, place.reshape(-1), np.concatenate(lanes))
+        left = distinct.astype(np.uint32) & ~(here | gone.take((distinct >> 32).astype(np.intp)))
+        ends = np.cumsum([len(key) for key in keys])[:-1]
+        return np.split(left.take(place.reshape(-1)), ends)
+
+    def _lanes_gone(self) -> Words:
+        """(warps,) lanes that have exited, or that a block's last warp does not have."""
+        chunk = self._chunk
+        slots = chunk.geometry.index("warp_slot")
+        if self._gone is None:
+            self._gone = ~self._bits([slots])
+        if self._exits_seen < len(chunk.exited):
+            fresh = chunk.exited[self._exits_seen :]
+            self._exits_seen = len(chunk.exited)
+            self._gone = self._gone | self._bits([slots.take(lanes) for lanes in fresh])
+        return self._gone
+
+    def _part(self, entry: WaitingLanes, chosen: Bools) -> WaitingLanes | None:
+        """The entry for some of its threads; None if there are none."""
+        if chosen.all():
+            return entry
+        where = chosen.nonzero()[0]
+        if not len(where):
+            return None
+
+        def part(value: Value) -> Value:
+            return value.take(where) if value.ndim else value
+
+        fibre = entry.fibre.subset(where, self._chunk.code.live[entry.block])
+        values = {name: part(value) for name, value in entry.values.items()}
+        return WaitingLanes(fibre, entry.block, part(entry.mask), entry.key, values)
+
+    def _release(self, ready: list[WaitingLanes]) -> None:
+        """Execute the instruction from each place where lanes of complete groups wait."""
+        chunk = self._chunk
+        exchange: dict[str, Value] | None = None
+        places = dict.fromkeys((*entry.fibre.prefix, entry.block) for entry in ready)
+        if len(places) > 1:
+            exchange = self._exchange(ready)
+        for place in places:
+            fibres = [e.fibre for e in ready if (*e.fibre.prefix, e.block) == place]
+            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, chunk.code.live[place[-1]])
+            fibre.released = True
+            fibre.exchange = exchange
+            chunk.run_one(fibre, place[-1])
+
+    def _exchange(self, ready: list[WaitingLanes]) -> dict[str, Value]:
+        """For each value, (threads of the chunk,) what every released lane brought."""
+        found: dict[str, Value] = {}
+        for name, value in ready[0].values.items():
+            table = np.zeros(self._chunk.geometry.threads, dtype=value.dtype)
+            for entry in ready:
+                table[entry.fibre.lane_numbers()] = entry.values[name]
+            found[name] = table
+        here = np.zeros(self._chunk.geometry.threads, dtype=np.bool_)
+        for entry in ready:
+            here[entry.fibre.lane_numbers()] = True
+        found["here"] = here
+        return found

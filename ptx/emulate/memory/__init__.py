@@ -1,0 +1,1 @@
+"""The memory of an emulated device, and each access to it."""

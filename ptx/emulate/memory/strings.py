@@ -1,0 +1,48 @@
+"""Text that device code hands over by address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptx.emulate.memory.access import Site, load
+from ptx.emulate.model.addresses import Span, number, span
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.fibre import Fibre
+    from ptx.isa.model import Instruction
+
+_STEP = 64
+_LONGEST = 1 << 20
+
+
+def read_string(fibre: Fibre, position: int, address: int, instruction: Instruction) -> str:
+    """The characters at a thread's generic address, one for each byte, up to a zero.
+
+    Raises:
+        MemoryFault: it runs out of the memory that it lies in.
+    """
+    thread = fibre.subset(np.array([position], dtype=np.intp), ())
+    site = Site(instruction, "generic", "u8", 1, writes=False)
+    memory = fibre.chunk.launch.memory
+    allocation = memory.find(address)
+    if allocation is not None:
+        start = address - memory.base
+        data = memory.data[start : allocation.end - memory.base]
+        for first in range(0, len(data), _STEP):
+            zeros = np.flatnonzero(data[first : first + _STEP] == 0)
+            if len(zeros):
+                return data[: first + int(zeros[0])].tobytes().decode("latin-1")
+        address = allocation.end  # no end within it: the read past it is the fault
+    found: list[int] = []
+    while len(found) < _LONGEST:
+        byte = int(np.ravel(load(thread, _at(address + len(found)), 0, site))[0])
+        if not byte:
+            break
+        found.append(byte)
+    return bytes(found).decode("latin-1")
+
+
+def _at(address: int) -> Span:
+    return number(address) if address < 1 << 63 else span(np.uint64(address))

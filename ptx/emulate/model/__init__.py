@@ -1,0 +1,1 @@
+"""What every other part speaks of: types, places of threads, faults, addresses."""

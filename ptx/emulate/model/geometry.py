@@ -1,0 +1,86 @@
+"""Where the threads of a chunk sit: their place in the block, their block, their warp."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ptx.emulate.model.addresses import Index
+
+Dim3 = tuple[int, int, int]
+# A NumPy array or scalar: which, and of what type, is known only when the kernel runs.
+Value: TypeAlias = Any
+WARP = 32
+
+
+class Geometry:
+    """`blocks` thread blocks of shape `block`, one thread behind another: x fastest, then y, z.
+
+    A lane is a thread's number in the chunk. A warp slot is where it would be if every block were
+    padded to whole warps; it equals the lane where the block is a multiple of 32 threads.
+    """
+
+    def __init__(self, block: Dim3, blocks: int) -> None:
+        self.block = block
+        self.blocks = blocks
+        self.threads_per_block = block[0] * block[1] * block[2]
+        self.threads = self.threads_per_block * blocks
+        self.warps_per_block = -(-self.threads_per_block // WARP)
+        self._arrays: dict[str, Value] = {}
+
+    def array(self, name: str) -> Value:
+        """One value a thread, or a scalar where all threads agree.
+
+        Names: intp "lane", "slot" (block within the chunk), "thread" (linear, within the block)
+        and "warp_slot"; uint32 "slot32", "tid.x", "tid.y", "tid.z", "laneid" and "warpid".
+        """
+        found = self._arrays.get(name)
+        if found is None:
+            found = self._arrays[name] = self._make(name)
+        return found
+
+    def index(self, name: str) -> Index:
+        """The same, always an intp array."""
+        return np.broadcast_to(np.asarray(self.array(name), dtype=np.intp), (self.threads,))
+
+    def _make(self, name: str) -> Value:
+        x, y, z = self.block
+        if name == "lane":
+            return np.arange(self.threads, dtype=np.intp)
+        if name == "slot":
+            return self.index("lane") // self.threads_per_block
+        if name == "slot32":
+            return self.index("slot").astype(np.uint32)
+        if name == "thread":
+            return self.index("lane") - self.index("slot") * self.threads_per_block
+        if name == "warp_slot":
+            if self.threads_per_block % WARP == 0:
+                return self.index("lane")
+            padded = self.warps_per_block * WARP
+            return self.index("slot") * padded + self.index("thread")
+        thread = self.index("thread")
+        extents = {"tid.x": (x, 1), "tid.y": (y, x), "tid.z": (z, x * y)}
+        if name in extents:
+            extent, stride = extents[name]
+            if extent == 1:
+                return np.uint32(0)
+            return (thread // stride % extent).astype(np.uint32)
+        if name == "laneid":
+            return (thread % WARP).astype(np.uint32)
+        if name == "warpid":
+            return (thread // WARP).astype(np.uint32)
+        raise KeyError(name)
+
+
+@lru_cache(maxsize=64)
+def geometry(block: Dim3, blocks: int) -> Geometry:
+    """The geometry of a chunk; bounded cache, as launches repeat their shapes."""
+    return Geometry(block, blocks)
+
+
+def coordinates(linear: int, extent: Dim3) -> Dim3:
+    """The x, y, z of a linear number."""
+    x, y, _ = extent
+    return linear % x, linear // x % y, linear // (x * y)

@@ -1,0 +1,29 @@
+"""Numbers."""
+
+from ptx.emulate.ops.arithmetic import (
+    approximate,
+    carry,
+    compare,
+    convert,
+    dot_product,
+    floating,
+    half,
+    integer,
+    narrow,
+    packed_integer,
+    sign,
+)
+
+__all__ = [
+    "approximate",
+    "carry",
+    "compare",
+    "convert",
+    "dot_product",
+    "floating",
+    "half",
+    "integer",
+    "narrow",
+    "packed_integer",
+    "sign",
+]

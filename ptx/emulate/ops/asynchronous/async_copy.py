@@ -1,0 +1,155 @@
+"""Copies from global to shared memory that need no register. PTX ISA, "cp.async".
+
+The ISA lets such a copy happen at any time until it is waited for; here it happens at once, so
+that groups are always complete.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, operation
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.memory.access import Site, load_vector, store
+from ptx.emulate.model.addresses import Index, Span, span
+from ptx.emulate.model.errors import Misaligned, OutOfBounds
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.ops.nothing import nothing
+from ptx.isa.model import Immediate, Instruction, Operand, Register
+
+_HINTS = (
+    "shared", "shared::cta", "global", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B",
+)  # fmt: skip
+
+
+class Sites:
+    """The accesses of one copy: its source, its target, and its source byte by byte."""
+
+    __slots__ = ("byte", "nbytes", "source", "target")
+
+    def __init__(self, i: Instruction, nbytes: int, spaces: tuple[str, str]) -> None:
+        count = nbytes // 4
+        self.nbytes = nbytes
+        self.target = Site(i, spaces[0], "u32", count, writes=True)
+        self.source = Site(i, spaces[1], "u32", count, writes=False)
+        self.byte = Site(i, spaces[1], "u8", 1, writes=False)
+
+
+def copy(fibre: Fibre, target: Span, to: int, source: Span, at: int, sites: Sites) -> None:
+    """Copy `cp-size` bytes for each thread."""
+    store(fibre, target, to, sites.target, *load_vector(fibre, source, at, sites.source))
+
+
+def copy_part(
+    fibre: Fibre, target: Span, to: int, source: Span, at: int, sites: Sites, nbytes: Value
+) -> None:
+    """Copy the first `nbytes` bytes of each thread's `cp-size`, and fill up with zeros.
+
+    What is not copied is not read either.
+
+    Raises:
+        OutOfBounds: `nbytes` is above `cp-size`, which the ISA leaves undefined.
+        Misaligned: an address from which something is copied is no multiple of `cp-size`; a GPU
+            then copies fewer bytes.
+    """
+    amounts = np.broadcast_to(nbytes, (fibre.n,))
+    where = source.addresses(fibre.n) + at
+    _check(fibre, amounts, where, sites)
+    words: list[NDArray[Any]] = [
+        np.zeros(fibre.n, dtype=np.uint32) for _ in range(sites.source.count)
+    ]
+    whole: Index = (amounts == sites.nbytes).nonzero()[0]
+    if len(whole):
+        found = load_vector(fibre.subset(whole, ()), span(where[whole]), 0, sites.source)
+        for word, value in zip(words, found, strict=True):
+            word[whole] = value
+    short: Index = ((amounts > 0) & (amounts < sites.nbytes)).nonzero()[0]
+    if len(short):
+        parts = _parts(fibre, short, where, amounts, sites)
+        for k, word in enumerate(words):
+            word[short] = parts[:, k]
+    store(fibre, target, to, sites.target, *words)
+
+
+def _check(fibre: Fibre, amounts: Value, where: NDArray[np.int64], sites: Sites) -> None:
+    over = amounts > sites.nbytes
+    wrong = over | ((amounts > 0) & (where & (sites.nbytes - 1) != 0))
+    if not wrong.any():
+        return
+    at = int(np.argmax(wrong))
+    address = int(where[at]) % (1 << 64)
+    place = fibre.chunk.launch.where(fibre, at, sites.source.instruction)
+    if over[at]:
+        raise OutOfBounds(
+            f"copy of {int(amounts[at])} bytes by an instruction that copies {sites.nbytes}",
+            place, address=address, nbytes=sites.nbytes, space=sites.source.space,
+        )  # fmt: skip
+    raise Misaligned(
+        f"misaligned read of {int(amounts[at])} bytes at {address:#x}, which is no multiple of"
+        f" {sites.nbytes}, the size of the copy",
+        place, address=address, nbytes=sites.nbytes, space=sites.source.space,
+    )  # fmt: skip
+
+
+def _parts(
+    fibre: Fibre, short: Index, where: NDArray[np.int64], amounts: Value, sites: Sites
+) -> NDArray[np.uint32]:
+    """(threads of `short`, words): less than all bytes of each."""
+    rows = np.zeros((len(short), sites.nbytes), dtype=np.uint8)
+    for byte in range(sites.nbytes):
+        some: Index = (amounts[short] > byte).nonzero()[0]
+        if len(some):
+            each = short[some]
+            fibre_part = fibre.subset(each, ())
+            rows[some, byte] = load_vector(fibre_part, span(where[each]), byte, sites.byte)[0]
+    return rows.view(np.uint32)
+
+
+def ignored(nbytes: int, ignore: Value) -> Value:
+    """What `ignore-src` leaves of a copy: nothing or all."""
+    return np.where(ignore, np.uint32(0), np.uint32(nbytes))
+
+
+def _copy(e: Emitter, i: Instruction) -> None:
+    target, source, size, *rest = i.operands
+    if "L2::cache_hint" in i.modifiers:
+        if not rest:
+            raise e.refuse("it has no cache policy")
+        rest.pop()
+    sizes = (16,) if "cg" in i.modifiers else (4, 8, 16)
+    if not isinstance(size, Immediate) or size.value not in sizes or len(rest) > 1:
+        raise e.refuse(f"it copies {' or '.join(map(str, sizes))} bytes")
+    where, to, there = e.address(target, "shared")
+    start, at, here = e.address(source, "global")
+    sites = Sites(i, size.value, (there, here))
+    e.scope.sites.extend((sites.target, sites.source, sites.byte))
+    name = e.scope.bind(sites, "sites")
+    arguments = f"f, {where}, {to}, {start}, {at}, {name}"
+    if rest:
+        nbytes = _amount(e, rest[0], size.value)
+        e.line(f"{e.helper(copy_part)}({arguments}, {nbytes})")
+    else:
+        e.line(f"{e.helper(copy)}({arguments})")
+
+
+def _amount(e: Emitter, operand: Operand, size: int) -> str:
+    """`src-size`, or what the predicate `ignore-src` leaves."""
+    if isinstance(operand, Register) and operand.ptx_type == "pred":
+        return e.temporary(f"{e.helper(ignored)}({size}, {e.value(operand, 'pred')})")
+    return e.temporary(e.value(operand, "u32"))
+
+
+for _level in ("ca", "cg"):
+    operation(
+        f"cp.async.{_level}", ("",), (3, 4, 5), _copy, effect=Effect.MEMORY, writes=0,
+        modifiers=_HINTS, section="cp.async",
+    )  # fmt: skip
+for _name, _arity in (("commit_group", 0), ("wait_group", 1), ("wait_all", 0)):
+    operation(
+        f"cp.async.{_name}", ("",), _arity, nothing, effect=Effect.MEMORY, writes=0,
+        section=f"cp.async.{_name}",
+    )  # fmt: skip

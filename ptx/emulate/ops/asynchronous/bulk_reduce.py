@@ -1,0 +1,137 @@
+"""Bulk reductions, and stores and reductions that an mbarrier object counts.
+
+PTX ISA, "cp.reduce.async.bulk", "st.async", "red.async", "st.bulk". What becomes of subnormals and
+NaNs in bulk sums of f32 and f64 the ISA does not say; here it is as an H100 showed: the first are
+kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, operation, type_suffix
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, clear_bulk, deliver, load_pieces
+from ptx.emulate.memory.access import store
+from ptx.emulate.model.addresses import span
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.types import kind_of, width_of
+from ptx.emulate.ops.asynchronous.bulk_copy import SIGNAL, place, signal
+from ptx.emulate.ops.memory.atomic import atomic
+from ptx.isa.model import Immediate, Instruction
+
+_SECTION = "cp.reduce.async.bulk"
+_HINT = "L2::cache_hint"
+_STORED = {"f16": "u16", "bf16": "u16"}
+_IN_BLOCKS = {
+    "add": ("u32", "s32", "u64"), "min": ("u32", "s32"), "max": ("u32", "s32"), "inc": ("u32",),
+    "dec": ("u32",), "and": ("b32",), "or": ("b32",), "xor": ("b32",),
+}  # fmt: skip
+_IN_GLOBAL = {
+    "min": ("u32", "s32", "u64", "s64", "f16", "bf16"), "inc": ("u32",), "dec": ("u32",),
+    "max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    "add": ("u32", "s32", "u64", "f32", "f64"),
+    "add.noftz": ("f16", "bf16"), "and": ("b32", "b64"), "or": ("b32", "b64"),
+    "xor": ("b32", "b64"),
+}  # fmt: skip
+
+
+def reduce_bulk(
+    fibre: Fibre, target: Place, source: Place, nbytes: Value, name: str, ptx_type: str
+) -> None:
+    """`cp.reduce`: combine elements into memory instead, as `red` does."""
+    amounts = Amounts(fibre, nbytes, target.site.instruction)
+    if not len(amounts.thread):
+        return
+    data = load_pieces(fibre.subset(amounts.thread, ()), amounts, source, fibre.n)
+    values = np.stack(data, axis=1).view(target.site.dtype).reshape(-1)
+    thread, start = amounts.elements(target.site.nbytes)
+    where = span(target.every(fibre.n)[thread] + start)
+    part = fibre.subset(thread, ())
+    atomic(
+        part, where, 0, target.site, name, ptx_type, (values,), values, False,
+        keeps_subnormals=True,
+    )  # fmt: skip
+
+
+def _operation_of(i: Instruction) -> str:
+    return next(word for word in i.modifiers if word in _IN_BLOCKS)
+
+
+def _reduce(e: Emitter, i: Instruction) -> None:
+    ptx_type = type_suffix(i)
+    to = "global" if "global" in i.modifiers else "shared"
+    target, source, nbytes, *rest = i.operands
+    if len(rest) != (SIGNAL in i.modifiers) + (_HINT in i.modifiers):
+        raise e.refuse("its operands do not fit")
+    there = place(e, target, to, _STORED.get(ptx_type, ptx_type), 1, writes=True)
+    here = place(e, source, "shared", "u64", 2, writes=False)
+    amount = e.temporary(e.value(nbytes, "u32"))
+    how = f"{_operation_of(i)!r}, {ptx_type!r}"
+    e.line(f"{e.helper(reduce_bulk)}(f, {there}, {here}, {amount}, {how})")
+    if to == "shared":
+        e.line(f"{e.helper(deliver)}(f, {signal(e, rest[0])}, {amount})")
+
+
+def _store_and_signal(e: Emitter, i: Instruction) -> None:
+    ptx_type = type_suffix(i)
+    values = e.values(i.operands[1], ptx_type)
+    if len(values) != next((int(w[1:]) for w in i.modifiers if w in ("v2", "v4")), 1):
+        raise e.refuse("its vector does not fit")
+    where, offset, _ = e.address(i.operands[0], "shared")
+    site = e.site("shared", ptx_type, len(values), writes=True)
+    e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {', '.join(values)})")
+    _signal_bytes(e, i, len(values) * width_of(kind_of(ptx_type)))
+
+
+def _reduce_and_signal(e: Emitter, i: Instruction) -> None:
+    ptx_type = type_suffix(i)
+    value = e.value(i.operands[1], ptx_type)
+    where, offset, _ = e.address(i.operands[0], "shared")
+    site = e.site("shared", ptx_type, writes=True)
+    how = f"{_operation_of(i)!r}, {ptx_type!r}, ({value},), {value}, False"
+    e.line(f"{e.helper(atomic)}(f, {where}, {offset}, {site}, {how})")
+    _signal_bytes(e, i, width_of(kind_of(ptx_type)))
+
+
+def _signal_bytes(e: Emitter, i: Instruction, nbytes: int) -> None:
+    count = e.constant(nbytes, "u32")
+    e.line(f"{e.helper(deliver)}(f, {signal(e, i.operands[2])}, {count})")
+
+
+def _clear(e: Emitter, i: Instruction) -> None:
+    """`st.bulk`: only zeros can be stored."""
+    initial = i.operands[2]
+    if not isinstance(initial, Immediate) or initial.value != 0:
+        raise e.refuse("it stores only zeros")
+    space = "shared" if "shared::cta" in i.modifiers else "generic"
+    where, offset, space = e.address(i.operands[0], space)
+    target = f"{e.helper(Place)}({where}, {offset}, {e.site(space, 'u64', writes=True)})"
+    e.line(f"{e.helper(clear_bulk)}(f, {target}, {e.value(i.operands[1], 'u64')})")
+
+
+for _name, _types in _IN_BLOCKS.items():
+    operation(
+        f"cp.reduce.async.bulk.shared::cluster.shared::cta.{SIGNAL}.{_name}", _types, 4, _reduce,
+        effect=Effect.MEMORY, writes=0, section=_SECTION,
+    )  # fmt: skip
+    operation(
+        f"red.async.relaxed.cluster.shared::cluster.{SIGNAL}.{_name}", _types, 3,
+        _reduce_and_signal, effect=Effect.MEMORY, writes=0, section="red.async",
+    )  # fmt: skip
+for _name, _types in _IN_GLOBAL.items():
+    for _middle in ("", f".{_HINT}"):
+        operation(
+            f"cp.reduce.async.bulk.global.shared::cta.bulk_group{_middle}.{_name}", _types, (3, 4),
+            _reduce, effect=Effect.MEMORY, writes=0, section=_SECTION,
+        )  # fmt: skip
+operation(
+    "st.async", ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), 3, _store_and_signal,
+    effect=Effect.MEMORY, writes=0, modifiers=("weak", "shared::cluster", SIGNAL, "v2", "v4"),
+    section="st.async",
+)  # fmt: skip
+operation(
+    "st.bulk", ("",), 3, _clear, effect=Effect.MEMORY, writes=0, modifiers=("weak", "shared::cta"),
+    section="st.bulk",
+)  # fmt: skip

@@ -1,0 +1,180 @@
+"""Products by four warps, D = A * B + D, asynchronous. PTX ISA, "wgmma".
+
+Each warp has 16 rows of D and reads the same of A, so that nothing passes between the four; here
+each multiplies by itself, at once: fences, commits and waits have nothing to do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, operation
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.sync.warp_group import Group
+from ptx.emulate.memory.access import Site
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.errors import SynchronisationFault
+from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.ops.matrix.matrix_arithmetic import Types, warpgroup_product
+from ptx.emulate.ops.matrix.matrix_element import element_types, held, plain_words
+from ptx.emulate.ops.matrix.matrix_fragment import Fragment, fragment, shape_of
+from ptx.emulate.ops.matrix.matrix_product import read, words_of
+from ptx.emulate.ops.matrix.warpgroup_matrix import SharedMatrix
+from ptx.emulate.ops.nothing import nothing
+from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.isa.model import Immediate, Instruction, SpecialRegister, Vector
+
+_ROWS = 16  # of a warp
+_WARPS = 4
+_HALVES = ("f16", "bf16")
+
+
+class GroupProduct(NamedTuple):
+    """One instruction: what it multiplies, `sign` times, and where that is."""
+
+    instruction: Instruction
+    types: Types
+    options: tuple[str, ...]
+    sign: int
+    target: Fragment
+    left: Fragment | SharedMatrix
+    right: SharedMatrix
+
+
+def multiply_group(
+    fibre: Fibre,
+    group: Group,
+    what: GroupProduct,
+    left: list[Value],
+    right: Value,
+    addend: list[Value],
+    scale: Value,
+    warp: Value,
+) -> list[Value]:
+    """The registers of D for each thread."""
+    rows, threads = np.unique(group.row, return_index=True)
+
+    def one_a_warp(value: Value) -> NDArray[Any]:
+        return np.broadcast_to(np.asarray(value), (fibre.n,))[threads]
+
+    def in_registers(role: str, values: list[Value], of: Fragment) -> NDArray[Any]:
+        return of.gathered(words_of(fibre, group, role, values)[rows])
+
+    warps = one_a_warp(warp).astype(np.int64)
+    _require_four(fibre, threads, warps, what.instruction)
+    first = warps % _WARPS * _ROWS
+    if isinstance(what.left, Fragment):
+        a = in_registers("a", left, what.left)
+    else:
+        a = what.left.read(fibre, threads, one_a_warp(left[0]), first)
+    b = what.right.read(fibre, threads, one_a_warp(right), np.zeros_like(first)).swapaxes(1, 2)
+    c = in_registers("c", addend, what.target)
+    c[~one_a_warp(scale)] = 0
+    if what.sign < 0:
+        a = -a
+    found = what.target.spread(warpgroup_product(a, b, c, what.types, what.options))
+    flat = found.reshape(-1, found.shape[-1])
+    mine = np.searchsorted(rows, group.row) * WARP + (group.mine & WARP - 1)
+    return list(np.ascontiguousarray(flat.take(mine, axis=0).T))
+
+
+def _require_four(
+    fibre: Fibre, threads: Index, warps: NDArray[np.int64], instruction: Instruction
+) -> None:
+    """Four warps from a multiple of four on are a group; a block may end before its last one does.
+
+    Raises:
+        SynchronisationFault: it does.
+    """
+    there = fibre.chunk.geometry.warps_per_block
+    lacking = warps // _WARPS * _WARPS + _WARPS > there
+    if lacking.any():
+        raise SynchronisationFault(
+            f"{instruction.text} is executed by a group of {there % _WARPS} warps; it takes the"
+            f" four of {_WARPS * WARP} threads, of which the block must have a multiple",
+            fibre.chunk.launch.where(fibre, int(threads[np.argmax(lacking)]), instruction),
+        )
+
+
+def _emit(e: Emitter, i: Instruction) -> None:
+    types = element_types(i)
+    if len(types) != 3 or (types[1] == "b1" and not {"and", "popc"} <= {*i.modifiers}):
+        raise e.refuse("it multiplies single bits with .b1.b1.and.popc")
+    d, a, b = types
+    shape = shape_of(plain_words(i)[3])._replace(m=_ROWS)
+    rest = i.operands[4:]
+    in_registers = isinstance(i.operands[1], Vector)
+    numbers = [each.value for each in rest if isinstance(each, Immediate)]
+    wanted = (0 if d == "s32" else 2) + (a in _HALVES) * (1 if in_registers else 2)
+    if not len(numbers) == len(rest) == wanted:
+        raise e.refuse(f"it takes {wanted} numbers behind its predicate")
+    signs, layouts = (numbers[:2], numbers[2:]) if d != "s32" else ([], [])
+    if not (set(signs) <= {1, -1} and set(layouts) <= {0, 1}):
+        raise e.refuse("factors are multiplied by 1 or -1, and a transposition is 0 or 1")
+    what = GroupProduct(
+        i, (d, a, b, d), tuple(word for word in i.modifiers if word in ("satfinite", "and")),
+        int(np.prod(signs)), fragment(shape, d, "c"),
+        fragment(shape, a, "a") if in_registers else _shared(i, a, _ROWS, layouts[:1]),
+        _shared(i, b, shape.n, layouts[-1:]),
+    )  # fmt: skip
+    _emit_product(e, i, what)
+
+
+def _shared(i: Instruction, element: str, rows: int, transposed: list[int]) -> SharedMatrix:
+    site = Site(i, "shared", "u32", 4, writes=False)
+    return SharedMatrix(element, rows, transposed == [1], site)
+
+
+def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
+    target, source, second, scale = i.operands[:4]
+    addend = read(e, target, what.target)
+    if isinstance(what.left, Fragment):
+        left = read(e, source, what.left)
+        brought = {f"a{k}": name for k, name in enumerate(left)}
+    else:
+        left, brought = [e.temporary(e.value(source, "u64"))], {}
+    others = [
+        e.temporary(e.value(operand, kind))
+        for operand, kind in (
+            (second, "u64"), (scale, "pred"), (SpecialRegister("%warpid"), "u32"),
+        )
+    ]  # fmt: skip
+    group = meet_warp(e, i, {**brought, **{f"c{k}": name for k, name in enumerate(addend)}})
+    right, flag, warp = others
+    call = f"{e.helper(multiply_group)}(f, {group}, {e.scope.bind(what, 'product')}"
+    call += f", [{', '.join(left)}], {right}, [{', '.join(addend)}], {flag}, {warp})"
+    found = e.temporary(call)
+    results = [f"{found}[{k}]" for k in range(what.target.registers)]
+    e.assign_all(target, held(what.target.element), results)
+
+
+_COLUMNS = tuple(range(8, 257, 8))
+_WHOLE_COLUMNS = (8, 16, 24, *range(32, 257, 16))  # of integers
+_BYTES = tuple(f"s32.{a}.{b}" for a in ("s8", "u8") for b in ("s8", "u8"))
+_NARROW = tuple(
+    f"{d}.{a}.{b}" for d in ("f32", "f16") for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")
+)
+_FORMS = (
+    (16, _COLUMNS, ("f16.f16.f16", "f32.f16.f16", "f32.bf16.bf16"), (7, 8), ()),
+    (8, _COLUMNS, ("f32.tf32.tf32",), (6,), ()),
+    (32, _COLUMNS, _NARROW, (6,), ()),
+    (32, _WHOLE_COLUMNS, _BYTES, (4,), ("satfinite",)),
+    (256, _WHOLE_COLUMNS, ("s32",), (4,), ("b1", "and", "popc")),
+)
+"""k, how many columns, types of D, A and B, how many operands, and further modifiers."""
+
+for _k, _all, _types, _counts, _modifiers in _FORMS:
+    for _n in _all:
+        operation(
+            f"wgmma.mma_async.sync.aligned.m64n{_n}k{_k}", _types, _counts, _emit,
+            effect=Effect.MEETS, modifiers=_modifiers, updates=True, section="wgmma.mma_async",
+        )  # fmt: skip
+for _name, _arity in (("fence", 0), ("commit_group", 0), ("wait_group", 1)):
+    operation(
+        f"wgmma.{_name}.sync.aligned", ("",), _arity, nothing, effect=Effect.MEMORY, writes=0,
+        section=f"wgmma.{_name}",
+    )  # fmt: skip

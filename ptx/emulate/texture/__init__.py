@@ -1,0 +1,1 @@
+"""Textures and surfaces: from coordinates to texels."""

@@ -1,0 +1,266 @@
+"""One texture fetch: from coordinates to what the kernel gets, for many threads at once.
+
+PTX ISA, "tex"; CUDA programming guide, "Texture Fetching". What a GPU does beyond that is measured,
+see `texel_place`, `filtering`, `mipmap` and `cubemap`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ptx.emulate.texture import cubemap, mipmap
+from ptx.emulate.texture.filtering import Slice, Texels, slice_reach, slice_weights, split_weight
+from ptx.emulate.texture.texel_place import FRACTION, Axis, Bools, Floats, Integers, nearest, pair
+from ptx.emulate.texture.texels import Words, as_read, blended, can_filter, stored, with_border
+from ptx.emulate.texture.texture import AddressMode, Image, Texture
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """What the threads of an instruction ask for.
+
+    Attributes:
+        coordinates: one to three (n,) float32; of a cubemap, on the face.
+        layer: (n,) uint32 as the kernel gives it; face: of a cubemap.
+        offsets: (n,) int64 texels to add to each coordinate, or none at all.
+        first, share: the level to read, and the weight of the next one, of `FRACTION`.
+    """
+
+    coordinates: tuple[Floats, ...]
+    layer: Integers | None
+    face: Integers | None
+    offsets: tuple[Integers, ...]
+    first: Integers
+    share: Integers
+
+    def take(self, positions: Integers) -> Fetch:
+        """For some of the threads."""
+        return replace(
+            self,
+            coordinates=tuple(each.take(positions) for each in self.coordinates),
+            layer=None if self.layer is None else self.layer.take(positions),
+            face=None if self.face is None else self.face.take(positions),
+            offsets=tuple(each.take(positions) for each in self.offsets),
+            first=self.first.take(positions),
+            share=self.share.take(positions),
+        )
+
+
+class LevelReader:
+    """Reads the texels of one level for one fetch."""
+
+    def __init__(self, texture: Texture, image: Image, fetch: Fetch) -> None:
+        self.texture = texture
+        self.image = image
+        self.fetch = fetch
+        self.crosses_edges = image.cube and texture.seamless_cube and texture.linear
+        # A texel beyond the edge is not brought inside: BORDER tells it apart.
+        modes = (AddressMode.BORDER,) * 3 if self.crosses_edges else texture.address_modes
+        extents = (image.width, image.height, image.depth)
+        self.axes = [
+            Axis(extent, mode, texture.normalized_coordinates or image.cube)
+            for extent, mode, _ in zip(extents, modes, fetch.coordinates, strict=False)
+        ]
+
+    @cached_property
+    def layer(self) -> Integers | None:
+        """(n,) the layer to read, within the image."""
+        fetch, image = self.fetch, self.image
+        if fetch.face is None:
+            if fetch.layer is None:
+                return None
+            return np.minimum(fetch.layer, max(image.layers, 1) - 1)
+        if fetch.layer is None:
+            return fetch.face
+        last = image.layers // cubemap.FACES - 1
+        return np.minimum(fetch.layer, last) * cubemap.FACES + fetch.face
+
+    def offset(self, axis: int) -> Integers | int:
+        """(n,) texels to add to a coordinate."""
+        return self.fetch.offsets[axis] if self.fetch.offsets else 0
+
+    def texels(self, numbers: list[Integers]) -> Texels:
+        """(n, channels) texels by their numbers along each axis, which may be outside."""
+        if self.crosses_edges:
+            return self._across_edges(*numbers)
+        inside: Bools | None = None
+        places = []
+        for axis, number in zip(self.axes, numbers, strict=True):
+            place, here = axis.inside(number)
+            places.append(place)
+            if here is not None:
+                inside = here if inside is None else inside & here
+        y = places[1] if len(places) > 1 else None
+        z = places[2] if len(places) > 2 else self.layer
+        return with_border(self.texture, self.image, stored(self.image, places[0], y, z), inside)
+
+    def _across_edges(self, column: Integers, row: Integers) -> Texels:
+        assert self.layer is not None
+        layer, extent = self.layer, self.image.width
+        face = layer % cubemap.FACES
+        other, x, y = cubemap.neighbour(face, column, row, extent)
+        return stored(self.image, x, y, layer - face + other)
+
+    def nearest(self) -> Texels:
+        """(n, channels) the texel that holds the coordinates."""
+        return self.texels(
+            [
+                nearest(axis, coordinate, self.offset(k))
+                for k, (axis, coordinate) in enumerate(
+                    zip(self.axes, self.fetch.coordinates, strict=True)
+                )
+            ]
+        )
+
+    def linear(self, share: Integers) -> list[Slice]:
+        """The texels around the coordinates, weighted by a share of `FRACTION`."""
+        pairs = [
+            pair(axis, coordinate, self.offset(k))
+            for k, (axis, coordinate) in enumerate(
+                zip(self.axes, self.fetch.coordinates, strict=True)
+            )
+        ]
+        if len(pairs) == 1:
+            return [self._row(pairs[0], share)]
+        if len(pairs) < 3:
+            return [self._slice(pairs, [], share)]
+        number, weight = pairs[2]
+        near, far = split_weight(share, weight)
+        return [self._slice(pairs[:2], [number + k], part) for k, part in ((0, near), (1, far))]
+
+    def _row(self, pair_x: tuple[Integers, Integers], share: Integers) -> Slice:
+        """Two texels of a row, which is one of an image that is one texel high.
+
+        Without layers it is read at its upper edge: where a border is there, half of it counts.
+        """
+        x, across = pair_x
+        texels = [self.texels([x + k]) for k in (0, 1)]
+        along = None
+        if self.layer is None and self.texture.address_modes[1] is AddressMode.BORDER:
+            nothing = np.zeros(len(x), dtype=np.bool_)
+            above = with_border(self.texture, self.image, texels[0], nothing)
+            texels = [above, above, *texels]
+            along = np.full_like(across, FRACTION // 2)
+        weights = slice_weights(share, across, along)
+        return Slice(texels, weights, slice_reach(share, across, along))
+
+    def _slice(
+        self, pairs: list[tuple[Integers, Integers]], depth: list[Integers], share: Integers
+    ) -> Slice:
+        (x, across), (y, along) = pairs
+        texels = [self.texels([x + k, y + m, *depth]) for m in (0, 1) for k in (0, 1)]
+        weights = slice_weights(share, across, along)
+        reached = slice_reach(share, across, along)
+        if self.crosses_edges:
+            self._share_corners((x, y), weights, reached)
+        return Slice(texels, weights, reached)
+
+    def _share_corners(
+        self, first: tuple[Integers, Integers], weights: list[Integers], reached: list[Bools]
+    ) -> None:
+        """Where three faces meet there is no fourth texel: the others share its weight."""
+        extent = self.image.width
+        x, y = first
+        for corner in range(4):
+            missing = cubemap.is_outside(x + (corner & 1), extent)
+            missing &= cubemap.is_outside(y + (corner >> 1), extent)
+            lost = np.where(missing, weights[corner], 0)
+            beside = (lost + 1) // 3
+            given = {0: -lost, 1: beside, 2: beside, 3: lost - 2 * beside}
+            for step, part in given.items():
+                weights[corner ^ step] = weights[corner ^ step] + part
+                if step:
+                    reached[corner ^ step] = reached[corner ^ step] | (reached[corner] & missing)
+            reached[corner] = reached[corner] & ~missing
+
+
+def sample(texture: Texture, fetch: Fetch) -> Words:
+    """(n, channels) uint32: what each thread gets."""
+    first = int(fetch.first[0])
+    if len(texture.levels) == 1 or (fetch.first == first).all():
+        return _sample_level(texture, fetch, first)
+    found = np.empty((len(fetch.first), texture.levels[0].channels), dtype=np.uint32)
+    for level in np.unique(fetch.first):
+        here = (fetch.first == level).nonzero()[0]
+        found[here] = _sample_level(texture, fetch.take(here), int(level))
+    return found
+
+
+def _sample_level(texture: Texture, fetch: Fetch, level: int) -> Words:
+    images = texture.levels[level : level + 2]
+    if not fetch.share.any():
+        images = images[:1]
+    filters = can_filter(texture, images[0].dtype)
+    readers = [LevelReader(texture, image, fetch) for image in images]
+    if not filters or (not texture.linear and len(images) == 1):
+        return as_read(texture, readers[0].nearest())
+    shares = [FRACTION - fetch.share, fetch.share]
+    parts: list[Slice] = []
+    for reader, share in zip(readers, shares, strict=False):
+        if texture.linear:
+            parts += reader.linear(share)
+        else:
+            parts.append(Slice([reader.nearest()], [share], [share > 0]))
+    return blended(texture, parts)
+
+
+def read(texture: Texture, numbers: tuple[Integers, ...], layer: Integers | None) -> Words:
+    """(n, channels) uint32: texels by their numbers; zeros where there is none.
+
+    Address modes and filter do not matter.
+    """
+    image = texture.levels[0]
+    extents = (image.width, image.height or 1, image.depth or 1)
+    inside = np.ones(numbers[0].shape, dtype=np.bool_)
+    for number, extent in zip(numbers, extents, strict=False):
+        inside &= (number >= 0) & (number < extent)
+    if layer is not None:
+        inside &= layer < image.layers
+        layer = np.where(inside, layer, 0)
+    places = [np.where(inside, number, 0) for number in numbers]
+    y = places[1] if len(places) > 1 else None
+    z = places[2] if len(places) > 2 else layer
+    return np.where(inside[:, None], as_read(texture, stored(image, places[0], y, z)), 0).astype(
+        np.uint32
+    )
+
+
+_COMPONENTS = "rgba"
+# The four texels in the order of the result: lower left, lower right, upper right, upper left.
+_CORNERS = ((0, 1), (1, 1), (1, 0), (0, 0))
+
+
+def gather(texture: Texture, fetch: Fetch, component: str) -> Words:
+    """(n, 4) uint32: one channel of the four texels that linear filtering would combine."""
+    image = texture.levels[0]
+    reader = LevelReader(texture, image, fetch)
+    channel = _COMPONENTS.index(component)
+    count = len(fetch.first)
+    if channel >= image.channels:
+        return np.zeros((count, 4), dtype=np.uint32)
+    starts = []
+    for k, (axis, coordinate) in enumerate(zip(reader.axes, fetch.coordinates, strict=True)):
+        free = Axis(axis.extent, AddressMode.BORDER, axis.normalized)
+        starts.append(pair(free, coordinate, reader.offset(k))[0])
+    columns = [
+        as_read(texture, reader.texels([starts[0] + x, starts[1] + y]))[:, channel]
+        for x, y in _CORNERS
+    ]
+    return np.stack(columns, axis=1)
+
+
+def level_of(
+    texture: Texture,
+    count: int,
+    level: Floats | None,
+    gradients: tuple[mipmap.Gradient, mipmap.Gradient] | None,
+) -> tuple[Integers, Integers]:
+    """The level that each of so many threads reads, and the weight of the next one."""
+    if level is not None:
+        return mipmap.asked_level(texture, level)
+    if gradients is not None:
+        return mipmap.gradient_level(texture, *gradients)
+    return mipmap.base_level(texture, count)

@@ -1,0 +1,243 @@
+"""Reads, writes and reductions of images through surfaces. PTX ISA, "suld", "sust", "sured".
+
+Byte addressing (`.b`) counts x in bytes; formatted access (`.p`) in texels. What is outside stops
+the kernel (`.trap`), means the nearest element (`.clamp`), or reads as zeros and is not written
+(`.zero`). A layer's number has 16 bits, as on an H100; its saturation and rounding of formatted
+stores are measured there too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.model.errors import Misaligned, OutOfBounds
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.texture.handles import by_handle, check_live, unsupported
+from ptx.emulate.texture.texel_place import Bools, Integers
+from ptx.emulate.texture.texels import elements_of
+from ptx.emulate.texture.texture import Image
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.fibre import Fibre
+    from ptx.isa.model import Instruction
+
+AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
+_LAYERS = 0xFFFF
+_REDUCTIONS: dict[str, np.ufunc] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+    "or": np.bitwise_or,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One surface instruction.
+
+    Attributes:
+        mode: "trap", "clamp" or "zero".
+        formatted: x counts texels, and values are converted to the image's type.
+        dtype, count: of the vector that each thread moves.
+        reduction: of `sured`, else "".
+    """
+
+    instruction: Instruction
+    geometry: str
+    mode: str
+    formatted: bool
+    dtype: np.dtype[Any]
+    count: int
+    writes: bool
+    reduction: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        """What each thread accesses where x counts bytes."""
+        return self.count * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """(n,) byte offsets into the image; `inside`: which threads access it, None for all."""
+
+    offsets: Integers
+    inside: Bools | None
+
+
+def load(fibre: Fibre, form: Form, handle: Value, *coordinates: Value) -> list[Value]:
+    """`suld.b`: the elements of each thread's vector.
+
+    Raises:
+        OutOfBounds, Misaligned: a thread's place is wrong.
+        InvalidTextureHandle, UseAfterFree: there is no such image.
+    """
+    found = np.zeros((fibre.n, form.count), dtype=form.dtype)
+    for here, image, places in _images(fibre, form, handle, coordinates):
+        elements, index = _elements(image, places, form.nbytes)
+        got = np.ascontiguousarray(elements.take(index)).view(form.dtype)
+        if places.inside is not None:
+            got = np.where(places.inside[:, None], got, np.zeros(1, dtype=form.dtype))
+        found[_rows(here)] = got
+    return list(found.T)
+
+
+def store(fibre: Fibre, form: Form, handle: Value, axes: int, *values: Value) -> None:
+    """`sust`: `axes` coordinates, then the elements of each thread's vector.
+
+    Raises:
+        OutOfBounds, Misaligned: a thread's place is wrong.
+        InvalidTextureHandle, UseAfterFree: there is no such image.
+    """
+    vector = np.stack([np.broadcast_to(value, (fibre.n,)) for value in values[axes:]], axis=1)
+    for here, image, places in _images(fibre, form, handle, values[:axes]):
+        rows = vector[_rows(here)]
+        if form.formatted:
+            rows = _converted(image, rows)
+        elements, index = _elements(image, places, rows.shape[1] * rows.itemsize)
+        words = np.ascontiguousarray(rows).view(elements.dtype)
+        if places.inside is not None:
+            index, words = index[places.inside], words[places.inside]
+        elements[index] = words
+
+
+def reduce(fibre: Fibre, form: Form, handle: Value, axes: int, *values: Value) -> None:
+    """`sured`: `axes` coordinates, then the value that each thread combines with the image.
+
+    Raises:
+        OutOfBounds, Misaligned: a thread's place is wrong.
+        InvalidTextureHandle, UseAfterFree: there is no such image.
+    """
+    value = np.broadcast_to(values[axes], (fibre.n,))
+    for here, image, places in _images(fibre, form, handle, values[:axes]):
+        dtype = form.dtype
+        if form.formatted:
+            if image.channels != 1 or image.dtype.kind not in "iu" or image.dtype.itemsize != 4:
+                words = "sured.p needs an image of one channel of 32-bit integers"
+                raise unsupported(fibre, form.instruction, words)
+            dtype = image.dtype
+        elements, index = _elements(image, places, dtype.itemsize)
+        if elements.dtype.itemsize < dtype.itemsize:
+            words = f"its rows of {image.pitch} bytes are no multiple of {dtype.itemsize}"
+            raise unsupported(fibre, form.instruction, words)
+        each = value[_rows(here)].view(dtype)
+        flat = index[:, 0]
+        if places.inside is not None:
+            flat, each = flat[places.inside], each[places.inside]
+        _REDUCTIONS[form.reduction].at(elements.view(dtype), flat, each)
+
+
+def _rows(here: Any) -> Any:  # an index of rows
+    return slice(None) if here is None else here
+
+
+def _images(fibre: Fibre, form: Form, handle: Value, coordinates: tuple[Value, ...]) -> Any:
+    """For each image that threads name: their positions, the image, their places in it."""
+    surfaces = fibre.chunk.launch.device.surfaces
+    spread = [np.broadcast_to(value, (fibre.n,)).astype(np.int64) for value in coordinates]
+    for here, image in by_handle(fibre, handle, surfaces, "surface", form.instruction):
+        check_live(fibre, image, form.instruction, writes=form.writes)
+        geometry = _geometry(image)
+        if geometry != form.geometry:
+            words = f"a {geometry} surface is accessed by an instruction for {form.geometry}"
+            raise unsupported(fibre, form.instruction, words)
+        some = spread if here is None else [value.take(here) for value in spread]
+        yield here, image, _places(fibre, form, here, image, some)
+
+
+def _geometry(image: Image) -> str:
+    if image.depth:
+        return "3d"
+    plain = "2d" if image.height else "1d"
+    return f"a{plain}" if image.layers else plain
+
+
+def _places(
+    fibre: Fibre, form: Form, here: Any, image: Image, coordinates: list[Integers]
+) -> Places:
+    layered = form.geometry[0] == "a"
+    unit = image.texel_bytes if form.formatted else form.nbytes
+    x = coordinates[layered]
+    if form.formatted:
+        x = x * unit
+    numbers = [x // unit, *coordinates[layered + 1 :]]
+    width = image.width * image.texel_bytes // unit
+    extents = [width, image.height, image.depth][: len(numbers)]
+    if layered:
+        numbers.append(coordinates[0] & _LAYERS)
+        extents.append(image.layers)
+    outside = np.zeros(len(x), dtype=np.bool_)
+    for number, extent in zip(numbers, extents, strict=True):
+        outside |= (number < 0) | (number >= extent)
+    if form.mode == "trap" and outside.any():
+        _raise_outside(fibre, form, here, image, numbers, int(np.argmax(outside)))
+    if (x % unit).any():
+        _raise_misaligned(fibre, form, here, x, unit)
+    clamped = [np.clip(n, 0, extent - 1) for n, extent in zip(numbers, extents, strict=True)]
+    offsets = clamped[0] * unit
+    if image.height:
+        offsets = offsets + clamped[1] * image.pitch
+    if len(clamped) > 1 and (layered or image.depth):
+        offsets = offsets + clamped[-1] * (image.pitch * (image.height or 1))
+    drops = form.mode == "zero" and bool(outside.any())
+    return Places(offsets, ~outside if drops else None)
+
+
+def _elements(image: Image, places: Places, nbytes: int) -> tuple[NDArray[Any], Integers]:
+    """The image as words, and (n, words) where those of each thread are."""
+    size = min(nbytes, 8)
+    while image.pitch % size or image.nbytes % size:
+        size //= 2
+    elements = elements_of(image, np.dtype(f"u{size}"))
+    return elements, (places.offsets // size)[:, None] + np.arange(nbytes // size)
+
+
+def _converted(image: Image, rows: NDArray[np.uint32]) -> NDArray[Any]:
+    """(n, channels) of the image's type: integers saturate, floats are cut to float16."""
+    words = np.zeros((len(rows), image.channels), dtype=np.uint32)
+    count = min(image.channels, rows.shape[1])
+    words[:, :count] = rows[:, :count]
+    dtype = image.dtype
+    if dtype.itemsize == 4:
+        return words.view(dtype)
+    if dtype.kind == "f":
+        return _cut_to_half(words.view(np.float32))
+    info = np.iinfo(dtype)
+    source = words if dtype.kind == "u" else words.view(np.int32)
+    return np.clip(source, info.min, info.max).astype(dtype)
+
+
+def _cut_to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
+    with np.errstate(all="ignore"):
+        half = values.astype(np.float16)
+        beyond = np.abs(half.astype(np.float32)) > np.abs(values)
+        return np.where(beyond, np.nextafter(half, np.float16(0)), half)
+
+
+def _position(here: Any, at: int) -> int:
+    return at if here is None else int(here[at])
+
+
+def _raise_outside(
+    fibre: Fibre, form: Form, here: Any, image: Image, numbers: list[Integers], at: int
+) -> None:
+    place = ", ".join(str(int(number[at])) for number in numbers)
+    access = "write" if form.writes else "read"
+    raise OutOfBounds(
+        f"out-of-bounds surface {access} at ({place}), counted in elements, of an image of"
+        f" {image.width} x {image.height or 1} x {image.slices} texels with boundary mode trap",
+        fibre.chunk.launch.where(fibre, _position(here, at), form.instruction),
+        address=image.address, nbytes=form.nbytes, space="surface",
+    )  # fmt: skip
+
+
+def _raise_misaligned(fibre: Fibre, form: Form, here: Any, x: Integers, unit: int) -> None:
+    at = int(np.argmax(x % unit != 0))
+    raise Misaligned(
+        f"misaligned surface access of {unit} bytes at byte {int(x[at])} of a row: the x coordinate"
+        " of a surface counts bytes",
+        fibre.chunk.launch.where(fibre, _position(here, at), form.instruction),
+        address=int(x[at]), nbytes=unit, space="surface",
+    )  # fmt: skip

@@ -1,0 +1,163 @@
+"""Texture instructions as generated code calls them: registers in, a word of each channel out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.texture import cubemap
+from ptx.emulate.texture.handles import by_handle, check_live, unsupported
+from ptx.emulate.texture.sampling import Fetch, gather, level_of, read, sample
+from ptx.emulate.texture.texels import Words, can_filter
+from ptx.emulate.texture.texture import Texture
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.fibre import Fibre
+    from ptx.isa.model import Instruction
+
+CHANNELS = 4
+AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
+_QUIET_NAN = 0x7FFF  # what a conversion to float16 makes of any NaN
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One texture instruction.
+
+    Attributes:
+        geometry: "1d" to "acube"; component: of `tld4`, else "".
+        by_number: coordinates are integers.
+        has_offset, has_level, has_gradients: what follows the coordinates, in the order level or
+            gradients, offset.
+        halves: results are pairs of float16.
+    """
+
+    instruction: Instruction
+    geometry: str
+    component: str
+    by_number: bool
+    has_level: bool
+    has_gradients: bool
+    has_offset: bool
+    halves: bool
+
+
+def fetch(fibre: Fibre, form: Form, handle: Value, *values: Value) -> list[Value]:
+    """`tex` and `tld4`: four words, or two of packed halves, for each thread.
+
+    `values`: the layer of an array, the coordinates, the level or the gradients, the offset.
+
+    Raises:
+        InvalidTextureHandle: a handle is no texture object.
+        UnsupportedFetch: what a GPU would give is not known.
+        UseAfterFree: the image's memory was freed.
+    """
+    scalar = handle.ndim == 0 and all(value.ndim == 0 for value in values)
+    count = 1 if scalar else fibre.n
+    spread = [np.broadcast_to(value, (count,)) for value in values]
+    words = np.zeros((count, CHANNELS), dtype=np.uint32)
+    textures = fibre.chunk.launch.device.textures
+    for here, texture in by_handle(fibre, handle, textures, "texture", form.instruction):
+        for image in texture.levels:
+            check_live(fibre, image, form.instruction, writes=False)
+        _check(fibre, form, texture)
+        some = spread if here is None else [value.take(here) for value in spread]
+        found = _fetch(form, texture, some)
+        words[_rows(here), : found.shape[1]] = found
+    columns: list[Any] = list(_packed(words).T if form.halves else words.T)
+    return [column[0] for column in columns] if scalar else columns
+
+
+def _rows(here: Index | None) -> Any:  # an index of rows
+    return slice(None) if here is None else here
+
+
+def _check(fibre: Fibre, form: Form, texture: Texture) -> None:
+    image = texture.levels[0]
+    words = ""
+    if form.geometry == "1d" and form.by_number != texture.is_linear_memory:
+        words = (
+            "integer coordinates read linear memory, and nothing else does; use tex1D for arrays"
+            " and tex1Dfetch for linear memory (a GPU reads zeros)"
+        )
+    elif form.geometry != _geometry(texture) and not (image.cube and form.geometry == "acube"):
+        words = f"a {_geometry(texture)} texture is read by an instruction for {form.geometry}"
+    elif form.component and texture.seamless_cube and image.cube:
+        words = "gathering across the edges of a seamless cubemap is not emulated"
+    elif form.has_gradients and image.cube and len(texture.levels) > 1:
+        words = (
+            "gradients of a cubemap with mipmaps are not emulated; give the level (texCubemapLod)"
+        )
+    elif (
+        texture.max_anisotropy > 1
+        and len(texture.levels) > 1
+        and (form.has_gradients or form.has_level)
+    ):
+        words = "mipmaps with anisotropic filtering are not emulated; set max_anisotropy to 1"
+    elif texture.linear and _filters(form) and not can_filter(texture, image.dtype):
+        words = "linear filtering needs floats, or integers of 8 or 16 bits read as floats"
+    if words:
+        raise unsupported(fibre, form.instruction, words)
+
+
+def _filters(form: Form) -> bool:
+    return not form.by_number and not form.component
+
+
+def _geometry(texture: Texture) -> str:
+    image = texture.levels[0]
+    if image.cube:
+        return "acube" if image.layers > cubemap.FACES else "cube"
+    if image.depth:
+        return "3d"
+    plain = "2d" if image.height else "1d"
+    return f"a{plain}" if image.layers else plain
+
+
+def _fetch(form: Form, texture: Texture, values: list[NDArray[Any]]) -> Words:
+    rest = list(values)
+
+    def some(number: int, kind: Any) -> tuple[NDArray[Any], ...]:  # a NumPy type
+        taken = tuple(value.view(kind) for value in rest[:number])
+        del rest[:number]
+        return taken
+
+    axes = AXES[form.geometry]
+    layer = some(1, np.uint32)[0].astype(np.int64) if form.geometry[0] == "a" else None
+    coordinates = some(axes, np.int32 if form.by_number else np.float32)
+    level = some(1, np.float32)[0] if form.has_level else None
+    gradients = (some(axes, np.float32), some(axes, np.float32)) if form.has_gradients else None
+    offsets = tuple(each.astype(np.int64) for each in some(len(rest), np.int32))
+    if not form.component:
+        # Only four bits of an offset count, as on an H100; the ISA allows -8 to 7.
+        offsets = tuple((each + 8 & 15) - 8 for each in offsets)
+    if form.by_number:
+        numbers = tuple(each.astype(np.int64) for each in coordinates)
+        if offsets:
+            numbers = tuple(a + b for a, b in zip(numbers, offsets, strict=True))
+        return read(texture, numbers, layer)
+    face = None
+    if form.geometry in ("cube", "acube"):
+        face, *coordinates_2d = cubemap.place(*coordinates)
+        coordinates = tuple(coordinates_2d)
+    with np.errstate(all="ignore"):
+        first, share = level_of(texture, len(values[0]), level, gradients)
+        asked = Fetch(coordinates, layer, face, offsets, first, share)
+        if form.component:
+            return gather(texture, asked, form.component)
+        return sample(texture, asked)
+
+
+def _packed(words: Words) -> Words:
+    """(n, 2): pairs of float32 as float16."""
+    with np.errstate(all="ignore"):
+        floats = words.view(np.float32)
+        halves = floats.astype(np.float16).view(np.uint16).astype(np.uint32)
+    halves = np.where(np.isnan(floats), np.uint32(_QUIET_NAN), halves)
+    pairs: Words = halves[:, 0::2] | halves[:, 1::2] << np.uint32(16)
+    return pairs
