@@ -7,7 +7,6 @@ is imported when it is first used.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .driver.context import Context, cuda_context_for
 from .driver.device import Device, best_device, can_access_peer, driver_version, init, list_devices
 from .errors import (
     ArgumentError,
@@ -20,6 +19,7 @@ from .errors import (
     LaunchConfigError,
     WrongDeviceError,
 )
+from .stream import Context, cuda_context_for
 
 if TYPE_CHECKING:
     from .blas import LinearAlgebra, NotPositiveDefiniteError
@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from .driver.types import ContextFlags, MemoryInfo
     from .errors import GpuError, OutOfMemoryError
     from .graph import Graph, GraphExec
-    from .launch.attributes import KernelAttributes
     from .launch.config import LaunchConfig
-    from .launch.kernel import Kernel
-    from .launch.module import Module
+    from .launch.kernel_core import KernelAttributes
+    from .launch.module import Kernel, Module
     from .launch.types import Launcher, PreparedLaunch
     from .memory.array import DeviceArray
     from .memory.buffer import DeviceBuffer
@@ -87,8 +86,8 @@ _LATER = {
     "Event": "driver.event",
     "Graph": "graph",
     "GraphExec": "graph",
-    "Kernel": "launch.kernel",
-    "KernelAttributes": "launch.attributes",
+    "Kernel": "launch.module",
+    "KernelAttributes": "launch.kernel_core",
     "LaunchConfig": "launch.config",
     "Launcher": "launch.types",
     "PreparedLaunch": "launch.types",

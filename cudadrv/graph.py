@@ -2,70 +2,142 @@
 
 from __future__ import annotations
 
-import weakref
+import ctypes
+import itertools
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from . import errors
-from .driver._api import CUgraph, CUgraphExec, CUstreamCaptureMode, DriverApi
-from .driver.in_use import Handle, failure
+from .driver._api import CUgraph, CUgraphExec, CUstreamCaptureMode
+from .driver.context import ContextCore
+from .driver.handle import Owner, Part, check
+from .driver.in_use import failure
+from .driver.later import drop_later, drop_now
+from .driver.stream_box import Capture as CaptureState, StreamBox
+from .driver.stream_core import StreamCore
 from .errors import ClosedError, CudadrvError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .driver.context import Context
-    from .stream import Stream
-
+from .memory.order import AnyMemory, Epoch, Memory, PoolMemory, is_ordered, settle, use
 
 # CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
 _FREE_ON_LAUNCH: Final = 1
+_NO_DESTRUCTOR_SYNC: Final = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, the only way there is
+_MOVE: Final = 1  # CU_GRAPH_USER_OBJECT_MOVE: the graph takes over the reference
+
+_numbers: Final = itertools.count(1)
+# What graphs of the driver need, by the number of the user object that stands for it there; the
+# driver tells when no graph, executable or replay needs it any more.
+_needed: Final[dict[int, list[object]]] = {}
 
 
-class Graph(Handle):
+def _forget(number: int) -> None:
+    """What the driver calls, in a thread that must not call it: another one drops what was kept."""
+    drop_later(_needed.pop(number))
+
+
+_FORGET: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_forget)
+_FORGET_ADDRESS: Final = ctypes.cast(_FORGET, ctypes.c_void_p).value or 0
+
+
+class Needs:
+    """What a captured graph uses, which must be there until its last replay is done.
+
+    Attributes:
+        memory: device memory, and whether the graph may write it.
+        kept: host arrays, modules, textures.
+        born: memory that the graph allocates itself, at each replay.
+    """
+
+    __slots__ = ("born", "kept", "memory")
+
+    def __init__(self, capture: CaptureState) -> None:
+        twins = capture.twins()
+        self.born: list[PoolMemory] = []
+        for reference in capture.born.values():
+            memory = reference()
+            if isinstance(memory, PoolMemory):
+                settle(memory, twins)
+                self.born.append(memory)
+        uses: dict[AnyMemory, bool] = dict.fromkeys(self.born, True)
+        uses |= {
+            memory: writes for memory, writes in capture.uses.items() if isinstance(memory, Memory)
+        }
+        self.memory = tuple(uses.items())
+        self.kept = capture.keeps
+
+    def give_to(self, box: GraphBox) -> None:
+        """Let the driver hold all of it for the graph, and for what is made of the graph.
+
+        CUDA Programming Guide, "CUDA User Objects".
+        """
+        if not self.memory and not self.kept:
+            return
+        api, number = box.api, next(_numbers)
+        _needed[number] = [self.memory, self.kept]
+        code, held = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
+        if code:
+            del _needed[number]
+            raise failure(api, code, "cuUserObjectCreate", "keeping what a graph uses")
+        (code,) = api.cuGraphRetainUserObject(box.raw, held, 1, _MOVE)
+        if code:
+            api.cuUserObjectRelease(held, 1)  # which drops what is kept
+            raise failure(api, code, "cuGraphRetainUserObject", "keeping what a graph uses")
+
+
+class GraphBox(Part[CUgraph]):
+    """Owns a graph."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        (code,) = self.api.cuGraphDestroy(self.raw)
+        check(self, code, "cuGraphDestroy", f"destroying a graph of device {self.context.ordinal}")
+
+
+class ExecBox(Part[CUgraphExec]):
+    """Owns an executable graph; the driver keeps it for the replays that are queued."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        (code,) = self.api.cuGraphExecDestroy(self.raw)
+        doing = f"destroying an executable graph of device {self.context.ordinal}"
+        check(self, code, "cuGraphExecDestroy", doing)
+
+
+class Graph(Owner):
     """What a stream was given during a capture; `instantiate` makes it ready to run.
 
-    The captured work holds addresses: the device arrays it uses must live as long as it is
-    replayed. Those made in the capture itself belong to the graph, which has their memory from each
-    replay to the next; host arrays that it copies from and to are kept.
+    The graph keeps what its work uses, device arrays among it, until the last replay is done.
+    Arrays that were made in the capture have their memory from each replay to the next.
 
     Attributes:
         context: the context of the stream.
         allocates: whether memory was allocated in the capture.
-        kept: the host arrays that the captured copies use.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_handle", "allocates", "context", "kept")
+    __slots__ = ("_is_filled", "_needs", "allocates", "context")
 
-    def __init__(self, context: Context) -> None:
+    _box: GraphBox
+
+    def __init__(self, context: ContextCore) -> None:
         self.context = context
         self.allocates = False
-        self.kept: Sequence[object] = ()
-        self._handle: CUgraph | None = None
-        self._finalizer: weakref.finalize[[DriverApi, CUgraph, Context], Graph] | None = None
+        self._is_filled = False
+        self._needs: Needs | None = None
+        self._shut()
 
     def __repr__(self) -> str:
-        where = "of nothing" if self._handle is None else f"{int(self._handle):#x}"
+        where = "of nothing" if super().closed else f"{int(self.handle):#x}"
         return f"<Graph {where} on device {self.context.ordinal}>"
 
-    def __enter__(self) -> Graph:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    @property
+    def _closed_text(self) -> str:
+        return "the graph holds nothing: its capture has not ended, or it was closed"
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
-        return self._finalizer is not None and not self._finalizer.alive
-
-    def fill(self, handle: CUgraph) -> None:
-        """Take over the graph that a capture gave."""
-        self._handle = handle
-        self._finalizer = weakref.finalize(
-            self, _destroy_graph, self.context.api, handle, self.context
-        )
-        self._finalizer.atexit = False
+        """Whether it was closed, after it was captured."""
+        return self._is_filled and super().closed
 
     @property
     def handle(self) -> CUgraph:
@@ -74,19 +146,15 @@ class Graph(Handle):
         Raises:
             ClosedError: the capture has not ended, it failed, or the graph was closed.
         """
-        if self._handle is None:
-            raise ClosedError(
-                "the graph holds nothing: its capture has not ended, or it was closed"
-            )
-        return self._handle
+        return self._box.raw
 
     @property
     def node_count(self) -> int:
         """How many operations were captured; asks the driver."""
-        api = self.context.api
-        code, _, count = api.cuGraphGetNodes(self.handle, 0)
+        box = self._box
+        code, _, count = box.api.cuGraphGetNodes(box.raw, 0)
         if code:
-            raise failure(api, code, "cuGraphGetNodes", "counting a graph's nodes")
+            raise failure(box.api, code, "cuGraphGetNodes", "counting a graph's nodes")
         return count
 
     def instantiate(self) -> GraphExec:
@@ -94,13 +162,21 @@ class Graph(Handle):
         return GraphExec(self)
 
     def close(self) -> None:
-        """Destroy the graph; executables made of it stay usable. Idempotent."""
-        self._handle = None
-        if self._finalizer is not None:
-            self._finalizer()
+        """Give the graph up; executables made of it stay usable. Idempotent."""
+        self._needs = None
+        super().close()
+        drop_now()
+
+    def _fill(self, box: GraphBox, needs: Needs) -> None:
+        """Take over the graph that a capture gave."""
+        self.allocates = bool(needs.born)
+        self._own(box)
+        self._is_filled = True
+        self._needs = needs
+        self.context._adopt(self)
 
 
-class GraphExec(Handle):
+class GraphExec(Owner):
     """A graph ready to run; made by `Graph.instantiate`.
 
     Attributes:
@@ -109,122 +185,127 @@ class GraphExec(Handle):
         closed: whether it was closed.
     """
 
-    __slots__ = ("__weakref__", "_api", "_finalizer", "_kept", "closed", "context", "handle")
+    __slots__ = ("_epoch", "_needs", "_stream", "context")
 
-    handle: CUgraphExec
+    _box: ExecBox
 
     def __init__(self, graph: Graph) -> None:
-        context = graph.context
-        api = context.api
+        context, source = graph.context, graph._box
         # Memory that the last replay left to the graph is given back by the next one.
         flags = _FREE_ON_LAUNCH if graph.allocates else 0
-        code, handle = api.cuGraphInstantiate(graph.handle, flags)
+        code, handle = context._api.cuGraphInstantiate(source.raw, flags)
         if code:
-            raise failure(api, code, "cuGraphInstantiate", f"instantiating a graph on {context!r}")
-        self._api = api
+            doing = f"instantiating a graph on {context!r}"
+            raise failure(context._api, code, "cuGraphInstantiate", doing)
         self.context = context
-        self.handle = handle
-        self.closed = False
-        self._kept: tuple[Sequence[object], ...] = (graph.kept,)
-        self._finalizer = weakref.finalize(self, _destroy_exec, api, handle, context)
-        self._finalizer.atexit = False
-        context.adopt(self)
-
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
-
-        def __getattr__(self, name: str) -> object:
-            if name == "handle":
-                raise ClosedError("the graph executable was closed")
-            raise AttributeError(f"a GraphExec has no attribute {name!r}")
+        self._needs: Needs | None = graph._needs
+        # The stream for which all memory was ordered, and the epoch of that.
+        self._stream: StreamBox | None = None
+        self._epoch: object = None
+        self._own(ExecBox(source.context, handle))
+        context._adopt(self)
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"{int(self.handle):#x}"
         return f"<GraphExec {where} on device {self.context.ordinal}>"
 
-    def __enter__(self) -> GraphExec:
-        return self
+    @property
+    def _closed_text(self) -> str:
+        return "the graph executable was closed"
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    @property
+    def handle(self) -> CUgraphExec:
+        """The CUgraphExec.
 
-    def launch(self, stream: Stream) -> None:
-        """Queue the whole graph on `stream`; one run of an executable at a time, in order."""
-        (code,) = self._api.cuGraphLaunch(self.handle, stream.handle)
+        Raises:
+            ClosedError: it was closed.
+        """
+        return self._box.raw
+
+    def launch(self, stream: StreamCore) -> None:
+        """Queue the whole graph on `stream`; one run of an executable at a time, in order.
+
+        The stream waits for what other streams do with the memory that the graph uses.
+        """
+        box, queue = self._box, stream._box
+        if queue is not self._stream or self._epoch is not Epoch.now:
+            self._order(queue)
+        (code,) = box.context._driver.api.cuGraphLaunch(box.raw, queue.raw)
         if code:
-            raise failure(self._api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
+            raise failure(box.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
 
     def update(self, graph: Graph) -> None:
         """Take over the parameters of a graph that was captured alike, at less than instantiating.
 
-        Runs already queued keep theirs.
+        Runs already queued keep theirs, and what those use.
 
         Raises:
             GraphExecUpdateFailureError: the graphs differ in their operations or their order, or
                 allocate memory; the executable stays as it was.
         """
-        code, _ = self._api.cuGraphExecUpdate(self.handle, graph.handle)
+        box, source = self._box, graph._box
+        code, _ = box.api.cuGraphExecUpdate(box.raw, source.raw)
         if code:
-            raise failure(self._api, code, "cuGraphExecUpdate", f"updating {self!r} by {graph!r}")
-        # Runs already queued may still use what the former graph did.
-        self._kept = (*self._kept[-1:], graph.kept)
+            raise failure(box.api, code, "cuGraphExecUpdate", f"updating {self!r} by {graph!r}")
+        self._needs, self._stream = graph._needs, None
+        drop_now()
 
     def close(self) -> None:
-        """Destroy the executable after the runs already queued. Idempotent."""
-        if self._finalizer.alive:
-            self.discard()
-            self._finalizer()
+        """Give the executable up; it goes after the runs already queued. Idempotent."""
+        self._needs = None
+        super().close()
+        drop_now()
 
-    def discard(self) -> None:
-        """Take the handle away: the executable is destroyed, or its context is."""
-        if not self.closed:
-            self.closed = True
-            del self.handle
-
-
-class CaptureMemory:
-    """The memory that a capture concerns, while it is open.
-
-    Attributes:
-        allocated: addresses of what was allocated in it and not released.
-        deferred: addresses that were released in it, and not allocated there.
-        kept: the host arrays that its graph will read and write.
-    """
-
-    __slots__ = ("allocated", "deferred", "kept")
-
-    def __init__(self) -> None:
-        self.allocated: set[int] = set()
-        self.deferred: list[int] = []
-        self.kept: list[object] = []
+    def _order(self, queue: StreamBox) -> None:
+        """Make a replay on a stream a use of all that the graph uses."""
+        queue.raw, self._box.raw  # noqa: B018  # raise if one of them was closed
+        needs = self._needs
+        if needs is None:
+            raise ClosedError(self._closed_text)
+        for memory, writes in needs.memory:
+            use(memory, queue, writes=writes)
+        for memory in needs.born:
+            memory.has_contents = True
+        # Read before the test: what another thread moves after it makes a newer one.
+        epoch = Epoch.now
+        if queue.capture is None and all(
+            is_ordered(memory, queue, writes=writes) for memory, writes in needs.memory
+        ):
+            self._stream, self._epoch = queue, epoch
+        drop_now()
 
 
 class Capture:
     """The `with` block of `Stream.capture`: records what its stream is given, runs nothing.
 
-    The mode is relaxed: no other call of any thread disturbs the capture. A garbage collection in
-    the block may free what other streams left behind, which the stricter modes would punish.
-    Device memory of this stream released in the block is given back when it ends; what was
-    allocated in the block as well is given back by the graph, at that point of each replay.
+    The mode is relaxed: no other call of any thread disturbs the capture. Device memory that is
+    released in the block is given back when it ends; what was allocated in the block as well is
+    given back by the graph, at that point of each replay.
     """
 
-    __slots__ = ("_graph", "_memory", "_stream")
+    __slots__ = ("_box", "_graph", "_state", "_stream")
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: StreamCore) -> None:
         self._stream = stream
-        self._memory = CaptureMemory()
-        self._graph = Graph(stream.context)
 
     def __enter__(self) -> Graph:
         stream = self._stream
-        if stream.capturing:
+        box: StreamBox = stream._box
+        if box.capture is not None:
             raise errors.InvalidValueError(f"{stream!r} is already capturing")
-        mode = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        (code,) = stream.api.cuStreamBeginCapture(stream.handle, mode)
-        if code:
-            raise failure(stream.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")
-        stream.capturing = True
-        stream.capture_memory = self._memory = CaptureMemory()
         self._graph = Graph(stream.context)
+        self._state = CaptureState()
+        self._box = box
+        # Before the driver is told: a collection from here on frees nothing into the capture.
+        self._state.join(stream)
+        try:
+            mode = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+            (code,) = box.api.cuStreamBeginCapture(box.raw, mode)
+            if code:
+                raise failure(box.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")
+        except BaseException:
+            self._state.leave()
+            raise
         return self._graph
 
     def __exit__(
@@ -233,34 +314,21 @@ class Capture:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        stream = self._stream
+        box, state = self._box, self._state
         try:
-            code, handle = stream.api.cuStreamEndCapture(stream.handle)
-        finally:  # the stream may have been closed
-            stream.capturing = False
-            stream.capture_memory = None
-        self._graph.allocates = bool(self._memory.allocated)
-        self._graph.kept = self._memory.kept
-        for pointer in self._memory.deferred:
-            stream.release(pointer)
+            code, handle = box.api.cuStreamEndCapture(box.raw)
+            needs = Needs(state)
+        finally:
+            state.leave()
         if code:
             fault: CudadrvError = failure(
-                stream.api, code, "cuStreamEndCapture", f"ending the capture of {stream!r}"
+                box.api, code, "cuStreamEndCapture", f"ending the capture of {self._stream!r}"
             )
             if error is None:
                 raise fault
             error.add_note(f"the capture was lost: {fault}")
-        elif error is None:
-            self._graph.fill(handle)
-        else:
-            stream.api.cuGraphDestroy(handle)
-
-
-def _destroy_graph(api: DriverApi, handle: CUgraph, context: Context) -> None:
-    if not context.closed:
-        api.cuGraphDestroy(handle)
-
-
-def _destroy_exec(api: DriverApi, handle: CUgraphExec, context: Context) -> None:
-    if not context.closed:
-        api.cuGraphExecDestroy(handle)
+            return
+        graph = GraphBox(box.context, handle)
+        if error is None:
+            needs.give_to(graph)
+            self._graph._fill(graph, needs)

@@ -1,203 +1,74 @@
-"""Streams: queues of device work, and the memory and copies that keep their order."""
+"""Contexts and streams as users hold them; each gives the other, so they are one file.
+
+What only the driver is asked for is in `driver.context` and `driver.stream_core`.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import threading
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import numpy as np
 
-from .driver._api import CUdeviceptr, CUresult, CUstream, CUstreamCaptureStatus, DriverApi
-from .driver.in_use import Handle, failure
-from .errors import ClosedError, CopyError, CudadrvError, WrongDeviceError
+import ptx
+
+from . import errors
+from .driver._api import CUdeviceptr, CUstream, CUstream_flags
+from .driver.context import ContextCore
+from .driver.device import Device, driver_version
+from .driver.event import Event
+from .driver.in_use import current, failure
+from .driver.stream_box import StreamBox
+from .driver.stream_core import StreamCore
+from .driver.types import CudaStream
+from .errors import CopyError, WrongDeviceError
+from .graph import Capture
+from .host_function import call_on_host
+from .interop.foreign import import_array, order_after, stream_handle
+from .launch.module import ImageLike, Module
 from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType
 from .memory.buffer import DeviceBuffer
 from .memory.copy import copy as copy_memory, download, upload
+from .memory.fill import fill
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from .driver.context import Context
-    from .driver.event import Event
-    from .driver.types import CudaStream, Dependent
-    from .graph import Capture, CaptureMemory
-
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
-# Held while a stream closes, and while another one asks it for its end. One for all streams, and
-# one that a thread may take again: a garbage collection may do either anywhere.
-_ENDING: Final = threading.RLock()
+
+_NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
+_BLOCKING: Final = int(CUstream_flags.CU_STREAM_DEFAULT)
 
 
-class Stream(Handle):
+class Stream(StreamCore):
     """A queue of work on one context's device; made by `Context.new_stream`.
+
+    Work on a stream with memory of another one runs after what that has queued for the memory;
+    see `unordered` for who orders streams himself.
 
     Attributes:
         context: the context, kept alive by the stream.
         handle: the CUstream; reading it after `close` raises `ClosedError`.
-        capturing: whether a `capture` block is open on it.
-        capture_memory: the memory that this capture concerns.
+        capturing: whether a capture records what it is given.
         closed: whether it was closed.
     """
 
-    __slots__ = (
-        "__weakref__", "_dependents", "_end", "_finalizer", "_origin",
-        "api", "capture_memory", "capturing", "closed", "context", "handle", "spare_events",
-    )  # fmt: skip
+    __slots__ = ()
 
-    handle: CUstream
+    context: Context
 
-    def __init__(
-        self, context: Context, handle: CUstream, *, owned: bool, origin: object = None
-    ) -> None:
-        self.api: DriverApi = context.api
-        self.context = context
-        self.handle = handle
-        self.capturing = False
-        self.closed = False
-        self.capture_memory: CaptureMemory | None = None
-        # Its last work, for those that use its memory once it is closed.
-        self._end: Event | None = None
-        # The object of another library that keeps the handle alive.
-        self._origin = origin
-        # Events for waits on other libraries' streams, while no thread uses them.
-        self.spare_events: list[Event] = []
-        # What has the handle built in, and must be told when it is taken away.
-        self._dependents: weakref.WeakSet[Dependent] | None = None
-        self._finalizer = (
-            weakref.finalize(self, _destroy, self.api, handle, context) if owned else None
-        )
-        if self._finalizer is not None:
-            self._finalizer.atexit = False
-
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
-
-        def __getattr__(self, name: str) -> object:
-            if name == "handle":
-                raise ClosedError(f"the stream on device {self.context.ordinal} was closed")
-            raise AttributeError(f"a Stream has no attribute {name!r}")
-
-    def __repr__(self) -> str:
-        where = "closed" if self.closed else f"{int(self.handle):#x}"
-        return f"<Stream {where} on device {self.context.ordinal}>"
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        """The protocol of cuda.core: (version 0, CUstream as an int)."""
-        return 0, int(self.handle)
-
-    def close(self) -> None:
-        """Destroy the stream once its queued work is done; this does not wait. Idempotent.
-
-        Memory of the stream stays usable. A context's default stream closes with its context; a
-        stream of another library is let go, not destroyed.
-        """
-        with _ENDING:
-            if self._finalizer is not None and self._finalizer.alive:
-                self._mark_end()
-                self.discard()
-                self._finalizer()
-            elif self._origin is not None:
-                self._mark_end()
-                self.discard()
-                self._origin = None
-
-    def _mark_end(self) -> None:
-        if not (self.closed or self.capturing):
-            # A stream that fails has no work left to wait for.
-            with contextlib.suppress(CudadrvError):
-                self._end = self.record(timing=False)
-
-    def wait_for_end(self) -> None:
-        """Wait on the host for the work that a closed stream still had."""
-        if self._end is not None:
-            self._end.synchronize()
-
-    def end(self) -> Event | None:
-        """Where its work ends: now, or where it ended when it was closed, if it had any then.
-
-        Another thread may close it meanwhile.
-        """
-        with _ENDING:
-            return self._end if self.closed else self.record(timing=False)
-
-    def discard(self) -> None:
-        """Take the handle away: it is destroyed, or its context is."""
-        if not self.closed:
-            self.closed = True
-            del self.handle
-            for dependent in tuple(self._dependents or ()):
-                dependent.stop()
-
-    def adopt(self, dependent: Dependent) -> None:
-        """Remember what has the handle built in; its `stop` is called when the stream closes."""
-        if self._dependents is None:
-            self._dependents = weakref.WeakSet()
-        self._dependents.add(dependent)
-
-    def synchronize(self) -> None:
-        """Wait until everything queued is done.
-
-        Raises:
-            CudaError: something that was queued failed.
-        """
-        (code,) = self.api.cuStreamSynchronize(self.handle)
-        if code:
-            raise failure(self.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
-
-    def is_done(self) -> bool:
-        """Whether everything queued is done, without waiting.
-
-        Raises:
-            CudaError: something that was queued failed.
-        """
-        (code,) = self.api.cuStreamQuery(self.handle)
-        if code == CUresult.CUDA_ERROR_NOT_READY:
-            return False
-        if code:
-            raise failure(self.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
-        return True
-
-    @property
-    def priority(self) -> int:
-        """The priority in force; lower runs first; asks the driver."""
-        code, priority = self.api.cuStreamGetPriority(self.handle)
-        if code:
-            raise failure(self.api, code, "cuStreamGetPriority", f"the priority of {self!r}")
-        return priority
-
-    def record(self, *, timing: bool = True) -> Event:
-        """A new event at this point of the stream."""
-        from .driver.event import Event  # like `Capture`, what many programs never use
-
-        event = Event(self.context, timing=timing)
-        event.record(self)
-        return event
-
-    def wait(self, event: Event | Stream | CudaStream) -> None:
+    def wait(self, event: Event | StreamCore | CudaStream) -> None:
         """Let what is queued from now on wait for an event, or for what a stream holds now.
 
         The stream may be another library's.
         """
-        if isinstance(event, Stream):
-            if event is self:
-                return
-            event = event.record(timing=False)
-        elif hasattr(event, "__cuda_stream__"):
-            from .interop.foreign import order_after, stream_handle
-
+        if isinstance(event, Event):
+            self._wait_event(event)
+        elif isinstance(event, StreamCore):
+            if event is not self:
+                self._wait_event(event.record(timing=False))
+        else:
             order_after(self, (stream_handle(event),))
-            return
-        (code,) = self.api.cuStreamWaitEvent(self.handle, event.handle, 0)
-        if code:
-            raise failure(self.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")
 
     def alloc(self, nbytes: int) -> DeviceBuffer:
         """Device memory of `nbytes` bytes, not initialised, usable in this stream's order.
@@ -224,9 +95,10 @@ class Stream(Handle):
         """A device array of zeros."""
         array = self.empty(shape, dtype)
         if array.nbytes:
-            (code,) = self.api.cuMemsetD8Async(CUdeviceptr(array.ptr), 0, array.nbytes, self.handle)
+            box = self._box
+            (code,) = box.api.cuMemsetD8Async(CUdeviceptr(array.ptr), 0, array.nbytes, box.raw)
             if code:
-                raise failure(self.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
+                raise failure(box.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
         return array
 
     @overload
@@ -275,8 +147,6 @@ class Stream(Handle):
 
     def fill(self, dst: AnyDeviceArray | DeviceBuffer, value: object) -> None:
         """Set every element of an array, or every byte of a buffer, to `value`."""
-        from .memory.fill import fill
-
         fill(self, dst, value)
 
     def import_array(self, value: object) -> AnyDeviceArray:
@@ -284,7 +154,7 @@ class Stream(Handle):
 
         Nothing is copied. This stream is ordered after the work that the memory waits for; let the
         other library's stream wait for this one before it uses the memory again. The object stays
-        alive as long as the array.
+        alive as long as the array, and until the work that was queued with it is done.
 
         Raises:
             CopyError: its elements are not C-contiguous, or it has a mask.
@@ -292,8 +162,6 @@ class Stream(Handle):
             TypeError: it is no device array.
             WrongDeviceError: the memory lies on another device.
         """
-        from .interop.foreign import import_array
-
         return import_array(self, value)
 
     def call_on_host(self, function: Callable[..., object], *args: object) -> None:
@@ -305,67 +173,168 @@ class Stream(Handle):
         Raises:
             StreamCaptureUnsupportedError: the stream is capturing.
         """
-        from .host_function import call_on_host
-
         call_on_host(self, function, args)
 
     def capture(self) -> Capture:
         """``with stream.capture() as graph:`` records what the stream is given in the block."""
-        from .graph import Capture
-
         return Capture(self)
 
-    def follow(self, memory: AnyDeviceArray | DeviceBuffer) -> None:
-        """Order this stream after the one that `memory` came from, where it is another."""
-        owner = memory.stream
-        if owner is self:
-            return
-        if self.capturing and not (owner.capturing or owner._takes_part_in_capture()):
-            # A capture cannot wait for what is outside of it. What there is now is waited for here;
-            # what comes later, whoever replays the graph orders.
-            end = owner.end()
-            if end is not None:
-                end.synchronize()
-        else:
-            self.follow_stream(owner)
 
-    def follow_stream(self, other: Stream) -> None:
-        """Wait for what another stream holds now, or held when it was closed."""
-        end = other.end()
-        if end is not None:
-            self.wait(end)
+class Context(ContextCore):
+    """A CUDA context: what streams, modules and memory belong to.
 
-    def _takes_part_in_capture(self) -> bool:
-        """Whether the stream was drawn into a capture by waiting for one of its streams."""
-        with _ENDING:
-            if self.closed:
-                return False
-            code, status = self.api.cuStreamIsCapturing(self.handle)
+    `cuda_context_for` gives the primary one of a device, which PyTorch, CuPy and the runtime API
+    share; `Context.create` makes one of its own, which goes when it is closed and nothing of it
+    is left.
+
+    Attributes:
+        device: the device.
+        is_primary: whether it is the device's primary context, which is never destroyed.
+        handle: the CUcontext; reading it after `close` raises `ClosedError`.
+        closed: whether it was closed.
+    """
+
+    __slots__ = ("_default_stream", "_target")
+
+    _default_stream: Stream | None
+    _target: ptx.Target | None
+
+    @property
+    def target(self) -> ptx.Target:
+        """What to compile for: a cubin for this device, or PTX on the emulator.
+
+        Raises:
+            UnsupportedTargetError: the installed NVRTC makes nothing that this driver loads; the
+                text names the versions and the remedy.
+        """
+        target: ptx.Target | None = getattr(self, "_target", None)
+        if target is None:
+            capability = self.device.compute_capability
+            try:
+                if self.device.is_emulated:
+                    target = ptx.nearest_target(capability, ptx.ImageKind.PTX)
+                else:
+                    target = ptx.choose_target(capability, driver_version())
+            except ptx.UnsupportedTargetError as error:
+                raise errors.UnsupportedTargetError(*error.args) from error
+            self._target = target
+        return target
+
+    @property
+    def default_stream(self) -> Stream:
+        """The context's own stream, made on first use.
+
+        It synchronises with the legacy default stream, so that it keeps the order of work that
+        other libraries queue there, and unlike that stream it names its device.
+        """
+        stream: Stream | None = getattr(self, "_default_stream", None)
+        if stream is None:
+            with self.device.driver.lock:
+                stream = getattr(self, "_default_stream", None)
+                if stream is None:
+                    stream = self._default_stream = self._make_stream(_BLOCKING, 0)
+        return stream
+
+    def new_stream(self, *, priority: int = 0) -> Stream:
+        """A stream that runs beside the others and does not wait for the legacy default stream.
+
+        Args:
+            priority: lower runs first; the driver clamps it to `priority_range`.
+        """
+        return self._make_stream(_NON_BLOCKING, priority)
+
+    def external_stream(self, stream: CudaStream | CUstream | int) -> Stream:
+        """A stream of another library, to be used here as one of this context; it stays theirs.
+
+        Args:
+            stream: what has ``__cuda_stream__``, as streams of CuPy, PyTorch and cuda.core do, or
+                a CUstream or its number, which must then outlive the result and the memory that
+                was used on it. The legacy default stream, 0 or 1, gives `default_stream`, which
+                keeps its order.
+
+        Raises:
+            WrongDeviceError: it belongs to another context.
+            InvalidValueError: it is the per-thread default stream, which has no context of its own.
+            TypeError: it is no stream.
+        """
+        if isinstance(stream, Stream) and stream.context is self:
+            return stream
+        number = stream_handle(stream)
+        if number in (0, 1):
+            return self.default_stream
+        if number == 2:
+            raise errors.InvalidValueError(
+                "taking the per-thread default stream as a stream of one context: it is another "
+                "one in each thread and context; use new_stream"
+            )
+        code, owner = self._api.cuStreamGetCtx(CUstream(number))
         if code:
-            raise failure(self.api, code, "cuStreamIsCapturing", f"asking {self!r}")
-        return status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+            raise failure(self._api, code, "cuStreamGetCtx", f"taking {number:#x} as a stream")
+        if int(owner) != int(self.handle):
+            raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
+        box = StreamBox(self._box, CUstream(number), is_owned=False, keeps=(stream,))
+        return Stream(self, box)
 
-    def require(self, context: Context, what: str) -> None:
-        """Raise `WrongDeviceError` unless the stream belongs to `context`."""
-        if self.context is not context:
-            raise WrongDeviceError(f"{what} belongs to {context!r}, but {self!r} was given")
+    def compile(
+        self,
+        source: str,
+        options: ptx.CompileOptions | None = None,
+        *,
+        name: str = "kernel.cu",
+        name_expressions: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Module:
+        """Compile CUDA C++ for this device (or take it from the cache) and load it.
 
-    def release(self, pointer: int, users: Sequence[Stream] = ()) -> None:
-        """Free an address in this stream's order, after what `users` hold now; never raises."""
-        memory = self.capture_memory
-        if memory is not None:
-            if pointer not in memory.allocated:
-                # The graph would free at each replay what was allocated once.
-                memory.deferred.append(pointer)
-                return
-            memory.allocated.remove(pointer)
-        for user in users:
-            # A finalizer must not raise, and a stream that fails has no work left to wait for.
-            with contextlib.suppress(CudadrvError):
-                self.follow_stream(user)
-        self.api.cuMemFreeAsync(CUdeviceptr(pointer), self.handle)
+        The arguments are those of `ptx.compile`; a target left open is `self.target`.
+
+        Raises:
+            ptx.PtxError: the source does not compile, or NVRTC is missing.
+            CudaError: the driver refuses the image.
+        """
+        if options is None:
+            options = ptx.CompileOptions()
+        if isinstance(options, ptx.CompileOptions):  # anything else, `compile` refuses
+            options = options.for_target(self.target)
+        image = ptx.compile(
+            source, options, name=name, name_expressions=name_expressions, headers=headers
+        )
+        return self.load_module(image)
+
+    def load_module(self, image: ImageLike) -> Module:
+        """Load an image: a `ptx.Image`, PTX text, or the bytes of a cubin, fatbin or PTX.
+
+        Raises:
+            CudaError: the driver refuses the image; the JIT's log is in the text.
+        """
+        return Module(self, image, lambda: self.default_stream)
+
+    def _make_stream(self, flags: int, priority: int) -> Stream:
+        box = self._box
+        with box.bound():
+            code, handle = box.api.cuStreamCreateWithPriority(flags, priority)
+        if code:
+            raise failure(box.api, code, "cuStreamCreateWithPriority", f"a stream on {self!r}")
+        owned = StreamBox(box, handle, is_owned=True)
+        return Stream(self, owned, is_default=flags == _BLOCKING)
 
 
-def _destroy(api: DriverApi, handle: CUstream, context: Context) -> None:
-    if not context.closed:
-        api.cuStreamDestroy(handle)
+def cuda_context_for(ordinal: int) -> Context:
+    """The primary context of a device, current on the calling thread.
+
+    There is one an ordinal for the process, whichever thread asks. It is bound at each call: what
+    another library made current in between does not matter.
+
+    Raises:
+        DriverNotFoundError: there is no CUDA driver.
+        InvalidDeviceError: there is no device of this ordinal.
+    """
+    driver = current()
+    cache = driver.cache(Context)
+    context = cache.get(ordinal)
+    if context is None:
+        device = Device.get(ordinal)
+        context = Context(device, device.primary_context(), is_primary=True)
+        context = cache.setdefault(ordinal, context)
+    context.bind()
+    return context

@@ -10,6 +10,8 @@ import numpy as np
 
 from ..errors import DTypeError, InvalidValueError, StreamCaptureUnsupportedError
 from ..memory.array import AnyDeviceArray
+from ..memory.copy import ready
+from ..memory.order import AnyMemory
 from .failures import NotPositiveDefiniteError
 from .routines import Routines
 
@@ -88,13 +90,14 @@ class LinearAlgebra:
             raise InvalidValueError(f"gemm of a {(m, k)} and b {(k2, n)}: the inner extents differ")
         if out.shape != (m, n):
             raise InvalidValueError(f"gemm gives {(m, n)}, but out is {out.shape}")
-        self._order(a, b, out)
+        held = self._order((a, b), (out,))
         _require_apart(out, a, b)
         if out.size:
             self._routines.gemm(
                 a, b, out,
                 alpha=alpha, beta=beta, a_transposed=transpose_a, b_transposed=transpose_b,
             )  # fmt: skip
+        del held  # it is queued
 
     def gemv(
         self,
@@ -116,10 +119,11 @@ class LinearAlgebra:
             raise InvalidValueError(f"gemv of a {(m, n)} takes x {(n,)}, not {x.shape}")
         if out.shape != (m,):
             raise InvalidValueError(f"gemv gives {(m,)}, but out is {out.shape}")
-        self._order(a, x, out)
+        held = self._order((a, x), (out,))
         _require_apart(out, a, x)
         if out.size:
             self._routines.gemv(a, x, out, alpha=alpha, beta=beta, transposed=transpose)
+        del held  # it is queued
 
     def syrk(
         self,
@@ -145,10 +149,11 @@ class LinearAlgebra:
         n, _ = _shape(a, "a", transpose)
         if out.shape != (n, n):
             raise InvalidValueError(f"syrk gives {(n, n)}, but out is {out.shape}")
-        self._order(a, out)
+        held = self._order((a,), (out,))
         _require_apart(out, a)
         if out.size:
             self._routines.syrk(a, out, alpha=alpha, beta=beta, transposed=transpose)
+        del held  # it is queued
 
     def xtwx(
         self,
@@ -191,7 +196,7 @@ class LinearAlgebra:
     def _xtwx(
         self, x: AnyDeviceArray, w: AnyDeviceArray, out: AnyDeviceArray, work: AnyDeviceArray
     ) -> None:
-        self._order(x, w, out, work)
+        held = self._order((x, w), (out, work))
         _require_apart(out, x, w, work)
         _require_apart(work, x, w)
         if out.size:
@@ -200,6 +205,7 @@ class LinearAlgebra:
             self._routines.gemm(
                 x, work, out, alpha=1.0, beta=0.0, a_transposed=True, b_transposed=False
             )
+        del held  # it is queued
 
     def potrf(self, a: AnyDeviceArray) -> None:
         """The lower Cholesky factor of a symmetric (p, p) matrix, in place; waits for the result.
@@ -218,9 +224,10 @@ class LinearAlgebra:
             raise StreamCaptureUnsupportedError(
                 "potrf in a capture: whether the matrix is positive definite must be looked at"
             )
-        self._order(a)
+        held = self._order((), (a,))
         if a.size and (order := self._routines.potrf(a)):
             raise NotPositiveDefiniteError(rows, order - 1)
+        del held  # it is queued
 
     def trsm(self, factor: AnyDeviceArray, b: AnyDeviceArray, *, transpose: bool = False) -> None:
         """b = op(factor)⁻¹ · b in place; factor (n, n) is lower triangular, b (n, k) or (n,).
@@ -230,9 +237,10 @@ class LinearAlgebra:
         Raises:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
-        self._check_triangular("trsm", factor, b)
+        held = self._check_triangular("trsm", factor, b)
         if b.size:
             self._routines.trsm(factor, b, transposed=transpose)
+        del held  # it is queued
 
     def potrs(self, factor: AnyDeviceArray, b: AnyDeviceArray) -> None:
         """b = A⁻¹ · b in place, with the factor that `potrf` made of A and b (n, k) or (n,).
@@ -240,12 +248,15 @@ class LinearAlgebra:
         Raises:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
-        self._check_triangular("potrs", factor, b)
+        held = self._check_triangular("potrs", factor, b)
         if b.size:
             self._routines.trsm(factor, b, transposed=False)
             self._routines.trsm(factor, b, transposed=True)
+        del held  # it is queued
 
-    def _check_triangular(self, what: str, factor: AnyDeviceArray, b: AnyDeviceArray) -> None:
+    def _check_triangular(
+        self, what: str, factor: AnyDeviceArray, b: AnyDeviceArray
+    ) -> list[AnyMemory]:
         n, columns = _shape(factor, "factor")
         if n != columns:
             raise InvalidValueError(f"{what} with a factor of {factor.shape}: it must be square")
@@ -253,21 +264,27 @@ class LinearAlgebra:
             raise InvalidValueError(
                 f"{what} with a factor {factor.shape} takes b {(n, 'k')} or {(n,)}, not {b.shape}"
             )
-        self._order(factor, b)
+        held = self._order((factor,), (b,))
         _require_apart(b, factor)
+        return held
 
-    def _order(self, *arrays: AnyDeviceArray) -> None:
-        """Check dtypes and devices, and order the stream after what the arrays wait for."""
+    def _order(
+        self, reads: tuple[AnyDeviceArray, ...], writes: tuple[AnyDeviceArray, ...]
+    ) -> list[AnyMemory]:
+        """Check dtypes and devices, and order the stream after what the arrays wait for.
+
+        Gives the arrays' memory, to be held until the work is queued.
+        """
+        arrays = reads + writes
         dtype = arrays[0].dtype
         for array in arrays:
             if array.dtype != dtype or dtype not in _DTYPES:
                 found = ", ".join(str(array.dtype) for array in arrays)
                 raise DTypeError(f"linear algebra on {found}: use float32 or float64 throughout")
             if array.context is not self.stream.context:  # the text only where it is needed
-                self.stream.require(array.context, repr(array))
-        for array in arrays:
-            self.stream.follow(array)
-            array.buffer.record_use(self.stream)
+                self.stream._require(array.context, repr(array))
+        held = [ready(self.stream, array, writes=False) for array in reads]
+        return held + [ready(self.stream, array, writes=True) for array in writes]
 
 
 def _routines_for(stream: Stream) -> Routines:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ..driver.context import Context
+    from ..stream import Context
 
 
 class _Idle:

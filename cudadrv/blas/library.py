@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..driver.in_use import Bound
 from ..errors import (
     DriverCallFailed,
     RuntimeDependencyUnavailable,
@@ -180,8 +179,7 @@ class LibraryRoutines:
             RuntimeDependencyUnavailable: the library is not installed.
         """
         libraries = self._loaded()
-        context = self._stream.context
-        with self._lock, Bound(context.api, context.handle):
+        with self._lock, self._stream.context._box.bound():
             try:
                 return function(*args, **kwargs)
             except libraries.failures as error:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import ptx
 
-from ..driver.context import cuda_context_for
 from ..driver.device import list_devices
 from ..errors import CudadrvError
+from ..stream import cuda_context_for
 from .output import print_table
 
 _SUFFIX = {

@@ -9,9 +9,9 @@ from importlib import resources
 import numpy as np
 import numpy.typing as npt
 
-from ..driver.context import Context
 from ..launch.config import LaunchConfig
 from ..launch.module import Module
+from ..stream import Context
 
 NAME_EXPRESSIONS = ("scale<float>", "scale<double>", "scale<int>")
 

@@ -15,11 +15,11 @@ import numpy as np
 import ptx
 
 from ..driver import in_use
-from ..driver.context import Context, cuda_context_for
 from ..driver.device import Device, list_devices
 from ..errors import CudadrvError, DriverNotFoundError, NoDeviceError
 from ..launch.module import Module
 from ..runtime.module_cache import PtxModuleCache
+from ..stream import Context, cuda_context_for
 from . import kernels
 from .output import print_table
 

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..driver.context import Context, cuda_context_for
 from ..driver.device import Device
 from ..driver.event import Event
 from ..errors import InvalidValueError
 from ..launch.module import Module
 from ..memory.driver_pool import set_release_threshold
 from ..memory.reuse.allocator import DEFAULT_CAP_BYTES, CudaAllocator
-from ..stream import Stream
+from ..stream import Context, Stream, cuda_context_for
 from . import environment
 from .captured_graph import CapturedGraph
 from .module_registry import registry

@@ -8,10 +8,10 @@ from typing import Final
 
 import ptx
 
-from ..driver.context import Context
 from ..errors import CudadrvError, InvalidValueError
 from ..launch.module import Module
 from ..runtime.module_cache import PtxModuleCache, Source
+from ..stream import Context
 
 
 class UnknownModuleError(CudadrvError):

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ..errors import ClosedError
-from ._api import CUevent, CUevent_flags, CUresult, DriverApi
-from .in_use import Bound, Handle, failure
+from ._api import CUevent, CUevent_flags
+from .context import ContextCore
+from .handle import Owner
+from .in_use import failure
+from .later import drop_now
+from .stream_box import UNTIMED, EventBox, StreamName
 
-if TYPE_CHECKING:
-    from ..stream import Stream
-    from .context import Context
-
-_UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
 _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
 
 
-class Event(Handle):
+class Event(Owner):
     """A point in a stream; made by `Stream.record`, or by hand and recorded later.
 
     Args:
@@ -27,66 +24,45 @@ class Event(Handle):
         blocking: whether a thread that waits in `synchronize` sleeps, and does not spin.
 
     Attributes:
+        context: the context.
+        timing: whether it can be timed.
         handle: the CUevent; reading it after `close` raises `ClosedError`.
         closed: whether it was closed.
     """
 
-    __slots__ = ("__weakref__", "_api", "_finalizer", "closed", "context", "handle", "timing")
+    __slots__ = ("context", "timing")
 
-    context: Context
-    handle: CUevent
+    _box: EventBox
 
-    def __init__(self, context: Context, *, timing: bool = True, blocking: bool = False) -> None:
-        api = context.api
-        flags = (_DEFAULT if timing else _UNTIMED) | (_BLOCKING if blocking else _DEFAULT)
-        with Bound(api, context.handle):
-            code, handle = api.cuEventCreate(flags)
-        if code:
-            raise failure(api, code, "cuEventCreate", f"making an event on {context!r}")
-        self._api = api
+    def __init__(
+        self, context: ContextCore, *, timing: bool = True, blocking: bool = False
+    ) -> None:
+        flags = (_DEFAULT if timing else UNTIMED) | (_BLOCKING if blocking else _DEFAULT)
         self.context = context
-        self.handle = handle
         self.timing = timing
-        self.closed = False
-        # The context stays alive as long as the event: it is held by the finalizer as well.
-        self._finalizer = weakref.finalize(self, _destroy, api, handle, context)
-        self._finalizer.atexit = False
-        context.adopt(self)
-
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
-
-        def __getattr__(self, name: str) -> object:
-            if name == "handle":
-                raise ClosedError("the event was closed")
-            raise AttributeError(f"an Event has no attribute {name!r}")
+        self._own(EventBox(context._box, flags))
+        context._adopt(self)
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"{int(self.handle):#x}"
         return f"<Event {where} on device {self.context.ordinal}>"
 
-    def __enter__(self) -> Event:
-        return self
+    @property
+    def _closed_text(self) -> str:
+        return "the event was closed"
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    @property
+    def handle(self) -> CUevent:
+        """The CUevent.
 
-    def close(self) -> None:
-        """Destroy the event; work that waits for it still does. Idempotent."""
-        if self._finalizer.alive:
-            self.discard()
-            self._finalizer()
+        Raises:
+            ClosedError: it was closed.
+        """
+        return self._box.raw
 
-    def discard(self) -> None:
-        """Take the handle away: the event is destroyed, or its context is."""
-        if not self.closed:
-            self.closed = True
-            del self.handle
-
-    def record(self, stream: Stream) -> None:
+    def record(self, stream: StreamName) -> None:
         """Set the event to this point of `stream`."""
-        (code,) = self._api.cuEventRecord(self.handle, stream.handle)
-        if code:
-            raise failure(self._api, code, "cuEventRecord", f"recording an event on {stream!r}")
+        self._box.record(stream._box)
 
     def synchronize(self) -> None:
         """Wait until the work before the event is done.
@@ -94,9 +70,11 @@ class Event(Handle):
         Raises:
             CudaError: that work failed.
         """
-        (code,) = self._api.cuEventSynchronize(self.handle)
+        box = self._box
+        (code,) = box.api.cuEventSynchronize(box.raw)
         if code:
-            raise failure(self._api, code, "cuEventSynchronize", "waiting for an event")
+            raise failure(box.api, code, "cuEventSynchronize", "waiting for an event")
+        drop_now()
 
     def is_done(self) -> bool:
         """Whether the work before the event is done, without waiting.
@@ -104,12 +82,7 @@ class Event(Handle):
         Raises:
             CudaError: that work failed.
         """
-        (code,) = self._api.cuEventQuery(self.handle)
-        if code == CUresult.CUDA_ERROR_NOT_READY:
-            return False
-        if code:
-            raise failure(self._api, code, "cuEventQuery", "asking whether an event is done")
-        return True
+        return self._box.is_done()
 
     def elapsed_ms(self, since: Event) -> float:
         """Milliseconds of device time from `since` to this event, to about half a microsecond.
@@ -118,13 +91,8 @@ class Event(Handle):
             NotReadyError: one of the two has not been reached; synchronize first.
             InvalidHandleError: one of the two was made without timing, or never recorded.
         """
-        code, elapsed = self._api.cuEventElapsedTime(since.handle, self.handle)
+        end, start = self._box, since._box
+        code, elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
         if code:
-            raise failure(self._api, code, "cuEventElapsedTime", "timing between two events")
+            raise failure(end.api, code, "cuEventElapsedTime", "timing between two events")
         return elapsed
-
-
-def _destroy(api: DriverApi, handle: CUevent, context: Context) -> None:
-    # A context that is gone took its events with it.
-    if not context.closed:
-        api.cuEventDestroy(handle)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from types import TracebackType
-from typing import Final, NoReturn, SupportsIndex, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from ..errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
 from ._api import CUcontext, CUresult, DriverApi, load_cuda
+from .registry import Registry
+from .types import Dependent
 
 _T = TypeVar("_T")
 
@@ -19,10 +21,17 @@ class Driver:
     Attributes:
         api: the functions.
         is_emulated: whether `api` is the emulator. Only the choice of image format asks.
-        lock: held while a cached object is made.
+        lock: held while a cached object is made; re-entrant, as a finalizer may come here.
+        streams: the streams made on it, for who watches them.
+        launchers: the launchers made on it, which have its functions built in.
+        is_foreign: whether another process, from which this one was forked, initialised it.
+        has_failed: whether an error was raised that leaves a context unusable.
     """
 
-    __slots__ = ("_caches", "_pid", "api", "is_emulated", "lock")
+    __slots__ = (
+        "__weakref__", "_caches", "_pid", "api", "has_failed", "is_emulated", "is_foreign",
+        "launchers", "lock", "streams",
+    )  # fmt: skip
 
     def __init__(self, api: DriverApi) -> None:
         (code,) = api.cuInit(0)
@@ -33,6 +42,11 @@ class Driver:
         self.lock = threading.RLock()
         self._pid = os.getpid()
         self._caches: dict[type, dict[int, object]] = {}
+        self.streams: Registry[object] = Registry()
+        self.launchers: Registry[Dependent] = Registry()
+        self.is_foreign = False
+        self.has_failed = False
+        _drivers.add(self)
 
     def cache(self, kind: type[_T]) -> dict[int, _T]:
         """The cache of objects of `kind` by device ordinal; it lives as long as this driver."""
@@ -43,6 +57,19 @@ class Driver:
     def forked_from(self) -> int | None:
         """The process that initialised the driver, where this one is a fork of it."""
         return None if self._pid == os.getpid() else self._pid
+
+
+# Every driver of the process, so that a forked child can disown them.
+_drivers: Final[Registry[Driver]] = Registry()
+
+
+def _disown() -> None:
+    for driver in _drivers.alive():
+        driver.is_foreign = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown)
 
 
 class _Selection:
@@ -99,22 +126,6 @@ def install(driver: Driver | None) -> Driver | None:
         return former
 
 
-class Handle:
-    """What stands for something of the driver in this process: no copy of it, here or elsewhere.
-
-    A copy would go on using what the original gives back.
-    """
-
-    __slots__ = ()
-
-    # copy.copy, copy.deepcopy and pickle come here.
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(
-            f"a {type(self).__name__} cannot be copied or pickled: it stands for something of the "
-            "driver in this process"
-        )
-
-
 class Bound:
     """Makes a context current for a `with` block and puts the former one back.
 
@@ -162,5 +173,7 @@ def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvErr
     error = CudaError.for_code(value)(
         doing, call=call, code=value, text=text.decode(errors="replace") if text else ""
     )
+    if error.sticky and driver is not None:
+        driver.has_failed = True
     error.__cause__ = getattr(api, "last_fault", None)
     return error

@@ -37,7 +37,10 @@ class CudaStream(Protocol):
 
 
 class Dependent(Protocol):
-    """What works only as long as a stream is open."""
+    """What has the driver's functions and the handles of a stream and a module built in."""
 
-    def stop(self) -> None:
-        """The stream was closed."""
+    def let_go(self, owner: object) -> None:
+        """`owner` was closed: hold nothing of it any more, if it is one of them."""
+
+    def renew(self) -> None:
+        """Take the driver's functions anew."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,15 +20,13 @@ from ..driver._api import (
     CUstreamCaptureStatus,
 )
 from ..driver.device import list_devices
-from ..driver.event import Event
-from ..driver.in_use import Bound, failure
+from ..driver.in_use import failure
+from ..driver.stream_box import StreamBox
+from ..driver.stream_core import StreamCore
 from ..errors import CopyError, DTypeError, WrongDeviceError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
-from .dlpack import DL_CUDA, DLTensor
-
-if TYPE_CHECKING:
-    from ..stream import Stream
+from ..memory.export import DL_CUDA, DLTensor
 
 _DL_MANAGED: Final = 13  # kDLCUDAManaged
 # The legacy default stream, by both its numbers, and the one a thread.
@@ -40,7 +38,7 @@ _KIND: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 
 
 # Whatever has the interface; a protocol would say no more than that attribute's name.
-def interface_address(value: Any, stream: Stream, producers: list[int]) -> int:
+def interface_address(value: Any, stream: StreamCore, producers: list[int]) -> int:
     """The address of memory on the stream's device, by the CUDA array interface.
 
     Args:
@@ -62,7 +60,7 @@ def interface_address(value: Any, stream: Stream, producers: list[int]) -> int:
     return pointer
 
 
-def dlpack_address(value: object, stream: Stream) -> int | None:
+def dlpack_address(value: object, stream: StreamCore) -> int | None:
     """The address of memory that an object offers by DLPack, or None if it offers none.
 
     The producer is asked to order the memory before `stream` itself.
@@ -81,7 +79,7 @@ def dlpack_address(value: object, stream: Stream) -> int | None:
     return pointer
 
 
-def import_array(stream: Stream, value: object) -> AnyDeviceArray:
+def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
     """The array that an object of another library is; see `Stream.import_array`."""
     capsule = _exported(value, stream)
     if capsule is not None:
@@ -125,45 +123,45 @@ def stream_handle(stream: object) -> int:
     raise TypeError(f"the __cuda_stream__ of a {what} is {answer!r}: known is (0, CUstream)")
 
 
-def order_after(stream: Stream, producers: Iterable[int]) -> None:
+def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
     """Let `stream` wait for what foreign streams hold now; a capture waits for it here."""
-    api, own = stream.api, int(stream.handle)
+    box = stream._box
+    own = int(box.raw)
     for producer in producers:
         if producer == own:
             continue
-        wait = _wait_outside if stream.capturing else _wait_by_event
+        wait = _wait_by_event if box.capture is None else _wait_outside
         if producer in _NAMELESS:
             # Which stream this is, the current context says.
-            with Bound(api, stream.context.handle):
-                code = wait(stream, CUstream(producer))
+            with box.context.bound():
+                code = wait(box, CUstream(producer))
         else:
-            code = wait(stream, CUstream(producer))
+            code = wait(box, CUstream(producer))
         if code:
             doing = f"ordering {stream!r} after {producer:#x}"
-            raise failure(api, code, "cuStreamWaitEvent", doing)
+            raise failure(box.api, code, "cuStreamWaitEvent", doing)
 
 
-def _wait_by_event(stream: Stream, foreign: CUstream) -> CUresult:
+def _wait_by_event(box: StreamBox, foreign: CUstream) -> CUresult:
+    event = box.take_event()
     try:
-        event = stream.spare_events.pop()
-    except IndexError:
-        event = Event(stream.context, timing=False)
-    (code,) = stream.api.cuEventRecord(event.handle, foreign)
-    if not code:
-        (code,) = stream.api.cuStreamWaitEvent(stream.handle, event.handle, 0)
-    # The wait is for what the event held then: it may be recorded anew at once.
-    stream.spare_events.append(event)
-    return code
+        (code,) = box.api.cuEventRecord(event.raw, foreign)
+        if not code:
+            (code,) = box.api.cuStreamWaitEvent(box.raw, event.raw, 0)
+        return code
+    finally:
+        # The wait is for what the event held then: it may be recorded anew at once.
+        box.spare.append(event)
 
 
-def _wait_outside(stream: Stream, foreign: CUstream) -> CUresult:
+def _wait_outside(box: StreamBox, foreign: CUstream) -> CUresult:
     """A capture cannot wait for a stream outside of it, whose work is waited for on the host."""
-    code, status = stream.api.cuStreamIsCapturing(foreign)
+    code, status = box.api.cuStreamIsCapturing(foreign)
     if code:
         return code
     if status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
-        return _wait_by_event(stream, foreign)
-    (code,) = stream.api.cuStreamSynchronize(foreign)
+        return _wait_by_event(box, foreign)
+    (code,) = box.api.cuStreamSynchronize(foreign)
     return code
 
 
@@ -185,7 +183,7 @@ class _Places:
         )
 
 
-def _require_device(pointer: int, value: object, stream: Stream) -> None:
+def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
     """Raise `WrongDeviceError` for memory that is known to lie on another device.
 
     Of memory in a pool the driver says no context, and ordinal 0 wherever it lies (measured with
@@ -213,15 +211,16 @@ def _require_device(pointer: int, value: object, stream: Stream) -> None:
         )
 
 
-def _pointer_attribute(stream: Stream, attribute: CUpointer_attribute, pointer: int) -> object:
-    code, value = stream.api.cuPointerGetAttribute(attribute, pointer)
+def _pointer_attribute(stream: StreamCore, attribute: CUpointer_attribute, pointer: int) -> object:
+    api = stream._box.api
+    code, value = api.cuPointerGetAttribute(attribute, pointer)
     if code:
         doing = f"finding the device of address {pointer:#x}"
-        raise failure(stream.api, code, "cuPointerGetAttribute", doing)
+        raise failure(api, code, "cuPointerGetAttribute", doing)
     return value
 
 
-def _exported(value: object, stream: Stream) -> object | None:
+def _exported(value: object, stream: StreamCore) -> object | None:
     """The capsule of an object that offers memory of a GPU, or None."""
     where = getattr(value, "__dlpack_device__", None)
     export = getattr(value, "__dlpack__", None)
@@ -245,7 +244,7 @@ def _dtype(value: object, head: DLTensor) -> np.dtype[Any]:
 
 
 def _borrowed(
-    stream: Stream,
+    stream: StreamCore,
     value: object,
     pointer: int,
     shape: tuple[int, ...],

@@ -6,21 +6,22 @@ import ctypes
 import operator
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+from typing import Final, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 
 import ptx
 
 from ..driver._api import CUdeviceptr
+from ..driver.context import ContextCore
+from ..driver.handle import AnyBox
+from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, WrongDeviceError
+from ..interop.foreign import dlpack_address, interface_address, order_after
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.copy import host_address, is_reachable
-
-if TYPE_CHECKING:
-    from ..stream import Stream
-    from ..texture.view import View
+from ..memory.order import AnyMemory
 
 Packable: TypeAlias = int | float | bytes
 
@@ -42,26 +43,64 @@ REALS: Final[frozenset[type]] = WHOLE | {
 
 
 Kind: TypeAlias = Literal[
-    "memory",  # our device memory: .ptr is the address, .context must be the launch's
+    "memory",  # our device memory, whose home must be the launch's stream
     "whole",  # an integer of one of the types in `WHOLE`
     "signed",  # such a negative integer, packed with the signed code
     "real",  # a number of one of the types in `REALS`, for a float
     "float",  # such a number for a parameter whose text says only bits
     "foreign",  # memory of another library, by the CUDA array interface
-    "view",  # a texture or surface: .kernel_handle is its number, .context must be the launch's
+    "view",  # a texture, which reads its memory; its box has its number
+    "surface",  # a surface, which may write its memory; likewise
     "converted",  # anything else, through `Parameter.convert`
 ]
 """How a launcher reads an argument; the fast path is generated for the kinds it has seen."""
 
 
+class View(Protocol):
+    """A texture or surface, as far as a launch goes."""
+
+    context: ContextCore
+    # How it uses its memory.
+    _is_written: bool
+
+    @property
+    def handle(self) -> int:
+        """The object's number."""
+
+    @property
+    def _memory(self) -> AnyMemory: ...
+
+    @property
+    def _opened(self) -> AnyBox: ...
+
+
 class Argument:
-    """A value ready for struct, and the kind it was."""
+    """A value ready for struct, the kind it was, and what the launch must order and hold.
 
-    __slots__ = ("kind", "value")
+    Attributes:
+        value: what is packed.
+        kind: how generated code reads such a value.
+        memory: our memory that it stands for, if it does.
+        writes: whether the kernel may write that.
+        holds: what must live until the launch is queued, and as long as a graph of it.
+    """
 
-    def __init__(self, value: Packable, kind: Kind) -> None:
+    __slots__ = ("holds", "kind", "memory", "value", "writes")
+
+    def __init__(
+        self,
+        value: Packable,
+        kind: Kind,
+        memory: AnyMemory | None = None,
+        *,
+        writes: bool = True,
+        holds: object = None,
+    ) -> None:
         self.value = value
         self.kind = kind
+        self.memory = memory
+        self.writes = writes
+        self.holds = holds
 
 
 class Parameter:
@@ -102,11 +141,7 @@ class Parameter:
             return f"{self.param.nbytes}s"
         return self._integer.lower() if kind == "signed" else self._integer
 
-    def convert(self, value: object, stream: Stream) -> bytes:
-        """The bytes of a value of any kind; what the generated code calls for `CONVERTED`."""
-        return self._packed(self.read(value, stream))
-
-    def read(self, value: object, stream: Stream) -> Argument:
+    def read(self, value: object, stream: StreamCore) -> Argument:
         """What a value packs to.
 
         Raises:
@@ -115,7 +150,7 @@ class Parameter:
         """
         plain = _unwrapped(value)
         if plain is not value:
-            return Argument(self._packed(self.read(plain, stream)), "converted")
+            return Argument(self.packed(self.read(plain, stream)), "converted")  # a number
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return self._read_float(value)
         if self._integer is None:
@@ -128,7 +163,7 @@ class Parameter:
             return self._of_type(value, REALS, Argument(self._in_float_range(value), "float"))
         return self._read_foreign(value, stream)
 
-    def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: Stream) -> Argument:
+    def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: StreamCore) -> Argument:
         if self.param.is_pointer is False:
             raise self._refused(value)
         if value.context is not stream.context:
@@ -136,7 +171,7 @@ class Parameter:
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, "
                 f"but the launch is on {stream!r}: copy it there with Stream.copy"
             )
-        return Argument(value.ptr, "memory")
+        return Argument(value.ptr, "memory", value._memory)
 
     def _read_integer(self, value: int) -> Argument:
         bits = self.param.nbytes * 8
@@ -170,14 +205,14 @@ class Parameter:
         except (OverflowError, struct.error):
             raise self._error(f"is {value!r}, out of range for {self.type_name}") from None
 
-    def _read_foreign(self, value: object, stream: Stream) -> Argument:
+    def _read_foreign(self, value: object, stream: StreamCore) -> Argument:
         """Memory of another library, None for a null pointer, or a scalar of the right size."""
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
                 return Argument(b"\0" * 8, "converted")
-            if hasattr(value, "kernel_handle"):
-                # Nothing else has it, and most programs never load the module of what has.
-                return self._read_view(cast("View", value), stream)
+            if hasattr(value, "_is_written"):
+                # Nothing else has it; the protocol's own test costs ten times as much.
+                return self._read_view(cast(View, value), stream)
             found = self._read_pointer(value, stream)
             if found is not None:
                 return found
@@ -192,7 +227,7 @@ class Parameter:
                 raise self._refused(value) from None
         raise self._refused(value)
 
-    def _read_view(self, value: View, stream: Stream) -> Argument:
+    def _read_view(self, value: View, stream: StreamCore) -> Argument:
         """The number of a texture or surface, where no pointer belongs."""
         if self.param.is_pointer:
             raise self._refused(value)
@@ -201,13 +236,12 @@ class Parameter:
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
                 f"is on {stream!r}: make one over memory of that device"
             )
-        return Argument(value.kernel_handle, "view")
+        opened, memory = value._opened, value._memory
+        kind: Kind = "surface" if value._is_written else "view"
+        return Argument(value.handle, kind, memory, writes=value._is_written, holds=opened)
 
-    def _read_pointer(self, value: object, stream: Stream) -> Argument | None:
+    def _read_pointer(self, value: object, stream: StreamCore) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""
-        # Most programs have no other library's memory.
-        from ..interop.foreign import dlpack_address, interface_address, order_after
-
         if isinstance(value, CUdeviceptr):
             return Argument(struct.pack("=Q", int(value)), "converted")
         if hasattr(value, "__cuda_array_interface__"):
@@ -218,15 +252,17 @@ class Parameter:
                 what = f"has a __cuda_array_interface__ that is none ({error!r})"
                 raise self._error(f"is {_described(value)} and {what}") from error
             order_after(stream, producers)
-            return Argument(pointer, "foreign")
+            return Argument(pointer, "foreign", holds=value)
         exported = dlpack_address(value, stream)
         if exported is None and isinstance(value, np.ndarray):
             exported = self._pinned_address(value, stream)
-        return None if exported is None else Argument(struct.pack("=Q", exported), "converted")
+        if exported is None:
+            return None
+        return Argument(struct.pack("=Q", exported), "converted", holds=value)
 
-    def _pinned_address(self, value: AnyArray, stream: Stream) -> int:
+    def _pinned_address(self, value: AnyArray, stream: StreamCore) -> int:
         """The address of a host array that the device reaches: pinned memory has one for both."""
-        if value.flags.c_contiguous and is_reachable(stream.api, value):
+        if value.flags.c_contiguous and is_reachable(stream._box.api, value):
             return host_address(value)
         raise self._error(
             f"is {_described(value)}, but the parameter is {self.type_name}: copy it with "
@@ -235,9 +271,10 @@ class Parameter:
 
     def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
         """What was read, or its bytes where generated code does not take values of this type."""
-        return read if type(value) in types else Argument(self._packed(read), "converted")
+        return read if type(value) in types else Argument(self.packed(read), "converted")
 
-    def _packed(self, argument: Argument) -> bytes:
+    def packed(self, argument: Argument) -> bytes:
+        """The bytes of a value of any kind."""
         if isinstance(argument.value, bytes):
             return argument.value
         return struct.pack("=" + self.code(argument.kind), argument.value)

@@ -1,9 +1,9 @@
 """The code of launches, generated for the kinds of their arguments.
 
-Its checks are those that packing makes anyway, that memory is of the launch's context, and that
-numbers are numbers. Only a refusal leads to the slow path, which finds the words for it. Handles
-are not read: whoever closes a stream or a module takes the code of its launchers away
-(`Launcher.stop`).
+Its tests are those that packing makes anyway, that stream and module are open, that the launch's
+stream is the home of each memory, and that numbers are numbers. Only a refusal leads to the slow
+path, which finds the words for it. What a launch uses is held in local names until it is queued:
+another thread may close it meanwhile.
 """
 
 from __future__ import annotations
@@ -44,6 +44,17 @@ if block:{order}
 else:
     slowly({names}*rest)
 """
+_PREPARED: Final = """
+def prepared():
+    if {conditions}:
+        code = call()[0]
+        if code:
+            fail(code)
+    else:
+        slowly()
+"""
+# A capture gives the stream another box, so the first test sends what is captured the slow way.
+_OPEN: Final = ("own_stream._box is (o := own)", "module._box is (l := loaded)")
 # The type that most numbers have, which is seen faster, and all types that are packed as they are.
 _NUMBERS: Final = {
     "whole": ("int", "WHOLE"),
@@ -51,6 +62,8 @@ _NUMBERS: Final = {
     "real": ("float", "REALS"),
     "float": ("float", "REALS"),
 }
+# How memory of another home is made ready.
+_FOLLOW: Final = {"memory": "follow", "surface": "follow", "view": "follow_reading"}
 
 LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 """The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
@@ -60,10 +73,10 @@ LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     """The code for arguments of these kinds.
 
-    It takes from its globals: slowly, fail, elsewhere, own_stream, own_config, context, REFUSALS,
-    int, float, WHOLE, REALS, the convert of each argument by its number, pack, pop and push of its
-    version, and, where other libraries' memory is among the kinds, interface_address and
-    order_after.
+    It takes from its globals: slowly, fail, elsewhere, own_stream, own, own_config, module, loaded,
+    follow, follow_reading, REFUSALS, int, float, WHOLE, REALS, the convert of each argument by its
+    number, pack, pop and push of its version, and, where other libraries' memory is among the
+    kinds, interface_address and order_after.
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     values, conditions = _reading(kinds)
@@ -86,22 +99,44 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     return scope["launcher"].__code__, scope["launch"].__code__
 
 
+@lru_cache(maxsize=256)
+def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
+    """The code of a prepared launch with memory of these kinds.
+
+    It takes from its globals: the arguments a0, a1 and so on, call, slowly, fail, own_stream, own,
+    module, loaded, follow and follow_reading.
+    """
+    conditions = list(_OPEN)
+    for i, kind in enumerate(kinds):
+        if kind in _FOLLOW:
+            conditions += _memory_conditions(i, kind)
+    scope: dict[str, FunctionType] = {}
+    text = _PREPARED.format(conditions=" and ".join(conditions))
+    exec(compile(text, "<cudadrv prepared launch>", "exec"), {}, scope)
+    return scope["prepared"].__code__
+
+
 def _reading(kinds: Sequence[Kind]) -> tuple[str, list[str]]:
     """The values to pack, as text that follows an argument, and what must hold beside."""
-    values, conditions = "", ["not rest"]
+    values, conditions = "", [*_OPEN, "not rest"]
     for i, kind in enumerate(kinds):
-        if kind == "memory":
-            values += f", a{i}.ptr"
-            conditions.append(f"a{i}.context is context")
-        elif kind == "view":
-            values += f", a{i}.kernel_handle"
-            conditions.append(f"a{i}.context is context")
+        if kind in _FOLLOW:
+            conditions += _memory_conditions(i, kind)
+            values += f", a{i}._address" if kind == "memory" else f", t{i}.number"
         elif kind == "foreign":
             values += f", interface_address(a{i}, own_stream, producers)"
         elif kind == "converted":
-            values += f", convert{i}(a{i}, own_stream)"
+            values += f", (c{i} := convert{i}(a{i}))[0]"
         else:
             values += f", a{i}"
             usual, known = _NUMBERS[kind]
             conditions.append(f"(a{i}.__class__ is {usual} or a{i}.__class__ in {known})")
     return values, conditions
+
+
+def _memory_conditions(i: int, kind: Kind) -> list[str]:
+    """The tests that memory or a view of it is open and ready; they hold both boxes."""
+    conditions = [f"((m{i} := a{i}.buffer._box).home is own or {_FOLLOW[kind]}(m{i}))"]
+    if kind != "memory":
+        conditions.append(f"(t{i} := a{i}._box).number is not None")
+    return conditions

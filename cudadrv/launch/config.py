@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex, TypeAlias
+from dataclasses import dataclass
+from typing import SupportsIndex, TypeAlias
 
 from ..driver._api import (
     CUdevice_attribute as _Attribute,
@@ -14,16 +15,13 @@ from ..driver._api import (
     CUlaunchAttributeID,
     CUlaunchConfig,
 )
+from ..driver.stream_box import StreamBox
+from ..driver.types import Dim3
 from ..errors import LaunchConfigError
-
-if TYPE_CHECKING:
-    from ..driver.types import Dim3
-    from ..stream import Stream
-    from .kernel import Kernel
+from .kernel_core import KernelCore
 
 Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
-_FIELDS: Final = ("grid", "block", "shared_bytes", "cluster", "cooperative")
 _GRID_LIMITS = (
     _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
     _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
@@ -36,9 +34,8 @@ _BLOCK_LIMITS = (
 )
 
 
-# A tuple, because those are compared and hashed without calls into Python; no named one, because
-# to make its class costs each start 0.1 ms.
-class LaunchConfig(tuple["Dim3", "Dim3", int, "Dim3 | None", bool]):
+@dataclass(frozen=True, slots=True)
+class LaunchConfig:
     """How many blocks of how many threads, and with what.
 
     Args:
@@ -48,64 +45,43 @@ class LaunchConfig(tuple["Dim3", "Dim3", int, "Dim3 | None", bool]):
         cluster: blocks of a cluster (compute capability 9.0 and newer).
         cooperative: whether all blocks must be resident at once, so that the grid can synchronise.
 
+    Attributes:
+        grid: blocks along x, y and z.
+        block: threads of a block along x, y and z.
+        shared_bytes: dynamic shared memory of a block, in bytes.
+        cluster: blocks of a cluster along x, y and z; None without clusters.
+        cooperative: whether all blocks must be resident at once.
+
     Raises:
         LaunchConfigError: an extent is not a whole number of 1 or more. What the device or the
             kernel does not allow is found when the kernel is bound or launched.
     """
 
-    __slots__ = ()
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    cluster: Dim3 | None
+    cooperative: bool
 
-    def __new__(
-        cls,
+    def __init__(
+        self,
         grid: Extents,
         block: Extents,
         shared_bytes: int = 0,
         cluster: Extents | None = None,
         cooperative: bool = False,
-    ) -> Self:
-        """A configuration, its extents filled up to three."""
+    ) -> None:
         if type(shared_bytes) is not int:
             shared_bytes = _index("shared_bytes", shared_bytes, "it is a whole number of bytes")
         if shared_bytes < 0:
             raise LaunchConfigError(f"shared_bytes is {shared_bytes!r}: it is 0 or more bytes")
-        extents = None if cluster is None else _dim3("cluster", cluster)
-        values = _dim3("grid", grid), _dim3("block", block), shared_bytes, extents
-        return super().__new__(cls, (*values, bool(cooperative)))
-
-    def __getnewargs__(self) -> tuple[Dim3, Dim3, int, Dim3 | None, bool]:
-        return self.grid, self.block, self.shared_bytes, self.cluster, self.cooperative
-
-    def __replace__(self, **changes: Any) -> Self:  # Any: checked as a new one is
-        return type(self)(**dict(zip(_FIELDS, self, strict=True)) | changes)
-
-    def __repr__(self) -> str:
-        given = (f"{name}={value!r}" for name, value in zip(_FIELDS, self, strict=True))
-        return f"LaunchConfig({', '.join(given)})"
-
-    @property
-    def grid(self) -> Dim3:
-        """Blocks along x, y and z."""
-        return self[0]
-
-    @property
-    def block(self) -> Dim3:
-        """Threads of a block along x, y and z."""
-        return self[1]
-
-    @property
-    def shared_bytes(self) -> int:
-        """Dynamic shared memory of a block, in bytes."""
-        return self[2]
-
-    @property
-    def cluster(self) -> Dim3 | None:
-        """Blocks of a cluster along x, y and z; None without clusters."""
-        return self[3]
-
-    @property
-    def cooperative(self) -> bool:
-        """Whether all blocks must be resident at once."""
-        return self[4]
+        # A frozen dataclass is filled so; its extents are given in fewer words than it has.
+        fill = object.__setattr__
+        fill(self, "grid", _dim3("grid", grid))
+        fill(self, "block", _dim3("block", block))
+        fill(self, "shared_bytes", shared_bytes)
+        fill(self, "cluster", None if cluster is None else _dim3("cluster", cluster))
+        fill(self, "cooperative", bool(cooperative))
 
     @classmethod
     def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:
@@ -127,7 +103,7 @@ class LaunchConfig(tuple["Dim3", "Dim3", int, "Dim3 | None", bool]):
         return math.prod(self.grid)
 
 
-def check_launch(kernel: Kernel, config: LaunchConfig) -> None:
+def check_launch(kernel: KernelCore, config: LaunchConfig) -> None:
     """Raise `LaunchConfigError` for what the device or the kernel cannot run, saying the limit.
 
     Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", asked of
@@ -139,7 +115,7 @@ def check_launch(kernel: Kernel, config: LaunchConfig) -> None:
             f"kernel {kernel.name!r} cannot be launched: its configuration is {given!r}, no "
             "LaunchConfig"
         )
-    device = kernel.module.context.device
+    device = kernel._module.context.device
     for what, extents, limits in (
         ("grid", config.grid, _GRID_LIMITS),
         ("block", config.block, _BLOCK_LIMITS),
@@ -164,10 +140,10 @@ def check_launch(kernel: Kernel, config: LaunchConfig) -> None:
         _check_cooperative(kernel, config)
 
 
-def native_config(config: LaunchConfig, stream: Stream) -> CUlaunchConfig:
+def native_config(config: LaunchConfig, stream: StreamBox) -> CUlaunchConfig:
     """The driver's structure of a configuration and a stream."""
     native = CUlaunchConfig()
-    native.hStream = stream.handle
+    native.hStream = stream.raw
     native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
     native.blockDimX, native.blockDimY, native.blockDimZ = config.block
     native.sharedMemBytes = config.shared_bytes
@@ -188,8 +164,8 @@ def native_config(config: LaunchConfig, stream: Stream) -> CUlaunchConfig:
     return native
 
 
-def _check_shared(kernel: Kernel, config: LaunchConfig) -> None:
-    device = kernel.module.context.device
+def _check_shared(kernel: KernelCore, config: LaunchConfig) -> None:
+    device = kernel._module.context.device
     static = kernel.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
     limit = max(
         device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
@@ -203,11 +179,11 @@ def _check_shared(kernel: Kernel, config: LaunchConfig) -> None:
         )
 
 
-def _check_cluster(kernel: Kernel, config: LaunchConfig) -> None:
+def _check_cluster(kernel: KernelCore, config: LaunchConfig) -> None:
     if config.cluster is None:
         return
-    device = kernel.module.context.device
-    if not kernel.module.context.capability.has_cluster_launch:
+    device = kernel._module.context.device
+    if not kernel._module.context.capability.has_cluster_launch:
         raise _refused(kernel, f"a cluster; {device!r} has none (compute capability 9.0 does)")
     for axis, blocks, extent in zip("xyz", config.grid, config.cluster, strict=True):
         if blocks % extent:
@@ -216,8 +192,8 @@ def _check_cluster(kernel: Kernel, config: LaunchConfig) -> None:
             )
 
 
-def _check_cooperative(kernel: Kernel, config: LaunchConfig) -> None:
-    device = kernel.module.context.device
+def _check_cooperative(kernel: KernelCore, config: LaunchConfig) -> None:
+    device = kernel._module.context.device
     if not device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH):
         raise _refused(kernel, f"a cooperative launch, which {device!r} does not offer")
     each = kernel.max_active_blocks(config.threads, config.shared_bytes)
@@ -229,7 +205,7 @@ def _check_cooperative(kernel: Kernel, config: LaunchConfig) -> None:
         )
 
 
-def _refused(kernel: Kernel, what: str) -> LaunchConfigError:
+def _refused(kernel: KernelCore, what: str) -> LaunchConfigError:
     return LaunchConfigError(f"kernel {kernel.name!r} cannot be launched: {what}")
 
 

@@ -7,36 +7,33 @@ once, and one generated function packs and calls.
 
 from __future__ import annotations
 
-import contextlib
 import struct
-import threading
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from ..driver._api import CUresult
+from ..driver.handle import Closed
 from ..driver.in_use import failure
+from ..driver.registry import Registry
+from ..driver.stream_box import StreamBox
+from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, ClosedError
-from .arguments import REALS, WHOLE, Kind, ParameterBlock, packer
+from ..interop.foreign import interface_address, order_after
+from ..memory.order import AnyMemory, Memory, note, use
+from .arguments import REALS, WHOLE, Argument, Kind, Parameter, ParameterBlock, packer
+from .code import LaunchCode, launch_code, prepared_code
 from .config import LaunchConfig, native_config
+from .kernel_core import KernelCore, ModuleBox
+from .types import Launcher, PreparedLaunch
 
-if TYPE_CHECKING:
-    from ..memory.array import AnyDeviceArray
-    from ..memory.buffer import DeviceBuffer
-    from ..stream import Stream
-    from ..texture.view import View
-    from .code import LaunchCode
-    from .kernel import Kernel
-    from .types import Launcher, PreparedLaunch
-
-# What packing raises for a value of the wrong kind: no .ptr, not a number, out of range; and what
-# popping raises when every parameter block is in use by another thread.
-_REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, IndexError)
+# What packing raises for a value of the wrong kind: no .buffer, not a number, out of range; what is
+# closed; and what popping raises when every parameter block is in use by another thread.
+_REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, IndexError, ClosedError)
 _MISSING: Final = object()
 
-# A driver call with all its arguments, handles among them; it is not made once they are closed.
+# A driver call with all its arguments, handles among them, whose boxes the launcher holds.
 DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
 _Blocks: TypeAlias = list[tuple[bytearray, DriverCall, ParameterBlock]]
 
@@ -79,24 +76,42 @@ class LauncherState:
         launcher: the function that users call.
     """
 
-    def __init__(self, kernel: Kernel, stream: Stream, config: LaunchConfig) -> None:
+    def __init__(
+        self,
+        kernel: KernelCore,
+        stream: StreamCore,
+        config: LaunchConfig,
+        elsewhere: Callable[..., None],
+        *,
+        ordered: bool,
+    ) -> None:
         self.kernel = kernel
         self._stream = stream
         self._config = config
-        self._native = native_config(config, stream)
+        # Held as long as launches may be made with their handles; None once one was closed.
+        self._own: StreamBox | None = stream._box
+        self._loaded: ModuleBox | None = kernel._module._box
+        self._use = _use_ordered if ordered else _use_unordered
+        self._native = native_config(config, stream._box)
         self._blocks: _Blocks = []
         self._kinds: tuple[Kind, ...] | None = None
         self._version = 0
         self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
-        self._prepared: weakref.WeakSet[PreparedLaunch] = weakref.WeakSet()
+        self._prepared: Registry[PreparedLaunch] = Registry()
         self._globals: dict[str, object] = {
             "__builtins__": {},
             "slowly": self._launch_slowly,
             "fail": self._fail,
-            "elsewhere": kernel.launch_anew,
+            "elsewhere": elsewhere,
             "own_stream": stream,
+            "own": self._own,
             "own_config": config,
-            "context": stream.context,
+            "module": kernel._module,
+            "loaded": self._loaded,
+            "follow": partial(self._follow, writes=True),
+            "follow_reading": partial(self._follow, writes=False),
+            "interface_address": interface_address,
+            "order_after": order_after,
             "REFUSALS": _REFUSALS,
             "int": int,
             "float": float,
@@ -104,7 +119,7 @@ class LauncherState:
             "REALS": REALS,
         }
         for number, parameter in enumerate(kernel.parameters):
-            self._globals[f"convert{number}"] = parameter.convert
+            self._globals[f"convert{number}"] = partial(self._convert, parameter)
         launch = FunctionType(SLOW[0], self._globals)
         kernel_launch = FunctionType(SLOW[1], self._globals)
         self._functions = launch, kernel_launch
@@ -114,48 +129,61 @@ class LauncherState:
             "kernel_launch": kernel_launch,
         }  # fmt: skip
         self.launcher = cast("Launcher", launch)
-        stream.adopt(self)
-        with _registry_lock:
-            _launchers.add(self)
+        stream.context.device.driver.launchers.add(self)
+
+    def renew(self) -> None:
+        """Take the driver's functions anew, for whoever has put others in their place."""
+        self._blocks = []
+        if self._version:
+            assert self._kinds is not None  # code was made for them
+            self._generate(self._kinds)
+        for prepared in self._prepared.alive():
+            # What `_prepare` made is a function.
+            scope = cast(FunctionType, prepared).__globals__
+            scope["call"] = self._driver_call(prepared.block)
+
+    def let_go(self, owner: object) -> None:
+        """Take the slow way, which finds the words, as `owner` was closed; hold nothing of it.
+
+        A call under way holds what it uses in its own names.
+        """
+        if owner is not self._stream and owner is not self.kernel._module:
+            return
+        self._blocks = []
+        self._version = 0
+        self._own = self._loaded = None
+        for prepared in self._prepared.alive():
+            scope = cast(FunctionType, prepared).__globals__
+            scope |= {"own": None, "loaded": None, "call": None}
+        self._globals |= {"own": None, "loaded": None}
+        for function, code in zip(self._functions, SLOW, strict=True):
+            function.__code__ = code
+        self.kernel._forget(self.launcher)
 
     def _prepare(self, *args: object) -> PreparedLaunch:
-        kinds, block = self._pack(args)
-        # What was read as memory is of these types.
-        memory = [
-            cast("AnyDeviceArray | DeviceBuffer", value)
-            for value, kind in zip(args, kinds, strict=True)
-            if kind == "memory"
-        ]
-        views = [
-            cast("View", value) for value, kind in zip(args, kinds, strict=True) if kind == "view"
-        ]
-        launch = self._prepared_launch(self._driver_call(block), memory, views)
+        read, block = self._pack(args)
+        scope: dict[str, object] = {
+            name: self._globals[name]
+            for name in (
+                "__builtins__", "fail", "own_stream", "own", "module", "loaded", "follow",
+                "follow_reading",
+            )
+        }  # fmt: skip
+        scope |= {f"a{number}": value for number, value in enumerate(args)}
+        code = prepared_code(tuple(argument.kind for argument in read))
+        launch = FunctionType(code, scope)
         # Given its attributes, the function is what the protocol says.
         prepared = cast("PreparedLaunch", launch)
         prepared.launcher, prepared.args_kept, prepared.block = self.launcher, args, block
-        with _registry_lock:
-            self._prepared.add(prepared)
+        scope["call"] = self._driver_call(block)
+        scope["slowly"] = partial(self._launch_prepared, args, block)
+        self._prepared.add(prepared)
         return prepared
 
-    def renew(self) -> None:
-        """Take the driver's functions anew, for whoever has substituted them."""
-        self._blocks = []
-        if self._kinds is not None:
-            self._generate(self._kinds)
-        with _registry_lock:
-            alive = tuple(self._prepared)
-        for prepared in alive:
-            _substitute(prepared, self._driver_call(prepared.block))
-
-    def stop(self) -> None:
-        """Let every launch take the slow path, which finds that the stream or module is closed."""
-        self._blocks = []
-        self._run(SLOW)
-        self.kernel.forget(self.launcher)
-
-    def _run(self, code: LaunchCode) -> None:
-        launch, kernel_launch = self._functions
-        launch.__code__, kernel_launch.__code__ = code
+    def _launch_prepared(self, args: tuple[object, ...], block: ParameterBlock) -> None:
+        """Launch what is packed, with what quick tests refused: find out why, and order it."""
+        read, _ = self._pack(args)
+        self._launch(read, self._driver_call(block))
 
     def _generate(self, kinds: tuple[Kind, ...]) -> None:
         """Run code for arguments of these kinds from now on, on the present list of blocks."""
@@ -167,27 +195,22 @@ class LauncherState:
             f"pop_{version}": blocks.pop,
             f"push_{version}": blocks.append,
         }
-        if "foreign" in kinds:
-            from ..interop import foreign  # loaded already, by the argument that was of this kind
-
-            self._globals["interface_address"] = foreign.interface_address
-            self._globals["order_after"] = foreign.order_after
         for function in self._functions:  # before the code that counts on it
             function.__defaults__ = (_MISSING,) * len(kinds)
-        from .code import launch_code  # many kernels are launched once
-
-        self._run(launch_code(kinds, version))
+        for function, code in zip(self._functions, launch_code(kinds, version), strict=True):
+            function.__code__ = code
 
     def _launch_slowly(self, *args: object) -> None:
         """Check, pack and launch with whatever `args` are; from the second time on make code."""
         while args and args[-1] is _MISSING:
             args = args[:-1]
-        kinds, block = self._pack(args)
+        read, block = self._pack(args)
         call = self._driver_call(block)
-        (code,) = call()
-        if code:
-            raise self._failure(code)
+        self._launch(read, call)
+        if self._stream._box is not self._own:
+            return  # in a capture, or closed since
         self._blocks.append((block.buffer, call, block))
+        kinds = tuple(argument.kind for argument in read)
         known = self._kinds
         if known is None:
             # Code costs milliseconds, which a kernel that is launched once never wins back.
@@ -200,7 +223,41 @@ class LauncherState:
             self._kinds = kinds
             self._generate(kinds)
 
-    def _pack(self, args: tuple[object, ...]) -> tuple[tuple[Kind, ...], ParameterBlock]:
+    def _launch(self, read: list[Argument], call: DriverCall) -> None:
+        """Order the stream after what the arguments wait for, and launch."""
+        box: StreamBox = self._stream._box
+        for argument in read:
+            if argument.memory is not None:
+                self._use(argument.memory, box, argument.writes)
+        if box.capture is not None:
+            box.capture.keeps += [
+                self.kernel._module._box,
+                *(a.holds for a in read if a.holds is not None),
+            ]
+        held = self._own, self._loaded  # until it is queued
+        (code,) = call()
+        del held
+        if code:
+            raise self._failure(code)
+
+    def _follow(self, memory: AnyMemory | Closed, *, writes: bool) -> bool:
+        """Make memory of another home ready; False leaves the words to the slow path."""
+        own = self._own
+        if own is None or not isinstance(memory, Memory):
+            return False
+        if memory.context is not own.context:
+            return False
+        self._use(memory, own, writes)
+        return True
+
+    def _convert(self, parameter: Parameter, value: object) -> tuple[bytes, Argument]:
+        """The bytes of a value of any kind, its memory made ready; and what to hold."""
+        argument = parameter.read(value, self._stream)
+        if argument.memory is not None:
+            self._use(argument.memory, self._stream._box, argument.writes)
+        return parameter.packed(argument), argument
+
+    def _pack(self, args: tuple[object, ...]) -> tuple[list[Argument], ParameterBlock]:
         parameters = self.kernel.parameters
         if len(args) != len(parameters):
             raise ArgumentError(
@@ -213,81 +270,32 @@ class LauncherState:
             for parameter, value in zip(parameters, args, strict=True)
         ]
         kinds = tuple(argument.kind for argument in read)
-        block = self.kernel.new_block()
+        block = self.kernel._new_block()
         fitting = self._packers.get(kinds)
         if fitting is None:
             fitting = packer(parameters, kinds, self.kernel.parameter_bytes)
             self._packers[kinds] = fitting
         fitting.pack_into(block.buffer, 0, *(argument.value for argument in read))
-        return kinds, block
+        return read, block
 
     def _driver_call(self, block: ParameterBlock) -> DriverCall:
-        stream, handle = self._stream, self.kernel.handle
-        stream.handle  # noqa: B018  # raises once the stream is closed
+        handle = self.kernel.handle  # raises once the module is closed
+        api = self._stream._box.api  # raises once the stream is closed
         # This call takes the configuration as it is, where cuLaunchKernel converts nine numbers. A
         # partial costs less than loading the arguments for each call.
-        return partial(stream.api.cuLaunchKernelEx, self._native, handle, block.address, 0)
+        return partial(api.cuLaunchKernelEx, self._native, handle, block.address, 0)
 
     def _failure(self, code: CUresult) -> Exception:
         doing = f"launching kernel {self.kernel.name!r} with {self._config} on {self._stream!r}"
-        return failure(self._stream.api, code, "cuLaunchKernelEx", doing)
+        return failure(self._stream.context._api, code, "cuLaunchKernelEx", doing)
 
     def _fail(self, code: CUresult) -> None:
         raise self._failure(code)
 
-    def _prepared_launch(
-        self,
-        call: DriverCall,
-        memory: Sequence[AnyDeviceArray | DeviceBuffer],
-        views: Sequence[View],
-    ) -> Callable[[], None]:
-        """The function behind a prepared launch."""
-        kernel, stream, fail = self.kernel, self._stream, self._fail
 
-        def launch() -> None:
-            kernel.handle  # noqa: B018  # raises once the module is closed
-            stream.handle  # noqa: B018  # raises once the stream is closed
-            for each in memory:
-                each.ptr  # noqa: B018  # raises once the memory is closed
-            code = call()[0]
-            if code:
-                fail(code)
-
-        def launch_with_views() -> None:
-            for view in views:
-                view.kernel_handle  # noqa: B018  # raises once the texture or surface is closed
-            for each in memory:
-                each.ptr  # noqa: B018
-            kernel.handle, stream.handle  # noqa: B018
-            code = call()[0]
-            if code:
-                fail(code)
-
-        # Most launches have none, and shall not pay for it.
-        return launch_with_views if views else launch
+def _use_ordered(memory: AnyMemory, stream: StreamBox, writes: bool) -> None:
+    use(memory, stream, writes=writes)
 
 
-# Every launcher alive, so that a trace can substitute what they call; bounded by what users hold.
-# A launcher and its state hold each other.
-_launchers: Final[weakref.WeakSet[LauncherState]] = weakref.WeakSet()
-_registry_lock: Final = threading.Lock()
-
-
-def live_launchers() -> tuple[LauncherState, ...]:
-    """What is behind every launcher alive."""
-    with _registry_lock:
-        return tuple(_launchers)
-
-
-def renew_launchers() -> None:
-    """Let every launcher take the driver's functions anew."""
-    for state in live_launchers():
-        with contextlib.suppress(ClosedError):
-            state.renew()
-
-
-def _substitute(prepared: PreparedLaunch, call: DriverCall) -> None:
-    """Give a prepared launch another driver call: the content of a cell of its function."""
-    function = cast(FunctionType, prepared)  # what `LauncherState._prepared_launch` made
-    assert function.__closure__ is not None
-    function.__closure__[function.__code__.co_freevars.index("call")].cell_contents = call
+def _use_unordered(memory: AnyMemory, stream: StreamBox, writes: bool) -> None:
+    note(memory, stream)

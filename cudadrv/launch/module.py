@@ -1,27 +1,32 @@
-"""Modules: images loaded on a context, their kernels and global variables."""
+"""Modules and kernels as users hold them; each gives the other, so they are one file."""
 
 from __future__ import annotations
 
-import contextlib
-import weakref
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 import ptx
 
-from ..driver._api import CUjit_option, CUmodule, CUresult, DriverApi
-from ..driver.in_use import Bound, Handle, failure
-from ..errors import ClosedError, CudadrvError, KernelNotFoundError
+from .. import errors
+from ..driver._api import CUfunction, CUjit_option, CUmodule, CUresult
+from ..driver.context import ContextCore
+from ..driver.handle import ContextBox, Owner
+from ..driver.in_use import failure
+from ..driver.registry import Registry
+from ..driver.stream_core import StreamCore
+from ..errors import KernelNotFoundError
 from ..memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_dtype
 from ..memory.buffer import DeviceBuffer
-from .kernel import Kernel
+from .config import LaunchConfig, check_launch
+from .kernel_core import KernelCore, ModuleBox
+from .launcher import LauncherState
+from .occupancy import PotentialBlock, potential_block
+from .types import KernelLaunch, Launcher
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from ..driver.context import Context
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview
@@ -33,7 +38,101 @@ _LOG_OPTIONS = (
 )
 
 
-class Module(Handle):
+# Bounded: a caller may make a configuration a launch, and a launcher keeps its stream.
+_MOST_LAUNCHERS: Final = 64
+
+
+class Kernel(KernelCore):
+    """A kernel of a module; made by `Module.kernel`.
+
+    Attributes:
+        launch: queues the kernel: ``launch(stream, config, *args)``; see `KernelLaunch`.
+        name: the name it was asked for.
+        module: the module, kept alive by the kernel.
+        signature: its parameters; None where neither the image nor the driver tells.
+        handle: the CUfunction; reading it after the module's `close` raises `ClosedError`.
+        parameters: what packs each argument.
+        parameter_bytes: size of the parameter block.
+    """
+
+    __slots__ = ("_launchers", "launch", "module")
+
+    # An attribute, so that it can be a function generated for the stream and configuration that
+    # it was last called with.
+    launch: KernelLaunch
+
+    def __init__(
+        self,
+        module: Module,
+        name: str,
+        function: CUfunction,
+        signature: ptx.KernelSignature | None,
+    ) -> None:
+        super().__init__(module, name, function, signature)
+        self.module = module
+        self._launchers: dict[tuple[StreamCore, LaunchConfig], Launcher] = {}
+        self.launch = self._launch_anew
+
+    def max_potential_block_size(
+        self, shared_bytes: int | Callable[[int], int] = 0, *, limit: int | None = None
+    ) -> PotentialBlock:
+        """The threads of a block that keep most of a multiprocessor busy.
+
+        Args:
+            shared_bytes: dynamic shared memory of a block, or what gives it for so many threads.
+            limit: the most threads that a block may have, where less than the kernel allows.
+
+        Source: "Occupancy" in the CUDA Driver API manual, cuOccupancyMaxPotentialBlockSize.
+        """
+        return potential_block(self, shared_bytes, limit)
+
+    def bind(self, stream: StreamCore, config: LaunchConfig, *, ordered: bool = True) -> Launcher:
+        """A launcher for one stream and configuration, checked here once: ``launcher(*args)``.
+
+        Args:
+            stream: where it launches.
+            config: blocks, threads and resources.
+            ordered: whether a launch waits for what other streams do with the memory among its
+                arguments. Without it the user orders the streams; the memory is given back after
+                the launch all the same.
+
+        Raises:
+            ArgumentError: `stream` is no stream of cudadrv.
+            LaunchConfigError: the device or the kernel cannot run the configuration.
+            WrongDeviceError: the stream belongs to another context than the module.
+        """
+        if not isinstance(stream, StreamCore):
+            raise errors.ArgumentError(
+                f"kernel {self.name!r} is to be launched on {stream!r}: give a stream of "
+                "cudadrv, such as Context.default_stream, or Context.external_stream(...)",
+                kernel=self.name,
+            )
+        stream._require(self.module.context, f"kernel {self.name!r}")
+        check_launch(self, config)
+        self._allow_shared(config.shared_bytes)
+        return LauncherState(self, stream, config, self._launch_anew, ordered=ordered).launcher
+
+    def _launch_anew(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
+        """Launch, and let `launch` be what is generated for this stream and configuration."""
+        launcher = self._launchers.get((stream, config))
+        if launcher is None:
+            launcher = self.bind(stream, config)
+            if len(self._launchers) >= _MOST_LAUNCHERS:
+                self._launchers.clear()
+            self._launchers[stream, config] = launcher
+        launcher(*args)
+        if launcher.config is config:
+            self.launch = launcher.kernel_launch
+
+    def _forget(self, launcher: object) -> None:
+        """Keep a launcher no longer, as its stream or the module was closed."""
+        self.launch = self._launch_anew
+        for key, kept in tuple(self._launchers.items()):
+            if kept is launcher:
+                self._launchers.pop(key, None)
+
+
+class Module(Owner):
     """An image loaded on a context; made by `Context.load_module`.
 
     Attributes:
@@ -43,44 +142,42 @@ class Module(Handle):
         closed: whether it was closed.
     """
 
-    __slots__ = (
-        "__weakref__", "_finalizer", "_kernels", "_names", "_variables",
-        "api", "closed", "context", "handle", "image",
-    )  # fmt: skip
+    __slots__ = ("_default_stream", "_kernels", "_names", "_variables", "context", "image")
 
-    handle: CUmodule
+    _box: ModuleBox
 
-    def __init__(self, context: Context, image: ImageLike) -> None:
+    def __init__(
+        self, context: ContextCore, image: ImageLike, default_stream: Callable[[], StreamCore]
+    ) -> None:
         if isinstance(image, str):
             image = ptx.Image.from_ptx(image)
-        self.api: DriverApi = context.api
         self.context = context
         self.image = image if isinstance(image, ptx.Image) else None
-        self.closed = False
+        self._default_stream = default_stream
         self._kernels: dict[str, Kernel] = {}
         self._names: tuple[str, ...] | None = None
-        # The module's own memory, which goes with it.
-        self._variables: weakref.WeakSet[DeviceBuffer] = weakref.WeakSet()
-        self.handle = _load(context, _bytes_of(image))
-        self._finalizer = weakref.finalize(self, _unload, self.api, self.handle, context)
-        self._finalizer.atexit = False
-
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
-
-        def __getattr__(self, name: str) -> object:
-            if name == "handle":
-                raise ClosedError(f"the module on device {self.context.ordinal} was closed")
-            raise AttributeError(f"a Module has no attribute {name!r}")
+        # The module's own memory, which is closed with it.
+        self._variables: Registry[DeviceBuffer] = Registry()
+        box = context._box
+        self._own(ModuleBox(box, _load(box, _bytes_of(image))))
+        context._adopt(self)
 
     def __repr__(self) -> str:
         state = "closed " if self.closed else ""
         return f"<Module {state}on device {self.context.ordinal}>"
 
-    def __enter__(self) -> Module:
-        return self
+    @property
+    def _closed_text(self) -> str:
+        return f"the module on device {self.context.ordinal} was closed"
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    @property
+    def handle(self) -> CUmodule:
+        """The CUmodule.
+
+        Raises:
+            ClosedError: it was closed.
+        """
+        return self._box.raw
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
@@ -137,8 +234,9 @@ class Module(Handle):
             InvalidValueError: the variable is smaller than the shape, or one element, asks for.
         """
         lowered = self._lowered().get(name, name)
-        with Bound(self.api, self.context.handle):
-            code, pointer, nbytes = self.api.cuModuleGetGlobal(self.handle, lowered.encode())
+        box = self._box
+        with box.context.bound():
+            code, pointer, nbytes = box.api.cuModuleGetGlobal(box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
             raise KernelNotFoundError(
                 f"the module has no variable {name!r}; C++ names are mangled: declare it "
@@ -147,38 +245,38 @@ class Module(Handle):
                 available=(),
             )
         if code:
-            raise failure(self.api, code, "cuModuleGetGlobal", f"variable {name!r}")
+            raise failure(box.api, code, "cuModuleGetGlobal", f"variable {name!r}")
         kind = checked_dtype(dtype)
         if shape is None:
             shape = max(nbytes // kind.itemsize, 1)
-        buffer = DeviceBuffer.borrowed(self.context.default_stream, int(pointer), nbytes, self)
+        buffer = DeviceBuffer.borrowed(self._default_stream(), int(pointer), nbytes, box)
         array: AnyDeviceArray = DeviceArray(buffer, shape, kind)
         self._variables.add(buffer)
         return array
 
     def close(self) -> None:
-        """Unload the module; its kernels and variables raise `ClosedError` then. Idempotent."""
-        if self._finalizer.alive:
-            self.discard()
-            self._finalizer()
+        """Give the module up; its kernels and variables raise `ClosedError` then. Idempotent.
 
-    def discard(self) -> None:
-        """Take the handles away: the module is unloaded, or its context is destroyed."""
+        It is unloaded when no graph needs it.
+
+        Raises:
+            CudaError: it was unloaded, and the driver refused or told of failed work.
+        """
         if not self.closed:
-            self.closed = True
-            del self.handle
-            for kernel in self._kernels.values():
-                kernel.discard()
-            self._kernels.clear()
-            for variable in tuple(self._variables):
+            for variable in self._variables.alive():
                 variable.close()
+            self._kernels = {}
+            for launcher in self.context.device.driver.launchers.alive():
+                launcher.let_go(self)
+        super().close()
 
     def _lowered(self) -> Mapping[str, str]:
         return self.image.lowered_names if self.image is not None else {}
 
     def _take(self, name: str, lowered: str, signature: ptx.KernelSignature | None) -> Kernel:
-        with Bound(self.api, self.context.handle):
-            code, handle = self.api.cuModuleGetFunction(self.handle, lowered.encode())
+        box = self._box
+        with box.context.bound():
+            code, handle = box.api.cuModuleGetFunction(box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
             names = (*self._lowered(), *self.kernel_names)
             raise KernelNotFoundError(
@@ -188,25 +286,27 @@ class Module(Handle):
                 available=names,
             )
         if code:
-            raise failure(self.api, code, "cuModuleGetFunction", f"taking kernel {name!r}")
+            raise failure(box.api, code, "cuModuleGetFunction", f"taking kernel {name!r}")
         return Kernel(self, name, handle, signature)
 
     def _enumerate(self) -> tuple[str, ...]:
         """The kernel names that the driver knows; drivers before 12.4 know none."""
-        with Bound(self.api, self.context.handle):
-            code, count = self.api.cuModuleGetFunctionCount(self.handle)
+        box = self._box
+        api = box.api
+        with box.context.bound():
+            code, count = api.cuModuleGetFunctionCount(box.raw)
             if code:
-                raise failure(self.api, code, "cuModuleGetFunctionCount", "naming the kernels")
+                raise failure(api, code, "cuModuleGetFunctionCount", "naming the kernels")
             if count == 0:
                 return ()
-            code, functions = self.api.cuModuleEnumerateFunctions(count, self.handle)
+            code, functions = api.cuModuleEnumerateFunctions(count, box.raw)
             if code:
-                raise failure(self.api, code, "cuModuleEnumerateFunctions", "naming the kernels")
+                raise failure(api, code, "cuModuleEnumerateFunctions", "naming the kernels")
             names = []
             for function in functions:
-                code, text = self.api.cuFuncGetName(function)
+                code, text = api.cuFuncGetName(function)
                 if code:
-                    raise failure(self.api, code, "cuFuncGetName", "naming the kernels")
+                    raise failure(api, code, "cuFuncGetName", "naming the kernels")
                 names.append(text.decode())
         return tuple(names)
 
@@ -223,12 +323,12 @@ def _bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
     )
 
 
-def _load(context: Context, data: bytes) -> CUmodule:
+def _load(context: ContextBox, data: bytes) -> CUmodule:
     """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
     api = context.api
     binary = data.startswith(_BINARY)
     log = bytearray(0 if binary else _LOG_BYTES)
-    with Bound(api, context.handle):
+    with context.bound():
         if binary:
             code, handle = api.cuModuleLoadData(data)
         else:
@@ -239,15 +339,10 @@ def _load(context: Context, data: bytes) -> CUmodule:
             )
     if code:
         call = "cuModuleLoadData" if binary else "cuModuleLoadDataEx"
-        error = failure(api, code, call, f"loading {len(data)} bytes on {context!r}")
+        doing = f"loading {len(data)} bytes on device {context.ordinal}"
+        error = failure(api, code, call, doing)
         said = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
         if said:
             error.add_note(f"the driver's compiler said:\n{said}")
         raise error
     return handle
-
-
-def _unload(api: DriverApi, handle: CUmodule, context: Context) -> None:
-    if not context.closed:
-        with contextlib.suppress(CudadrvError), Bound(api, context.handle):
-            api.cuModuleUnload(handle)

@@ -6,13 +6,11 @@ Source: "Occupancy" in the CUDA Driver API manual.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..driver._api import CUdevice_attribute as _Attribute
 from ..errors import LaunchConfigError
-
-if TYPE_CHECKING:
-    from .kernel import Kernel
+from .kernel_core import KernelCore
 
 
 class PotentialBlock(NamedTuple):
@@ -28,14 +26,14 @@ class PotentialBlock(NamedTuple):
 
 
 def potential_block(
-    kernel: Kernel, shared_bytes: int | Callable[[int], int], limit: int | None
+    kernel: KernelCore, shared_bytes: int | Callable[[int], int], limit: int | None
 ) -> PotentialBlock:
     """The whole warps that keep most threads of a multiprocessor resident.
 
     Raises:
         LaunchConfigError: no block of the kernel fits with so much shared memory.
     """
-    device = kernel.module.context.device
+    device = kernel._module.context.device
     warp = device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_WARP_SIZE)
     all_threads = device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
     optin = _Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN

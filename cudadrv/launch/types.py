@@ -1,27 +1,24 @@
-"""What launching looks like to callers: functions, which `launcher` and `kernel` make.
-
-No launch loads this module; type checkers and readers do.
-"""
+"""What launching looks like to callers: functions, which `launcher` makes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
 
-from ..stream import Stream
+from ..driver.stream_core import StreamCore
 from .arguments import ParameterBlock
 from .config import LaunchConfig
-from .kernel import Kernel
+from .kernel_core import KernelCore
 
 
 class KernelLaunch(Protocol):
     """``kernel.launch(stream, config, *args)``."""
 
-    def __call__(self, stream: Stream, config: LaunchConfig, *args: object) -> None:
+    def __call__(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
         """Queue the kernel on a stream.
 
-        Memory of other libraries is waited for. Our own that another stream still works on is not:
-        `Stream.wait` orders the two, and `DeviceBuffer.record_use` lets its release wait.
+        Memory is waited for, our own and other libraries'. Our own is given back after the
+        kernel, whatever is dropped or closed before; other libraries must keep theirs.
 
         Args:
             stream: a stream of the module's context.
@@ -52,8 +49,8 @@ class Launcher(Protocol):
             and configuration.
     """
 
-    kernel: Kernel
-    stream: Stream
+    kernel: KernelCore
+    stream: StreamCore
     config: LaunchConfig
     kernel_launch: Callable[..., None]
 

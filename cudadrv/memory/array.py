@@ -20,27 +20,25 @@ from typing import (
 import numpy as np
 
 from .. import errors
-from ..errors import ClosedError, DTypeError
-from .buffer import DeviceBuffer, _Addressed
+from ..driver.context import ContextCore
+from ..driver.stream_core import StreamCore
+from ..errors import DTypeError
+from .buffer import Addressed, DeviceBuffer
+from .export import DL_CUDA, CudaArrayInterface, array_interface, dlpack_capsule
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..driver.context import Context
-    from ..interop.array_interface import CudaArrayInterface
-    from ..stream import Stream
-
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _OtherT = TypeVar("_OtherT", bound=np.generic)
 
-_DL_CUDA = 2  # kDLCUDA in dlpack.h
 Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 Key: TypeAlias = SupportsIndex | slice
 TypedDType: TypeAlias = type[_ScalarT] | np.dtype[_ScalarT]
 """A dtype whose scalar type the type checker knows, such as ``np.float32``."""
 
 
-class DeviceArray(_Addressed, Generic[_ScalarT]):
+class DeviceArray(Addressed, Generic[_ScalarT]):
     """A C-contiguous array of one dtype in device memory.
 
     Made by `Stream.empty`, `Stream.zeros` and `Stream.to_device`. Views made by `reshape`, `view`
@@ -55,7 +53,11 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         context: the context of the memory.
     """
 
-    __slots__ = ("buffer", "context", "dtype", "nbytes", "shape")
+    __slots__ = (
+        "__weakref__", "_address", "_pointer", "buffer", "context", "dtype", "nbytes", "shape",
+    )  # fmt: skip
+
+    buffer: DeviceBuffer
 
     def __init__(
         self, buffer: DeviceBuffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0
@@ -70,24 +72,22 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
                 f"{buffer.nbytes} bytes"
             )
         self.buffer = buffer
-        self.context: Context = buffer.context
-        self.ptr = buffer.ptr + offset
-        self.driver_pointer = None
-        buffer.adopt(self)
+        self.context: ContextCore = buffer.context
+        self._address = buffer.ptr + offset
+        self._pointer = None
 
     @classmethod
-    def allocate(cls, stream: Stream, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[_ScalarT]:
+    def allocate(
+        cls, stream: StreamCore, shape: Shape, dtype: npt.DTypeLike
+    ) -> DeviceArray[_ScalarT]:
         """An array in fresh memory of a stream, not initialised."""
         kind = checked_dtype(dtype)
         extents = checked_shape(shape)
         return cls(DeviceBuffer(stream, math.prod(extents) * kind.itemsize), extents, kind)
 
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
-
-        def __getattr__(self, name: str) -> object:
-            if name == "ptr":
-                raise ClosedError(f"the device array of shape {self.shape} {self.dtype} was closed")
-            raise AttributeError(f"a DeviceArray has no attribute {name!r}")
+    @property
+    def _closed_text(self) -> str:
+        return f"the device array of shape {self.shape} {self.dtype} was closed"
 
     def __repr__(self) -> str:
         state = ", closed" if self.buffer.closed else ""
@@ -158,7 +158,7 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         return len(self.shape)
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> StreamCore:
         """The stream that the memory came from."""
         return self.buffer.stream
 
@@ -219,25 +219,15 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
 
     @property
     def __cuda_array_interface__(self) -> CudaArrayInterface:
-        """Version 3 of the interface; consumers order themselves after `stream`.
+        """Version 3 of the interface; consumers order themselves after the stream it names.
 
-        The work of a stream that was closed is waited for here.
+        That stream comes after everything that was done to the array, on every stream.
         """
-        stream = self.stream
-        if stream.closed:
-            stream.wait_for_end()
-        return {
-            "shape": self.shape,
-            "typestr": self.dtype.str,
-            "data": (self.ptr, False),
-            "strides": None,
-            "stream": None if stream.closed else int(stream.handle),
-            "version": 3,
-        }
+        return array_interface(self)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """(kDLCUDA, ordinal)."""
-        return _DL_CUDA, self.context.ordinal
+        return DL_CUDA, self.context.ordinal
 
     def __dlpack__(
         self,
@@ -255,9 +245,7 @@ class DeviceArray(_Addressed, Generic[_ScalarT]):
         """
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("a device array is exported in place: no copy, no other device")
-        from ..interop.dlpack import export
-
-        return export(self, stream)
+        return dlpack_capsule(self, stream)
 
 
 # What takes arrays of every dtype says so with Any: the dtype is the caller's affair.

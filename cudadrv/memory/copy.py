@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 
 from ..driver._api import CUdeviceptr, CUmemorytype, CUpointer_attribute, CUresult, DriverApi
 from ..driver.in_use import failure
+from ..driver.stream_box import StreamBox
+from ..driver.stream_core import StreamCore
 from ..errors import CopyError, CudadrvError, WrongDeviceError
 from .array import AnyArray, AnyDeviceArray, DeviceArray
 from .buffer import DeviceBuffer
+from .order import AnyMemory, use
+from .staging import LEAST_STAGED_BYTES, StagingRing
 from .transfer import transfer
-
-if TYPE_CHECKING:
-    from ..driver.context import Context
-    from ..stream import Stream
-    from .staging import StagingRing
 
 HostArray: TypeAlias = AnyArray
 DeviceMemory: TypeAlias = AnyDeviceArray | DeviceBuffer
@@ -40,7 +39,7 @@ _from_buffer: Final = cast("Callable[[AnyArray], ctypes.c_char]", ctypes.c_char.
 
 
 def copy(
-    stream: Stream,
+    stream: StreamCore,
     dst: DeviceMemory | HostArray,
     src: DeviceMemory | HostArray,
     *,
@@ -77,7 +76,7 @@ def copy(
 
 
 def _copy_others(
-    stream: Stream, dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray, wait: bool
+    stream: StreamCore, dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray, wait: bool
 ) -> None:
     """Copy from or to a buffer, or on the device."""
     _check_alike(dst, src)
@@ -102,7 +101,7 @@ def _check_alike(dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray) -
         )
 
 
-def upload(stream: Stream, dst: DeviceMemory, src: HostArray, wait: bool = True) -> None:
+def upload(stream: StreamCore, dst: DeviceMemory, src: HostArray, wait: bool = True) -> None:
     """Copy a host array of any strides to device memory of the same size.
 
     Small arrays are handed over at once, large ones that are not pinned go through the staging
@@ -115,36 +114,37 @@ def upload(stream: Stream, dst: DeviceMemory, src: HostArray, wait: bool = True)
         wait: whether a pinned array is waited for, so that it may be changed on return. Others
             may be changed in any case.
     """
-    if dst.context is not stream.context:
-        raise wrong_context(stream, dst)
+    box = stream._box
+    memory = dst.buffer._box
     nbytes = dst.nbytes
+    if memory.home is not box:
+        memory = ready(stream, dst, writes=True)
     if nbytes == 0:
         return
-    if dst.stream is not stream:
-        stream.follow(dst)
-    if stream.capturing:
-        _upload_in_capture(stream, dst, src)
+    if box.capture is not None:
+        _upload_in_capture(box, dst, src)
     elif nbytes <= _SMALL_BYTES:
         # The driver takes these bytes over before its call returns. They are a copy, since
         # whether the caller's array is pinned, and so still read after the return, costs more
         # to ask.
         data = src.tobytes()
-        to, of = dst.driver_pointer or dst.make_driver_pointer(), id(data) + _BYTES_HEADER
-        (code,) = stream.api.cuMemcpyHtoDAsync(to, of, nbytes, stream.handle)
+        to, of = dst._pointer or dst._make_pointer(), id(data) + _BYTES_HEADER
+        (code,) = box.context._driver.api.cuMemcpyHtoDAsync(to, of, nbytes, box.raw)
         if code:
-            _upload_again(stream, code, to, of, nbytes)
-    elif not _is_large(nbytes):
-        _upload_directly(stream, dst.ptr, np.ascontiguousarray(src), wait)
+            _upload_again(box, code, to, of, nbytes)
+    elif nbytes < LEAST_STAGED_BYTES:
+        _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
     else:
-        pinned = src.flags.c_contiguous and is_reachable(stream.api, src)
-        ring = None if pinned else _ring_of(stream.context)
+        pinned = src.flags.c_contiguous and is_reachable(box.api, src)
+        ring = None if pinned else StagingRing.of(stream.context)
         if ring is None:
-            _upload_directly(stream, dst.ptr, np.ascontiguousarray(src), wait)
+            _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
         else:
-            ring.upload(stream, dst.ptr, src)
+            ring.upload(box, dst._address, src)
+    del memory  # held until here, whoever closes the array meanwhile
 
 
-def download(stream: Stream, dst: HostArray, src: DeviceMemory, wait: bool = True) -> None:
+def download(stream: StreamCore, dst: HostArray, src: DeviceMemory, wait: bool = True) -> None:
     """Copy device memory to a host array of the same size and any strides.
 
     Args:
@@ -157,13 +157,14 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, wait: bool = Tru
     Raises:
         CopyError: the host array is read-only.
     """
-    if src.context is not stream.context:
-        raise wrong_context(stream, src)
+    box = stream._box
+    memory = src.buffer._box
+    if memory.home is not box:
+        memory = ready(stream, src, writes=False)
     nbytes = src.nbytes
     if nbytes == 0:
+        _require_writeable(dst)
         return
-    if src.stream is not stream:
-        stream.follow(src)
     if nbytes > _SMALL_BYTES and _download_staged(stream, dst, src):
         return
     try:
@@ -173,17 +174,38 @@ def download(stream: Stream, dst: HostArray, src: DeviceMemory, wait: bool = Tru
     except (TypeError, ValueError, BufferError):
         _download_indirectly(stream, dst, src, wait)
         return
-    if stream.capture_memory is not None:
-        stream.capture_memory.kept.append(dst)
-    api, of = stream.api, src.driver_pointer or src.make_driver_pointer()
-    (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, stream.handle)
+    if box.capture is not None:
+        box.capture.keeps.append(dst)
+    api, of = box.context._driver.api, src._pointer or src._make_pointer()
+    (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, box.raw)
     if code:
-        _download_again(stream, code, to, of, nbytes)
+        _download_again(box, code, to, of, nbytes)
     if wait or not is_reachable(api, dst):
         stream.synchronize()
+    del memory  # held until here, whoever closes the array meanwhile
 
 
-def _download_indirectly(stream: Stream, dst: HostArray, src: DeviceMemory, wait: bool) -> None:
+def ready(stream: StreamCore, memory: DeviceMemory, *, writes: bool) -> AnyMemory:
+    """The box of memory that the stream may use now: of its context, open, and waited for.
+
+    Raises:
+        ClosedError: the stream or the memory was closed.
+        WrongDeviceError: the memory is of another context.
+    """
+    box, found = stream._box, memory._memory
+    if memory.context is not stream.context:
+        raise wrong_context(stream, memory)
+    if memory.nbytes:
+        use(found, _opened(box), writes=writes)
+    return found
+
+
+def _opened(box: StreamBox) -> StreamBox:
+    box.raw  # noqa: B018  # raises once the stream is closed
+    return box
+
+
+def _download_indirectly(stream: StreamCore, dst: HostArray, src: DeviceMemory, wait: bool) -> None:
     """Copy to an array that is strided, or whose dtype the buffer protocol has no word for."""
     _require_writeable(dst)
     if dst.flags.c_contiguous:
@@ -194,13 +216,13 @@ def _download_indirectly(stream: Stream, dst: HostArray, src: DeviceMemory, wait
         dst[...] = dense
 
 
-def _download_again(stream: Stream, code: CUresult, to: int, of: CUdeviceptr, nbytes: int) -> None:
+def _download_again(box: StreamBox, code: CUresult, to: int, of: CUdeviceptr, nbytes: int) -> None:
     """After a first refusal: once more as `transfer` does, with the stream's context bound."""
     if code == _REFUSED:
-        code = transfer(stream, stream.api.cuMemcpyDtoHAsync, to, of, nbytes, stream.handle)
+        code = transfer(box, box.api.cuMemcpyDtoHAsync, to, of, nbytes, box.raw)
     if code:
-        doing = f"copying {nbytes} bytes from device {stream.context.ordinal} to the host"
-        raise failure(stream.api, code, "cuMemcpyDtoHAsync", doing)
+        doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
+        raise failure(box.api, code, "cuMemcpyDtoHAsync", doing)
 
 
 def _require_writeable(dst: HostArray) -> None:
@@ -208,68 +230,55 @@ def _require_writeable(dst: HostArray) -> None:
         raise CopyError("the host array to copy to is read-only")
 
 
-def _download_staged(stream: Stream, dst: HostArray, src: DeviceMemory) -> bool:
+def _download_staged(stream: StreamCore, dst: HostArray, src: DeviceMemory) -> bool:
     """Copy what is large and not pinned through the staging ring; whether it was copied."""
     _require_writeable(dst)
-    if stream.capturing or not _is_large(src.nbytes):
+    box = stream._box
+    if box.capture is not None or src.nbytes < LEAST_STAGED_BYTES:
         return False
-    if dst.flags.c_contiguous and is_reachable(stream.api, dst):
+    if dst.flags.c_contiguous and is_reachable(box.api, dst):
         return False
-    ring = _ring_of(stream.context)
+    ring = StagingRing.of(stream.context)
     if ring is None:
         return False
-    ring.download(stream, dst, src.ptr)
+    ring.download(box, dst, src._address)
     return True
 
 
-# The staging module comes with the first copy that may need it; a start with small ones saves it.
-
-
-def _is_large(nbytes: int) -> bool:
-    if nbytes <= _SMALL_BYTES:
-        return False
-    from .staging import LEAST_STAGED_BYTES
-
-    return nbytes >= LEAST_STAGED_BYTES
-
-
-def _ring_of(context: Context) -> StagingRing | None:
-    from .staging import ring_of
-
-    return ring_of(context)
-
-
-def _upload_again(stream: Stream, code: CUresult, to: CUdeviceptr, of: int, nbytes: int) -> None:
+def _upload_again(box: StreamBox, code: CUresult, to: CUdeviceptr, of: int, nbytes: int) -> None:
     """After a first refusal: once more as `transfer` does, with the stream's context bound."""
     if code == _REFUSED:
-        code = transfer(stream, stream.api.cuMemcpyHtoDAsync, to, of, nbytes, stream.handle)
+        code = transfer(box, box.api.cuMemcpyHtoDAsync, to, of, nbytes, box.raw)
     if code:
-        raise _upload_failure(stream, code, nbytes)
+        raise _upload_failure(box, code, nbytes)
 
 
-def _upload_directly(stream: Stream, pointer: int, source: HostArray, wait: bool) -> None:
+def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool) -> None:
     to, of = CUdeviceptr(pointer), host_address(source)
-    code = transfer(stream, stream.api.cuMemcpyHtoDAsync, to, of, source.nbytes, stream.handle)
+    code = transfer(box, box.api.cuMemcpyHtoDAsync, to, of, source.nbytes, box.raw)
     if code:
-        raise _upload_failure(stream, code, source.nbytes)
+        raise _upload_failure(box, code, source.nbytes)
     # From pageable memory the call returns when the bytes are staged; from pinned memory it
     # returns at once, and the caller might change them too early.
-    if wait and is_reachable(stream.api, source):
-        stream.synchronize()
+    if wait and is_reachable(box.api, source):
+        (code,) = box.api.cuStreamSynchronize(box.raw)
+        if code:
+            doing = f"waiting for {source.nbytes} bytes from pinned memory"
+            raise failure(box.api, code, "cuStreamSynchronize", doing)
 
 
-def _upload_in_capture(stream: Stream, dst: DeviceMemory, src: HostArray) -> None:
+def _upload_in_capture(box: StreamBox, dst: DeviceMemory, src: HostArray) -> None:
     """Record a copy; each replay reads the array anew, which the graph keeps alive for that."""
     if not src.flags.c_contiguous:
         raise CopyError("a copy of a strided array cannot be captured: make it contiguous first")
-    if stream.capture_memory is not None:
-        stream.capture_memory.kept.append(src)
-    _upload_directly(stream, dst.ptr, src, wait=False)
+    assert box.capture is not None
+    box.capture.keeps.append(src)
+    _upload_directly(box, dst._address, src, wait=False)
 
 
-def _upload_failure(stream: Stream, code: CUresult, nbytes: int) -> CudadrvError:
-    doing = f"copying {nbytes} bytes from the host to device {stream.context.ordinal}"
-    return failure(stream.api, code, "cuMemcpyHtoDAsync", doing)
+def _upload_failure(box: StreamBox, code: CUresult, nbytes: int) -> CudadrvError:
+    doing = f"copying {nbytes} bytes from the host to device {box.context.ordinal}"
+    return failure(box.api, code, "cuMemcpyHtoDAsync", doing)
 
 
 def host_address(array: HostArray) -> int:
@@ -282,37 +291,32 @@ def host_address(array: HostArray) -> int:
         return array.ctypes.data
 
 
-def _device_to_device(stream: Stream, dst: DeviceMemory, src: DeviceMemory) -> None:
+def _device_to_device(stream: StreamCore, dst: DeviceMemory, src: DeviceMemory) -> None:
     if stream.context not in (dst.context, src.context):
         raise WrongDeviceError(
             f"{stream!r} copies from {src!r} to {dst!r}: use a stream of one of the two devices"
         )
-    if dst.nbytes == 0:
+    to_box, of_box, nbytes = dst._memory, src._memory, dst.nbytes
+    if nbytes == 0:
         return
-    api, nbytes = stream.api, dst.nbytes
-    stream.follow(src)
-    stream.follow(dst)
-    to, of = CUdeviceptr(dst.ptr), CUdeviceptr(src.ptr)
+    box = _opened(stream._box)
+    use(of_box, box, writes=False)
+    use(to_box, box)
+    to, of = CUdeviceptr(dst._address), CUdeviceptr(src._address)
     if dst.context is src.context:
         call = "cuMemcpyDtoDAsync"
-        code = transfer(stream, api.cuMemcpyDtoDAsync, to, of, nbytes, stream.handle)
+        code = transfer(box, box.api.cuMemcpyDtoDAsync, to, of, nbytes, box.raw)
     else:
         call = "cuMemcpyPeerAsync"
-        (code,) = api.cuMemcpyPeerAsync(
-            to, dst.context.handle, of, src.context.handle, nbytes, stream.handle
+        (code,) = box.api.cuMemcpyPeerAsync(
+            to, to_box.context.raw, of, of_box.context.raw, nbytes, box.raw
         )
     if code:
         doing = f"copying {nbytes} bytes from device {src.context.ordinal} to {dst.context.ordinal}"
-        raise failure(api, code, call, doing)
-    _buffer(src).record_use(stream)
-    _buffer(dst).record_use(stream)
+        raise failure(box.api, code, call, doing)
 
 
-def _buffer(memory: DeviceMemory) -> DeviceBuffer:
-    return memory.buffer if isinstance(memory, DeviceArray) else memory
-
-
-def wrong_context(stream: Stream, memory: DeviceMemory) -> WrongDeviceError:
+def wrong_context(stream: StreamCore, memory: DeviceMemory) -> WrongDeviceError:
     """The error for memory of another context than the stream's."""
     return WrongDeviceError(
         f"{memory!r} is used on {stream!r}: use a stream of its own context, or copy it there"

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .. import errors
 from ..driver._api import CUdeviceptr
 from ..driver.in_use import failure
+from ..driver.stream_box import StreamBox
+from ..driver.stream_core import StreamCore
 from .array import DeviceArray
-from .copy import DeviceMemory, wrong_context
+from .copy import DeviceMemory, ready
 from .transfer import transfer
 
-if TYPE_CHECKING:
-    from ..stream import Stream
 
-
-def fill(stream: Stream, dst: DeviceMemory, value: object) -> None:
+def fill(stream: StreamCore, dst: DeviceMemory, value: object) -> None:
     """Set every element of an array, or every byte of a buffer, to `value`."""
-    if dst.context is not stream.context:
-        raise wrong_context(stream, dst)
+    memory = ready(stream, dst, writes=True)
     if dst.nbytes == 0:
         return
-    pattern = _pattern(dst, value)
-    stream.follow(dst)
+    pattern, box, address = _pattern(dst, value), stream._box, dst._address
     for width in (1, 2, 4):
-        if dst.ptr % width:  # a view may begin anywhere, and the driver sets whole words
+        if address % width:  # a view may begin anywhere, and the driver sets whole words
             break
         if len(pattern) % width == 0 and pattern == pattern[:width] * (len(pattern) // width):
             word = int.from_bytes(pattern[:width], "little")
-            _memset(stream, dst.ptr, word, width, dst.nbytes // width)
+            _memset(box, address, word, width, dst.nbytes // width)
             return
-    _fill_by_doubling(stream, dst, pattern)
+    _fill_by_doubling(box, address, dst.nbytes, pattern)
+    del memory  # held until here, whoever closes the array meanwhile
 
 
 def _pattern(dst: DeviceMemory, value: object) -> bytes:
@@ -52,35 +48,34 @@ def _pattern(dst: DeviceMemory, value: object) -> bytes:
     return element.tobytes()
 
 
-def _memset(stream: Stream, pointer: int, value: int, width: int, count: int) -> None:
+def _memset(box: StreamBox, pointer: int, value: int, width: int, count: int) -> None:
     """Set `count` elements of 1, 2 or 4 bytes."""
-    api = stream.api
-    to = CUdeviceptr(pointer)
+    api, to = box.api, CUdeviceptr(pointer)
     if width == 1:
-        call, (code,) = "cuMemsetD8Async", api.cuMemsetD8Async(to, value, count, stream.handle)
+        call, (code,) = "cuMemsetD8Async", api.cuMemsetD8Async(to, value, count, box.raw)
     elif width == 2:
-        call, (code,) = "cuMemsetD16Async", api.cuMemsetD16Async(to, value, count, stream.handle)
+        call, (code,) = "cuMemsetD16Async", api.cuMemsetD16Async(to, value, count, box.raw)
     else:
-        call, (code,) = "cuMemsetD32Async", api.cuMemsetD32Async(to, value, count, stream.handle)
+        call, (code,) = "cuMemsetD32Async", api.cuMemsetD32Async(to, value, count, box.raw)
     if code:
         raise failure(api, code, call, f"filling {count * width} bytes")
 
 
-def _fill_by_doubling(stream: Stream, dst: DeviceMemory, pattern: bytes) -> None:
+def _fill_by_doubling(box: StreamBox, address: int, nbytes: int, pattern: bytes) -> None:
     """Write the pattern once, then copy what is there behind itself; log2(n) copies.
 
     The pattern is written by fills of a word each: a graph would read host memory at each replay.
     """
-    width = 4 if len(pattern) % 4 == 0 and dst.ptr % 4 == 0 else 1
+    width = 4 if len(pattern) % 4 == 0 and address % 4 == 0 else 1
     for offset in range(0, len(pattern), width):
         word = int.from_bytes(pattern[offset : offset + width], "little")
-        _memset(stream, dst.ptr + offset, word, width, 1)
-    api, done = stream.api, len(pattern)
-    of = CUdeviceptr(dst.ptr)
-    while done < dst.nbytes:
-        step = min(done, dst.nbytes - done)
-        to = CUdeviceptr(dst.ptr + done)
-        code = transfer(stream, api.cuMemcpyDtoDAsync, to, of, step, stream.handle)
+        _memset(box, address + offset, word, width, 1)
+    api, done = box.api, len(pattern)
+    of = CUdeviceptr(address)
+    while done < nbytes:
+        step = min(done, nbytes - done)
+        to = CUdeviceptr(address + done)
+        code = transfer(box, api.cuMemcpyDtoDAsync, to, of, step, box.raw)
         if code:
-            raise failure(api, code, "cuMemcpyDtoDAsync", f"filling {dst.nbytes} bytes")
+            raise failure(api, code, "cuMemcpyDtoDAsync", f"filling {nbytes} bytes")
         done += step

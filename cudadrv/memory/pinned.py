@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import math
-import weakref
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from ..driver._api import CUcontext, CUdeviceptr, CUresult, DriverApi
+from ..driver._api import CUdeviceptr, CUresult
 from ..driver.device import Device
-from ..driver.in_use import Bound, failure
-from ..errors import CudadrvError
+from ..driver.handle import ContextBox, Part, check
+from ..driver.in_use import failure
 from .array import AnyArray, Shape, TypedDType, checked_dtype, checked_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
-_P = ParamSpec("_P")
 # The dtype is the caller's affair, as that of `AnyArray` is.
 AnyDType: TypeAlias = np.dtype[Any]
 _PORTABLE = 0x01  # CU_MEMHOSTALLOC_PORTABLE: pinned for every context
@@ -46,17 +41,23 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     nbytes = math.prod(extents) * kind.itemsize
     if nbytes == 0:
         return np.empty(extents, kind)
-    device = Device.get(0)
-    api = device.driver.api
-    with Bound(api, device.primary_context()):
-        code, address = api.cuMemHostAlloc(nbytes, _PORTABLE)
+    return _shaped(pinned_in(_first_device(), nbytes), extents, kind)
+
+
+def pinned_in(context: ContextBox, nbytes: int) -> npt.NDArray[np.uint8]:
+    """Pinned memory of every device, made in a context, as an array of bytes.
+
+    Raises:
+        OutOfMemoryError: the system cannot pin so much.
+    """
+    doing = f"pinning {nbytes} bytes of host memory"
+    with context.bound():
+        code, address = context.api.cuMemHostAlloc(nbytes, _PORTABLE)
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-        raise errors.OutOfMemoryError(
-            f"pinning {nbytes} bytes of host memory", call="cuMemHostAlloc"
-        )
+        raise errors.OutOfMemoryError(doing, call="cuMemHostAlloc")
     if code:
-        raise failure(api, code, "cuMemHostAlloc", f"pinning {nbytes} bytes of host memory")
-    return _array_over(int(address), nbytes, extents, kind, api.cuMemFreeHost, int(address))
+        raise failure(context.api, code, "cuMemHostAlloc", doing)
+    return np.asarray(_PinnedBox(context, int(address), nbytes))
 
 
 @overload
@@ -83,32 +84,63 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     nbytes = math.prod(extents) * kind.itemsize
     if nbytes == 0:
         return np.empty(extents, kind)
-    device = Device.get(0)
-    api, doing = device.driver.api, f"allocating {nbytes} bytes of managed memory"
-    with Bound(api, device.primary_context()):
-        code, pointer = api.cuMemAllocManaged(nbytes, _GLOBAL)
+    context = _first_device()
+    doing = f"allocating {nbytes} bytes of managed memory"
+    with context.bound():
+        code, pointer = context.api.cuMemAllocManaged(nbytes, _GLOBAL)
     if code:
-        raise failure(api, code, "cuMemAllocManaged", doing)
-    return _array_over(
-        int(pointer), nbytes, extents, kind, _free_managed, api, device.primary_context(), pointer
-    )
+        raise failure(context.api, code, "cuMemAllocManaged", doing)
+    return _shaped(np.asarray(_ManagedBox(context, int(pointer), nbytes)), extents, kind)
 
 
-def _array_over(
-    address: int,
-    nbytes: int,
-    extents: tuple[int, ...],
-    kind: AnyDType,
-    free: Callable[_P, object],
-    *args: _P.args,
-    **kwargs: _P.kwargs,
-) -> AnyArray:
-    """An array over memory of the driver that `free` gives back once no array uses it."""
-    block = (ctypes.c_byte * nbytes).from_address(address)
-    weakref.finalize(block, free, *args, **kwargs).atexit = False
-    return np.frombuffer(memoryview(block), dtype=kind).reshape(extents)
+class _HostBox(Part[int]):
+    """Owns memory that the host reaches; arrays over it hold it.
+
+    The driver's functions that free it wait for the work of the device (measured, driver 580).
+    """
+
+    __slots__ = ("_nbytes",)
+
+    def __init__(self, context: ContextBox, raw: int, nbytes: int) -> None:
+        super().__init__(context, raw)
+        self._nbytes = nbytes
+
+    @property
+    def __array_interface__(self) -> dict[str, object]:
+        """The bytes, as NumPy takes them: the array made from it keeps this object."""
+        return {"shape": (self._nbytes,), "typestr": "|u1", "data": (self.raw, False), "version": 3}
+
+    def _destroy(self) -> None:
+        raise NotImplementedError
 
 
-def _free_managed(api: DriverApi, context: CUcontext, pointer: CUdeviceptr) -> None:
-    with contextlib.suppress(CudadrvError), Bound(api, context):
-        api.cuMemFree(pointer)
+class _PinnedBox(_HostBox):
+    """Owns page-locked memory."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        with self.context.bound():
+            (code,) = self.api.cuMemFreeHost(self.raw)
+        check(self, code, "cuMemFreeHost", f"freeing {self._nbytes} bytes of pinned memory")
+
+
+class _ManagedBox(_HostBox):
+    """Owns managed memory."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        with self.context.bound():
+            (code,) = self.api.cuMemFree(CUdeviceptr(self.raw))
+        check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
+
+
+def _first_device() -> ContextBox:
+    """The primary context of device 0, in which memory is made that belongs to no device."""
+    device = Device.get(0)
+    return ContextBox(device.driver, device.primary_context(), 0, is_primary=True)
+
+
+def _shaped(memory: npt.NDArray[np.uint8], extents: tuple[int, ...], kind: AnyDType) -> AnyArray:
+    return memory.view(kind).reshape(extents)

@@ -11,25 +11,23 @@ import ctypes
 import itertools
 import threading
 import warnings
-import weakref
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..driver._api import CUdeviceptr, CUevent, CUevent_flags, DriverApi
-from ..driver.in_use import Bound, failure
+from ..driver._api import CUdeviceptr, DriverApi
+from ..driver.context import ContextCore
+from ..driver.handle import ContextBox
+from ..driver.in_use import failure
+from ..driver.stream_box import EventBox, StreamBox
 from ..errors import OutOfMemoryError
 from .array import AnyArray
 from .copy_threads import usable_threads, work_together
-from .pinned import pinned_empty
+from .pinned import pinned_in
 from .transfer import transfer
-
-if TYPE_CHECKING:
-    from ..driver.context import Context
-    from ..stream import Stream
 
 LEAST_STAGED_BYTES: Final = 16 << 20
 """Smaller copies go directly: waking the threads would cost more than they save.
@@ -44,7 +42,6 @@ copies, instead of repeated alone, direct ones were slower, and staging won from
 _CHUNK_BYTES: Final = 4 << 20
 _LEAST_CHUNK_BYTES: Final = 1 << 20
 _FEWEST_CHUNKS: Final = 6
-_UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
 
 
 class Slot:
@@ -59,7 +56,7 @@ class Slot:
 
     __slots__ = ("address", "busy", "event", "memory")
 
-    def __init__(self, memory: npt.NDArray[np.uint8], event: CUevent) -> None:
+    def __init__(self, memory: npt.NDArray[np.uint8], event: EventBox) -> None:
         self.memory = memory
         self.address: int = memory.ctypes.data
         self.event = event
@@ -98,25 +95,27 @@ class StagingRing:
     A thread that serves a copy takes two: one is moved while the other is under way.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ContextBox) -> None:
         self.api: DriverApi = context.api
         pairs = usable_threads()
-        # Pinned for every context, and owned by none that may be destroyed.
-        self._memory = pinned_empty(2 * pairs * _CHUNK_BYTES, np.uint8)
+        memory = pinned_in(context, 2 * pairs * _CHUNK_BYTES)
         self._pairs: SimpleQueue[tuple[Slot, Slot]] = SimpleQueue()
-        with Bound(self.api, context.handle):
-            for number in range(pairs):
-                first, second = (self._slot(context, 2 * number + side) for side in (0, 1))
-                self._pairs.put((first, second))
+        slots = [
+            Slot(memory[number * _CHUNK_BYTES :][:_CHUNK_BYTES], EventBox(context))
+            for number in range(2 * pairs)
+        ]
+        for first, second in zip(slots[::2], slots[1::2], strict=True):
+            self._pairs.put((first, second))
 
-    def _slot(self, context: Context, number: int) -> Slot:
-        # The events go with their context; what is left of the ring outlives it.
-        code, event = self.api.cuEventCreate(_UNTIMED)
-        if code:
-            raise failure(self.api, code, "cuEventCreate", f"staging on {context!r}")
-        return Slot(self._memory[number * _CHUNK_BYTES :][:_CHUNK_BYTES], event)
+    @staticmethod
+    def of(context: ContextCore) -> StagingRing | None:
+        """The ring of a context, made at its first large copy; it goes with the context.
 
-    def upload(self, stream: Stream, pointer: int, source: AnyArray) -> None:
+        None, after one warning, where the system cannot pin its memory.
+        """
+        return context._keep(_Ring, lambda: _Ring(context)).ring
+
+    def upload(self, stream: StreamBox, pointer: int, source: AnyArray) -> None:
         """Queue the copy of a host array to device memory; the array may be changed on return."""
 
         def serve(chunks: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
@@ -127,7 +126,7 @@ class StagingRing:
 
         self._share_out(serve, _chunks(source))
 
-    def download(self, stream: Stream, target: AnyArray, pointer: int) -> None:
+    def download(self, stream: StreamBox, target: AnyArray, pointer: int) -> None:
         """Copy device memory to a host array, and wait for it."""
 
         def serve(chunks: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
@@ -178,59 +177,49 @@ class StagingRing:
 
     def _wait(self, slot: Slot) -> None:
         if slot.busy:
-            (code,) = self.api.cuEventSynchronize(slot.event)
+            (code,) = self.api.cuEventSynchronize(slot.event.raw)
             if code:
                 raise failure(self.api, code, "cuEventSynchronize", "waiting for a staged chunk")
             slot.busy = False
 
     def _queue(
-        self, stream: Stream, slot: Slot, pointer: int, chunk: Chunk, *, to_device: bool
+        self, stream: StreamBox, slot: Slot, pointer: int, chunk: Chunk, *, to_device: bool
     ) -> None:
         """Queue the transfer of one chunk, and the event that ends its use of the slot."""
         api, device = self.api, CUdeviceptr(pointer + chunk.offset)
         host, nbytes = slot.address, chunk.nbytes
         if to_device:
             call = "cuMemcpyHtoDAsync"
-            code = transfer(stream, api.cuMemcpyHtoDAsync, device, host, nbytes, stream.handle)
+            code = transfer(stream, api.cuMemcpyHtoDAsync, device, host, nbytes, stream.raw)
         else:
             call = "cuMemcpyDtoHAsync"
-            code = transfer(stream, api.cuMemcpyDtoHAsync, host, device, nbytes, stream.handle)
+            code = transfer(stream, api.cuMemcpyDtoHAsync, host, device, nbytes, stream.raw)
         if not code:
             call = "cuEventRecord"
             slot.busy = True
-            (code,) = api.cuEventRecord(slot.event, stream.handle)
+            (code,) = api.cuEventRecord(slot.event.raw, stream.raw)
         if code:
             doing = f"copying {chunk.nbytes} bytes at offset {chunk.offset} by way of pinned memory"
             raise failure(api, code, call, doing)
 
 
-# The ring of each context, made at its first large copy; one a living context, and gone with it.
-_rings: Final[weakref.WeakKeyDictionary[Context, StagingRing | None]] = weakref.WeakKeyDictionary()
-_lock: Final = threading.Lock()
+class _Ring:
+    """The ring of a context, or that it cannot be had.
 
+    Attributes:
+        ring: the ring, if the system could pin its memory.
+    """
 
-def ring_of(context: Context) -> StagingRing | None:
-    """The ring of a context; None, after one warning, where the system cannot pin its memory."""
-    with _lock:
-        if context not in _rings:
-            for other in [other for other in _rings if other.closed]:
-                del _rings[other]
-            try:
-                _rings[context] = StagingRing(context)
-            except OutOfMemoryError as error:
-                _rings[context] = None
-                warnings.warn(
-                    f"large copies of ordinary arrays on {context!r} go unstaged and slow: {error}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-        return _rings[context]
-
-
-def release_ring(context: Context) -> None:
-    """Give a context's pinned buffers back; the next large copy makes new ones. Idempotent."""
-    with _lock:
-        _rings.pop(context, None)
+    def __init__(self, context: ContextCore) -> None:
+        self.ring: StagingRing | None = None
+        try:
+            self.ring = StagingRing(context._box)
+        except OutOfMemoryError as error:
+            warnings.warn(
+                f"large copies of ordinary arrays on {context!r} go unstaged and slow: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 def _chunks(array: AnyArray) -> list[Chunk]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, ParamSpec
+from typing import Final, ParamSpec
 
 from ..driver._api import CUresult
-from ..driver.in_use import Bound
-
-if TYPE_CHECKING:
-    from ..stream import Stream
+from ..driver.stream_box import StreamBox
 
 _P = ParamSpec("_P")
 _REFUSED: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
 def transfer(
-    stream: Stream,
+    stream: StreamBox,
     function: Callable[_P, tuple[CUresult]],
     *args: _P.args,
     **kwargs: _P.kwargs,
@@ -28,10 +25,10 @@ def transfer(
     Binding the stream's context for each copy would cost 0.4 µs, so it is bound where the driver
     refuses, and in a capture, which a refusal would spoil.
     """
-    if not stream.capturing:
+    if stream.capture is None:
         (code,) = function(*args, **kwargs)
         if code != _REFUSED:
             return code
-    with Bound(stream.api, stream.context.handle):
+    with stream.context.bound():
         (code,) = function(*args, **kwargs)
     return code

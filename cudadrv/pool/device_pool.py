@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
-from ..driver.context import Context, cuda_context_for
 from ..driver.device import Device, list_devices
 from ..driver.in_use import Bound
 from ..driver.types import ContextFlags
 from ..errors import ClosedError, InvalidDeviceError, InvalidValueError, NoDeviceError
+from ..stream import Context, cuda_context_for
 
 
 class DevicePool:

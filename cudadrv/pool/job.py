@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextvars import Context as Variables, copy_context
 from typing import Generic, TypeVar
 
-from ..driver.context import cuda_context_for
 from ..driver.in_use import current
+from ..stream import cuda_context_for
 from .tile import Tile, running
 from .workers import Crew, Worker
 

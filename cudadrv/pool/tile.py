@@ -6,10 +6,9 @@ import contextlib
 from contextvars import ContextVar
 from typing import Final
 
-from ..driver.context import Context
 from ..errors import ClosedError, CudadrvError
 from ..memory.reuse.arena import DeviceArena
-from ..stream import Stream
+from ..stream import Context, Stream
 from .failures import NotInTileError
 
 

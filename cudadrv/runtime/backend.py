@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..driver.capability import GpuCapability
-from ..driver.context import Context, cuda_context_for
 from ..errors import CudadrvError, DriverCallFailed, DriverLibraryUnavailable
 from ..memory.reuse.arena import DeviceArena
-from ..stream import Stream
+from ..stream import Context, Stream, cuda_context_for
 from .availability import GpuAbsent, GpuBroken
 from .module_cache import PtxModuleCache
 from .probe import GpuRuntime

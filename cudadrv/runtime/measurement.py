@@ -16,9 +16,8 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..driver.context import cuda_context_for
 from ..errors import CalibrationFailed
-from ..stream import Stream
+from ..stream import Stream, cuda_context_for
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 

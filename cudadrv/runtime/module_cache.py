@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import ptx
 
-from ..driver.context import Context
 from ..driver.in_use import in_use
 from ..errors import CudadrvError, DriverCallFailed, RuntimeDependencyUnavailable
 from ..launch.module import Module
+from ..stream import Context
 
 Source: TypeAlias = str | Callable[[], str]
 """CUDA C++, or a function that makes it, called only when it is needed."""

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 
 from ..driver._api import CUarray
-from ..driver.in_use import Bound, Handle
-from ..errors import ClosedError, TextureError
+from ..driver.context import ContextCore
+from ..driver.handle import Owner
+from ..driver.stream_core import StreamCore
+from ..errors import TextureError
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_shape
 from .descriptor import descriptor_of, refused
 from .extents import Extents
-from .storage import Storage
+from .storage import ArrayMemory, MipmapMemory
 from .texel import Texel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..driver._api import CUmipmappedArray
-    from ..driver.context import Context
-    from ..stream import Stream
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
-class Dependent(Protocol):
-    """What stands over an array, and closes with it."""
-
-    def close(self) -> None:
-        """Its array was closed."""
-
-
-class CudaArray(Handle, Generic[_ScalarT]):
+class CudaArray(Owner, Generic[_ScalarT]):
     """Texels of one to three dimensions, or layers of them, in a device's memory.
 
     Kernels read it through a `Texture` and write it through a `Surface`; it has no address. It is
-    made at once and not initialised. It belongs to no stream: where several use it, order them
-    with `Stream.wait`. Closing it waits for the work of its context, so that no kernel loses it.
+    made at once and not initialised. Streams that use it wait for each other as for any memory.
+    When it goes, the driver waits for the work of its context, so that no kernel loses it.
 
     Args:
         context: where it is.
@@ -68,18 +59,17 @@ class CudaArray(Handle, Generic[_ScalarT]):
     Source: CUDA Driver API, cuArray3DCreate.
     """
 
-    __slots__ = (
-        "__weakref__", "_dependents", "_storage", "closed", "context", "extents", "handle", "texel",
-    )  # fmt: skip
+    __slots__ = ("_array", "context", "extents", "texel")
 
-    handle: CUarray
+    # A level has the box of its whole mipmapped array.
+    _box: ArrayMemory | MipmapMemory
     # What an argument's refusal adds.
     argument_hint = "kernels read it through a Texture over it, and write it through a Surface"
 
     @overload
     def __init__(
         self,
-        context: Context,
+        context: ContextCore,
         shape: Shape,
         dtype: TypedDType[_ScalarT],
         *,
@@ -93,7 +83,7 @@ class CudaArray(Handle, Generic[_ScalarT]):
     @overload
     def __init__(
         self: CudaArray[Any],
-        context: Context,
+        context: ContextCore,
         shape: Shape,
         dtype: npt.DTypeLike,
         *,
@@ -105,7 +95,7 @@ class CudaArray(Handle, Generic[_ScalarT]):
     ) -> None: ...
     def __init__(
         self,
-        context: Context,
+        context: ContextCore,
         shape: Shape,
         dtype: npt.DTypeLike,
         *,
@@ -118,48 +108,46 @@ class CudaArray(Handle, Generic[_ScalarT]):
         texel = Texel.of(dtype, channels)
         extents = Extents(checked_shape(shape), layered, cubemap, surface, gather)
         extents.check()
-        api = context.api
-        with Bound(api, context.handle):
-            code, handle = api.cuArray3DCreate(descriptor_of(extents, texel))
+        box = context._box
+        with box.bound():
+            code, handle = box.api.cuArray3DCreate(descriptor_of(extents, texel))
         if code:
             raise refused(context, extents, texel, code, "cuArray3DCreate")
-        self._stand(context, extents, texel, handle, Storage(context, handle, api.cuArrayDestroy))
+        self._stand(context, extents, texel, handle, ArrayMemory(box, handle, None))
 
     @classmethod
     def of_level(
         cls,
-        context: Context,
+        context: ContextCore,
         extents: Extents,
         texel: Texel,
         handle: CUarray,
-        storage: Storage[CUmipmappedArray],
+        memory: MipmapMemory,
     ) -> CudaArray[Any]:
         """A level of a mipmapped array, which keeps all of it; `MipmappedArray.level` gives it."""
         self = cls.__new__(cls)
-        self._stand(context, extents, texel, handle, storage)
+        self._stand(context, extents, texel, handle, memory)
         return self
 
     def _stand(
         self,
-        context: Context,
+        context: ContextCore,
         extents: Extents,
         texel: Texel,
         handle: CUarray,
-        storage: Storage[CUarray] | Storage[CUmipmappedArray],
+        memory: ArrayMemory | MipmapMemory,
     ) -> None:
         self.context = context
         self.extents = extents
         self.texel = texel
-        self.handle = handle
-        self.closed = False
-        self._storage: Storage[CUarray] | Storage[CUmipmappedArray] | None = storage
-        self._dependents: weakref.WeakSet[Dependent] = weakref.WeakSet()
-        context.adopt(self)
+        self._array = handle
+        self._own(memory)
+        context._adopt(self)
 
     @classmethod
     def from_host(
         cls,
-        stream: Stream,
+        stream: StreamCore,
         array: npt.NDArray[_ScalarT],
         *,
         channels: int = 1,
@@ -190,22 +178,23 @@ class CudaArray(Handle, Generic[_ScalarT]):
         result.copy_from(stream, array)
         return result
 
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
-
-        def __getattr__(self, name: str) -> object:
-            if name == "handle":
-                raise ClosedError(f"the CUDA array of shape {self.shape} {self.texel} was closed")
-            raise AttributeError(f"a CudaArray has no attribute {name!r}")
-
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""
         return f"<CudaArray {self.shape} {self.texel} on device {self.context.ordinal}{state}>"
 
-    def __enter__(self) -> Self:
-        return self
+    @property
+    def _closed_text(self) -> str:
+        return f"the CUDA array of shape {self.shape} {self.texel} was closed"
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    @property
+    def handle(self) -> CUarray:
+        """The CUarray.
+
+        Raises:
+            ClosedError: it was closed.
+        """
+        self._box.raw  # noqa: B018  # raises once it is closed
+        return self._array
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -234,7 +223,7 @@ class CudaArray(Handle, Generic[_ScalarT]):
 
     def copy_from(
         self,
-        stream: Stream,
+        stream: StreamCore,
         source: AnyArray | AnyDeviceArray | CudaArray[Any],
         *,
         origin: Sequence[int] | None = None,
@@ -261,7 +250,7 @@ class CudaArray(Handle, Generic[_ScalarT]):
     @overload
     def copy_to(
         self,
-        stream: Stream,
+        stream: StreamCore,
         out: None = None,
         *,
         origin: Sequence[int] | None = None,
@@ -270,7 +259,7 @@ class CudaArray(Handle, Generic[_ScalarT]):
     @overload
     def copy_to(
         self,
-        stream: Stream,
+        stream: StreamCore,
         out: npt.NDArray[_ScalarT],
         *,
         origin: Sequence[int] | None = None,
@@ -279,7 +268,7 @@ class CudaArray(Handle, Generic[_ScalarT]):
     @overload
     def copy_to(
         self,
-        stream: Stream,
+        stream: StreamCore,
         out: DeviceArray[_ScalarT],
         *,
         origin: Sequence[int] | None = None,
@@ -287,7 +276,7 @@ class CudaArray(Handle, Generic[_ScalarT]):
     ) -> DeviceArray[_ScalarT]: ...
     def copy_to(
         self,
-        stream: Stream,
+        stream: StreamCore,
         out: npt.NDArray[_ScalarT] | DeviceArray[_ScalarT] | None = None,
         *,
         origin: Sequence[int] | None = None,
@@ -313,28 +302,10 @@ class CudaArray(Handle, Generic[_ScalarT]):
         copy_out(stream, self, out, origin, wait=wait)
         return out
 
-    @property
-    def storage(self) -> object:
-        """What keeps the texels: whoever holds it, as a graph does, has them after `close`."""
-        return self._storage
-
-    def adopt(self, dependent: Dependent) -> None:
-        """Remember what stands over the array, to be closed with it."""
-        self._dependents.add(dependent)
-
     def close(self) -> None:
-        """Give the texels back, with the textures and surfaces over them. Idempotent.
+        """Give the texels up, and so the textures and surfaces over them. Idempotent.
 
-        It waits for the work of the context. Texels that a graph copies go with the graph; those
-        of a mipmap level with all of its array.
+        When they go, the driver waits for the work of the context. Texels that a texture or a graph
+        has stay for it; those of a mipmap level for all of its array.
         """
-        self.discard()
-        self._storage = None  # destroyed here, unless a graph has it
-
-    def discard(self) -> None:
-        """Take the handle away: the array is destroyed, or its context is."""
-        if not self.closed:
-            self.closed = True
-            for dependent in tuple(self._dependents):
-                dependent.close()
-            del self.handle
+        super().close()

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..driver._api import CUDA_MEMCPY3D, CUdeviceptr, CUmemorytype
-from ..driver.in_use import Bound, failure
+from ..driver.in_use import failure
+from ..driver.stream_core import StreamCore
 from ..errors import CopyError, WrongDeviceError
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
 from ..memory.copy import host_address, is_reachable
+from ..memory.order import AnyMemory, use
 
 if TYPE_CHECKING:
-    from ..stream import Stream
     from .array import CudaArray
 
 AnyCudaArray: TypeAlias = "CudaArray[Any]"
@@ -26,7 +27,12 @@ Side: TypeAlias = "AnyArray | AnyDeviceArray | AnyCudaArray"
 
 
 def copy_in(
-    stream: Stream, array: AnyCudaArray, source: Side, origin: Sequence[int] | None, *, wait: bool
+    stream: StreamCore,
+    array: AnyCudaArray,
+    source: Side,
+    origin: Sequence[int] | None,
+    *,
+    wait: bool,
 ) -> None:
     """What `CudaArray.copy_from` does."""
     _require(stream, array, source)
@@ -48,22 +54,20 @@ def copy_in(
         copy.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_HOST
         copy.srcHost = host_address(source)
     elif isinstance(source, DeviceArray):
-        stream.follow(source)
         copy.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE
         copy.srcDevice = CUdeviceptr(source.ptr)
     else:
         copy.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_ARRAY
         copy.srcArray = source.handle
     copy.srcPitch, copy.srcHeight = copy.WidthInBytes, copy.Height
-    _run(stream, copy, f"copying {_described(source)} to {array!r}", array, source)
-    if isinstance(source, DeviceArray):
-        source.buffer.record_use(stream)
-    if host is not None and wait and not stream.capturing and is_reachable(stream.api, host):
+    doing = f"copying {_described(source)} to {array!r}"
+    _run(stream, copy, doing, array, source, into_array=True)
+    if host is not None and wait and not stream.capturing and is_reachable(stream._box.api, host):
         stream.synchronize()
 
 
 def copy_out(
-    stream: Stream,
+    stream: StreamCore,
     array: AnyCudaArray,
     out: AnyArray | AnyDeviceArray,
     origin: Sequence[int] | None,
@@ -93,22 +97,22 @@ def copy_out(
         copy.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_HOST
         copy.dstHost = host_address(target)
     else:
-        stream.follow(target)
         copy.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE
         copy.dstDevice = CUdeviceptr(target.ptr)
     copy.dstPitch, copy.dstHeight = copy.WidthInBytes, copy.Height
-    _run(stream, copy, f"copying {array!r} to {_described(out)}", array, target)
-    if isinstance(target, DeviceArray):
-        target.buffer.record_use(stream)
-    elif not stream.capturing and (
-        wait or target is not out or not is_reachable(stream.api, target)
+    doing = f"copying {array!r} to {_described(out)}"
+    _run(stream, copy, doing, array, target, into_array=False)
+    if (
+        isinstance(target, np.ndarray)
+        and not stream.capturing
+        and (wait or target is not out or not is_reachable(stream._box.api, target))
     ):
         stream.synchronize()
     if isinstance(out, np.ndarray) and target is not out:
         out[...] = target
 
 
-def _require(stream: Stream, array: AnyCudaArray, other: Side) -> None:
+def _require(stream: StreamCore, array: AnyCudaArray, other: Side) -> None:
     """Raise unless all is of one context, and of one dtype."""
     if array.context is not stream.context:
         raise WrongDeviceError(f"{array!r} is copied on {stream!r}: use a stream of its context")
@@ -159,18 +163,28 @@ def _boxed(array: AnyCudaArray, shape: tuple[int, ...]) -> CUDA_MEMCPY3D:
     return copy
 
 
-def _run(stream: Stream, copy: CUDA_MEMCPY3D, doing: str, array: AnyCudaArray, other: Side) -> None:
-    if stream.capture_memory is not None:
-        # Each replay copies anew: the graph keeps what it reads and writes.
-        stream.capture_memory.kept.append(array.storage)
-        if isinstance(other, np.ndarray):
-            stream.capture_memory.kept.append(other)
-        elif not isinstance(other, DeviceArray):
-            stream.capture_memory.kept.append(other.storage)
-    with Bound(stream.api, stream.context.handle):
-        (code,) = stream.api.cuMemcpy3DAsync(copy, stream.handle)
+def _run(
+    stream: StreamCore,
+    copy: CUDA_MEMCPY3D,
+    doing: str,
+    array: AnyCudaArray,
+    other: Side,
+    *,
+    into_array: bool,
+) -> None:
+    box = stream._box
+    box.raw  # noqa: B018  # raises once the stream is closed
+    held: list[AnyMemory] = [array._box]
+    use(held[0], box, writes=into_array)
+    if not isinstance(other, np.ndarray):
+        held.append(other._memory if isinstance(other, DeviceArray) else other._box)
+        use(held[1], box, writes=not into_array)
+    elif box.capture is not None:
+        box.capture.keeps.append(other)  # each replay copies anew
+    with box.context.bound():
+        (code,) = box.api.cuMemcpy3DAsync(copy, box.raw)
     if code:
-        raise failure(stream.api, code, "cuMemcpy3DAsync", doing)
+        raise failure(box.api, code, "cuMemcpy3DAsync", doing)
 
 
 def _described(side: Side) -> str:

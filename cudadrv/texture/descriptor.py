@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUresult
+from ..driver.context import ContextCore
 from ..driver.in_use import failure
 from ..errors import CudadrvError, TextureError
 from ..memory.buffer import out_of_memory
 from .extents import Extents
 from .texel import Texel
-
-if TYPE_CHECKING:
-    from ..driver.context import Context
 
 
 def descriptor_of(extents: Extents, texel: Texel) -> CUDA_ARRAY3D_DESCRIPTOR:
@@ -25,7 +21,7 @@ def descriptor_of(extents: Extents, texel: Texel) -> CUDA_ARRAY3D_DESCRIPTOR:
 
 
 def refused(
-    context: Context, extents: Extents, texel: Texel, code: CUresult, call: str
+    context: ContextCore, extents: Extents, texel: Texel, code: CUresult, call: str
 ) -> CudadrvError:
     """The error for an array that the driver did not make."""
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
@@ -35,4 +31,4 @@ def refused(
     exceeded = extents.why_too_large(context.device, mipmapped=mipmapped)
     if code == CUresult.CUDA_ERROR_INVALID_VALUE and exceeded:
         return TextureError(f"{doing}: it is too large for the device, whose {exceeded}")
-    return failure(context.api, code, call, doing)
+    return failure(context._api, code, call, doing)

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 
 from ..driver._api import CUmipmappedArray
-from ..driver.in_use import Bound, Handle, failure
-from ..errors import ClosedError, TextureError
+from ..driver.context import ContextCore
+from ..driver.handle import Owner
+from ..driver.in_use import failure
+from ..errors import TextureError
 from ..memory.array import Shape, TypedDType, checked_shape
-from .array import CudaArray, Dependent
+from .array import CudaArray
 from .descriptor import descriptor_of, refused
 from .extents import Extents
-from .storage import Storage
+from .storage import MipmapMemory
 from .texel import Texel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..driver.context import Context
-
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
-class MipmappedArray(Handle, Generic[_ScalarT]):
+class MipmappedArray(Owner, Generic[_ScalarT]):
     """Levels of texels, each half as large along every dimension as the one before.
 
     Each level is a `CudaArray`, to be filled by copies or, with `surface`, by kernels.
@@ -51,19 +50,16 @@ class MipmappedArray(Handle, Generic[_ScalarT]):
     Source: CUDA Driver API, cuMipmappedArrayCreate.
     """
 
-    __slots__ = (
-        "__weakref__", "_dependents", "_levels", "_storage", "closed", "context", "extents",
-        "handle", "levels", "texel",
-    )  # fmt: skip
+    __slots__ = ("_levels", "context", "extents", "levels", "texel")
 
-    handle: CUmipmappedArray
+    _box: MipmapMemory
     # What an argument's refusal adds.
     argument_hint = "kernels read it through a Texture over it"
 
     @overload
     def __init__(
         self,
-        context: Context,
+        context: ContextCore,
         shape: Shape,
         dtype: TypedDType[_ScalarT],
         *,
@@ -77,7 +73,7 @@ class MipmappedArray(Handle, Generic[_ScalarT]):
     @overload
     def __init__(
         self: MipmappedArray[Any],
-        context: Context,
+        context: ContextCore,
         shape: Shape,
         dtype: npt.DTypeLike,
         *,
@@ -89,7 +85,7 @@ class MipmappedArray(Handle, Generic[_ScalarT]):
     ) -> None: ...
     def __init__(
         self,
-        context: Context,
+        context: ContextCore,
         shape: Shape,
         dtype: npt.DTypeLike,
         *,
@@ -108,41 +104,43 @@ class MipmappedArray(Handle, Generic[_ScalarT]):
                 f"{levels} levels of a CUDA array of shape {extents.shape}: it has 1 to {most}"
             )
         self.levels = most if levels is None else levels
-        api = context.api
-        with Bound(api, context.handle):
-            code, handle = api.cuMipmappedArrayCreate(descriptor_of(extents, texel), self.levels)
+        box = context._box
+        with box.bound():
+            descriptor = descriptor_of(extents, texel)
+            code, handle = box.api.cuMipmappedArrayCreate(descriptor, self.levels)
         if code:
             raise refused(context, extents, texel, code, "cuMipmappedArrayCreate")
         self.context = context
         self.extents = extents
         self.texel = texel
-        self.handle = handle
-        self.closed = False
         self._levels: list[CudaArray[_ScalarT]] = []
-        self._storage: Storage[CUmipmappedArray] | None = Storage(
-            context, handle, api.cuMipmappedArrayDestroy
-        )
-        self._dependents: weakref.WeakSet[Dependent] = weakref.WeakSet()
-        context.adopt(self)
-        self._find_levels(self._storage)
+        self._own(MipmapMemory(box, handle, None))
+        context._adopt(self)
+        self._find_levels()
 
-    def _find_levels(self, storage: Storage[CUmipmappedArray]) -> None:
-        api, extents = self.context.api, self.extents
+    def _find_levels(self) -> None:
+        box, extents = self._box, self.extents
         for number in range(self.levels):
-            code, handle = api.cuMipmappedArrayGetLevel(self.handle, number)
+            code, handle = box.api.cuMipmappedArrayGetLevel(box.raw, number)
             if code:
-                raise failure(api, code, "cuMipmappedArrayGetLevel", f"level {number} of {self!r}")
-            self._levels.append(
-                CudaArray.of_level(self.context, extents, self.texel, handle, storage)
-            )
+                raise failure(
+                    box.api, code, "cuMipmappedArrayGetLevel", f"level {number} of {self!r}"
+                )
+            self._levels.append(CudaArray.of_level(self.context, extents, self.texel, handle, box))
             extents = extents.halved()
 
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+    @property
+    def _closed_text(self) -> str:
+        return f"the mipmapped array of shape {self.shape} was closed"
 
-        def __getattr__(self, name: str) -> object:
-            if name == "handle":
-                raise ClosedError(f"the mipmapped array of shape {self.shape} was closed")
-            raise AttributeError(f"a MipmappedArray has no attribute {name!r}")
+    @property
+    def handle(self) -> CUmipmappedArray:
+        """The CUmipmappedArray.
+
+        Raises:
+            ClosedError: it was closed.
+        """
+        return self._box.raw
 
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""
@@ -150,12 +148,6 @@ class MipmappedArray(Handle, Generic[_ScalarT]):
             f"<MipmappedArray {self.shape} {self.texel}, {self.levels} levels, on device "
             f"{self.context.ordinal}{state}>"
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -187,24 +179,12 @@ class MipmappedArray(Handle, Generic[_ScalarT]):
             raise TextureError(f"{self!r} has no level {number}")
         return self._levels[number]
 
-    def adopt(self, dependent: Dependent) -> None:
-        """Remember what stands over the array, to be closed with it."""
-        self._dependents.add(dependent)
-
     def close(self) -> None:
-        """Give the texels back, with the levels and the textures over them. Idempotent.
+        """Give the texels up, and so the levels and the textures over them. Idempotent.
 
-        It waits for the work of the context. Texels that a graph copies go with the graph.
+        When they go, the driver waits for the work of the context. Texels that a texture or a graph
+        has stay for it.
         """
-        self.discard()
-        self._storage = None
-
-    def discard(self) -> None:
-        """Take the handle away: the array is destroyed, or its context is."""
-        if not self.closed:
-            self.closed = True
-            for dependent in tuple(self._dependents):
-                dependent.close()
-            for level in self._levels:
-                level.close()
-            del self.handle
+        for level in self._levels:
+            level.close()
+        super().close()

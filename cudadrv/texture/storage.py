@@ -1,46 +1,62 @@
-"""What the driver holds for arrays, textures and surfaces: raw handles, destroyed once, at the end.
+"""What the driver holds for arrays, textures and surfaces, as boxes.
 
-An array's memory is shared: `close` lets go of it, a graph that copies it keeps it.
+cuArrayDestroy and cuMipmappedArrayDestroy wait for the work of the context; the number of a texture
+or surface that is destroyed goes to no other while work is pending (measured with driver 580 on an
+H100). So kernels that are under way never lose what they use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-from ..driver.in_use import Bound
-
-if TYPE_CHECKING:
-    from ..driver._api import CUresult
-    from ..driver.context import Context
-
-_HandleT = TypeVar("_HandleT")
+from ..driver._api import CUarray, CUmipmappedArray, CUsurfObject, CUtexObject
+from ..driver.handle import ContextBox, Part, check
+from ..memory.order import AnyMemory, Memory
 
 
-class Storage(Generic[_HandleT]):
-    """A handle that is destroyed when the last reference goes.
+class ArrayMemory(Memory[CUarray]):
+    """Owns a CUDA array."""
 
-    cuArrayDestroy and cuMipmappedArrayDestroy wait for the work of the context; the number of a
-    texture or surface that is destroyed goes to no other while work is pending (measured with
-    driver 580 on an H100). So kernels that are under way never lose what they use.
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        with self.context.bound():
+            (code,) = self.api.cuArrayDestroy(self.raw)
+        check(self, code, "cuArrayDestroy", f"destroying an array of device {self.context.ordinal}")
+
+
+class MipmapMemory(Memory[CUmipmappedArray]):
+    """Owns a mipmapped array; its levels have this box, too."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        with self.context.bound():
+            (code,) = self.api.cuMipmappedArrayDestroy(self.raw)
+        doing = f"destroying a mipmapped array of device {self.context.ordinal}"
+        check(self, code, "cuMipmappedArrayDestroy", doing)
+
+
+class ViewBox(Part[CUtexObject | CUsurfObject]):
+    """Owns a texture or surface object, and holds the memory it is over.
+
+    Attributes:
+        number: the object, as kernels have it.
+        memory: what it is over.
     """
 
-    __slots__ = ("_destroy", "context", "handle")
+    __slots__ = ("memory", "number")
 
     def __init__(
-        self, context: Context, handle: _HandleT, destroy: Callable[[_HandleT], tuple[CUresult]]
+        self, context: ContextBox, raw: CUtexObject | CUsurfObject, memory: AnyMemory
     ) -> None:
-        self.context = context
-        self.handle = handle
-        self._destroy = destroy
+        super().__init__(context, raw)
+        self.number = int(raw)
+        self.memory = memory
 
-    def __del__(self) -> None:
-        try:
-            context = self.context
-            if not context.closed:
-                # An object of the textures is one of the current context.
-                with Bound(context.api, context.handle):
-                    self._destroy(self.handle)
-        except Exception:
-            # A finalizer must not raise: the context may be gone, or the interpreter be ending.
-            return
+    def _destroy(self) -> None:
+        api, raw = self.api, self.raw
+        with self.context.bound():
+            if isinstance(raw, CUtexObject):
+                call, (code,) = "cuTexObjectDestroy", api.cuTexObjectDestroy(raw)
+            else:
+                call, (code,) = "cuSurfObjectDestroy", api.cuSurfObjectDestroy(raw)
+        check(self, code, call, f"destroying object {self.number} of device {self.context.ordinal}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..driver._api import CUDA_RESOURCE_DESC, CUresourcetype
-from ..driver.in_use import Bound, failure
+from ..driver.in_use import failure
 from ..errors import TextureError
 from .array import CudaArray
-from .storage import Storage
+from .storage import ViewBox
 from .view import View
 
 
@@ -30,17 +30,20 @@ class Surface(View):
 
     __slots__ = ()
 
+    _is_written = True
+
     def __init__(self, array: CudaArray[Any]) -> None:
         if not isinstance(array, CudaArray):
             raise TextureError(f"a surface over a {type(array).__name__}: it is over a CudaArray")
         if not array.extents.surface:
             raise TextureError(f"a surface over {array!r}: make the array with surface=True")
-        api, context = array.context.api, array.context
+        memory, context = array._box, array.context._box
         resource = CUDA_RESOURCE_DESC()
         resource.resType = CUresourcetype.CU_RESOURCE_TYPE_ARRAY
         resource.res.array.hArray = array.handle
-        with Bound(api, context.handle):
-            code, handle = api.cuSurfObjectCreate(resource)
+        with context.bound():
+            code, handle = context.api.cuSurfObjectCreate(resource)
         if code:
-            raise failure(api, code, "cuSurfObjectCreate", f"making a surface over {array!r}")
-        super().__init__(array, Storage(context, handle, api.cuSurfObjectDestroy))
+            doing = f"making a surface over {array!r}"
+            raise failure(context.api, code, "cuSurfObjectCreate", doing)
+        super().__init__(array, ViewBox(context, handle, memory))

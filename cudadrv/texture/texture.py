@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..driver._api import CUDA_TEXTURE_DESC, CUaddress_mode, CUfilter_mode, CUtexObject
-from ..driver.in_use import Bound, failure
+from ..driver._api import CUDA_TEXTURE_DESC, CUaddress_mode, CUfilter_mode
+from ..driver.in_use import failure
+from ..memory.array import DeviceArray
 from .modes import AddressMode, FilterMode, ReadMode
 from .reading import Reading
 from .resource import describe, texel_of
-from .storage import Storage
+from .storage import ViewBox
 from .texel import Texel
 from .view import Resource, View
 
@@ -19,7 +20,7 @@ class Texture(View):
 
     It is given to a kernel where a cudaTextureObject_t stands. It keeps what it is over, and closes
     with it. Over a one-dimensional `DeviceArray` it is for tex1Dfetch, over a two-dimensional one
-    for tex2D; `DeviceBuffer.record_use` holds there as for pointers.
+    for tex2D.
 
     What CUDA reads otherwise than asked is refused: repeating without normalised coordinates, which
     it clamps; integers filtered without becoming floats; floats normalised.
@@ -49,6 +50,8 @@ class Texture(View):
     """
 
     __slots__ = ("reading",)
+
+    _is_written = False
 
     def __init__(
         self,
@@ -89,18 +92,19 @@ class Texture(View):
         super().__init__(resource, _created(self.reading, resource, texel, width))
 
 
-def _created(
-    reading: Reading, resource: Resource, texel: Texel, width: int | None
-) -> Storage[CUtexObject]:
-    """The texture object, which goes with its storage."""
+def _created(reading: Reading, resource: Resource, texel: Texel, width: int | None) -> ViewBox:
+    """The texture object, which holds its memory."""
     descriptor = describe(resource, texel, width)
     reading.check(resource, texel)
-    context, api = resource.context, resource.context.api
-    with Bound(api, context.handle):
-        code, handle = api.cuTexObjectCreate(descriptor, _native(reading, resource, texel), None)
+    context = resource.context._box
+    memory = resource._memory if isinstance(resource, DeviceArray) else resource._box
+    with context.bound():
+        native = _native(reading, resource, texel)
+        code, handle = context.api.cuTexObjectCreate(descriptor, native, None)
     if code:
-        raise failure(api, code, "cuTexObjectCreate", f"making a texture over {resource!r}")
-    return Storage(context, handle, api.cuTexObjectDestroy)
+        doing = f"making a texture over {resource!r}"
+        raise failure(context.api, code, "cuTexObjectCreate", doing)
+    return ViewBox(context, handle, memory)
 
 
 def _native(reading: Reading, resource: Resource, texel: Texel) -> CUDA_TEXTURE_DESC:

@@ -2,74 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
-from ..driver._api import CUsurfObject, CUtexObject
-from ..driver.in_use import Handle
+from ..driver.context import ContextCore
+from ..driver.handle import Closed, Owner
 from ..errors import ClosedError
-from ..memory.array import AnyDeviceArray
-from ..memory.buffer import _Addressed
+from ..memory.array import AnyDeviceArray, DeviceArray
+from ..memory.buffer import DeviceBuffer
+from ..memory.order import AnyMemory
 from .array import CudaArray
 from .mipmap import MipmappedArray
-from .storage import Storage
-
-if TYPE_CHECKING:
-    from ..driver.context import Context
+from .storage import ViewBox
 
 Resource: TypeAlias = CudaArray[Any] | MipmappedArray[Any] | AnyDeviceArray
 
 
-class View(Handle):
+class View(Owner):
     """A texture or surface object over some memory, which it keeps.
 
     Attributes:
         context: the context.
-        resource: what it is over; None once it is closed.
-        kernel_handle: what a launch packs: the object's number. `close` takes it away.
-        closed: whether it was closed.
+        closed: whether it was closed, or what it is over.
     """
 
-    __slots__ = (
-        "__weakref__", "_storage", "_watch", "closed", "context", "kernel_handle", "resource",
-    )  # fmt: skip
+    __slots__ = ("_resource", "buffer", "context")
 
-    kernel_handle: int
+    _box: ViewBox
+    # How kernels use the memory.
+    _is_written: ClassVar[bool]
 
-    def __init__(
-        self, resource: Resource, storage: Storage[CUtexObject] | Storage[CUsurfObject]
-    ) -> None:
-        self.context: Context = resource.context
-        self.resource: Resource | None = resource
-        self.kernel_handle = int(storage.handle)
-        self.closed = False
-        self._storage: Storage[CUtexObject] | Storage[CUsurfObject] | None = storage
-        self._watch: _Watch | None = None
-        if isinstance(resource, (CudaArray, MipmappedArray)):
-            resource.adopt(self)
-        else:
-            self._watch = _Watch(self, resource)
-        self.context.adopt(self)
-
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
-
-        def __getattr__(self, name: str) -> object:
-            what = type(self).__name__
-            if name == "kernel_handle":
-                raise ClosedError(
-                    f"the {what.lower()} on device {self.context.ordinal} was closed, or what it "
-                    "was over"
-                )
-            raise AttributeError(f"a {what} has no attribute {name!r}")
+    def __init__(self, resource: Resource, box: ViewBox) -> None:
+        self.context: ContextCore = resource.context
+        self._resource: Resource | None = resource
+        # What has the memory's box, for the quick test of a launch.
+        self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceBuffer = (
+            resource.buffer if isinstance(resource, DeviceArray) else resource
+        )
+        self._own(box)
+        self.context._adopt(self)
 
     def __repr__(self) -> str:
         over = "closed" if self.closed else f"over {self.resource!r}"
         return f"<{type(self).__name__} {over}>"
 
-    def __enter__(self) -> Self:
-        return self
+    @property
+    def _closed_text(self) -> str:
+        what = f"the {type(self).__name__.lower()} on device {self.context.ordinal}"
+        return f"{what} was closed, or what it was over"
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or what it is over."""
+        return super().closed or self.buffer.closed
+
+    @property
+    def resource(self) -> Resource | None:
+        """What it is over; None once it is closed."""
+        return None if self.closed else self._resource
 
     @property
     def handle(self) -> int:
@@ -78,37 +67,22 @@ class View(Handle):
         Raises:
             ClosedError: it was closed, or what it was over.
         """
-        return self.kernel_handle
+        return self._opened.number
+
+    @property
+    def _opened(self) -> ViewBox:
+        if self.closed:
+            raise ClosedError(self._closed_text)
+        return self._box
+
+    @property
+    def _memory(self) -> AnyMemory:
+        memory = self.buffer._box
+        if isinstance(memory, Closed):
+            raise ClosedError(self._closed_text)
+        return memory
 
     def close(self) -> None:
-        """Destroy the object; kernels that were launched before still have it. Idempotent."""
-        self.discard()
-        self._storage = None  # its only reference: destroyed here
-        self._watch = None
-        self.resource = None
-
-    def discard(self) -> None:
-        """Take the number away: the object is destroyed, or its context is."""
-        if not self.closed:
-            self.closed = True
-            del self.kernel_handle
-
-
-class _Watch(_Addressed):
-    """Stands among the arrays of a buffer, so that a view over it closes with its memory.
-
-    A buffer takes its arrays' addresses away when it is closed.
-    """
-
-    __slots__ = ("_view",)
-
-    def __init__(self, view: View, array: AnyDeviceArray) -> None:
-        self.ptr = array.ptr
-        self._view: View | None = view
-        array.buffer.adopt(self)
-
-    def __delattr__(self, name: str) -> None:
-        super().__delattr__(name)
-        view, self._view = self._view, None
-        if view is not None:
-            view.close()
+        """Give the object up; kernels that were launched before still have it. Idempotent."""
+        super().close()
+        self._resource = None

@@ -8,18 +8,18 @@ import threading
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...driver._api import CUdeviceptr
 from ...driver.in_use import failure
+from ...driver.stream_box import StreamBox
+from ...driver.stream_core import StreamCore
 from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
 from ..buffer import out_of_memory
 from ..driver_pool import trim_pool
+from ..order import PoolMemory
 from .bump import BumpArena
 from .free_lists import FreeList, FreeLists
-
-if TYPE_CHECKING:
-    from ...stream import Stream
 
 DEFAULT_CAP_BYTES: Final = 1 << 30
 MOST_BLOCKS_OF_A_SIZE: Final = 64
@@ -60,7 +60,7 @@ class CudaAllocator:
         cap_bytes: the most that free blocks may take.
     """
 
-    def __init__(self, stream: Stream, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
+    def __init__(self, stream: StreamCore, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
         if cap_bytes < 0:
             raise InvalidValueError(f"an allocator's cap of {cap_bytes} bytes: 0 or more")
         self.stream = stream
@@ -76,7 +76,9 @@ class CudaAllocator:
         self._captured: set[int] = set()
         self._graph_memory: dict[int, int] = {}
         self._lock = threading.RLock()
-        weakref.finalize(self, _abandon, stream, self._lists).atexit = False
+        # What it has cached is freed on the stream, closed or not.
+        self._box: StreamBox = stream._box
+        weakref.finalize(self, _abandon, self._box, self._lists).atexit = False
 
     def __repr__(self) -> str:
         now = self.statistics()
@@ -237,13 +239,15 @@ class CudaAllocator:
             if nbytes < 0:
                 raise InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
             return 0
-        api, stream = self.stream.api, self.stream
-        code, pointer = api.cuMemAllocAsync(nbytes, stream.handle)
+        stream = self.stream
+        box = stream._box
+        api = box.api
+        code, pointer = api.cuMemAllocAsync(nbytes, box.raw)
         if code == OutOfMemoryError.result and not stream.capturing:
             self._release_all(self._lists.drain())
             stream.synchronize()
             trim_pool(stream.context.device)
-            code, pointer = api.cuMemAllocAsync(nbytes, stream.handle)
+            code, pointer = api.cuMemAllocAsync(nbytes, box.raw)
         if code == OutOfMemoryError.result:
             raise out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
         if code:
@@ -280,7 +284,7 @@ class CudaAllocator:
             else:
                 # A block from before the capture cannot be freed by the graph; the stream frees
                 # it when the capture has ended.
-                self.stream.release(ptr)
+                _give_back(self._box, ptr)
 
     def _deallocate_unknown(self, ptr: int, nbytes: int, size: int | None) -> None:
         """What is not in use: the null pointer, memory of a former capture, or a mistake."""
@@ -314,19 +318,24 @@ class CudaAllocator:
     def _release_all(self, addresses: Iterable[int]) -> None:
         for address in addresses:
             if self.stream.capturing:
-                self.stream.release(address)
+                _give_back(self._box, address)
             else:
                 self._free_now(address)
 
     def _free_now(self, address: int) -> None:
-        api = self.stream.api
-        (code,) = api.cuMemFreeAsync(CUdeviceptr(address), self.stream.handle)
+        box = self._box if self.stream.closed else self.stream._box
+        (code,) = box.api.cuMemFreeAsync(CUdeviceptr(address), box.raw)
         if code:
-            raise failure(api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")
+            raise failure(box.api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")
 
 
-def _abandon(stream: Stream, lists: FreeLists[int]) -> None:
-    """Give back what a dropped allocator has cached; a finalizer, so it never raises."""
-    if not stream.closed and not stream.context.closed:
-        for address in lists.drain():
-            stream.release(address)
+def _give_back(stream: StreamBox, address: int) -> None:
+    """Free a block as any memory of the stream, which is after a capture that is under way."""
+    memory = PoolMemory(stream.context, CUdeviceptr(address), stream)
+    memory.has_contents = True
+
+
+def _abandon(stream: StreamBox, lists: FreeLists[int]) -> None:
+    """Give back what a dropped allocator has cached, whether its stream was closed or not."""
+    for address in lists.drain():
+        _give_back(stream, address)

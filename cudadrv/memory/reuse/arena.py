@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...driver.stream_core import StreamCore
 from ...errors import (
     CudadrvError,
     DriverCallFailed,
@@ -16,11 +17,10 @@ from ...errors import (
 )
 from ..array import DeviceArray, checked_dtype
 from ..buffer import DeviceBuffer
+from ..fill import fill
+from ..order import use
 from .free_lists import FreeList
 from .slabs import Lease, SlabArena
-
-if TYPE_CHECKING:
-    from ...stream import Stream
 
 
 # The dtype is the arena's, which is known when it is made.
@@ -56,7 +56,7 @@ class _SlabBuffer(DeviceBuffer):
         super().close()
 
 
-class DeviceArena(SlabArena["Stream", ArenaSlab]):
+class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
     """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
 
     A slab is zeroed when it is fresh and not when it is reused. It is reused first on the stream
@@ -90,7 +90,7 @@ class DeviceArena(SlabArena["Stream", ArenaSlab]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _fresh(self, stream: Stream, bucket: int, lease: Lease, label: str) -> ArenaSlab:
+    def _fresh(self, stream: StreamCore, bucket: int, lease: Lease, label: str) -> ArenaSlab:
         try:
             return self._zeroed(stream, bucket, lease)
         except OutOfMemoryError:
@@ -103,19 +103,18 @@ class DeviceArena(SlabArena["Stream", ArenaSlab]):
         except CudadrvError as error:
             raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error
 
-    def _zeroed(self, stream: Stream, bucket: int, lease: Lease) -> ArenaSlab:
+    def _zeroed(self, stream: StreamCore, bucket: int, lease: Lease) -> ArenaSlab:
         buffer = _SlabBuffer(stream, bucket * self.dtype.itemsize)
         slab = ArenaSlab(buffer, bucket, self.dtype)
         slab.lease = buffer.lease = lease
-        stream.fill(slab, 0)
+        fill(stream, slab, 0)
         return slab
 
-    def _may_move(self, former: Stream, stream: Stream) -> bool:
+    def _may_move(self, former: StreamCore, stream: StreamCore) -> bool:
         return former.context is stream.context and not former.capturing
 
-    def _move(self, slab: ArenaSlab, former: Stream, stream: Stream) -> None:
-        stream.follow_stream(former)
-        slab.buffer.record_use(stream)
+    def _move(self, slab: ArenaSlab, former: StreamCore, stream: StreamCore) -> None:
+        use(slab._memory, stream._box)
         slab.buffer.stream = stream
 
     def _discard(self, slab: ArenaSlab) -> None:

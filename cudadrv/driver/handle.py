@@ -1,0 +1,302 @@
+"""Who owns what the driver made: boxes that destroy it once, and the public objects that hold one.
+
+A `Box` holds a raw handle and the boxes that must outlive it. Python's reference counts are the
+counts: what was made of a stream holds the stream's box, that holds the context's, so nothing is
+destroyed before what needs it, whichever thread or finalizer lets go last. A public object, an
+`Owner`, holds one box; `close` takes the box out of it.
+
+A garbage collection runs the finalizers of all it found in any order. So boxes that others need are
+kept in `_held` until their owner goes: the collector never finds them, and they go by their
+counts, children first. docs/lifetimes.md has the invariants and the tests that hold them.
+"""
+
+from __future__ import annotations
+
+import atexit
+from types import TracebackType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    NoReturn,
+    Self,
+    SupportsIndex,
+    TypeAlias,
+    TypeVar,
+)
+
+from ..errors import ClosedError, CudadrvError, CudaError
+from ._api import CUcontext, CUresult, DriverApi
+from .in_use import Bound, Driver, failure
+
+_RawT = TypeVar("_RawT")
+
+# What `Owner.close` leaves behind where a later error would be put.
+_LEFT: Final = object()
+
+
+class Uncopied:
+    """What stands for something of the driver in this process: no copy of it, here or elsewhere.
+
+    A copy would go on using what the original gives back.
+    """
+
+    __slots__ = ()
+
+    # copy.copy, copy.deepcopy and pickle come here.
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled: it stands for something of the "
+            "driver in this process"
+        )
+
+
+class Closed:
+    """Stands in an owner where its box was; whatever is asked of it is a `ClosedError`.
+
+    Attributes:
+        home: no stream, so that the quick test of a launch or a copy fails.
+    """
+
+    __slots__ = ("_text",)
+
+    home = None
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise ClosedError(self._text)
+
+    @property
+    def error(self) -> ClosedError:
+        """What a use of the closed object raises."""
+        return ClosedError(self._text)
+
+
+class Box(Generic[_RawT]):
+    """Owns one object of the driver, which is destroyed once, when the last reference goes.
+
+    `_destroy` may run in any thread, inside any lock and in a garbage collection: it takes no lock
+    of ours and names its context itself.
+
+    Attributes:
+        raw: the driver's handle.
+    """
+
+    __slots__ = ("__weakref__", "_outcome", "raw")
+
+    raw: _RawT
+    _outcome: list[object] | None
+
+    def __init__(self, raw: _RawT) -> None:
+        self.raw = raw
+        self._outcome = None
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that made the object."""
+        raise NotImplementedError
+
+    @property
+    def api(self) -> DriverApi:
+        """The driver's functions."""
+        return self.driver.api
+
+    def _destroy(self) -> None:
+        """Destroy the driver's object.
+
+        Raises:
+            CudaError: the driver refused, or told of the failure of earlier work.
+        """
+        raise NotImplementedError
+
+    def __del__(self) -> None:
+        try:
+            driver = self.driver
+        except AttributeError:
+            return  # it was never finished
+        if _ended or driver.is_foreign:
+            return
+        had_failed = driver.has_failed
+        try:
+            self._destroy()
+        except CudaError as error:
+            outcome = self._outcome
+            if outcome is not None:
+                # Whoever appends first has the error told: this, or the `close` that has left.
+                outcome.append(error)
+                if outcome[0] is error:
+                    return
+            if error.sticky and had_failed:
+                return  # a broken context refuses everything, and that was raised already
+            # Python hands it to sys.unraisablehook, as any error of a finalizer.
+            raise
+
+
+class ContextBox(Box[CUcontext]):
+    """Owns a context that was created; a primary one stays as long as the process.
+
+    Attributes:
+        is_primary: whether it is the device's primary one.
+        ordinal: the device's ordinal.
+    """
+
+    __slots__ = ("_driver", "is_primary", "ordinal")
+
+    def __init__(self, driver: Driver, raw: CUcontext, ordinal: int, *, is_primary: bool) -> None:
+        super().__init__(raw)
+        self._driver = driver
+        self.ordinal = ordinal
+        self.is_primary = is_primary
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that made the context."""
+        return self._driver
+
+    def bound(self) -> Bound:
+        """The context made current for a `with` block."""
+        return Bound(self._driver.api, self.raw)
+
+    def _destroy(self) -> None:
+        if not self.is_primary:
+            (code,) = self._driver.api.cuCtxDestroy(self.raw)
+            check(self, code, "cuCtxDestroy", f"destroying a context on device {self.ordinal}")
+
+
+class Part(Box[_RawT]):
+    """Owns what belongs to a context, whose box it holds.
+
+    Attributes:
+        context: the context's box.
+    """
+
+    __slots__ = ("context",)
+
+    context: ContextBox
+
+    def __init__(self, context: ContextBox, raw: _RawT) -> None:
+        super().__init__(raw)
+        self.context = context
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that made the object."""
+        return self.context._driver
+
+    def _destroy(self) -> None:
+        raise NotImplementedError
+
+
+def check(box: Box[_RawT], code: CUresult, call: str, doing: str) -> None:
+    """Raise the error of a call that destroys, unless it succeeded."""
+    if code:
+        raise failure(box.api, code, call, doing)
+
+
+# Boxes that others may need, until their owner lets go of them; see the text above.
+_held: Final[set[Box[Any]]] = set()
+
+# The type of the handle does not matter to those that keep boxes.
+AnyBox: TypeAlias = Box[Any]
+
+
+class Closing(Uncopied):
+    """A public object that holds a box, and gives it up when it is closed."""
+
+    __slots__ = ("__weakref__", "_box")
+
+    # A subclass has boxes of one type, and says so; once closed it holds a `Closed`.
+    _box: Any
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close()
+        except CudadrvError as second:
+            error.add_note(f"closing the {type(self).__name__} failed as well: {second}")
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return isinstance(self._box, Closed)
+
+    @property
+    def _closed_text(self) -> str:
+        """What a use after `close` says."""
+        raise NotImplementedError
+
+    def _shut(self) -> None:
+        """Be closed from now on, or not open yet."""
+        self._box = Closed(self._closed_text)
+
+    def close(self) -> None:
+        """Give the driver's object up; it goes when nothing needs it any more. Idempotent.
+
+        Raises:
+            CudaError: it went at once, and the driver refused or told of the failure of its work.
+        """
+        box = self._box
+        if isinstance(box, Closed):
+            return
+        self._shut()
+        outcome: list[object] = []
+        box._outcome = outcome
+        _held.discard(box)
+        del box  # destroyed here, unless something needs it or a call is using it
+        outcome.append(_LEFT)
+        fault = outcome[0]
+        if isinstance(fault, CudaError):
+            raise fault
+
+
+class Owner(Closing):
+    """One whose box others may need; see the text above."""
+
+    __slots__ = ()
+
+    def _own(self, box: AnyBox) -> None:
+        self._box = box
+        _held.add(box)
+
+    def __del__(self) -> None:
+        # An object whose constructor failed has none.
+        box = getattr(self, "_box", None)
+        if isinstance(box, Box):
+            _held.discard(box)
+
+    def _close_with_context(self) -> None:
+        """Close, as the context it belongs to was closed."""
+        self.close()
+
+    def _closed_error(self) -> ClosedError:
+        return ClosedError(self._closed_text)
+
+
+def let_go(box: AnyBox) -> None:
+    """Keep a box for its owner no longer; it goes with the last that needs it."""
+    _held.discard(box)
+
+
+_ended = False
+
+
+@atexit.register
+def _end() -> None:
+    """At the end of the process the driver goes as a whole; nothing is destroyed one by one."""
+    global _ended
+    _ended = True

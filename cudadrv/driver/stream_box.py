@@ -1,0 +1,221 @@
+"""The driver's streams and events as boxes, and what a capture knows of both.
+
+A capture records what its streams are given; uses of memory in it are the graph's, not the
+stream's. So a stream that captures has another box meanwhile, its twin, which is no memory's home.
+Then every quick test fails, and each use is noted in the capture.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Final, Protocol
+
+from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus
+from .handle import AnyBox, ContextBox, Part, check, let_go
+from .in_use import failure
+
+UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
+
+
+class EventBox(Part[CUevent]):
+    """Owns an event.
+
+    Attributes:
+        capture: the capture that it was last recorded in, if it was in one.
+    """
+
+    __slots__ = ("capture",)
+
+    def __init__(self, context: ContextBox, flags: int = UNTIMED) -> None:
+        with context.bound():
+            code, raw = context.api.cuEventCreate(flags)
+        if code:
+            raise failure(context.api, code, "cuEventCreate", "making an event")
+        super().__init__(context, raw)
+        self.capture: Capture | None = None
+
+    def record(self, stream: StreamBox) -> None:
+        """Set the event to this point of a stream."""
+        (code,) = self.api.cuEventRecord(self.raw, stream.raw)
+        if code:
+            raise failure(self.api, code, "cuEventRecord", f"recording an event on {stream}")
+        self.capture = stream.capture
+
+    def is_done(self) -> bool:
+        """Whether the work before the event is done, without waiting.
+
+        Raises:
+            CudaError: that work failed.
+        """
+        (code,) = self.api.cuEventQuery(self.raw)
+        if code == CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        if code:
+            raise failure(self.api, code, "cuEventQuery", "asking whether an event is done")
+        return True
+
+    def _destroy(self) -> None:
+        (code,) = self.api.cuEventDestroy(self.raw)
+        check(self, code, "cuEventDestroy", f"destroying an event of device {self.context.ordinal}")
+
+
+class StreamBox(Part[CUstream]):
+    """Owns a stream, or stands for one of another library, which it keeps.
+
+    Attributes:
+        is_owned: whether the stream is destroyed with the box.
+        keeps: a twin's own stream box, or the other library's object.
+        spare: events for waits, while no thread uses them.
+        capture: of a twin, the capture that records what it is given.
+        captured_by: the capture in which the stream has a twin now.
+        unordered: how many blocks say that their user orders the stream himself.
+        is_closed: whether its owner let go of it, so that nothing new comes.
+    """
+
+    __slots__ = (
+        "capture", "captured_by", "is_closed", "is_owned", "keeps", "spare", "unordered",
+    )  # fmt: skip
+
+    def __init__(
+        self, context: ContextBox, raw: CUstream, *, is_owned: bool, keeps: object = None
+    ) -> None:
+        super().__init__(context, raw)
+        self.is_owned = is_owned
+        self.keeps = keeps
+        self.spare: list[EventBox] = []
+        self.capture: Capture | None = None
+        self.captured_by: Capture | None = None
+        self.unordered = 0
+        self.is_closed = False
+
+    def __str__(self) -> str:
+        return f"the stream {int(self.raw):#x} of device {self.context.ordinal}"
+
+    def wait(self, event: EventBox) -> None:
+        """Let what is queued from now on wait for an event."""
+        self.wait_raw(event.raw)
+
+    def wait_raw(self, event: CUevent) -> None:
+        """The same for a raw event."""
+        (code,) = self.api.cuStreamWaitEvent(self.raw, event, 0)
+        if code:
+            raise failure(self.api, code, "cuStreamWaitEvent", f"letting {self} wait")
+
+    def follow(self, other: StreamBox) -> None:
+        """Let what is queued from now on wait for what another stream holds now.
+
+        Of a stream that captures, that is what it was given before.
+        """
+        capture = other.captured_by
+        if capture is not None:
+            before = capture.before.get(other)
+            if before is not None:
+                self.wait(before)
+                return
+        event = other.take_event()
+        try:
+            event.record(other)
+            self.wait(event)
+        finally:
+            # The wait is for what the event held then: it may be recorded anew at once.
+            other.spare.append(event)
+
+    def take_event(self) -> EventBox:
+        """An event of the stream's context that nobody uses; it goes back to `spare`."""
+        try:
+            return self.spare.pop()
+        except IndexError:
+            return EventBox(self.context)
+
+    def is_idle(self) -> bool:
+        """Whether nothing that was queued is left; what failed is over as well."""
+        (code,) = self.api.cuStreamQuery(self.raw)
+        return code != CUresult.CUDA_ERROR_NOT_READY
+
+    def is_capturing(self) -> bool:
+        """Whether the driver says so, of another library's stream; ours know it themselves."""
+        if self.captured_by is not None or self.capture is not None:
+            return True
+        if self.is_owned or self.keeps is None:
+            return False
+        code, status = self.api.cuStreamIsCapturing(self.raw)
+        if code:
+            raise failure(self.api, code, "cuStreamIsCapturing", f"asking {self}")
+        return status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+
+    def _destroy(self) -> None:
+        if self.is_owned:
+            (code,) = self.api.cuStreamDestroy(self.raw)
+            doing = f"destroying a stream of device {self.context.ordinal}"
+            check(self, code, "cuStreamDestroy", doing)
+
+
+class StreamName(Protocol):
+    """A public stream, whose box a capture replaces by its twin."""
+
+    # While it is open, a StreamBox; see `Owner`.
+    _box: Any
+
+
+class Capture:
+    """What the capture that is under way concerns.
+
+    Attributes:
+        before: of each stream's box, the event at the point where its capture began.
+        uses: memory that the graph will use, and whether it may write it.
+        order: who in the capture wrote that memory last, and who read it since.
+        keeps: what else the graph needs: host arrays, modules, textures.
+        born: memory that was allocated in the capture, by identity.
+        deferred: memory to be given back once the capture has ended.
+        is_open: whether it is under way.
+    """
+
+    __slots__ = ("_members", "before", "born", "deferred", "is_open", "keeps", "order", "uses")
+
+    def __init__(self) -> None:
+        self._members: list[tuple[StreamName, StreamBox, StreamBox]] = []
+        self.before: dict[StreamBox, EventBox] = {}
+        self.uses: dict[AnyBox, bool] = {}
+        self.order: dict[AnyBox, tuple[StreamBox, tuple[StreamBox, ...]]] = {}
+        self.keeps: list[object] = []
+        self.born: dict[int, weakref.ref[AnyBox]] = {}
+        self.deferred: list[AnyBox] = []
+        self.is_open = True
+
+    def join(self, stream: StreamName) -> None:
+        """Give a stream its twin in this capture; before the driver is told, so that no collection
+        in between frees memory into the capture."""
+        own: StreamBox = stream._box
+        event = own.take_event()
+        event.record(own)
+        self.before[own] = event
+        twin = StreamBox(own.context, own.raw, is_owned=False, keeps=own)
+        twin.capture = self
+        twin.unordered = own.unordered
+        self._members.append((stream, own, twin))
+        own.captured_by = self
+        stream._box = twin
+
+    def add_born(self, memory: AnyBox) -> None:
+        """Note memory that was allocated in the capture; it may go again before that ends."""
+        self.born[id(memory)] = weakref.ref(memory)
+
+    def twins(self) -> dict[StreamBox, StreamBox]:
+        """Each member's own box by its twin."""
+        return {twin: own for _, own, twin in self._members}
+
+    def leave(self) -> None:
+        """Give every stream its own box again, and what was deferred back. Idempotent."""
+        self.is_open = False
+        for stream, own, _ in self._members:
+            own.captured_by = None
+            box = stream._box
+            if isinstance(box, StreamBox) and box.capture is self:
+                stream._box = own
+            else:  # it was closed in the capture
+                let_go(own)
+        for own, event in self.before.items():
+            own.spare.append(event)
+        self._members.clear()
+        self.before.clear()
+        self.deferred.clear()

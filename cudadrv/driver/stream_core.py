@@ -1,0 +1,156 @@
+"""Streams, as far as the driver goes; `cudadrv.stream.Stream` adds memory and captures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..errors import WrongDeviceError
+from ._api import CUresult, CUstream
+from .context import ContextCore
+from .event import Event
+from .handle import Owner
+from .in_use import failure
+from .later import drop_now
+from .stream_box import StreamBox
+
+
+class StreamCore(Owner):
+    """A queue of work on one context's device.
+
+    Attributes:
+        context: the context, kept alive by the stream.
+        handle: the CUstream; reading it after `close` raises `ClosedError`.
+        closed: whether it was closed.
+    """
+
+    __slots__ = ("_is_default", "context")
+
+    context: ContextCore
+    _box: StreamBox
+
+    def __init__(self, context: ContextCore, box: StreamBox, *, is_default: bool = False) -> None:
+        self.context = context
+        self._is_default = is_default
+        self._own(box)
+        context.device.driver.streams.add(self)
+        context._adopt(self)
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"{int(self.handle):#x}"
+        return f"<Stream {where} on device {self.context.ordinal}>"
+
+    @property
+    def _closed_text(self) -> str:
+        return f"the stream on device {self.context.ordinal} was closed"
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The protocol of cuda.core: (version 0, CUstream as an int)."""
+        return 0, int(self.handle)
+
+    @property
+    def handle(self) -> CUstream:
+        """The CUstream.
+
+        Raises:
+            ClosedError: it was closed.
+        """
+        return self._box.raw
+
+    @property
+    def capturing(self) -> bool:
+        """Whether a capture records what the stream is given."""
+        return not self.closed and self._box.capture is not None
+
+    @property
+    def priority(self) -> int:
+        """The priority in force; lower runs first; asks the driver."""
+        box = self._box
+        code, priority = box.api.cuStreamGetPriority(box.raw)
+        if code:
+            raise failure(box.api, code, "cuStreamGetPriority", f"the priority of {self!r}")
+        return priority
+
+    def close(self) -> None:
+        """Give the stream up; its queued work is done, and this does not wait. Idempotent.
+
+        Memory of the stream stays usable, and is given back after what the stream still does. A
+        context's default stream closes with its context; a stream of another library is let go,
+        not destroyed.
+
+        Raises:
+            CudaError: the stream was destroyed, and the driver refused.
+        """
+        if not self._is_default:
+            self._close_with_context()
+
+    def _close_with_context(self) -> None:
+        if not self.closed:
+            box = self._box
+            box.is_closed = True
+            if isinstance(box.keeps, StreamBox):
+                box.keeps.is_closed = True  # this is its twin in a capture
+            del box
+            for launcher in self.context.device.driver.launchers.alive():
+                launcher.let_go(self)
+            super().close()
+
+    def synchronize(self) -> None:
+        """Wait until everything queued is done.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        box = self._box
+        (code,) = box.api.cuStreamSynchronize(box.raw)
+        if code:
+            raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
+        drop_now()
+
+    def is_done(self) -> bool:
+        """Whether everything queued is done, without waiting.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        box = self._box
+        (code,) = box.api.cuStreamQuery(box.raw)
+        if code == CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        if code:
+            raise failure(box.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
+        return True
+
+    def record(self, *, timing: bool = True) -> Event:
+        """A new event at this point of the stream."""
+        event = Event(self.context, timing=timing)
+        event.record(self)
+        return event
+
+    @contextmanager
+    def unordered(self) -> Iterator[None]:
+        """``with stream.unordered():`` says that the user orders the stream himself in the block.
+
+        What is queued on it waits for no other stream on account of its memory. That memory is
+        given back after it all the same.
+        """
+        box = self._box
+        box.unordered += 1
+        try:
+            yield
+        finally:
+            box.unordered -= 1
+
+    def _wait_event(self, event: Event) -> None:
+        """Wait for an event, which may draw the stream into the capture it was recorded in."""
+        box, found = self._box, event._box
+        capture = found.capture
+        if capture is not None and capture.is_open and box.capture is not capture:
+            capture.join(self)
+            box = self._box
+        box.wait(found)
+
+    def _require(self, context: ContextCore, what: str) -> None:
+        """Raise `WrongDeviceError` unless the stream belongs to `context`."""
+        if self.context is not context:
+            raise WrongDeviceError(f"{what} belongs to {context!r}, but {self!r} was given")

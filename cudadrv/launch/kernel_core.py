@@ -1,0 +1,205 @@
+"""What a kernel takes and needs, asked of its image and of the driver; `module.Kernel` launches."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+import ptx
+
+from .. import errors
+from ..driver._api import CUfunction, CUfunction_attribute as _Attribute, CUmodule, CUresult
+from ..driver.context import ContextCore
+from ..driver.handle import Part, Uncopied, check
+from ..driver.in_use import failure
+from .arguments import Parameter, ParameterBlock
+
+_DEFAULT_DYNAMIC_SHARED: Final = 48 * 1024
+
+
+class KernelAttributes(NamedTuple):
+    """What a kernel needs, as the driver says; sizes in bytes.
+
+    Source: CUfunction_attribute in the CUDA Driver API manual.
+    """
+
+    max_threads_per_block: int
+    static_shared_bytes: int
+    const_bytes: int
+    local_bytes: int
+    registers: int
+    ptx_version: int
+    binary_version: int
+
+
+class ModuleBox(Part[CUmodule]):
+    """Owns a loaded module. Unloading it waits for the device (measured with driver 580)."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        with self.context.bound():
+            (code,) = self.api.cuModuleUnload(self.raw)
+        check(self, code, "cuModuleUnload", f"unloading a module of device {self.context.ordinal}")
+
+
+class ModuleName(Protocol):
+    """The module of a kernel, as far as this file goes."""
+
+    context: ContextCore
+    # A `Closed` once it is closed; see `Closing`.
+    _box: ModuleBox
+
+
+class KernelCore(Uncopied):
+    """A kernel of a module, without its launches.
+
+    Attributes:
+        name: the name it was asked for.
+        signature: its parameters.
+        parameters: what packs each argument.
+        parameter_bytes: size of the parameter block.
+        handle: the CUfunction; reading it after the module's `close` raises `ClosedError`.
+    """
+
+    __slots__ = (
+        "_attributes", "_function", "_module", "_offsets", "_shared_allowed",
+        "name", "parameter_bytes", "parameters", "signature",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        module: ModuleName,
+        name: str,
+        function: CUfunction,
+        signature: ptx.KernelSignature | None,
+    ) -> None:
+        self._module = module
+        self.name = name
+        self._function = function
+        self.signature = signature or _asked_signature(module, name, function)
+        self.parameters = tuple(
+            Parameter(name, position, param) for position, param in enumerate(self.signature.params)
+        )
+        self.parameter_bytes = self.signature.nbytes
+        self._offsets = tuple(param.offset for param in self.signature.params)
+        self._attributes: dict[int, int] = {}
+        self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name}({self.describe_parameters()})>"
+
+    @property
+    def handle(self) -> CUfunction:
+        """The CUfunction.
+
+        Raises:
+            ClosedError: the module was closed.
+        """
+        if not isinstance(self._module._box, ModuleBox):
+            raise errors.ClosedError(f"the module of kernel {self.name!r} was closed")
+        return self._function
+
+    @property
+    def attributes(self) -> KernelAttributes:
+        """What the kernel needs, of all that `attribute` tells."""
+        return KernelAttributes(
+            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
+            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_NUM_REGS),
+            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_PTX_VERSION),
+            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_BINARY_VERSION),
+        )
+
+    def attribute(self, attribute: _Attribute) -> int:
+        """One attribute, which the driver is asked for once.
+
+        Source: CUfunction_attribute in the CUDA Driver API manual.
+        """
+        found = self._attributes.get(int(attribute))
+        if found is None:
+            handle, api = self.handle, self._module._box.api
+            code, found = api.cuFuncGetAttribute(attribute, handle)
+            if code:
+                doing = f"attributes of kernel {self.name!r}"
+                raise failure(api, code, "cuFuncGetAttribute", doing)
+            self._attributes[int(attribute)] = found
+        return found
+
+    def max_active_blocks(self, block_threads: int, shared_bytes: int = 0) -> int:
+        """How many blocks one multiprocessor can hold at once (the occupancy calculator).
+
+        Raises:
+            InvalidValueError: a block cannot have so many threads or so much shared memory.
+        """
+        if block_threads < 1 or shared_bytes < 0:
+            raise errors.InvalidValueError(
+                f"the occupancy of kernel {self.name!r} with {block_threads} threads and "
+                f"{shared_bytes} bytes of shared memory a block"
+            )
+        self._allow_shared(shared_bytes)
+        handle, box = self.handle, self._module._box
+        with box.context.bound():
+            code, blocks = box.api.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                handle, block_threads, shared_bytes
+            )
+        if code:
+            call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+            raise failure(box.api, code, call, f"the occupancy of kernel {self.name!r}")
+        return blocks
+
+    def describe_parameters(self) -> str:
+        """The parameters' types in words."""
+        return ", ".join(parameter.type_name for parameter in self.parameters) or "none"
+
+    def _forget(self, launcher: object) -> None:
+        """Keep a launcher no longer, as its stream or the module was closed."""
+
+    def _new_block(self) -> ParameterBlock:
+        """Memory for one launch's parameters."""
+        return ParameterBlock(self._offsets, self.parameter_bytes)
+
+    def _allow_shared(self, nbytes: int) -> None:
+        """Ask the driver for dynamic shared memory above 48 KiB; it must be asked once a kernel."""
+        if nbytes <= self._shared_allowed:
+            return
+        handle, api = self.handle, self._module._box.api
+        (code,) = api.cuFuncSetAttribute(
+            handle, _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
+        )
+        if code:
+            doing = f"allowing kernel {self.name!r} {nbytes} bytes of dynamic shared memory"
+            raise failure(api, code, "cuFuncSetAttribute", doing)
+        self._shared_allowed = nbytes
+        self._attributes.clear()  # one of them tells of it
+
+
+def _asked_signature(module: ModuleName, name: str, handle: CUfunction) -> ptx.KernelSignature:
+    """Sizes and offsets as the driver knows them, for an image without PTX text.
+
+    A parameter of 1, 2, 4 or 8 bytes is "bits": it takes an integer or a float of that size.
+    """
+    api = module._box.api
+    params: list[ptx.KernelParam] = []
+    end = 0
+    while True:
+        code, offset, nbytes = api.cuFuncGetParamInfo(handle, len(params))
+        if code == CUresult.CUDA_ERROR_INVALID_VALUE:
+            break
+        if code:
+            raise failure(api, code, "cuFuncGetParamInfo", f"the parameters of kernel {name!r}")
+        scalar = nbytes in (1, 2, 4, 8)
+        params.append(
+            ptx.KernelParam(
+                name=f"{name}_param_{len(params)}",
+                ptx_type=f"b{8 * nbytes}" if scalar else "b8",
+                nbytes=nbytes,
+                align=nbytes if scalar else 1,
+                offset=offset,
+                is_pointer=None if nbytes == 8 else False,
+                count=1 if scalar else nbytes,
+            )
+        )
+        end = offset + nbytes
+    return ptx.KernelSignature(name, tuple(params), end, 0, None, None)
