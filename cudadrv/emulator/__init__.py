@@ -1,4 +1,4 @@
-"""An emulated CUDA driver, for machines without a GPU and for tests.
+"""An emulated CUDA driver, for devices without a GPU and for tests.
 
 `use()` or CUDADRV_DRIVER=emulator runs a process on it, `session()` a part of a test. It executes
 the PTX that NVRTC makes, reports wrong accesses with their place, and fails on demand.

@@ -17,7 +17,7 @@ from .refusal import Refusal
 from .streams import Stream
 
 
-class Ordering(Core):
+class CaptureRules(Core):
     """Runs or records operations, and refuses what would break a capture."""
 
     def _submit(self, stream: Stream, kind: NodeKind, run: Callable[[], None]) -> None:

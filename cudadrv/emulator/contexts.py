@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .streams import Stream
 
 if TYPE_CHECKING:
-    from .emulated_device import Machine
+    from .emulated_device import DeviceState
 
 
 @dataclass(eq=False, slots=True)
@@ -26,7 +26,7 @@ class Context:
     """
 
     handle: int
-    machine: Machine
+    device: DeviceState
     flags: int
     primary: bool
     retained: int = 0

@@ -13,7 +13,7 @@ from ptx.errors import PtxError
 
 from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
 from .contexts import Context
-from .emulated_device import Machine
+from .emulated_device import DeviceState
 from .host_memory import HostMemory
 from .profiles import MAX_TOTAL_MEMORY, EmulatedDevice
 from .refusal import Failure, Refusal, invalid_handle
@@ -58,8 +58,8 @@ class Core:
         base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
         # Handles are numbers that no other emulator gives, so that a foreign one is refused.
         self._handles = itertools.count((serial + 1) << 32, 16)
-        self._machines = tuple(
-            Machine(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(self._handles))
+        self._devices = tuple(
+            DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(self._handles))
             for ordinal, profile in enumerate(devices)
         )
         self._driver_version = driver_version
@@ -83,13 +83,13 @@ class Core:
         self._texture_owners: dict[int, Context] = {}
         self._captures: set[Capture] = set()
         self._host = HostMemory()
-        for machine in self._machines:
-            machine.model.host = self._host.reachable
+        for device in self._devices:
+            device.model.host = self._host.reachable
 
     @property
     def devices(self) -> tuple[EmulatedDevice, ...]:
         """The devices, by ordinal."""
-        return tuple(machine.profile for machine in self._machines)
+        return tuple(device.profile for device in self._devices)
 
     @property
     def last_fault(self) -> PtxError | None:
@@ -126,22 +126,22 @@ class Core:
     def _note(self, failure: Failure) -> None:
         self._thread.failure = failure
 
-    def _machine(self, device: CUdevice) -> Machine:
-        return self._machine_at(int(device))
+    def _device(self, handle: CUdevice) -> DeviceState:
+        return self._device_at(int(handle))
 
-    def _machine_at(self, ordinal: int) -> Machine:
-        if not 0 <= ordinal < len(self._machines):
+    def _device_at(self, ordinal: int) -> DeviceState:
+        if not 0 <= ordinal < len(self._devices):
             raise Refusal(
                 CUresult.CUDA_ERROR_INVALID_DEVICE,
-                f"invalid device ordinal: {ordinal} of {len(self._machines)} devices",
+                f"invalid device ordinal: {ordinal} of {len(self._devices)} devices",
             )
-        return self._machines[ordinal]
+        return self._devices[ordinal]
 
-    def _machine_of(self, address: int) -> Machine | None:
+    def _device_of(self, address: int) -> DeviceState | None:
         """The device whose memory an address lies in."""
-        for machine in self._machines:
-            if machine.holds(address):
-                return machine
+        for device in self._devices:
+            if device.holds(address):
+                return device
         return None
 
     def _context(self, handle: CUcontext) -> Context:
@@ -157,7 +157,7 @@ class Core:
         """The context, if calls may still use it."""
         if context.destroyed:
             raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-        fault = context.machine.fault
+        fault = context.device.fault
         if fault is not None:
             raise Refusal(fault.code, fault.text, fault.cause)
         return context

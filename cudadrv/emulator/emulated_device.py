@@ -56,7 +56,7 @@ class Piece:
     graph: GraphMemory | None = None
 
 
-class Machine:
+class DeviceState:
     """One emulated device.
 
     What changes memory or runs a kernel holds `lock`; with two devices, in the order of ordinals.

@@ -19,7 +19,7 @@ from .calls.memory import MemoryCalls
 from .calls.pool import PoolCalls
 from .calls.stream import StreamCalls
 from .calls.texture import TextureCalls
-from .fault_injection import OnDemand
+from .fault_injection import FaultInjection
 from .profiles import EmulatedDevice
 
 # Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.
@@ -38,7 +38,7 @@ class Emulator(
     PoolCalls,
     LaunchCalls,
     GraphCalls,
-    OnDemand,
+    FaultInjection,
 ):
     """The driver API, executed on the PTX emulator.
 

@@ -1,4 +1,4 @@
-"""Faults on demand, for tests of what a program does when a driver call fails.
+"""Fault injection, for tests of what a program does when a driver call fails.
 
 Each is planned by a method of `Emulator`, and removed by `remove()` or at the end of a `with`.
 """
@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..driver._api import CUresult, DriverApi
-from .capture_rules import Ordering
+from .capture_rules import CaptureRules
 from .refusal import Failure, Refusal
 from .texts import RESULT_TEXTS
 
 if TYPE_CHECKING:
-    from .emulated_device import Machine
+    from .emulated_device import DeviceState
 
 # What a fault of one function applies to beside it: a launch is a launch by either call.
 _ALSO = {"cuLaunchKernel": ("cuLaunchKernelEx",)}
@@ -87,7 +87,7 @@ class BadDevice(Planned):
     """A device whose contexts all answer one error, as after a kernel's fault."""
 
 
-class OnDemand(Ordering):
+class FaultInjection(CaptureRules):
     """Planning of faults."""
 
     def fail(
@@ -139,13 +139,13 @@ class OnDemand(Ordering):
         Raises:
             ValueError: nbytes is negative, or there is no such device.
         """
-        machine = self._known_machine(ordinal)
+        device = self._known_device(ordinal)
         if nbytes < 0:
             raise ValueError(f"a limit of {nbytes} bytes")
-        former, machine.limit = machine.limit, nbytes
+        former, device.limit = device.limit, nbytes
 
         def remove() -> None:
-            machine.limit = former
+            device.limit = former
 
         return MemoryLimit(remove)
 
@@ -161,19 +161,19 @@ class OnDemand(Ordering):
         Raises:
             ValueError: there is no such device.
         """
-        machine = self._known_machine(ordinal)
+        device = self._known_device(ordinal)
         code = CUresult(int(with_))
-        former = machine.fault
+        former = device.fault
         own = Failure("break_device", code, text or RESULT_TEXTS.get(int(code), code.name), None)
-        machine.fault = own
+        device.fault = own
 
         def remove() -> None:
-            if machine.fault is own:
-                machine.fault = former
+            if device.fault is own:
+                device.fault = former
 
         return BadDevice(remove)
 
-    def _known_machine(self, ordinal: int) -> Machine:
-        if not 0 <= ordinal < len(self._machines):
-            raise ValueError(f"there is no device {ordinal}, only {len(self._machines)}")
-        return self._machines[ordinal]
+    def _known_device(self, ordinal: int) -> DeviceState:
+        if not 0 <= ordinal < len(self._devices):
+            raise ValueError(f"there is no device {ordinal}, only {len(self._devices)}")
+        return self._devices[ordinal]

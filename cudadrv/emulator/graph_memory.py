@@ -9,7 +9,7 @@ from .emulated_device import Owner
 from .refusal import invalid_value
 
 if TYPE_CHECKING:
-    from .emulated_device import Machine, Piece
+    from .emulated_device import DeviceState, Piece
 
 
 @dataclass(eq=False, slots=True)
@@ -24,14 +24,14 @@ class GraphMemory:
         owners: the graph and its executables, counted.
     """
 
-    machine: Machine
+    device: DeviceState
     nbytes: int
     live: bool = False
     owners: int = 1
     piece: Piece = field(init=False)
 
     def __post_init__(self) -> None:
-        self.piece = self.machine.allocate(self.nbytes, Owner.GRAPH, graph=self)
+        self.piece = self.device.allocate(self.nbytes, Owner.GRAPH, graph=self)
 
     def allocate(self) -> None:
         """What the allocation node does."""
@@ -68,4 +68,4 @@ class GraphMemory:
 
     def _give_back(self) -> None:
         if self.owners == 0 and not self.live:
-            self.machine.free(self.piece)
+            self.device.free(self.piece)

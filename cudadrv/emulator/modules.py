@@ -62,7 +62,7 @@ class Function:
         kernel = self._kernel
         if kernel is None:
             try:
-                with self.module.context.machine.lock:
+                with self.module.context.device.lock:
                     kernel = self._kernel = self.module.program.kernel(self.name)
             except UnsupportedInstruction as error:
                 raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
@@ -84,7 +84,7 @@ class Module:
         """Free its variables; its functions are dead from now on."""
         for function in self.functions.values():
             function.closed = True
-        with self.context.machine.lock:
+        with self.context.device.lock:
             self.program.close()
 
     def holds(self, address: int) -> bool:
@@ -178,8 +178,8 @@ def load_program(module: PtxModule, context: Context, name: str) -> Program:
         Refusal: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_INVALID_PTX for what cannot be placed.
     """
     try:
-        with context.machine.lock:
-            return Program(module, context.machine.model, name=name)
+        with context.device.lock:
+            return Program(module, context.device.model, name=name)
     except OutOfMemory as error:
         raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, f"out of memory: {error}") from None
     except UnsupportedInstruction as error:

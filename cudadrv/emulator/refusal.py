@@ -70,7 +70,7 @@ def call(
         name = function.__name__
 
         @wraps(function)
-        def answer(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        def checked(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
             try:
                 self._enter(name, always)
                 return function(self, *args, **kwargs)
@@ -79,6 +79,6 @@ def call(
                 # The Nones stand where the declared values would be, as in cuda.bindings.
                 return cast(_R, (refusal.code, *nothing))
 
-        return answer
+        return checked
 
     return decorate

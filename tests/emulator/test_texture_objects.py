@@ -184,7 +184,7 @@ def test_a_destroyed_context_takes_its_objects_with_it(emulator: Emulator) -> No
     array = ok(emulator.cuArray3DCreate(described(16, 8, 0, SURFACE)))
     texture = ok(emulator.cuTexObjectCreate(over_array(array), reading(), None))
     ok(emulator.cuSurfObjectCreate(over_array(array)))
-    model = emulator._machines[0].model
+    model = emulator._devices[0].model
     assert (len(model.textures), len(model.surfaces)) == (1, 1)
     ok(emulator.cuCtxDestroy(context))
     assert not model.textures

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from ...driver._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
-from ..capture_rules import Ordering
+from ..capture_rules import CaptureRules
 from ..contexts import Context
-from ..emulated_device import Machine
+from ..emulated_device import DeviceState
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 
 _FLAGS: Final = int(CUctx_flags.CU_CTX_FLAGS_MASK)
@@ -18,29 +18,29 @@ _SCHED_MASK: Final = int(CUctx_flags.CU_CTX_SCHED_MASK)
 _SCHEDULES: Final = (0, 1, 2, 4)
 
 
-class ContextCalls(Ordering):
+class ContextCalls(CaptureRules):
     """Primary contexts, created contexts and each thread's stack of current ones."""
 
     @call(1)
     def cuDevicePrimaryCtxRetain(self, dev: CUdevice, /) -> tuple[CUresult, CUcontext]:
         """The device's primary context, made active if nobody retained it."""
-        machine = self._machine(dev)
-        with machine.lock:
-            context = self._primaries.get(machine.ordinal)
+        device = self._device(dev)
+        with device.lock:
+            context = self._primaries.get(device.ordinal)
             if context is None or context.destroyed:
-                self._refuse_if_bad(machine)
+                self._refuse_if_bad(device)
                 handle = context.handle if context is not None else next(self._handles)
-                context = Context(handle, machine, flags=0, primary=True)
-                self._contexts[handle] = self._primaries[machine.ordinal] = context
+                context = Context(handle, device, flags=0, primary=True)
+                self._contexts[handle] = self._primaries[device.ordinal] = context
             context.retained += 1
             return SUCCESS, CUcontext(context.handle)
 
     @call()
     def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]:
         """Release it once; the last release destroys what it holds."""
-        machine = self._machine(dev)
-        with machine.lock:
-            context = self._primaries.get(machine.ordinal)
+        device = self._device(dev)
+        with device.lock:
+            context = self._primaries.get(device.ordinal)
             if context is None or context.destroyed:
                 raise Refusal(
                     CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained"
@@ -53,7 +53,7 @@ class ContextCalls(Ordering):
     @call(2)
     def cuDevicePrimaryCtxGetState(self, dev: CUdevice, /) -> tuple[CUresult, int, int]:
         """Flags, and 1 while it is active."""
-        context = self._primaries.get(self._machine(dev).ordinal)
+        context = self._primaries.get(self._device(dev).ordinal)
         if context is None or context.destroyed:
             return SUCCESS, 0, 0
         return SUCCESS, context.flags, 1
@@ -63,15 +63,15 @@ class ContextCalls(Ordering):
         self, ctx_create_params: CUctxCreateParams | None, flags: int, dev: CUdevice, /
     ) -> tuple[CUresult, CUcontext]:
         """A new context, made current. Execution affinity and interception are not supported."""
-        machine = self._machine(dev)
+        device = self._device(dev)
         if flags & ~_FLAGS or flags & _SCHED_MASK not in _SCHEDULES:
             raise invalid_value(f"no context flags are {flags:#x}")
         if ctx_create_params is not None:
             raise Refusal(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no context parameters"
             )
-        self._refuse_if_bad(machine)
-        context = Context(next(self._handles), machine, flags=flags, primary=False)
+        self._refuse_if_bad(device)
+        context = Context(next(self._handles), device, flags=flags, primary=False)
         self._contexts[context.handle] = context
         self._thread.stack.append(context.handle)
         return SUCCESS, CUcontext(context.handle)
@@ -92,7 +92,7 @@ class ContextCalls(Ordering):
             )
         if context.destroyed:
             raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-        with context.machine.lock:
+        with context.device.lock:
             self._destroy(context)
         stack = self._thread.stack
         if stack and stack[-1] == context.handle:
@@ -136,7 +136,7 @@ class ContextCalls(Ordering):
     @call(1)
     def cuCtxGetDevice(self) -> tuple[CUresult, CUdevice]:
         """The current context's device, even after the context was destroyed (measured)."""
-        return SUCCESS, CUdevice(self._top().machine.ordinal)
+        return SUCCESS, CUdevice(self._top().device.ordinal)
 
     @call()
     def cuCtxSynchronize(self) -> tuple[CUresult]:
@@ -144,8 +144,8 @@ class ContextCalls(Ordering):
         context = self._current()
         if self._captures:
             self._refuse_sync_in_capture(context)
-        with context.machine.lock:
-            context.machine.pool.synchronised()
+        with context.device.lock:
+            context.device.pool.synchronised()
         return OK
 
     @call(2)
@@ -160,8 +160,8 @@ class ContextCalls(Ordering):
         context = self._current()
         if flags:
             raise invalid_value(f"peer access takes flags 0, not {flags}")
-        peer = self._usable(self._context(peer_context)).machine
-        own = context.machine
+        peer = self._usable(self._context(peer_context)).device
+        own = context.device
         if own is peer or not (own.profile.peer_access and peer.profile.peer_access):
             raise Refusal(
                 CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
@@ -178,25 +178,25 @@ class ContextCalls(Ordering):
         return OK
 
     @staticmethod
-    def _refuse_if_bad(machine: Machine) -> None:
-        fault = machine.fault
+    def _refuse_if_bad(device: DeviceState) -> None:
+        fault = device.fault
         if fault is not None:
             raise Refusal(fault.code, fault.text, fault.cause)
 
     def _destroy(self, context: Context) -> None:
         """Destroy what a context holds; handles of it answer that it is destroyed."""
         context.destroyed = True
-        machine = context.machine
+        device = context.device
         for stream in [s for s in self._streams.values() if s.context is context]:
             self._drop_capture(stream)
         for module in [m for m in self._modules.values() if m.context is context]:
             module.close()
-        for piece in list(machine.pieces.values()):
+        for piece in list(device.pieces.values()):
             if piece.context == context.handle:
-                machine.free(piece)
+                device.free(piece)
         self._forget_arrays(context)
-        if all(c.destroyed for c in self._contexts.values() if c.machine is machine):
-            machine.model.heap.clear()
+        if all(c.destroyed for c in self._contexts.values() if c.device is device):
+            device.model.heap.clear()
 
     def _forget_arrays(self, context: Context) -> None:
         """Forget the arrays, textures and surfaces of a context whose memory is gone."""
@@ -207,5 +207,5 @@ class ContextCalls(Ordering):
             del self._mipmapped_arrays[mipmapped.handle]
         for handle in [h for h, owner in self._texture_owners.items() if owner is context]:
             del self._texture_owners[handle]
-            context.machine.model.textures.pop(handle, None)
-            context.machine.model.surfaces.pop(handle, None)
+            context.device.model.textures.pop(handle, None)
+            context.device.model.surfaces.pop(handle, None)

@@ -9,7 +9,7 @@ import time
 from typing import Final
 
 from ...driver._api import CUevent, CUresult, CUstream
-from ..capture_rules import Ordering
+from ..capture_rules import CaptureRules
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 from ..streams import Event
 
@@ -18,7 +18,7 @@ _INTERPROCESS: Final = 4
 _FLAGS: Final = 7
 
 
-class EventCalls(Ordering):
+class EventCalls(CaptureRules):
     """Events."""
 
     @call(1)
@@ -71,9 +71,9 @@ class EventCalls(Ordering):
         """Nothing is ever pending."""
         event = self._event(h_event)
         self._refuse_if_captured(event)
-        machine = event.context.machine
-        with machine.lock:
-            machine.pool.synchronised()
+        device = event.context.device
+        with device.lock:
+            device.pool.synchronised()
         return OK
 
     def _refuse_if_captured(self, event: Event) -> None:

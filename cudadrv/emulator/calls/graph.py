@@ -15,7 +15,7 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..capture_rules import Ordering
+from ..capture_rules import CaptureRules
 from ..graphs import Executable, Graph
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 
@@ -24,7 +24,7 @@ _AUTO_FREE: Final = 1
 _FLAGS: Final = (0, 1, 4, 8, 9, 12, 13)
 
 
-class GraphCalls(Ordering):
+class GraphCalls(CaptureRules):
     """Graphs: instantiation, launch and what they hold."""
 
     @call(1)

@@ -89,7 +89,7 @@ class LaunchCalls(FunctionCalls):
                 f"invalid resource handle: kernel {function.name} and the stream belong to "
                 "different contexts"
             )
-        machine = context.machine
+        device = context.device
         try:
             if shape.cluster == NO_CLUSTER and any(function.cluster):
                 shape = Shape(
@@ -99,7 +99,7 @@ class LaunchCalls(FunctionCalls):
                     shape.cooperative,
                     function.cluster,
                 )
-            check(function, shape, machine)
+            check(function, shape, device)
             parameters = read_parameters(function, kernel_params, extra)
         except Refusal:
             if stream.capture is not None:
@@ -109,5 +109,5 @@ class LaunchCalls(FunctionCalls):
         self._submit(
             stream,
             NodeKind.KERNEL,
-            lambda: execute(function, shape, parameters, machine, limits),
+            lambda: execute(function, shape, parameters, device, limits),
         )

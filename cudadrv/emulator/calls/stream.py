@@ -19,7 +19,7 @@ from ...driver._api import (
     CUstreamCaptureStatus,
 )
 from ..capture import Capture, NodeKind
-from ..capture_rules import Ordering
+from ..capture_rules import CaptureRules
 from ..graphs import Graph
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 from ..streams import NON_BLOCKING, Event, Stream
@@ -35,7 +35,7 @@ def _no_operation() -> None:
     """An event wait in a graph: what it waits for has always happened."""
 
 
-class StreamCalls(Ordering):
+class StreamCalls(CaptureRules):
     """Streams and stream capture."""
 
     @call(1)
@@ -65,9 +65,9 @@ class StreamCalls(Ordering):
         """Nothing is ever pending; unused memory above the pool's threshold goes back."""
         stream = self._stream(h_stream)
         self._refuse_wait(stream)
-        machine = stream.context.machine
-        with machine.lock:
-            machine.pool.synchronised()
+        device = stream.context.device
+        with device.lock:
+            device.pool.synchronised()
         return OK
 
     @call()

@@ -19,13 +19,13 @@ from ...driver._api import (
     CUtexObject,
 )
 from ..arrays import ArrayFlags
-from ..capture_rules import Ordering
+from ..capture_rules import CaptureRules
 from ..contexts import Context
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 from ..textures import linear_image, pitched_image, read_texture
 
 
-class TextureCalls(Ordering):
+class TextureCalls(CaptureRules):
     """Texture and surface objects."""
 
     @call(1)
@@ -46,7 +46,7 @@ class TextureCalls(Ordering):
             )
         self._refuse_unsafe()
         handle = next(self._handles)
-        context.machine.model.textures[handle] = texture
+        context.device.model.textures[handle] = texture
         self._texture_owners[handle] = context
         return SUCCESS, CUtexObject(handle)
 
@@ -58,8 +58,8 @@ class TextureCalls(Ordering):
         handle = int(tex_object)
         if self._texture_owners.get(handle) is context:
             del self._texture_owners[handle]
-            context.machine.model.textures.pop(handle, None)
-            context.machine.model.surfaces.pop(handle, None)
+            context.device.model.textures.pop(handle, None)
+            context.device.model.surfaces.pop(handle, None)
         return OK
 
     @call(1)
@@ -78,7 +78,7 @@ class TextureCalls(Ordering):
             raise invalid_value("the array was made without CUDA_ARRAY3D_SURFACE_LDST")
         self._refuse_unsafe()
         handle = next(self._handles)
-        context.machine.model.surfaces[handle] = image
+        context.device.model.surfaces[handle] = image
         self._texture_owners[handle] = context
         return SUCCESS, CUsurfObject(handle)
 
@@ -112,8 +112,8 @@ class TextureCalls(Ordering):
             self._refuse_other(found.context, context)
             return kind, tuple(level.image for level in found.levels)
         if kind == CUresourcetype.CU_RESOURCE_TYPE_LINEAR:
-            return kind, (linear_image(resource, context.machine),)
-        return kind, (pitched_image(resource, context.machine),)
+            return kind, (linear_image(resource, context.device),)
+        return kind, (pitched_image(resource, context.device),)
 
     def _image(self, handle: CUarray, context: Context) -> Image:
         found = self._arrays.get(int(handle))
