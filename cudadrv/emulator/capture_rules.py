@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable, Iterable
 
 from ..driver._api import CUresult, CUstreamCaptureMode
-from .capture import Capture, NodeKind
 from .contexts import Context
 from .core import Core
+from .graphs import NodeKind
 from .refusal import Refusal
-from .streams import Stream
+from .streams import Capture, Stream
 
 
 class CaptureRules(Core):

@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ptx.emulate.exec.device import Limits
 from ptx.errors import PtxError
@@ -17,12 +17,10 @@ from .emulated_device import DeviceState
 from .host_memory import HostMemory
 from .profiles import MAX_TOTAL_MEMORY, EmulatedDevice
 from .refusal import Failure, Refusal, invalid_handle
-from .streams import Event, Stream
+from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Event, Stream
 
 if TYPE_CHECKING:
     from .arrays import Array, MipmappedArray
-    from .capture import Capture
-    from .fault_injection import ScheduledFault
     from .graphs import Executable, Graph
     from .modules import Function, Module
 
@@ -33,6 +31,16 @@ _LOWEST_BASE = 1 << 48
 _MAX_DEVICES = 64
 _EMULATOR_SPAN = MAX_TOTAL_MEMORY * _MAX_DEVICES
 _EMULATOR_SPANS = ((1 << 52) - _LOWEST_BASE) // _EMULATOR_SPAN
+
+
+class _Scheduled(Protocol):
+    """A fault that was planned for a function."""
+
+    def count(self) -> bool:
+        """One call more; whether it is one that fails."""
+
+    def strike(self) -> Refusal:
+        """One failure more, to be raised."""
 
 
 class _ThreadState(threading.local):
@@ -68,10 +76,12 @@ class Core:
         # Held while captures change, and while a test plans faults; taken before a device's lock.
         self._lock = threading.RLock()
         self._pid: int | None = None
-        self._schedule: dict[str, list[ScheduledFault]] = {}
+        self._schedule: dict[str, list[_Scheduled]] = {}
         self._contexts: dict[int, Context] = {}
         self._primaries: dict[int, Context] = {}
         self._streams: dict[int, Stream] = {}
+        # By context and thread; 0 is no thread, but the legacy stream.
+        self._default_streams: dict[tuple[Context, int], Stream] = {}
         self._events: dict[int, Event] = {}
         self._modules: dict[int, Module] = {}
         self._functions: dict[int, Function] = {}
@@ -180,11 +190,23 @@ class Core:
         number = int(handle)
         if number <= 2:
             context = self._current()
-            return context.legacy if number < 2 else context.per_thread_stream()
+            return self._default_stream(context, number)
         stream = self._streams.get(number)
         if stream is None:
             raise invalid_handle(f"invalid resource handle: {number:#x} is no live stream")
         self._usable(stream.context)
+        return stream
+
+    def _default_stream(self, context: Context, number: int) -> Stream:
+        """A context's legacy stream, or its stream of the calling thread."""
+        if number < PER_THREAD_HANDLE:
+            number, thread = LEGACY_HANDLE, 0
+        else:
+            thread = threading.get_ident()
+        stream = self._default_streams.get((context, thread))
+        if stream is None:
+            new = Stream(number, context, flags=0, priority=0)
+            stream = self._default_streams.setdefault((context, thread), new)
         return stream
 
     def _event(self, handle: CUevent) -> Event:

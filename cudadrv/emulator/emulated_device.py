@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from ptx.emulate.exec.device import DeviceModel
 from ptx.emulate.memory.memory import DeviceMemory
@@ -18,9 +17,6 @@ from .origin import caller
 from .pools import Pool
 from .profiles import EmulatedDevice
 from .refusal import Failure, Refusal, invalid_value
-
-if TYPE_CHECKING:
-    from .graph_memory import GraphMemory
 
 # As the driver aligns (measured); the manual promises any variable's alignment.
 _ALIGNMENT = 512
@@ -209,3 +205,62 @@ class DeviceState:
         if piece is not None and piece.graph is not None and not (in_graph or piece.graph.live):
             raise invalid_value(f"the graph's memory at {address:#x} is not allocated")
         return self.host_address + (address - self.memory.base)
+
+
+@dataclass(eq=False, slots=True)
+class GraphMemory:
+    """An allocation recorded by a capture.
+
+    The bytes are taken when it is captured, and given back when neither the graph nor an
+    executable of it is left and the memory is free.
+
+    Attributes:
+        live: allocated by a launch and not freed since.
+        owners: the graph and its executables, counted.
+    """
+
+    device: DeviceState
+    nbytes: int
+    live: bool = False
+    owners: int = 1
+    piece: Piece = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.piece = self.device.allocate(self.nbytes, Owner.GRAPH, graph=self)
+
+    def allocate(self) -> None:
+        """What the allocation node does."""
+        self.refuse_if_live()
+        self.live = True
+
+    def refuse_if_live(self) -> None:
+        """What a launch checks first.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
+        """
+        if self.live:
+            raise invalid_value(
+                f"the graph's allocation at {self.piece.address:#x} from an earlier launch was "
+                "not freed"
+            )
+
+    def free(self) -> None:
+        """What the free node does, and a free outside the graph.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+        """
+        if not self.live:
+            raise invalid_value(f"the graph's memory at {self.piece.address:#x} is not allocated")
+        self.live = False
+        self._give_back()
+
+    def release(self) -> None:
+        """One owner fewer."""
+        self.owners -= 1
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self.owners == 0 and not self.live:
+            self.device.free(self.piece)

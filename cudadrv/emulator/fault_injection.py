@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..driver._api import CUresult, DriverApi
-from .capture_rules import CaptureRules
+from .core import Core
 from .refusal import Failure, Refusal
 from .texts import RESULT_TEXTS
 
@@ -87,7 +87,7 @@ class BadDevice(Planned):
     """A device whose contexts all answer one error, as after a kernel's fault."""
 
 
-class FaultInjection(CaptureRules):
+class FaultInjection(Core):
     """Planning of faults."""
 
     def fail(

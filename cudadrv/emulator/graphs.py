@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
 
-from .capture import Node, NodeKind
-from .graph_memory import GraphMemory
+if TYPE_CHECKING:
+    from .emulated_device import GraphMemory
+
+# The nodes after which a stream's next operation comes.
+Tip = frozenset[int]
+
+
+class NodeKind(Enum):
+    """What a node of a graph does."""
+
+    KERNEL = "kernel"
+    COPY = "memcpy"
+    SET = "memset"
+    WAIT = "event wait"
+    ALLOC = "memory allocation"
+    FREE = "memory free"
+    HOST = "host function"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation with all it needs; `run` may raise `Refusal`. `memory` of ALLOC and FREE."""
+
+    kind: NodeKind
+    run: Callable[[], None]
+    after: Tip
+    memory: GraphMemory | None = None
 
 
 def _allocations(nodes: tuple[Node, ...]) -> tuple[GraphMemory, ...]:

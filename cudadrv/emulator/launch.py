@@ -6,7 +6,6 @@ CUDA Driver API, "Execution Control". The codes were measured with driver 580 on
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.exec.device import Limits
@@ -29,13 +28,12 @@ from ptx.emulate.model.errors import (
 from ..driver._api import CUdevice_attribute, CUresult
 from .occupancy import blocks_per_sm
 from .refusal import Failure, Refusal, invalid_handle, invalid_value
+from .shape import NO_CLUSTER, Shape
 
 if TYPE_CHECKING:
     from .emulated_device import DeviceState
     from .modules import Function
 
-Dim3 = tuple[int, int, int]
-NO_CLUSTER: Final = (1, 1, 1)
 _NON_PORTABLE_CLUSTER: Final = 16
 _APPROVED_SHAPES: Final = 64
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
@@ -53,17 +51,6 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
     (SynchronisationFault, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
     (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a launch is, but for its parameters; `cluster` is `NO_CLUSTER` where none is asked."""
-
-    grid: Dim3
-    block: Dim3
-    shared_bytes: int
-    cooperative: bool = False
-    cluster: Dim3 = NO_CLUSTER
 
 
 def registers_of(function: Function, device: DeviceState) -> int:

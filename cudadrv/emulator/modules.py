@@ -17,7 +17,7 @@ from .refusal import Refusal
 
 if TYPE_CHECKING:
     from .contexts import Context
-    from .launch import Shape
+    from .shape import Shape
 
 _ELF = b"\x7fELF"
 _FATBIN = b"\x50\xed\x55\xba"

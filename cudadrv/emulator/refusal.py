@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
 from ptx.errors import PtxError
 
 from ..driver._api import CUresult
 
-if TYPE_CHECKING:
-    from .core import Core
-
-_S = TypeVar("_S", bound="Core")
 _P = ParamSpec("_P")
 # A result tuple, whatever follows the CUresult.
 _R = TypeVar("_R", bound=tuple[Any, ...])
@@ -54,6 +50,19 @@ def invalid_value(text: str) -> Refusal:
 def invalid_handle(text: str) -> Refusal:
     """CUDA_ERROR_INVALID_HANDLE, with what is wrong."""
     return Refusal(CUresult.CUDA_ERROR_INVALID_HANDLE, text)
+
+
+class _Called(Protocol):
+    """What a class of driver functions has."""
+
+    def _enter(self, name: str, always: bool, /) -> None:
+        """What every call checks first."""
+
+    def _note(self, failure: Failure, /) -> None:
+        """Keep the calling thread's last failure."""
+
+
+_S = TypeVar("_S", bound=_Called)
 
 
 def call(

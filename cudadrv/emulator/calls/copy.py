@@ -11,9 +11,9 @@ import ctypes
 from contextlib import ExitStack
 
 from ...driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
-from ..capture import NodeKind
 from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState, Owner
+from ..graphs import NodeKind
 from ..refusal import OK, call, invalid_value
 from ..streams import Stream
 

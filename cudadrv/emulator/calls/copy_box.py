@@ -12,8 +12,8 @@ import numpy as np
 
 from ...driver._api import CUDA_MEMCPY3D, CUarray, CUdeviceptr, CUmemorytype, CUresult, CUstream
 from ..arrays import Array
-from ..capture import NodeKind
 from ..emulated_device import DeviceState
+from ..graphs import NodeKind
 from ..refusal import OK, call, invalid_value
 from .copy import CopyCalls, locked
 

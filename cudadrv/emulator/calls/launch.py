@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from ...driver._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
-from ..capture import NodeKind
-from ..launch import NO_CLUSTER, Shape, check, execute, read_parameters
+from ..graphs import NodeKind
+from ..launch import check, execute, read_parameters
 from ..refusal import OK, Refusal, call, invalid_handle
+from ..shape import NO_CLUSTER, Shape
 from .function import FunctionCalls
 
 _NEEDS_EVENT: Final = (

@@ -16,13 +16,12 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..capture import Capture, NodeKind
 from ..capture_rules import CaptureRules
-from ..emulated_device import DeviceState, Owner
-from ..graph_memory import GraphMemory
+from ..emulated_device import DeviceState, GraphMemory, Owner
+from ..graphs import NodeKind
 from ..host_memory import HostPiece
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
-from ..streams import Stream
+from ..streams import Capture, Stream
 
 _HOST_FLAGS: Final = 7
 _ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST

@@ -18,11 +18,10 @@ from ...driver._api import (
     CUstreamCaptureMode,
     CUstreamCaptureStatus,
 )
-from ..capture import Capture, NodeKind
 from ..capture_rules import CaptureRules
-from ..graphs import Graph
+from ..graphs import Graph, NodeKind
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
-from ..streams import NON_BLOCKING, Event, Stream
+from ..streams import NON_BLOCKING, Capture, Event, Stream
 
 _WAIT_EXTERNAL: Final = 1
 _GREATEST_PRIORITY: Final = -5
