@@ -58,6 +58,7 @@ from cuda.bindings.driver import (
     CUstreamCaptureStatus as CUstreamCaptureStatus,
     CUsurfObject as CUsurfObject,
     CUtexObject as CUtexObject,
+    CUuserObject as CUuserObject,
     CUuuid as CUuuid,
     cuuint64_t as cuuint64_t,
 )
@@ -283,6 +284,13 @@ class DriverApi(Protocol):
     def cuGraphGetNodes(
         self, h_graph: CUgraph, num_nodes: int, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]: ...
+    def cuGraphRetainUserObject(
+        self, graph: CUgraph, object: CUuserObject, count: int, flags: int, /
+    ) -> tuple[CUresult]: ...
+    def cuUserObjectCreate(
+        self, ptr: int, destroy: int, initial_refcount: int, flags: int, /
+    ) -> tuple[CUresult, CUuserObject]: ...
+    def cuUserObjectRelease(self, object: CUuserObject, count: int, /) -> tuple[CUresult]: ...
 
 
 _P = ParamSpec("_P")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .arrays import Array, MipmappedArray
     from .graphs import Executable, Graph
     from .modules import Function, Module
+    from .user_objects import UserObject
 
 # Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
 # exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
@@ -87,6 +88,7 @@ class Core:
         self._functions: dict[int, Function] = {}
         self._graphs: dict[int, Graph] = {}
         self._executables: dict[int, Executable] = {}
+        self._user_objects: dict[int, UserObject] = {}
         self._arrays: dict[int, Array] = {}
         self._mipmapped_arrays: dict[int, MipmappedArray] = {}
         # Textures and surfaces themselves are in the models of their devices.

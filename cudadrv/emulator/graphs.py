@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .emulated_device import GraphMemory
+    from .user_objects import References
 
 # The nodes after which a stream's next operation comes.
 Tip = frozenset[int]
@@ -49,12 +50,14 @@ class Graph:
     Attributes:
         node_handles: of the nodes, made when they are first asked for.
         executables: how many of it exist; with allocations there can be only one.
+        user_objects: the references that it has.
     """
 
     handle: int
     nodes: tuple[Node, ...]
     node_handles: list[int] = field(default_factory=list)
     executables: int = 0
+    user_objects: References = field(default_factory=dict)
 
     @property
     def memory(self) -> tuple[GraphMemory, ...]:
@@ -69,11 +72,16 @@ class Graph:
 
 @dataclass(eq=False, slots=True)
 class Executable:
-    """An instantiated graph, independent of the graph's further life."""
+    """An instantiated graph, independent of the graph's further life.
+
+    Attributes:
+        user_objects: the references that it has, as many as the graph had.
+    """
 
     handle: int
     graph: Graph
     frees_on_launch: bool
+    user_objects: References
 
     def __post_init__(self) -> None:
         self.graph.executables += 1

@@ -5,7 +5,6 @@ CUDA Driver API: "Stream Management".
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from typing import Final
 
@@ -27,7 +26,6 @@ _WAIT_EXTERNAL: Final = 1
 _GREATEST_PRIORITY: Final = -5
 _MODES: Final = tuple(CUstreamCaptureMode)
 _NOTHING: Final = frozenset[int]()
-_HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def _no_operation() -> None:
@@ -90,22 +88,6 @@ class StreamCalls(CaptureRules):
     def cuStreamGetCtx(self, h_stream: CUstream, /) -> tuple[CUresult, CUcontext]:
         """The context that the stream was made in."""
         return SUCCESS, CUcontext(self._stream(h_stream).context.handle)
-
-    @call()
-    def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
-        """Call a function of the host at this point of the stream; here, in the calling thread."""
-        stream = self._stream(h_stream)
-        function = _HostFunction(int(fn))
-
-        def run() -> None:
-            self._thread.runs_host_function = True
-            try:
-                function(int(user_data))
-            finally:
-                self._thread.runs_host_function = False
-
-        self._submit(stream, NodeKind.HOST, run)
-        return OK
 
     @call()
     def cuStreamWaitEvent(
