@@ -224,7 +224,7 @@ class Core:
         return event
 
     def _array(self, handle: CUarray) -> Array:
-        """The array of a handle."""
+        """The array of a handle, usable."""
         number = int(handle)
         array = self._arrays.get(number)
         if array is None:
@@ -232,4 +232,5 @@ class Core:
                 raise invalid_handle("invalid resource handle: the array is null")
             # Measured: as for events.
             raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live array")
+        self._usable(array.context)
         return array

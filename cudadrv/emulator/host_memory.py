@@ -60,6 +60,12 @@ class HostMemory:
         del self._starts[bisect_left(self._starts, address)]
         return True
 
+    def free_of(self, context: int) -> None:
+        """Forget all that was allocated in a context."""
+        for piece in list(self._pieces.values()):
+            if piece.context == context:
+                self.free(piece.address, managed=piece.managed)
+
     def reachable(self, address: int) -> ReachableMemory | None:
         """The allocation that holds an address, as kernels reach it: at the same address."""
         piece = self.find(address)

@@ -220,6 +220,11 @@ def execute(
     Raises:
         Refusal: with the code of what the kernel did wrong.
     """
+    if function.module.context.destroyed:
+        raise Refusal(
+            CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
+            f"the context of kernel {function.name} is destroyed",
+        )
     if function.closed:
         raise invalid_handle(f"invalid resource handle: the module of {function.name} is unloaded")
     kernel = function.kernel()

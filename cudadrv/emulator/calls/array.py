@@ -37,9 +37,10 @@ class ArrayCalls(CaptureRules):
         array = self._array(h_array)
         self._refuse_unsafe()
         if array.piece is not None:
-            del self._arrays[array.handle]
-            array.destroyed = True
             with array.context.device.lock:
+                self._array(h_array)  # another thread may have destroyed it
+                del self._arrays[array.handle]
+                array.destroyed = True
                 array.context.device.free(array.piece)
         return OK
 
@@ -105,11 +106,12 @@ class ArrayCalls(CaptureRules):
         """Free a mipmapped array with its levels."""
         mipmapped = self._mipmapped_array(h_mipmapped_array)
         self._refuse_unsafe()
-        del self._mipmapped_arrays[mipmapped.handle]
-        for level in mipmapped.levels:
-            del self._arrays[level.handle]
-            level.destroyed = True
         with mipmapped.context.device.lock:
+            self._mipmapped_array(h_mipmapped_array)  # another thread may have destroyed it
+            del self._mipmapped_arrays[mipmapped.handle]
+            for level in mipmapped.levels:
+                del self._arrays[level.handle]
+                level.destroyed = True
             mipmapped.context.device.free(mipmapped.piece)
         return OK
 
@@ -123,4 +125,5 @@ class ArrayCalls(CaptureRules):
                 CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
                 f"{number:#x} is no live mipmapped array",
             )
+        self._usable(found.context)
         return found

@@ -39,7 +39,7 @@ class ContextCalls(CaptureRules):
     def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]:
         """Release it once; the last release destroys what it holds."""
         device = self._device(dev)
-        with device.lock:
+        with self._lock, device.lock:
             context = self._primaries.get(device.ordinal)
             if context is None or context.destroyed:
                 raise Refusal(
@@ -90,9 +90,9 @@ class ContextCalls(CaptureRules):
                 CUresult.CUDA_ERROR_INVALID_CONTEXT,
                 "a primary context is released, not destroyed",
             )
-        if context.destroyed:
-            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-        with context.device.lock:
+        with self._lock, context.device.lock:
+            if context.destroyed:
+                raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
             self._destroy(context)
         stack = self._thread.stack
         if stack and stack[-1] == context.handle:
@@ -104,8 +104,8 @@ class ContextCalls(CaptureRules):
         """Put a context in the place of the top of the stack; null pops it."""
         stack = self._thread.stack
         handle = int(ctx)
-        if handle and handle not in self._contexts:
-            self._context(ctx)
+        if handle:
+            self._stackable(ctx)
         if stack:
             stack.pop()
         if handle:
@@ -123,8 +123,19 @@ class ContextCalls(CaptureRules):
         """Make a context current on top of the others."""
         if not int(ctx):
             raise invalid_value("the context is null")
-        self._thread.stack.append(self._context(ctx).handle)
+        self._thread.stack.append(self._stackable(ctx).handle)
         return OK
+
+    def _stackable(self, handle: CUcontext) -> Context:
+        """The context, if it may become current.
+
+        Driver 580 also takes a created context that was destroyed, and refuses what is then called.
+        An inactive primary context is taken here too: its handle stays, and it can come back.
+        """
+        context = self._context(handle)
+        if context.destroyed and not context.primary:
+            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+        return context
 
     @call(1)
     def cuCtxPopCurrent(self) -> tuple[CUresult, CUcontext]:
@@ -184,7 +195,10 @@ class ContextCalls(CaptureRules):
             raise Refusal(fault.code, fault.text, fault.cause)
 
     def _destroy(self, context: Context) -> None:
-        """Destroy what a context holds; handles of it answer that it is destroyed."""
+        """Destroy what a context holds; handles of it answer that it is destroyed.
+
+        What a pool gave is the device's, and stays. `_lock` and the device's are held.
+        """
         context.destroyed = True
         device = context.device
         for stream in [s for s in self._streams.values() if s.context is context]:
@@ -194,7 +208,9 @@ class ContextCalls(CaptureRules):
         for piece in list(device.pieces.values()):
             if piece.context == context.handle:
                 device.free(piece)
+        self._host.free_of(context.handle)
         self._forget_arrays(context)
+        self._forget_default_streams(context)
         if all(c.destroyed for c in self._contexts.values() if c.device is device):
             device.model.heap.clear()
 
@@ -206,6 +222,11 @@ class ContextCalls(CaptureRules):
         for mipmapped in [m for m in self._mipmapped_arrays.values() if m.context is context]:
             del self._mipmapped_arrays[mipmapped.handle]
         for handle in [h for h, owner in self._texture_owners.items() if owner is context]:
-            del self._texture_owners[handle]
             context.device.model.textures.pop(handle, None)
             context.device.model.surfaces.pop(handle, None)
+
+    def _forget_default_streams(self, context: Context) -> None:
+        for key, stream in list(self._default_streams.items()):
+            if stream.context is context:
+                self._drop_capture(stream)
+                del self._default_streams[key]

@@ -36,7 +36,8 @@ class EventCalls(CaptureRules):
     @call()
     def cuEventDestroy(self, h_event: CUevent, /) -> tuple[CUresult]:
         """Destroy an event."""
-        self._events.pop(self._event(h_event).handle, None)
+        with self._lock:
+            del self._events[self._event(h_event).handle]
         return OK
 
     @call()

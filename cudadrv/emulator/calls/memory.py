@@ -94,7 +94,11 @@ class MemoryCalls(CaptureRules):
 
     @call()
     def cuMemFreeAsync(self, dptr: CUdeviceptr, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Free memory; in a capture, only what the same capture allocated."""
+        """Free memory; in a capture, only what the same capture allocated.
+
+        The stream is any of the device; driver 580 takes another device's too, and then nothing
+        orders the free after the memory's uses.
+        """
         stream = self._stream(h_stream)
         address = int(dptr)
         if stream.capture is not None:
@@ -103,6 +107,12 @@ class MemoryCalls(CaptureRules):
         if self._captures:
             self._refuse_if_implicit(stream)
         if address:
+            device = self._device_of(address)
+            if device is not None and device is not stream.context.device:
+                raise invalid_value(
+                    f"{address:#x} is memory of device {device.ordinal}, the stream is of device "
+                    f"{stream.context.device.ordinal}"
+                )
             self._free(address)
         return OK
 

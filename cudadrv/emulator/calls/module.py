@@ -68,10 +68,12 @@ class ModuleCalls(CaptureRules):
         """Free the module's variables and functions."""
         module = self._module(hmod)
         self._refuse_unsafe()
-        del self._modules[module.handle]
-        for function in module.functions.values():
-            self._functions.pop(function.handle, None)
-        module.close()
+        with self._lock:
+            self._module(hmod)  # another thread may have unloaded it
+            del self._modules[module.handle]
+            for function in module.functions.values():
+                del self._functions[function.handle]
+            module.close()
         return OK
 
     @call(1)

@@ -53,8 +53,10 @@ class StreamCalls(CaptureRules):
         if int(h_stream) <= 2:
             raise invalid_handle("invalid resource handle: a default stream cannot be destroyed")
         stream = self._stream(h_stream)
-        self._drop_capture(stream)
-        self._streams.pop(stream.handle, None)
+        with self._lock:
+            self._stream(h_stream)  # another thread may have destroyed it
+            del self._streams[stream.handle]
+            self._drop_capture(stream)
         return OK
 
     @call()

@@ -1,7 +1,8 @@
 """Texture and surface objects.
 
 CUDA Driver API: "Texture Object Management", "Surface Object Management". An object belongs to the
-context that is current when it is made; destroying what is none there is a success (measured).
+context that is current when it is made. Driver 580 says nothing when another object is destroyed
+than a live one of the current context; here it is refused.
 """
 
 from __future__ import annotations
@@ -53,13 +54,7 @@ class TextureCalls(CaptureRules):
     @call()
     def cuTexObjectDestroy(self, tex_object: CUtexObject, /) -> tuple[CUresult]:
         """Destroy a texture of the current context; its memory stays."""
-        context = self._current()
-        self._refuse_unsafe()
-        handle = int(tex_object)
-        if self._texture_owners.get(handle) is context:
-            del self._texture_owners[handle]
-            context.device.model.textures.pop(handle, None)
-            context.device.model.surfaces.pop(handle, None)
+        self._destroy_object(int(tex_object), "texture")
         return OK
 
     @call(1)
@@ -84,8 +79,29 @@ class TextureCalls(CaptureRules):
 
     @call()
     def cuSurfObjectDestroy(self, surf_object: CUsurfObject, /) -> tuple[CUresult]:
-        """Destroy a surface; the numbers of both kinds of objects are of one sequence."""
-        return self.cuTexObjectDestroy(CUtexObject(int(surf_object)))
+        """Destroy a surface of the current context; its memory stays."""
+        self._destroy_object(int(surf_object), "surface")
+        return OK
+
+    def _destroy_object(self, handle: int, kind: str) -> None:
+        context = self._current()
+        owner = self._texture_owners.get(handle)
+        if owner is not None:
+            self._usable(owner)
+        if owner is not context:
+            raise invalid_value(
+                f"{handle:#x} is no live {kind}"
+                if owner is None
+                else f"the {kind} {handle:#x} belongs to another context than the current one"
+            )
+        model = context.device.model
+        objects = model.textures if kind == "texture" else model.surfaces
+        if handle not in objects:
+            raise invalid_value(f"{handle:#x} is no live {kind}")
+        self._refuse_unsafe()
+        if self._texture_owners.pop(handle, None) is None:
+            raise invalid_value(f"{handle:#x} is no live {kind}")
+        del objects[handle]
 
     def _resource(
         self, resource: CUDA_RESOURCE_DESC | None, context: Context
