@@ -126,11 +126,14 @@ class CaptureRules(Core):
         """Give up the capture of a stream that is going away."""
         with self._lock:
             capture = stream.capture
-            if capture is not None:
-                capture.invalid = True
-                if capture.origin is stream:
-                    self._end(capture)
-                    capture.abandon()
+            if capture is None:
+                return
+            capture.invalid = True
+            is_over = capture.origin is stream
+            if is_over:
+                self._end(capture)
+        if is_over:
+            capture.abandon()
 
     def _end(self, capture: Capture) -> None:
         """End a capture; `_lock` is held."""

@@ -1,4 +1,28 @@
-"""The state behind the emulated driver: devices, handles, threads; and how a call finds them."""
+"""The state behind the emulated driver: devices, handles, threads; and how a call finds them.
+
+Handles are numbers that are never given again, so that a dead one names nothing. Only a primary
+context has one handle for ever, as on a GPU.
+
+Locks:
+
+- `Core._lock`, one an emulator. It guards captures and the streams and events in them, references
+  to user objects, how many executables a graph has, how often a primary context is retained,
+  whether a context is destroyed, the table of host memory, and planned faults. It is held over
+  bookkeeping only.
+- `DeviceState.lock`, one a device. It guards the device's memory, its pool, the state of graphs'
+  memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
+  runs under it, so calls on its device wait for it.
+
+The tables of handles need none: each look-up or removal is one operation of a dict, and where a
+removal must be the only one it is done under the lock of what is removed.
+
+Order: no call takes one of these locks while it holds another, but for a copy between two devices,
+which takes theirs in the order of ordinals. No lock is held while a host function or the destructor
+of a user object runs. Both kinds are re-entrant, because a collection may call finalizers at any
+allocation, in a thread that holds one: a finalizer may then take the other. What it frees while
+memory changes or a kernel runs is given back afterwards (`DeviceState.run_alone`). What a kernel
+prints is written to `sys.stdout` under its device's lock.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +98,6 @@ class Core:
         self._driver_version = driver_version
         self.limits = limits
         self._thread = _ThreadState()
-        # Held while captures change, and while a test plans faults; taken before a device's lock.
         self._lock = threading.RLock()
         self._pid: int | None = None
         self._schedule: dict[str, list[_Scheduled]] = {}

@@ -65,7 +65,7 @@ class Graph:
         return _allocations(self.nodes)
 
     def close(self) -> None:
-        """Let go of its memory."""
+        """Let go of its memory; it takes the device's lock."""
         for memory in self.memory:
             memory.release()
 
@@ -83,11 +83,6 @@ class Executable:
     frees_on_launch: bool
     user_objects: References
 
-    def __post_init__(self) -> None:
-        self.graph.executables += 1
-        for memory in self.graph.memory:
-            memory.owners += 1
-
     def why_not(self, graph: Graph) -> str:
         """Why a graph cannot take this one's place, in words; "" if it can."""
         own, other = self.graph.nodes, graph.nodes
@@ -103,7 +98,7 @@ class Executable:
         return ""
 
     def update(self, graph: Graph) -> None:
-        """Run the nodes of this graph from now on."""
+        """Run the nodes of this graph from now on; the emulator's lock is held."""
         self.graph.executables -= 1
         self.graph = graph
         graph.executables += 1
@@ -124,7 +119,6 @@ class Executable:
             node.run()
 
     def close(self) -> None:
-        """Let go of its memory."""
-        self.graph.executables -= 1
+        """Let go of its memory; it takes the device's lock."""
         for memory in self.graph.memory:
             memory.release()

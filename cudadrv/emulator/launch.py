@@ -233,14 +233,16 @@ def execute(
         if fault is not None:
             raise Refusal(fault.code, fault.text, fault.cause)
         try:
-            kernel.launch(
-                shape.grid,
-                shape.block,
-                parameters,
-                shared_bytes=shape.shared_bytes,
-                cooperative=shape.cooperative,
-                cluster=shape.cluster,
-                limits=limits,
+            device.run_alone(
+                lambda: kernel.launch(
+                    shape.grid,
+                    shape.block,
+                    parameters,
+                    shared_bytes=shape.shared_bytes,
+                    cooperative=shape.cooperative,
+                    cluster=shape.cluster,
+                    limits=limits,
+                )
             )
         except EmulationFault as error:
             raise _spoil(device, error) from None

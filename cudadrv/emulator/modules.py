@@ -85,7 +85,7 @@ class Module:
         for function in self.functions.values():
             function.closed = True
         with self.context.device.lock:
-            self.program.close()
+            self.context.device.run_alone(self.program.close)
 
     def holds(self, address: int) -> bool:
         """Whether a variable of the module starts at an address."""
@@ -179,7 +179,8 @@ def load_program(module: PtxModule, context: Context, name: str) -> Program:
     """
     try:
         with context.device.lock:
-            return Program(module, context.device.model, name=name)
+            model = context.device.model
+            return context.device.run_alone(lambda: Program(module, model, name=name))
     except OutOfMemory as error:
         raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, f"out of memory: {error}") from None
     except UnsupportedInstruction as error:

@@ -108,7 +108,10 @@ class Capture:
             stream.capture, stream.tip = None, frozenset()
 
     def abandon(self) -> None:
-        """Give back the memory that the recorded allocations took, as there will be no graph."""
+        """Give back the memory that the recorded allocations took, as there will be no graph.
+
+        It takes the device's lock.
+        """
         for node in self.nodes:
             if node.kind is NodeKind.ALLOC and node.memory is not None:
                 node.memory.release()

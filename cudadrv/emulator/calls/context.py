@@ -10,7 +10,7 @@ from typing import Final
 from ...driver._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
 from ..capture_rules import CaptureRules
 from ..contexts import Context
-from ..emulated_device import DeviceState
+from ..emulated_device import DeviceState, Piece
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 
 _FLAGS: Final = int(CUctx_flags.CU_CTX_FLAGS_MASK)
@@ -25,7 +25,7 @@ class ContextCalls(CaptureRules):
     def cuDevicePrimaryCtxRetain(self, dev: CUdevice, /) -> tuple[CUresult, CUcontext]:
         """The device's primary context, made active if nobody retained it."""
         device = self._device(dev)
-        with device.lock:
+        with self._lock:
             context = self._primaries.get(device.ordinal)
             if context is None or context.destroyed:
                 self._refuse_if_bad(device)
@@ -39,15 +39,17 @@ class ContextCalls(CaptureRules):
     def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]:
         """Release it once; the last release destroys what it holds."""
         device = self._device(dev)
-        with self._lock, device.lock:
+        with self._lock:
             context = self._primaries.get(device.ordinal)
             if context is None or context.destroyed:
                 raise Refusal(
                     CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained"
                 )
             context.retained -= 1
-            if context.retained == 0:
-                self._destroy(context)
+            is_last = context.retained == 0
+            memory = self._end_of(context) if is_last else []
+        if is_last:
+            self._destroy(context, memory)
         return OK
 
     @call(2)
@@ -90,10 +92,11 @@ class ContextCalls(CaptureRules):
                 CUresult.CUDA_ERROR_INVALID_CONTEXT,
                 "a primary context is released, not destroyed",
             )
-        with self._lock, context.device.lock:
+        with self._lock:
             if context.destroyed:
                 raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-            self._destroy(context)
+            memory = self._end_of(context)
+        self._destroy(context, memory)
         stack = self._thread.stack
         if stack and stack[-1] == context.handle:
             stack.pop()
@@ -194,34 +197,40 @@ class ContextCalls(CaptureRules):
         if fault is not None:
             raise Refusal(fault.code, fault.text, fault.cause)
 
-    def _destroy(self, context: Context) -> None:
-        """Destroy what a context holds; handles of it answer that it is destroyed.
+    def _end_of(self, context: Context) -> list[Piece]:
+        """Mark a context as destroyed; gives its device memory. `_lock` is held.
 
-        What a pool gave is the device's, and stays. `_lock` and the device's are held.
+        What a pool gave is the device's, and not among it.
         """
         context.destroyed = True
-        device = context.device
-        for stream in [s for s in self._streams.values() if s.context is context]:
-            self._drop_capture(stream)
-        for module in [m for m in self._modules.values() if m.context is context]:
-            module.close()
-        for piece in list(device.pieces.values()):
-            if piece.context == context.handle:
-                device.free(piece)
         self._host.free_of(context.handle)
-        self._forget_arrays(context)
+        pieces = list(context.device.pieces.values())
+        return [piece for piece in pieces if piece.context == context.handle]
+
+    def _destroy(self, context: Context, memory: list[Piece]) -> None:
+        """Destroy what a context held; handles of it answer that it is destroyed."""
+        device = context.device
+        for stream in [s for s in list(self._streams.values()) if s.context is context]:
+            self._drop_capture(stream)
         self._forget_default_streams(context)
-        if all(c.destroyed for c in self._contexts.values() if c.device is device):
-            device.model.heap.clear()
+        for module in [m for m in list(self._modules.values()) if m.context is context]:
+            module.close()
+        with device.lock:
+            for piece in memory:
+                if device.pieces.get(piece.address) is piece:
+                    device.free(piece)
+            self._forget_arrays(context)
+            if all(c.destroyed for c in list(self._contexts.values()) if c.device is device):
+                device.run_alone(device.model.heap.clear)
 
     def _forget_arrays(self, context: Context) -> None:
         """Forget the arrays, textures and surfaces of a context whose memory is gone."""
-        for array in [a for a in self._arrays.values() if a.context is context]:
+        for array in [a for a in list(self._arrays.values()) if a.context is context]:
             array.destroyed = True
             del self._arrays[array.handle]
-        for mipmapped in [m for m in self._mipmapped_arrays.values() if m.context is context]:
+        for mipmapped in [m for m in list(self._mipmapped_arrays.values()) if m.context is context]:
             del self._mipmapped_arrays[mipmapped.handle]
-        for handle in [h for h, owner in self._texture_owners.items() if owner is context]:
+        for handle in [h for h, owner in list(self._texture_owners.items()) if owner is context]:
             context.device.model.textures.pop(handle, None)
             context.device.model.surfaces.pop(handle, None)
 

@@ -8,7 +8,7 @@ allocation they lie in.
 from __future__ import annotations
 
 import ctypes
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 
 from ...driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from ..capture_rules import CaptureRules
@@ -117,11 +117,13 @@ class CopyCalls(CaptureRules):
             )
 
         def run() -> None:
-            with locked(dst_device, src_device):
+            first, second = locks_of(dst_device, src_device)
+            with first, second:
                 ctypes.memmove(*places(), nbytes)
 
         if recording:
-            with locked(dst_device, src_device):
+            first, second = locks_of(dst_device, src_device)
+            with first, second:
                 places()
         self._submit(stream, NodeKind.COPY, run)
 
@@ -186,11 +188,11 @@ class CopyCalls(CaptureRules):
         recording = stream.capture is not None
 
         def run() -> None:
-            with locked(device):
+            with _lock_of(device):
                 _set(self._place(device, address, nbytes, False, recording), pattern, nbytes)
 
         if recording:
-            with locked(device):
+            with _lock_of(device):
                 self._place(device, address, nbytes, False, recording)
         self._submit(stream, NodeKind.SET, run)
 
@@ -208,9 +210,19 @@ def _set(place: int, pattern: bytes, nbytes: int) -> None:
         done += more
 
 
-def locked(*devices: DeviceState | None) -> ExitStack:
-    """The locks of the devices, taken in the order of ordinals."""
-    stack = ExitStack()
-    for device in sorted({m for m in devices if m is not None}, key=lambda m: m.ordinal):
-        stack.enter_context(device.lock)
-    return stack
+def locks_of(
+    one: DeviceState | None, other: DeviceState | None
+) -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
+    """The locks of the devices, in the order of ordinals, for one `with`.
+
+    It takes none itself: an exception that comes between two lines cannot lose a lock.
+    """
+    if one is other:
+        other = None
+    if one is not None and other is not None and one.ordinal > other.ordinal:
+        one, other = other, one
+    return _lock_of(one), _lock_of(other)
+
+
+def _lock_of(device: DeviceState | None) -> AbstractContextManager[object]:
+    return nullcontext() if device is None else device.lock

@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..emulated_device import DeviceState
 from ..graphs import NodeKind
 from ..refusal import OK, call, invalid_value
-from .copy import CopyCalls, locked
+from .copy import CopyCalls, locks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,13 @@ class BoxCopyCalls(CopyCalls):
             )
 
         def run() -> None:
-            with locked(*devices):
+            first, second = locks_of(*devices)
+            with first, second:
                 of, to = places()
                 _copy_box(of, source, to, target, box)
 
-        with locked(*devices):
+        first, second = locks_of(*devices)
+        with first, second:
             places()
         self._submit(stream, NodeKind.COPY, run)
         return OK

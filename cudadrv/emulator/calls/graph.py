@@ -47,7 +47,10 @@ class GraphCalls(UserObjectCalls):
                 bool(flags & _AUTO_FREE),
                 self._retain(graph.user_objects),
             )
+            graph.executables += 1
             self._executables[executable.handle] = executable
+        for memory in graph.memory:
+            memory.retain()
         return SUCCESS, CUgraphExec(executable.handle)
 
     @call(1)
@@ -98,7 +101,7 @@ class GraphCalls(UserObjectCalls):
         with self._lock:
             graph = self._graph(h_graph)
             del self._graphs[graph.handle]
-            graph.close()
+        graph.close()
         self._release(graph.user_objects)
         return OK
 
@@ -110,7 +113,8 @@ class GraphCalls(UserObjectCalls):
         with self._lock:
             executable = self._executable(h_graph_exec)
             del self._executables[executable.handle]
-            executable.close()
+            executable.graph.executables -= 1
+        executable.close()
         self._release(executable.user_objects)
         return OK
 

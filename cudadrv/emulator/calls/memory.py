@@ -82,15 +82,18 @@ class MemoryCalls(CaptureRules):
         return SUCCESS, CUdeviceptr(piece.address)
 
     def _allocate_in(self, capture: Capture, stream: Stream, nbytes: int) -> int:
-        with self._lock:
-            self._refuse_if_invalid(capture)
-            if nbytes <= 0:
-                return 0
-            device = stream.context.device
-            with device.lock:
-                memory = GraphMemory(device, nbytes)
-            capture.add(stream, NodeKind.ALLOC, memory.allocate, memory)
-            return memory.piece.address
+        self._refuse_if_invalid(capture)
+        if nbytes <= 0:
+            return 0
+        memory = GraphMemory(stream.context.device, nbytes)
+        try:
+            with self._lock:
+                self._refuse_if_invalid(capture)
+                capture.add(stream, NodeKind.ALLOC, memory.allocate, memory)
+        except Refusal:
+            memory.release()
+            raise
+        return memory.piece.address
 
     @call()
     def cuMemFreeAsync(self, dptr: CUdeviceptr, h_stream: CUstream, /) -> tuple[CUresult]:

@@ -73,7 +73,7 @@ class ModuleCalls(CaptureRules):
             del self._modules[module.handle]
             for function in module.functions.values():
                 del self._functions[function.handle]
-            module.close()
+        module.close()
         return OK
 
     @call(1)

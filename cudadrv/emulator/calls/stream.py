@@ -56,7 +56,7 @@ class StreamCalls(CaptureRules):
         with self._lock:
             self._stream(h_stream)  # another thread may have destroyed it
             del self._streams[stream.handle]
-            self._drop_capture(stream)
+        self._drop_capture(stream)
         return OK
 
     @call()
@@ -179,11 +179,11 @@ class StreamCalls(CaptureRules):
                 )
             joined = capture.is_joined
             self._end(capture)
-            try:
-                self._refuse_end(capture, joined)
-            except Refusal:
-                capture.abandon()
-                raise
+        try:
+            self._refuse_end(capture, joined)
+        except Refusal:
+            capture.abandon()
+            raise
         graph = Graph(next(self._handles), tuple(capture.nodes))
         self._graphs[graph.handle] = graph
         return SUCCESS, CUgraph(graph.handle)
