@@ -34,15 +34,11 @@ def test_a_primary_context_lives_from_its_first_retain_to_its_last_release(
     emulator: Emulator,
 ) -> None:
     device = ok(emulator.cuDeviceGet(0))
-    assert ok(emulator.cuDevicePrimaryCtxGetState(device)) == (0, 0)
     assert code(emulator.cuDevicePrimaryCtxRelease(device)) == 201
     first = ok(emulator.cuDevicePrimaryCtxRetain(device))
-    assert ok(emulator.cuDevicePrimaryCtxGetState(device)) == (0, 1)
     assert int(ok(emulator.cuDevicePrimaryCtxRetain(device))) == int(first)
     ok(emulator.cuDevicePrimaryCtxRelease(device))
-    assert ok(emulator.cuDevicePrimaryCtxGetState(device)) == (0, 1)
     ok(emulator.cuDevicePrimaryCtxRelease(device))
-    assert ok(emulator.cuDevicePrimaryCtxGetState(device)) == (0, 0)
     assert code(emulator.cuDevicePrimaryCtxRelease(device)) == 201
 
 

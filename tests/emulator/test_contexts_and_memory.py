@@ -66,17 +66,16 @@ def test_the_emulator_frees_in_no_stream_of_another_device(emulator: Emulator) -
         assert code(emulator.cuMemFreeAsync(address, own)) == 0
 
 
-def test_an_inactive_primary_context_may_be_made_current(api: DriverApi, device: CUdevice) -> None:
+def test_an_inactive_primary_context_may_be_made_current(emulator: Emulator) -> None:
     """Its handle stays; what is then called says that it is destroyed."""
-    if ok(api.cuDevicePrimaryCtxGetState(device))[1]:
-        return  # another part of the process retains it
-    primary = ok(api.cuDevicePrimaryCtxRetain(device))
-    ok(api.cuDevicePrimaryCtxRelease(device))
-    assert code(api.cuCtxPushCurrent(primary)) == 0
-    assert code(api.cuCtxSetCurrent(primary)) == 0
-    assert code(api.cuCtxSynchronize()) == 709
-    assert code(api.cuMemAlloc(4)) == 709
-    ok(api.cuCtxPopCurrent())
+    device = ok(emulator.cuDeviceGet(0))
+    primary = ok(emulator.cuDevicePrimaryCtxRetain(device))
+    ok(emulator.cuDevicePrimaryCtxRelease(device))
+    assert code(emulator.cuCtxPushCurrent(primary)) == 0
+    assert code(emulator.cuCtxSetCurrent(primary)) == 0
+    assert code(emulator.cuCtxSynchronize()) == 709
+    assert code(emulator.cuMemAlloc(4)) == 709
+    ok(emulator.cuCtxPopCurrent())
 
 
 def test_the_emulator_makes_no_destroyed_context_current(emulator: Emulator) -> None:

@@ -52,14 +52,6 @@ class ContextCalls(CaptureRules):
             self._destroy(context, memory)
         return OK
 
-    @call(2)
-    def cuDevicePrimaryCtxGetState(self, dev: CUdevice, /) -> tuple[CUresult, int, int]:
-        """Flags, and 1 while it is active."""
-        context = self._primaries.get(self._device(dev).ordinal)
-        if context is None or context.destroyed:
-            return SUCCESS, 0, 0
-        return SUCCESS, context.flags, 1
-
     @call(1)
     def cuCtxCreate(
         self, ctx_create_params: CUctxCreateParams | None, flags: int, dev: CUdevice, /

@@ -52,24 +52,15 @@ class DeviceCalls(Core):
         major, minor = self._driver_version
         return SUCCESS, 1000 * major + 10 * minor
 
-    @call(1, always=True)
-    def cuGetErrorName(self, error: CUresult, /) -> tuple[CUresult, bytes | None]:
-        """The enumerator's name."""
-        try:
-            return SUCCESS, CUresult(int(error)).name.encode()
-        except ValueError:
-            return CUresult.CUDA_ERROR_INVALID_VALUE, None
-
     def cuGetErrorString(self, error: CUresult, /) -> tuple[CUresult, bytes | None]:
         """What the result means; after a failed call of this thread with that result, why."""
         failure = self._thread.failure
         if failure is not None and failure.code == error and failure.text:
             return SUCCESS, failure.text.encode()
-        text = RESULT_TEXTS.get(int(error))
-        if text is None:
-            code, name = self.cuGetErrorName(error)
-            return code, name
-        return SUCCESS, text.encode()
+        try:
+            return SUCCESS, RESULT_TEXTS.get(int(error), CUresult(int(error)).name).encode()
+        except ValueError:
+            return CUresult.CUDA_ERROR_INVALID_VALUE, None
 
     @call(1)
     def cuDeviceGetCount(self) -> tuple[CUresult, int]:
