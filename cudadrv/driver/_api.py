@@ -40,10 +40,6 @@ from cuda.bindings.driver import (
     CUlaunchAttribute as CUlaunchAttribute,
     CUlaunchAttributeID as CUlaunchAttributeID,
     CUlaunchConfig as CUlaunchConfig,
-    CUmemAccess_flags as CUmemAccess_flags,
-    CUmemAccessDesc as CUmemAccessDesc,
-    CUmemLocation as CUmemLocation,
-    CUmemLocationType as CUmemLocationType,
     CUmemoryPool as CUmemoryPool,
     CUmemorytype as CUmemorytype,
     CUmemPool_attribute as CUmemPool_attribute,
@@ -102,7 +98,6 @@ class DriverApi(Protocol):
     def cuCtxGetDevice(self) -> tuple[CUresult, CUdevice]: ...
     def cuCtxSynchronize(self) -> tuple[CUresult]: ...
     def cuCtxGetStreamPriorityRange(self) -> tuple[CUresult, int, int]: ...
-    def cuCtxEnablePeerAccess(self, peer_context: CUcontext, flags: int, /) -> tuple[CUresult]: ...
     def cuStreamCreateWithPriority(
         self, flags: int, priority: int, /
     ) -> tuple[CUresult, CUstream]: ...
@@ -211,9 +206,6 @@ class DriverApi(Protocol):
     def cuMemPoolGetAttribute(
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, /
     ) -> tuple[CUresult, cuuint64_t]: ...
-    def cuMemPoolSetAccess(
-        self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
-    ) -> tuple[CUresult]: ...
     def cuPointerGetAttribute(
         self, attribute: CUpointer_attribute, ptr: int, /
     ) -> tuple[CUresult, object]: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ class Context:
 
     Attributes:
         retained: how often a primary context is retained.
-        peers: ordinals of the devices whose memory its kernels may reach.
     """
 
     handle: int
@@ -27,4 +26,3 @@ class Context:
     primary: bool
     retained: int = 0
     destroyed: bool = False
-    peers: set[int] = field(default_factory=set)

@@ -73,8 +73,6 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
     ("cuCtxDestroy", "ctx"): ("context", lambda api, h: api.cuCtxDestroy(h)),
     ("cuCtxSetCurrent", "ctx"): ("context", lambda api, h: api.cuCtxSetCurrent(h)),
     ("cuCtxPushCurrent", "ctx"): ("context", lambda api, h: api.cuCtxPushCurrent(h)),
-    ("cuCtxEnablePeerAccess", "peer_context"): (
-        "context", lambda api, h: api.cuCtxEnablePeerAccess(h, 0)),
     ("cuStreamDestroy", "h_stream"): ("stream", lambda api, h: api.cuStreamDestroy(h)),
     ("cuStreamSynchronize", "h_stream"): ("stream", lambda api, h: api.cuStreamSynchronize(h)),
     ("cuStreamQuery", "h_stream"): ("stream", lambda api, h: api.cuStreamQuery(h)),

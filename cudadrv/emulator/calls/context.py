@@ -1,6 +1,6 @@
 """Primary contexts, created contexts and each thread's stack of current ones.
 
-CUDA Driver API: "Primary Context Management", "Context Management", "Peer Context Memory Access".
+CUDA Driver API: "Primary Context Management", "Context Management".
 """
 
 from __future__ import annotations
@@ -159,29 +159,6 @@ class ContextCalls(CaptureRules):
         """Least and greatest priority, as on every device that has priorities."""
         self._current()
         return SUCCESS, 0, -5
-
-    @call()
-    def cuCtxEnablePeerAccess(self, peer_context: CUcontext, flags: int, /) -> tuple[CUresult]:
-        """Let the current context's kernels reach the memory of another device."""
-        context = self._current()
-        if flags:
-            raise invalid_value(f"peer access takes flags 0, not {flags}")
-        peer = self._usable(self._context(peer_context)).device
-        own = context.device
-        if own is peer or not (own.profile.peer_access and peer.profile.peer_access):
-            raise Refusal(
-                CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
-                f"device {own.ordinal} cannot access the memory of device {peer.ordinal}",
-            )
-        if peer.ordinal in context.peers:
-            raise Refusal(
-                CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
-                f"access to device {peer.ordinal} is already enabled",
-            )
-        context.peers.add(peer.ordinal)
-        if peer.memory not in own.model.peers:
-            own.model.peers.append(peer.memory)
-        return OK
 
     @staticmethod
     def _refuse_if_bad(device: DeviceState) -> None:

@@ -83,7 +83,7 @@ class CopyCalls(CaptureRules):
         own = self._contexts[stack[-1]].device
         for address in addresses:
             device = self._device_of(address)
-            if device is None or device is own or device.memory in own.model.peers:
+            if device is None or device is own:
                 continue
             with device.lock:
                 found = device.memory.find(address)

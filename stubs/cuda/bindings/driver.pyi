@@ -422,23 +422,6 @@ class CUevent_flags(IntEnum):
     CU_EVENT_DISABLE_TIMING = 2
     CU_EVENT_INTERPROCESS = 4
 
-class CUmemLocationType(IntEnum):
-    CU_MEM_LOCATION_TYPE_INVALID = 0
-    CU_MEM_LOCATION_TYPE_NONE = 0
-    CU_MEM_LOCATION_TYPE_DEVICE = 1
-    CU_MEM_LOCATION_TYPE_HOST = 2
-    CU_MEM_LOCATION_TYPE_HOST_NUMA = 3
-    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4
-    CU_MEM_LOCATION_TYPE_INVISIBLE = 5
-    CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN = 6
-    CU_MEM_LOCATION_TYPE_MAX = 2147483647
-
-class CUmemAccess_flags(IntEnum):
-    CU_MEM_ACCESS_FLAGS_PROT_NONE = 0
-    CU_MEM_ACCESS_FLAGS_PROT_READ = 1
-    CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3
-    CU_MEM_ACCESS_FLAGS_PROT_MAX = 2147483647
-
 class CUlaunchAttributeID(IntEnum):
     CU_LAUNCH_ATTRIBUTE_IGNORE = 0
     CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW = 1
@@ -658,14 +641,6 @@ class CUuuid:
 
 class CUctxCreateParams: ...
 
-class CUmemLocation:
-    type: CUmemLocationType
-    id: int
-
-class CUmemAccessDesc:
-    location: CUmemLocation
-    flags: CUmemAccess_flags
-
 @disjoint_base
 class anon_struct1:
     def __init__(self, *args: object, **kwargs: object) -> None: ...
@@ -803,7 +778,6 @@ def cuCtxPopCurrent() -> tuple[CUresult, CUcontext]: ...
 def cuCtxGetDevice() -> tuple[CUresult, CUdevice]: ...
 def cuCtxSynchronize() -> tuple[CUresult]: ...
 def cuCtxGetStreamPriorityRange() -> tuple[CUresult, int, int]: ...
-def cuCtxEnablePeerAccess(peerContext: CUcontext, Flags: int) -> tuple[CUresult]: ...
 def cuStreamCreateWithPriority(flags: int, priority: int) -> tuple[CUresult, CUstream]: ...
 def cuStreamDestroy(hStream: CUstream) -> tuple[CUresult]: ...
 def cuStreamSynchronize(hStream: CUstream) -> tuple[CUresult]: ...
@@ -885,9 +859,6 @@ def cuMemPoolSetAttribute(
 def cuMemPoolGetAttribute(
     pool: CUmemoryPool, attr: CUmemPool_attribute
 ) -> tuple[CUresult, cuuint64_t]: ...
-def cuMemPoolSetAccess(
-    pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int
-) -> tuple[CUresult]: ...
 def cuPointerGetAttribute(attribute: CUpointer_attribute, ptr: int) -> tuple[CUresult, object]: ...
 def cuModuleLoadData(image: bytes) -> tuple[CUresult, CUmodule]: ...
 def cuModuleLoadDataEx(
