@@ -1,7 +1,7 @@
-"""An emulated CUDA driver, for devices without a GPU and for tests.
+"""An emulated CUDA driver, for machines without a GPU and for tests.
 
 `use()` or CUDADRV_DRIVER=emulator runs a process on it, `session()` a part of a test. It executes
-the PTX that NVRTC makes, reports wrong accesses with their place, and fails on demand.
+the PTX that NVRTC makes and reports wrong accesses with their place; tests can plan faults.
 """
 
 from typing import TYPE_CHECKING

@@ -159,7 +159,7 @@ def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState)
             CUresult.CUDA_ERROR_NOT_SUPPORTED, f"the emulator has no arrays of flags {flags:#x}"
         )
     if flags & ~_KNOWN:
-        raise invalid_value(f"no flags of an array are {flags:#x}")
+        raise invalid_value(f"invalid array flags {flags:#x}")
     channels = int(descriptor.NumChannels)
     if channels not in (1, 2, 4):
         raise invalid_value(f"an array has 1, 2 or 4 channels, not {channels}")
@@ -172,7 +172,7 @@ def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState)
     return layout
 
 
-# A getter, because the binding refuses to make a number that is none of its own an enumerator.
+# A getter, because the binding raises for a number that is not one of its enumerators.
 def read_format(get: Callable[[], CUarray_format]) -> CUarray_format:
     """The format of a channel.
 

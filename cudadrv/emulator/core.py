@@ -13,7 +13,7 @@ Locks:
   memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
   runs under it, so calls on its device wait for it.
 
-The tables of handles need none: each look-up or removal is one operation of a dict, and where a
+The tables of handles need no lock: each look-up or removal is one operation of a dict, and where a
 removal must be the only one it is done under the lock of what is removed.
 
 Order: no call takes one of these locks while it holds another, but for a copy between two devices,
@@ -128,7 +128,7 @@ class Core:
 
     @property
     def last_fault(self) -> PtxError | None:
-        """The typed error behind this thread's last failed call, None if it had none.
+        """The typed error behind this thread's last failed call, or None.
 
         A kernel's `ptx.emulate.EmulationFault`, also for the calls that fail after it; the
         `UnsupportedInstruction` or `PtxSyntaxError` for which a kernel or module was refused.
@@ -241,7 +241,7 @@ class Core:
         if event is None:
             if not number:
                 raise invalid_handle("invalid resource handle: the event is null")
-            # Measured: the driver answers this, not INVALID_HANDLE, for a destroyed event.
+            # Measured: the driver returns this, not INVALID_HANDLE, for a destroyed event.
             raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live event")
         self._usable(event.context)
         return event

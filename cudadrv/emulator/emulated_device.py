@@ -64,7 +64,7 @@ class DeviceState:
     keeps those frees until the memory is in order again.
 
     Attributes:
-        fault: what made the device sticky-bad: all its contexts answer that code from then on.
+        fault: what broke the device: from then on all calls on its contexts return that code.
         limit: bytes that may be in use, where a test set fewer than there are.
         pieces: live allocations by address; module variables are not among them.
     """

@@ -84,7 +84,7 @@ class MemoryLimit(Planned):
 
 
 class BadDevice(Planned):
-    """A device whose contexts all answer one error, as after a kernel's fault."""
+    """A device on which all calls return one error, as after a kernel's fault."""
 
 
 class FaultInjection(Core):
@@ -99,7 +99,7 @@ class FaultInjection(Core):
         with_: CUresult | int = CUresult.CUDA_ERROR_UNKNOWN,
         text: str = "",
     ) -> ScheduledFault:
-        """Make the `nth` call of a driver function, counted from now, answer `with_`.
+        """Make the `nth` call of a driver function, counted from now, return `with_`.
 
         The call does nothing else. Calls of all threads count. Without `times` limit (None) every
         call from the nth on fails. `text` is what cuGetErrorString then says. A fault of
@@ -156,7 +156,7 @@ class FaultInjection(Core):
         with_: CUresult | int = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
         text: str = "",
     ) -> BadDevice:
-        """Make every context of a device sticky-bad, as a kernel's fault does.
+        """Make every call on a device fail, as after a kernel's fault.
 
         Raises:
             ValueError: there is no such device.

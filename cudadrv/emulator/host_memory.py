@@ -28,8 +28,8 @@ class HostPiece:
 class HostMemory:
     """The live allocations of cuMemHostAlloc and cuMemAllocManaged, by address.
 
-    What changes it holds the emulator's lock. Looking up takes none, as kernels do it under the
-    lock of their device: `_starts` is replaced and never changed.
+    What changes it holds the emulator's lock. Look-ups take no lock, as kernels make them
+    under the lock of their device: `_starts` is replaced and never changed.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class HostMemory:
         return piece
 
     def free(self, address: int, *, managed: bool = False) -> bool:
-        """Forget an allocation of this kind; False if none starts there."""
+        """Forget an allocation of this kind; False if no allocation starts there."""
         piece = self._pieces.get(address)
         if piece is None or piece.managed is not managed:
             return False

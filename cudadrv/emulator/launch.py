@@ -205,7 +205,7 @@ def _packed(function: Function, extra: int) -> bytes:
         extra += 2 * word
     if not pointer or size != function.signature.nbytes:
         raise Refusal(
-            CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,  # as the driver answers a wrong size
+            CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,  # as the driver does for a wrong size
             f"kernel {function.name} takes {function.signature.nbytes} bytes of parameters, "
             f"`extra` gives {size if pointer else 0}",
         )

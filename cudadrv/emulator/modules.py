@@ -32,7 +32,7 @@ class Function:
     Attributes:
         max_dynamic: dynamic shared memory that a launch may ask for.
         carveout: preferred share of shared memory in the L1, -1 for the default; without effect.
-        cluster: required cluster shape, zeros where none is.
+        cluster: required cluster shape, zeros if no shape is required.
         approved: launch shapes that passed the checks.
     """
 

@@ -20,7 +20,7 @@ OK: Final[tuple[CUresult]] = (SUCCESS,)
 
 
 class Refusal(Exception):
-    """A driver call that answers `code`; `text` is what cuGetErrorString then says.
+    """A driver call that returns `code`; `text` is what cuGetErrorString then says.
 
     `cause` is the typed error behind it, such as the fault of a kernel.
     """

@@ -11,7 +11,7 @@ NO_CLUSTER: Final = (1, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a launch is, but for its parameters; `cluster` is `NO_CLUSTER` where none is asked."""
+    """A launch without its parameters; `cluster` is `NO_CLUSTER` where it has no clusters."""
 
     grid: Dim3
     block: Dim3

@@ -110,13 +110,13 @@ def read_texture(
     """How images are read.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, if a number or a flag is none.
+        Refusal: CUDA_ERROR_INVALID_VALUE, if a number or a flag is invalid.
     """
     if descriptor is None:
         raise invalid_value("the texture's descriptor is null")
     flags = int(descriptor.flags)
     if flags & ~_FLAGS:
-        raise invalid_value(f"no flags of a texture are {flags:#x}")
+        raise invalid_value(f"invalid texture flags {flags:#x}")
     if flags & _SEAMLESS and not levels[0].cube:
         raise invalid_value("only a cubemap is filtered across its edges")
     try:

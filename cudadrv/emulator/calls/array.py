@@ -1,7 +1,7 @@
 """CUDA arrays and mipmapped arrays.
 
-CUDA Driver API: "Memory Management". What the calls answer to a destroyed array, and with another
-or no context current, was measured with driver 580 on an H100.
+CUDA Driver API: "Memory Management". What the calls return for a destroyed array, and with another
+or no current context, was measured with driver 580 on an H100.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class ContextCalls(CaptureRules):
         """A new context, made current. Execution affinity and interception are not supported."""
         device = self._device(dev)
         if flags & ~_FLAGS or flags & _SCHED_MASK not in _SCHEDULES:
-            raise invalid_value(f"no context flags are {flags:#x}")
+            raise invalid_value(f"invalid context flags {flags:#x}")
         if ctx_create_params is not None:
             raise Refusal(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no context parameters"
@@ -177,7 +177,7 @@ class ContextCalls(CaptureRules):
         return [piece for piece in pieces if piece.context == context.handle]
 
     def _destroy(self, context: Context, memory: list[Piece]) -> None:
-        """Destroy what a context held; handles of it answer that it is destroyed."""
+        """Destroy what a context held; later calls with its handles return CONTEXT_IS_DESTROYED."""
         device = context.device
         for stream in [s for s in list(self._streams.values()) if s.context is context]:
             self._drop_capture(stream)

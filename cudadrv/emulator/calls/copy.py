@@ -215,7 +215,7 @@ def locks_of(
 ) -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
     """The locks of the devices, in the order of ordinals, for one `with`.
 
-    It takes none itself: an exception that comes between two lines cannot lose a lock.
+    It takes no lock itself, so that an exception between two lines cannot lose one.
     """
     if one is other:
         other = None

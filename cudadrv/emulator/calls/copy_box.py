@@ -44,7 +44,7 @@ class BoxCopyCalls(CopyCalls):
 
     @call()
     def cuMemcpy3DAsync(self, copy: CUDA_MEMCPY3D | None, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Copy `WidthInBytes` of `Height` rows of `Depth` slices; no bytes are copied anywhere."""
+        """Copy `WidthInBytes` of `Height` rows of `Depth` slices; an empty box copies nothing."""
         if copy is None:
             raise invalid_value("the copy's parameters are null")
         stream = self._stream(h_stream)

@@ -26,7 +26,7 @@ class EventCalls(CaptureRules):
         """An event of the current context."""
         context = self._current()
         if flags & ~_FLAGS:
-            raise invalid_value(f"no event flags are {flags:#x}")
+            raise invalid_value(f"invalid event flags {flags:#x}")
         if flags & _INTERPROCESS and not flags & _DISABLE_TIMING:
             raise invalid_value("an interprocess event must be created without timing")
         event = Event(next(self._handles), context, flags)

@@ -32,7 +32,7 @@ class GraphCalls(UserObjectCalls):
         """An executable of the graph as it is; one at a time if it allocates memory."""
         self._graph(h_graph)
         if flags not in _FLAGS:
-            raise invalid_value(f"no instantiation flags are {flags:#x}")
+            raise invalid_value(f"invalid instantiation flags {flags:#x}")
         self._refuse_unsafe()
         with self._lock:
             graph = self._graph(h_graph)
@@ -122,7 +122,7 @@ class GraphCalls(UserObjectCalls):
     def cuGraphGetNodes(
         self, h_graph: CUgraph, num_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
-        """Up to `num_nodes` nodes, filled up with null ones, and how many; with 0, the count."""
+        """Up to `num_nodes` nodes, filled up with null ones, and how many; for 0, only how many."""
         graph = self._graph(h_graph)
         if not graph.node_handles:
             graph.node_handles = [next(self._handles) for _ in graph.nodes]

@@ -158,7 +158,7 @@ class MemoryCalls(CaptureRules):
     def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Memory of host and devices alike, at one address."""
         if flags not in _ATTACH:
-            raise invalid_value(f"no attachment of managed memory is {flags:#x}")
+            raise invalid_value(f"invalid attachment flags of managed memory {flags:#x}")
         if bytesize <= 0:
             raise invalid_value("cuMemAllocManaged was asked for no bytes")
         return SUCCESS, CUdeviceptr(self._allocate_host(bytesize, managed=True))
@@ -167,7 +167,7 @@ class MemoryCalls(CaptureRules):
     def cuMemHostAlloc(self, bytesize: int, flags: int, /) -> tuple[CUresult, int]:
         """Pinned host memory, which kernels reach at its address; no bytes give null."""
         if flags & ~_HOST_FLAGS:
-            raise invalid_value(f"no flags of host memory are {flags:#x}")
+            raise invalid_value(f"invalid flags of host memory {flags:#x}")
         return SUCCESS, self._allocate_host(bytesize, managed=False) if bytesize > 0 else 0
 
     def _allocate_host(self, nbytes: int, *, managed: bool) -> int:

@@ -40,7 +40,7 @@ class StreamCalls(CaptureRules):
         """A stream of the current context; a priority outside the range is clamped to it."""
         context = self._current()
         if flags & ~NON_BLOCKING:
-            raise invalid_value(f"no stream flags are {flags:#x}")
+            raise invalid_value(f"invalid stream flags {flags:#x}")
         stream = Stream(
             next(self._handles), context, flags, min(max(priority, _GREATEST_PRIORITY), 0)
         )
@@ -98,7 +98,7 @@ class StreamCalls(CaptureRules):
         """Order a stream after an event; an event of a capture brings the stream into it."""
         stream = self._stream(h_stream)
         if flags & ~_WAIT_EXTERNAL:
-            raise invalid_value(f"no wait flags are {flags:#x}")
+            raise invalid_value(f"invalid wait flags {flags:#x}")
         try:
             event = self._event(h_event)
         except Refusal:
@@ -149,7 +149,7 @@ class StreamCalls(CaptureRules):
         """Record what follows in the stream; the legacy stream cannot."""
         stream = self._stream(h_stream)
         if mode not in _MODES:
-            raise invalid_value(f"there is no capture mode {int(mode)}")
+            raise invalid_value(f"invalid capture mode {int(mode)}")
         if stream.is_legacy:
             raise Refusal(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,

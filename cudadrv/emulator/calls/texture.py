@@ -2,7 +2,7 @@
 
 CUDA Driver API: "Texture Object Management", "Surface Object Management". An object belongs to the
 context that is current when it is made. Driver 580 says nothing when another object is destroyed
-than a live one of the current context; here it is refused.
+than a live one of the current context; the emulator refuses it.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class TextureCalls(CaptureRules):
         """The kind of a resource, and its images.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if it is none that a texture can be over.
+            Refusal: CUDA_ERROR_INVALID_VALUE, if a texture cannot read it.
         """
         if resource is None:
             raise invalid_value("the resource's descriptor is null")
