@@ -13,8 +13,9 @@ FILES = sorted([*ROOT.glob("cudadrv/**/*.py"), *ROOT.glob("ptx/**/*.py")])
 CUDADRV_LAYERS = (
     ("version", "errors", "driver", "driver.attributes", "interop", "launch"),
     ("driver._api",),
+    ("emulator",),
     ("driver.in_use", "driver.types", "driver.capability", "interop.array_interface"),
-    ("interop.capsule", "driver.device"),
+    ("interop.capsule", "driver.device", "driver.emulated"),
     ("driver.event", "interop.dlpack", "memory.buffer", "memory.array"),
     ("interop.foreign", "memory.copy_threads", "memory.pinned", "memory.transfer"),
     ("memory.staging",),
@@ -33,7 +34,6 @@ CUDADRV_LAYERS = (
     ("blas",),
     ("runtime", "pool"),
     ("client", "tracing"),
-    ("emulator",),
     ("cli",),
     ("__main__", "__init__"),
 )
@@ -99,9 +99,8 @@ def test_only_the_seams_import_cuda_bindings() -> None:
             assert not found, f"{module_name(path)} imports {found}"
 
 
-# The choice of a driver may make an emulator, which stands above everything; it is imported there
-# when it is chosen, and only then.
-CHOOSES_THE_EMULATOR = "cudadrv.driver.in_use"
+# Two of the emulator's public names choose the driver in use; they are imported when asked for.
+NAMES_OF_THE_EMULATOR = "cudadrv.emulator.__init__"
 
 
 def test_imports_point_down() -> None:
@@ -113,7 +112,7 @@ def test_imports_point_down() -> None:
             root, _, target = imported.partition(".")
             if root != package or not target:
                 continue
-            if module_name(path) == CHOOSES_THE_EMULATOR and target == "emulator":
+            if module_name(path) == NAMES_OF_THE_EMULATOR and target == "driver":
                 continue
             if rank(target, layers) > rank(name, layers):
                 upward.append(f"{module_name(path)} imports {imported}")
@@ -121,6 +120,6 @@ def test_imports_point_down() -> None:
 
 
 def test_an_upward_import_would_be_seen() -> None:
-    assert rank("emulator.core", CUDADRV_LAYERS) > rank("stream", CUDADRV_LAYERS)
+    assert rank("client.sobol", CUDADRV_LAYERS) > rank("stream", CUDADRV_LAYERS)
     assert "cudadrv.stream" in set(runtime_imports(ROOT / "cudadrv/driver/context.py"))
     assert "cudadrv.stream" not in set(runtime_imports(ROOT / "cudadrv/driver/event.py"))

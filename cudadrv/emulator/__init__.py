@@ -1,8 +1,10 @@
 """An emulated CUDA driver, for machines without a GPU and for tests.
 
 `use()` or CUDADRV_DRIVER=emulator runs a process on it, `session()` a part of a test. It executes
-the PTX that NVRTC makes, reports wrong accesses with their place, and fails on demand.
+the PTX that NVRTC makes and reports wrong accesses with their place; tests can plan faults.
 """
+
+from typing import TYPE_CHECKING
 
 from ptx.emulate.exec.device import Limits as Limits
 
@@ -24,4 +26,16 @@ from .profiles import (
     DeviceProperties as DeviceProperties,
     EmulatedDevice as EmulatedDevice,
 )
-from .sessions import session as session, use as use
+
+if TYPE_CHECKING:
+    from ..driver.emulated import session as session, use as use
+
+if not TYPE_CHECKING:  # so that a checker knows which names there are
+
+    def __getattr__(name: str) -> object:
+        # They choose the driver in use, which stands above the emulator.
+        if name in ("session", "use"):
+            from ..driver import emulated
+
+            return getattr(emulated, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

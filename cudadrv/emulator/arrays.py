@@ -21,7 +21,7 @@ from .refusal import Refusal, invalid_value
 
 if TYPE_CHECKING:
     from .contexts import Context
-    from .emulated_device import Machine, Piece
+    from .emulated_device import DeviceState, Piece
 
 # A channel of any of eight scalar types.
 FORMATS: Final[Mapping[CUarray_format, np.dtype[Any]]] = MappingProxyType(
@@ -95,10 +95,10 @@ class Layout:
             max(self.width // 2, 1), height, depth, self.format, self.channels, self.flags
         )
 
-    def image(self, machine: Machine, address: int) -> Image:
+    def image(self, device: DeviceState, address: int) -> Image:
         """The texels at an address."""
         return Image(
-            machine.memory,
+            device.memory,
             address,
             FORMATS[self.format],
             self.channels,
@@ -131,7 +131,7 @@ class Array:
     @property
     def image(self) -> Image:
         """Its texels."""
-        return self.layout.image(self.context.machine, self.address)
+        return self.layout.image(self.context.device, self.address)
 
 
 @dataclass(eq=False, slots=True)
@@ -144,7 +144,7 @@ class MipmappedArray:
     piece: Piece
 
 
-def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, machine: Machine) -> Layout:
+def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState) -> Layout:
     """What a descriptor asks for.
 
     Raises:
@@ -159,7 +159,7 @@ def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, machine: Machine) ->
             CUresult.CUDA_ERROR_NOT_SUPPORTED, f"the emulator has no arrays of flags {flags:#x}"
         )
     if flags & ~_KNOWN:
-        raise invalid_value(f"no flags of an array are {flags:#x}")
+        raise invalid_value(f"invalid array flags {flags:#x}")
     channels = int(descriptor.NumChannels)
     if channels not in (1, 2, 4):
         raise invalid_value(f"an array has 1, 2 or 4 channels, not {channels}")
@@ -168,11 +168,11 @@ def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, machine: Machine) ->
         read_format(lambda: descriptor.Format), channels, ArrayFlags(flags),
     )  # fmt: skip
     _check_shape(layout)
-    _check_limits(layout, machine)
+    _check_limits(layout, device)
     return layout
 
 
-# A getter, because the binding refuses to make a number that is none of its own an enumerator.
+# A getter, because the binding raises for a number that is not one of its enumerators.
 def read_format(get: Callable[[], CUarray_format]) -> CUarray_format:
     """The format of a channel.
 
@@ -230,12 +230,12 @@ def _limits(layout: Layout) -> Iterator[tuple[str, ...]]:
         yield "TEXTURE2D_GATHER_WIDTH", "TEXTURE2D_GATHER_HEIGHT"
 
 
-def _check_limits(layout: Layout, machine: Machine) -> None:
+def _check_limits(layout: Layout, device: DeviceState) -> None:
     extents = layout.width, layout.height, layout.depth
 
     def fits(names: tuple[str, ...]) -> bool:
         return all(
-            extent <= machine.attributes[_attribute(name)]
+            extent <= device.attributes[_attribute(name)]
             for extent, name in zip(extents, names, strict=False)
             if name
         )

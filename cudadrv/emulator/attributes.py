@@ -1,4 +1,4 @@
-"""The answer of cuDeviceGetAttribute to every attribute of an emulated device."""
+"""The value of every attribute of an emulated device (cuDeviceGetAttribute)."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ _COMMON = {
     "UNIFIED_FUNCTION_POINTERS": 1,
     "NUMA_ID": -1,
 }
-# What the emulator has no equivalent of answers 0: pageable memory in kernels, interprocess
-# handles, virtual memory management, multicast, RDMA. So does every attribute not listed.
+# The value is 0 for what the emulator does not have: pageable memory in kernels, interprocess
+# handles, virtual memory management, multicast, RDMA. So it is for every attribute not listed.
 
 
 def device_attributes(device: EmulatedDevice, ordinal: int) -> dict[int, int]:

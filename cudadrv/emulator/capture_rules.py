@@ -10,14 +10,14 @@ import threading
 from collections.abc import Callable, Iterable
 
 from ..driver._api import CUresult, CUstreamCaptureMode
-from .capture import Capture, NodeKind
 from .contexts import Context
 from .core import Core
+from .graphs import NodeKind
 from .refusal import Refusal
-from .streams import Stream
+from .streams import Capture, Stream
 
 
-class Ordering(Core):
+class CaptureRules(Core):
     """Runs or records operations, and refuses what would break a capture."""
 
     def _submit(self, stream: Stream, kind: NodeKind, run: Callable[[], None]) -> None:
@@ -126,11 +126,14 @@ class Ordering(Core):
         """Give up the capture of a stream that is going away."""
         with self._lock:
             capture = stream.capture
-            if capture is not None:
-                capture.invalid = True
-                if capture.origin is stream:
-                    self._end(capture)
-                    capture.abandon()
+            if capture is None:
+                return
+            capture.invalid = True
+            is_over = capture.origin is stream
+            if is_over:
+                self._end(capture)
+        if is_over:
+            capture.abandon()
 
     def _end(self, capture: Capture) -> None:
         """End a capture; `_lock` is held."""

@@ -1,4 +1,28 @@
-"""The state behind the emulated driver: devices, handles, threads; and how a call finds them."""
+"""The state behind the emulated driver: devices, handles, threads; and how a call finds them.
+
+Handles are numbers that are never given again, so that a dead one names nothing. Only a primary
+context has one handle for ever, as on a GPU.
+
+Locks:
+
+- `Core._lock`, one an emulator. It guards captures and the streams and events in them, references
+  to user objects, how many executables a graph has, how often a primary context is retained,
+  whether a context is destroyed, the table of host memory, and planned faults. It is held over
+  bookkeeping only.
+- `DeviceState.lock`, one a device. It guards the device's memory, its pool, the state of graphs'
+  memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
+  runs under it, so calls on its device wait for it.
+
+The tables of handles need no lock: each look-up or removal is one operation of a dict, and where a
+removal must be the only one it is done under the lock of what is removed.
+
+Order: no call takes one of these locks while it holds another, but for a copy between two devices,
+which takes theirs in the order of ordinals. No lock is held while a host function or the destructor
+of a user object runs. Both kinds are re-entrant, because a collection may call finalizers at any
+allocation, in a thread that holds one: a finalizer may then take the other. What it frees while
+memory changes or a kernel runs is given back afterwards (`DeviceState.run_alone`). What a kernel
+prints is written to `sys.stdout` under its device's lock.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +30,24 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ptx.emulate.exec.device import Limits
 from ptx.errors import PtxError
 
 from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
 from .contexts import Context
-from .emulated_device import Machine
+from .emulated_device import DeviceState
 from .host_memory import HostMemory
 from .profiles import MAX_TOTAL_MEMORY, EmulatedDevice
 from .refusal import Failure, Refusal, invalid_handle
-from .streams import Event, Stream
+from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Event, Stream
 
 if TYPE_CHECKING:
     from .arrays import Array, MipmappedArray
-    from .capture import Capture
-    from .fault_injection import ScheduledFault
     from .graphs import Executable, Graph
     from .modules import Function, Module
+    from .user_objects import UserObject
 
 # Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
 # exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
@@ -33,6 +56,16 @@ _LOWEST_BASE = 1 << 48
 _MAX_DEVICES = 64
 _EMULATOR_SPAN = MAX_TOTAL_MEMORY * _MAX_DEVICES
 _EMULATOR_SPANS = ((1 << 52) - _LOWEST_BASE) // _EMULATOR_SPAN
+
+
+class _Scheduled(Protocol):
+    """A fault that was planned for a function."""
+
+    def count(self) -> bool:
+        """One call more; whether it is one that fails."""
+
+    def strike(self) -> Refusal:
+        """One failure more, to be raised."""
 
 
 class _ThreadState(threading.local):
@@ -58,42 +91,44 @@ class Core:
         base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
         # Handles are numbers that no other emulator gives, so that a foreign one is refused.
         self._handles = itertools.count((serial + 1) << 32, 16)
-        self._machines = tuple(
-            Machine(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(self._handles))
+        self._devices = tuple(
+            DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(self._handles))
             for ordinal, profile in enumerate(devices)
         )
         self._driver_version = driver_version
         self.limits = limits
         self._thread = _ThreadState()
-        # Held while captures change, and while a test plans faults; taken before a device's lock.
         self._lock = threading.RLock()
         self._pid: int | None = None
-        self._schedule: dict[str, list[ScheduledFault]] = {}
+        self._schedule: dict[str, list[_Scheduled]] = {}
         self._contexts: dict[int, Context] = {}
         self._primaries: dict[int, Context] = {}
         self._streams: dict[int, Stream] = {}
+        # By context and thread; 0 is no thread, but the legacy stream.
+        self._default_streams: dict[tuple[Context, int], Stream] = {}
         self._events: dict[int, Event] = {}
         self._modules: dict[int, Module] = {}
         self._functions: dict[int, Function] = {}
         self._graphs: dict[int, Graph] = {}
         self._executables: dict[int, Executable] = {}
+        self._user_objects: dict[int, UserObject] = {}
         self._arrays: dict[int, Array] = {}
         self._mipmapped_arrays: dict[int, MipmappedArray] = {}
         # Textures and surfaces themselves are in the models of their devices.
         self._texture_owners: dict[int, Context] = {}
         self._captures: set[Capture] = set()
         self._host = HostMemory()
-        for machine in self._machines:
-            machine.model.host = self._host.reachable
+        for device in self._devices:
+            device.model.host = self._host.reachable
 
     @property
     def devices(self) -> tuple[EmulatedDevice, ...]:
         """The devices, by ordinal."""
-        return tuple(machine.profile for machine in self._machines)
+        return tuple(device.profile for device in self._devices)
 
     @property
     def last_fault(self) -> PtxError | None:
-        """The typed error behind this thread's last failed call, None if it had none.
+        """The typed error behind this thread's last failed call, or None.
 
         A kernel's `ptx.emulate.EmulationFault`, also for the calls that fail after it; the
         `UnsupportedInstruction` or `PtxSyntaxError` for which a kernel or module was refused.
@@ -126,22 +161,22 @@ class Core:
     def _note(self, failure: Failure) -> None:
         self._thread.failure = failure
 
-    def _machine(self, device: CUdevice) -> Machine:
-        return self._machine_at(int(device))
+    def _device(self, handle: CUdevice) -> DeviceState:
+        return self._device_at(int(handle))
 
-    def _machine_at(self, ordinal: int) -> Machine:
-        if not 0 <= ordinal < len(self._machines):
+    def _device_at(self, ordinal: int) -> DeviceState:
+        if not 0 <= ordinal < len(self._devices):
             raise Refusal(
                 CUresult.CUDA_ERROR_INVALID_DEVICE,
-                f"invalid device ordinal: {ordinal} of {len(self._machines)} devices",
+                f"invalid device ordinal: {ordinal} of {len(self._devices)} devices",
             )
-        return self._machines[ordinal]
+        return self._devices[ordinal]
 
-    def _machine_of(self, address: int) -> Machine | None:
+    def _device_of(self, address: int) -> DeviceState | None:
         """The device whose memory an address lies in."""
-        for machine in self._machines:
-            if machine.holds(address):
-                return machine
+        for device in self._devices:
+            if device.holds(address):
+                return device
         return None
 
     def _context(self, handle: CUcontext) -> Context:
@@ -157,7 +192,7 @@ class Core:
         """The context, if calls may still use it."""
         if context.destroyed:
             raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-        fault = context.machine.fault
+        fault = context.device.fault
         if fault is not None:
             raise Refusal(fault.code, fault.text, fault.cause)
         return context
@@ -180,11 +215,23 @@ class Core:
         number = int(handle)
         if number <= 2:
             context = self._current()
-            return context.legacy if number < 2 else context.per_thread_stream()
+            return self._default_stream(context, number)
         stream = self._streams.get(number)
         if stream is None:
             raise invalid_handle(f"invalid resource handle: {number:#x} is no live stream")
         self._usable(stream.context)
+        return stream
+
+    def _default_stream(self, context: Context, number: int) -> Stream:
+        """A context's legacy stream, or its stream of the calling thread."""
+        if number < PER_THREAD_HANDLE:
+            number, thread = LEGACY_HANDLE, 0
+        else:
+            thread = threading.get_ident()
+        stream = self._default_streams.get((context, thread))
+        if stream is None:
+            new = Stream(number, context, flags=0, priority=0)
+            stream = self._default_streams.setdefault((context, thread), new)
         return stream
 
     def _event(self, handle: CUevent) -> Event:
@@ -194,13 +241,13 @@ class Core:
         if event is None:
             if not number:
                 raise invalid_handle("invalid resource handle: the event is null")
-            # Measured: the driver answers this, not INVALID_HANDLE, for a destroyed event.
+            # Measured: the driver returns this, not INVALID_HANDLE, for a destroyed event.
             raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live event")
         self._usable(event.context)
         return event
 
     def _array(self, handle: CUarray) -> Array:
-        """The array of a handle."""
+        """The array of a handle, usable."""
         number = int(handle)
         array = self._arrays.get(number)
         if array is None:
@@ -208,4 +255,5 @@ class Core:
                 raise invalid_handle("invalid resource handle: the array is null")
             # Measured: as for events.
             raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live array")
+        self._usable(array.context)
         return array

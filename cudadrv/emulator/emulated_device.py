@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from ptx.emulate.exec.device import DeviceModel
 from ptx.emulate.memory.memory import DeviceMemory
@@ -19,9 +21,7 @@ from .pools import Pool
 from .profiles import EmulatedDevice
 from .refusal import Failure, Refusal, invalid_value
 
-if TYPE_CHECKING:
-    from .graph_memory import GraphMemory
-
+_T = TypeVar("_T")
 # As the driver aligns (measured); the manual promises any variable's alignment.
 _ALIGNMENT = 512
 
@@ -56,13 +56,15 @@ class Piece:
     graph: GraphMemory | None = None
 
 
-class Machine:
+class DeviceState:
     """One emulated device.
 
     What changes memory or runs a kernel holds `lock`; with two devices, in the order of ordinals.
+    A collection meanwhile may call finalizers in the same thread, which free memory; `run_alone`
+    keeps those frees until the memory is in order again.
 
     Attributes:
-        fault: what made the device sticky-bad: all its contexts answer that code from then on.
+        fault: what broke the device: from then on all calls on its contexts return that code.
         limit: bytes that may be in use, where a test set fewer than there are.
         pieces: live allocations by address; module variables are not among them.
     """
@@ -90,6 +92,31 @@ class Machine:
         self.limit: int | None = None
         self.pieces: dict[int, Piece] = {}
         self._numbered = 0
+        self._is_busy = False
+        self._leaving: deque[Piece] = deque()
+
+    def run_alone(self, work: Callable[[], _T]) -> _T:
+        """Do `work`, then the frees that finalizers called meanwhile; the lock is held."""
+        if self._is_busy:
+            return work()
+        try:
+            self._is_busy = True
+            return work()
+        finally:
+            self._is_busy = False
+            self._settle()
+
+    def _settle(self) -> None:
+        """Give the memory back that was freed."""
+        while self._leaving:
+            piece = self._leaving.popleft()
+            try:
+                self._is_busy = True
+                self.memory.free(piece.address)
+            finally:
+                self._is_busy = False
+            if piece.owner is Owner.POOL:
+                self.pool.give(piece.nbytes, piece.held)
 
     @property
     def uuid(self) -> bytes:
@@ -120,11 +147,16 @@ class Machine:
     def allocate(
         self, nbytes: int, owner: Owner, *, context: int = 0, graph: GraphMemory | None = None
     ) -> Piece:
-        """Take memory.
+        """Take memory; the lock is held.
 
         Raises:
             Refusal: CUDA_ERROR_OUT_OF_MEMORY, with the request and what is free.
         """
+        return self.run_alone(lambda: self._allocate(nbytes, owner, context, graph))
+
+    def _allocate(
+        self, nbytes: int, owner: Owner, context: int, graph: GraphMemory | None
+    ) -> Piece:
         before = self.memory.used_bytes
         if nbytes > self.capacity:
             raise self._out_of_memory(nbytes)
@@ -167,11 +199,11 @@ class Machine:
         )
 
     def free(self, piece: Piece) -> None:
-        """Give memory back."""
+        """Give memory back; the lock is held."""
         del self.pieces[piece.address]
-        self.memory.free(piece.address)
-        if piece.owner is Owner.POOL:
-            self.pool.give(piece.nbytes, piece.held)
+        self._leaving.append(piece)
+        if not self._is_busy:
+            self._settle()
 
     def why_not_free(self, address: int) -> str:
         """Why nothing can be freed at an address."""
@@ -209,3 +241,73 @@ class Machine:
         if piece is not None and piece.graph is not None and not (in_graph or piece.graph.live):
             raise invalid_value(f"the graph's memory at {address:#x} is not allocated")
         return self.host_address + (address - self.memory.base)
+
+
+@dataclass(eq=False, slots=True)
+class GraphMemory:
+    """An allocation recorded by a capture.
+
+    The bytes are taken when it is captured, and given back when neither the graph nor an
+    executable of it is left and the memory is free.
+
+    Attributes:
+        live: allocated by a launch and not freed since.
+        owners: the graph and its executables, counted.
+    """
+
+    device: DeviceState
+    nbytes: int
+    live: bool = False
+    owners: int = 1
+    piece: Piece = field(init=False)
+
+    def __post_init__(self) -> None:
+        with self.device.lock:
+            self.piece = self.device.allocate(self.nbytes, Owner.GRAPH, graph=self)
+
+    def allocate(self) -> None:
+        """What the allocation node does."""
+        with self.device.lock:
+            self.refuse_if_live()
+            self.live = True
+
+    def refuse_if_live(self) -> None:
+        """What a launch checks first.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
+        """
+        if self.live:
+            raise invalid_value(
+                f"the graph's allocation at {self.piece.address:#x} from an earlier launch was "
+                "not freed"
+            )
+
+    def free(self) -> None:
+        """What the free node does, and a free outside the graph.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+        """
+        with self.device.lock:
+            if not self.live:
+                raise invalid_value(
+                    f"the graph's memory at {self.piece.address:#x} is not allocated"
+                )
+            self.live = False
+            self._give_back()
+
+    def retain(self) -> None:
+        """One owner more."""
+        with self.device.lock:
+            self.owners += 1
+
+    def release(self) -> None:
+        """One owner fewer."""
+        with self.device.lock:
+            self.owners -= 1
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if self.owners == 0 and not self.live:
+            self.device.free(self.piece)

@@ -19,7 +19,7 @@ from .calls.memory import MemoryCalls
 from .calls.pool import PoolCalls
 from .calls.stream import StreamCalls
 from .calls.texture import TextureCalls
-from .fault_injection import OnDemand
+from .fault_injection import FaultInjection
 from .profiles import EmulatedDevice
 
 # Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.
@@ -38,13 +38,13 @@ class Emulator(
     PoolCalls,
     LaunchCalls,
     GraphCalls,
-    OnDemand,
+    FaultInjection,
 ):
     """The driver API, executed on the PTX emulator.
 
     Every function has the signature, the result tuple and the error codes of cuda.bindings 13.
     Operations run at their call. A kernel's fault spoils its device for good: the launch and every
-    later call on the device's contexts answer its code, `last_fault` is the typed error and
+    later call on the device's contexts return its code, `last_fault` is the typed error and
     cuGetErrorString its text. Devices are independent and may be used by several threads at once;
     the launches of one device follow each other.
 

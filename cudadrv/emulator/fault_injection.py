@@ -1,4 +1,4 @@
-"""Faults on demand, for tests of what a program does when a driver call fails.
+"""Fault injection, for tests of what a program does when a driver call fails.
 
 Each is planned by a method of `Emulator`, and removed by `remove()` or at the end of a `with`.
 """
@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..driver._api import CUresult, DriverApi
-from .capture_rules import Ordering
+from .core import Core
 from .refusal import Failure, Refusal
 from .texts import RESULT_TEXTS
 
 if TYPE_CHECKING:
-    from .emulated_device import Machine
+    from .emulated_device import DeviceState
 
 # What a fault of one function applies to beside it: a launch is a launch by either call.
 _ALSO = {"cuLaunchKernel": ("cuLaunchKernelEx",)}
@@ -84,10 +84,10 @@ class MemoryLimit(Planned):
 
 
 class BadDevice(Planned):
-    """A device whose contexts all answer one error, as after a kernel's fault."""
+    """A device on which all calls return one error, as after a kernel's fault."""
 
 
-class OnDemand(Ordering):
+class FaultInjection(Core):
     """Planning of faults."""
 
     def fail(
@@ -99,7 +99,7 @@ class OnDemand(Ordering):
         with_: CUresult | int = CUresult.CUDA_ERROR_UNKNOWN,
         text: str = "",
     ) -> ScheduledFault:
-        """Make the `nth` call of a driver function, counted from now, answer `with_`.
+        """Make the `nth` call of a driver function, counted from now, return `with_`.
 
         The call does nothing else. Calls of all threads count. Without `times` limit (None) every
         call from the nth on fails. `text` is what cuGetErrorString then says. A fault of
@@ -139,13 +139,13 @@ class OnDemand(Ordering):
         Raises:
             ValueError: nbytes is negative, or there is no such device.
         """
-        machine = self._known_machine(ordinal)
+        device = self._known_device(ordinal)
         if nbytes < 0:
             raise ValueError(f"a limit of {nbytes} bytes")
-        former, machine.limit = machine.limit, nbytes
+        former, device.limit = device.limit, nbytes
 
         def remove() -> None:
-            machine.limit = former
+            device.limit = former
 
         return MemoryLimit(remove)
 
@@ -156,24 +156,24 @@ class OnDemand(Ordering):
         with_: CUresult | int = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
         text: str = "",
     ) -> BadDevice:
-        """Make every context of a device sticky-bad, as a kernel's fault does.
+        """Make every call on a device fail, as after a kernel's fault.
 
         Raises:
             ValueError: there is no such device.
         """
-        machine = self._known_machine(ordinal)
+        device = self._known_device(ordinal)
         code = CUresult(int(with_))
-        former = machine.fault
+        former = device.fault
         own = Failure("break_device", code, text or RESULT_TEXTS.get(int(code), code.name), None)
-        machine.fault = own
+        device.fault = own
 
         def remove() -> None:
-            if machine.fault is own:
-                machine.fault = former
+            if device.fault is own:
+                device.fault = former
 
         return BadDevice(remove)
 
-    def _known_machine(self, ordinal: int) -> Machine:
-        if not 0 <= ordinal < len(self._machines):
-            raise ValueError(f"there is no device {ordinal}, only {len(self._machines)}")
-        return self._machines[ordinal]
+    def _known_device(self, ordinal: int) -> DeviceState:
+        if not 0 <= ordinal < len(self._devices):
+            raise ValueError(f"there is no device {ordinal}, only {len(self._devices)}")
+        return self._devices[ordinal]

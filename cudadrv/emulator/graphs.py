@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
 
-from .capture import Node, NodeKind
-from .graph_memory import GraphMemory
+if TYPE_CHECKING:
+    from .emulated_device import GraphMemory
+    from .user_objects import References
+
+# The nodes after which a stream's next operation comes.
+Tip = frozenset[int]
+
+
+class NodeKind(Enum):
+    """What a node of a graph does."""
+
+    KERNEL = "kernel"
+    COPY = "memcpy"
+    SET = "memset"
+    WAIT = "event wait"
+    ALLOC = "memory allocation"
+    FREE = "memory free"
+    HOST = "host function"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation with all it needs; `run` may raise `Refusal`. `memory` of ALLOC and FREE."""
+
+    kind: NodeKind
+    run: Callable[[], None]
+    after: Tip
+    memory: GraphMemory | None = None
 
 
 def _allocations(nodes: tuple[Node, ...]) -> tuple[GraphMemory, ...]:
@@ -21,12 +50,14 @@ class Graph:
     Attributes:
         node_handles: of the nodes, made when they are first asked for.
         executables: how many of it exist; with allocations there can be only one.
+        user_objects: the references that it has.
     """
 
     handle: int
     nodes: tuple[Node, ...]
     node_handles: list[int] = field(default_factory=list)
     executables: int = 0
+    user_objects: References = field(default_factory=dict)
 
     @property
     def memory(self) -> tuple[GraphMemory, ...]:
@@ -34,23 +65,23 @@ class Graph:
         return _allocations(self.nodes)
 
     def close(self) -> None:
-        """Let go of its memory."""
+        """Let go of its memory; it takes the device's lock."""
         for memory in self.memory:
             memory.release()
 
 
 @dataclass(eq=False, slots=True)
 class Executable:
-    """An instantiated graph, independent of the graph's further life."""
+    """An instantiated graph, independent of the graph's further life.
+
+    Attributes:
+        user_objects: the references that it has, as many as the graph had.
+    """
 
     handle: int
     graph: Graph
     frees_on_launch: bool
-
-    def __post_init__(self) -> None:
-        self.graph.executables += 1
-        for memory in self.graph.memory:
-            memory.owners += 1
+    user_objects: References
 
     def why_not(self, graph: Graph) -> str:
         """Why a graph cannot take this one's place, in words; "" if it can."""
@@ -67,7 +98,7 @@ class Executable:
         return ""
 
     def update(self, graph: Graph) -> None:
-        """Run the nodes of this graph from now on."""
+        """Run the nodes of this graph from now on; the emulator's lock is held."""
         self.graph.executables -= 1
         self.graph = graph
         graph.executables += 1
@@ -88,7 +119,6 @@ class Executable:
             node.run()
 
     def close(self) -> None:
-        """Let go of its memory."""
-        self.graph.executables -= 1
+        """Let go of its memory; it takes the device's lock."""
         for memory in self.graph.memory:
             memory.release()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from ptx.emulate.memory.host_memory import HostMemory as ReachableMemory
@@ -26,11 +26,15 @@ class HostPiece:
 
 
 class HostMemory:
-    """The live allocations of cuMemHostAlloc and cuMemAllocManaged, by address."""
+    """The live allocations of cuMemHostAlloc and cuMemAllocManaged, by address.
+
+    What changes it holds the emulator's lock. Look-ups take no lock, as kernels make them
+    under the lock of their device: `_starts` is replaced and never changed.
+    """
 
     def __init__(self) -> None:
         self._pieces: dict[int, HostPiece] = {}
-        self._starts: list[int] = []
+        self._starts: tuple[int, ...] = ()
         self._numbered = 0
 
     def allocate(
@@ -47,18 +51,24 @@ class HostMemory:
         piece = HostPiece(
             ctypes.addressof(view), nbytes, context, ordinal, self._numbered, managed, pages, view
         )
-        insort(self._starts, piece.address)
         self._pieces[piece.address] = piece
+        self._starts = tuple(sorted(self._pieces))
         return piece
 
     def free(self, address: int, *, managed: bool = False) -> bool:
-        """Forget an allocation of this kind; False if none starts there."""
+        """Forget an allocation of this kind; False if no allocation starts there."""
         piece = self._pieces.get(address)
         if piece is None or piece.managed is not managed:
             return False
         del self._pieces[address]
-        del self._starts[bisect_left(self._starts, address)]
+        self._starts = tuple(sorted(self._pieces))
         return True
+
+    def free_of(self, context: int) -> None:
+        """Forget all that was allocated in a context."""
+        for piece in list(self._pieces.values()):
+            if piece.context == context:
+                self.free(piece.address, managed=piece.managed)
 
     def reachable(self, address: int) -> ReachableMemory | None:
         """The allocation that holds an address, as kernels reach it: at the same address."""
@@ -67,8 +77,9 @@ class HostMemory:
 
     def find(self, address: int) -> HostPiece | None:
         """The allocation that holds an address."""
-        at = bisect_right(self._starts, address) - 1
-        if at < 0:
+        starts = self._starts
+        at = bisect_right(starts, address) - 1
+        piece = self._pieces.get(starts[at]) if at >= 0 else None
+        if piece is None or address >= piece.address + piece.nbytes:
             return None
-        piece = self._pieces[self._starts[at]]
-        return piece if address < piece.address + piece.nbytes else None
+        return piece

@@ -6,7 +6,6 @@ CUDA Driver API, "Execution Control". The codes were measured with driver 580 on
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.exec.device import Limits
@@ -29,13 +28,12 @@ from ptx.emulate.model.errors import (
 from ..driver._api import CUdevice_attribute, CUresult
 from .occupancy import blocks_per_sm
 from .refusal import Failure, Refusal, invalid_handle, invalid_value
+from .shape import NO_CLUSTER, Shape
 
 if TYPE_CHECKING:
-    from .emulated_device import Machine
+    from .emulated_device import DeviceState
     from .modules import Function
 
-Dim3 = tuple[int, int, int]
-NO_CLUSTER: Final = (1, 1, 1)
 _NON_PORTABLE_CLUSTER: Final = 16
 _APPROVED_SHAPES: Final = 64
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
@@ -55,28 +53,17 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a launch is, but for its parameters; `cluster` is `NO_CLUSTER` where none is asked."""
-
-    grid: Dim3
-    block: Dim3
-    shared_bytes: int
-    cooperative: bool = False
-    cluster: Dim3 = NO_CLUSTER
-
-
-def registers_of(function: Function, machine: Machine) -> int:
+def registers_of(function: Function, device: DeviceState) -> int:
     """Registers a thread: the estimate, as far as a block of the largest size leaves room."""
     estimate = function.kernel().attributes.registers
-    threads = function.signature.max_threads or machine.model.max_threads_per_block
-    available = machine.attributes[
+    threads = function.signature.max_threads or device.model.max_threads_per_block
+    available = device.attributes[
         int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)
     ]
     return min(estimate, 255, available // -(-threads // 32) // 32)
 
 
-def check(function: Function, shape: Shape, machine: Machine) -> None:
+def check(function: Function, shape: Shape, device: DeviceState) -> None:
     """Refuse a launch that the driver would refuse.
 
     Raises:
@@ -84,24 +71,24 @@ def check(function: Function, shape: Shape, machine: Machine) -> None:
     """
     if shape in function.approved:
         return
-    _check_extents(function, shape, machine)
+    _check_extents(function, shape, device)
     _check_shared(function, shape)
     if shape.cluster != NO_CLUSTER or any(function.cluster):
-        _check_cluster(function, shape, machine)
+        _check_cluster(function, shape, device)
     if shape.cooperative:
-        _check_cooperative(function, shape, machine)
+        _check_cooperative(function, shape, device)
     if len(function.approved) >= _APPROVED_SHAPES:
         function.approved.clear()
     function.approved.add(shape)
 
 
-def _check_extents(function: Function, shape: Shape, machine: Machine) -> None:
+def _check_extents(function: Function, shape: Shape, device: DeviceState) -> None:
     for what, extents, name in (
         ("grid", shape.grid, "MAX_GRID_DIM"),
         ("block", shape.block, "MAX_BLOCK_DIM"),
     ):
         most = tuple(
-            machine.attributes[int(getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}_{a}"))]
+            device.attributes[int(getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}_{a}"))]
             for a in "XYZ"
         )
         if any(not 1 <= extent <= limit for extent, limit in zip(extents, most, strict=True)):
@@ -110,8 +97,8 @@ def _check_extents(function: Function, shape: Shape, machine: Machine) -> None:
             )
     threads = shape.block[0] * shape.block[1] * shape.block[2]
     limit = min(
-        machine.model.max_threads_per_block,
-        function.signature.max_threads or machine.model.max_threads_per_block,
+        device.model.max_threads_per_block,
+        function.signature.max_threads or device.model.max_threads_per_block,
     )
     if threads > limit:
         raise invalid_value(
@@ -133,15 +120,15 @@ def _check_shared(function: Function, shape: Shape) -> None:
         )
 
 
-def _check_cluster(function: Function, shape: Shape, machine: Machine) -> None:
+def _check_cluster(function: Function, shape: Shape, device: DeviceState) -> None:
     cluster = shape.cluster
     if cluster == NO_CLUSTER and any(function.cluster):
         cluster = function.cluster
-    portable = machine.profile.architecture.max_cluster
+    portable = device.profile.architecture.max_cluster
     if not portable:
         raise Refusal(
             CUresult.CUDA_ERROR_NOT_SUPPORTED,
-            f"devices of compute capability {machine.profile.compute_capability} have no clusters",
+            f"devices of compute capability {device.profile.compute_capability} have no clusters",
         )
     most = _NON_PORTABLE_CLUSTER if function.non_portable else portable
     blocks = cluster[0] * cluster[1] * cluster[2]
@@ -158,12 +145,12 @@ def _check_cluster(function: Function, shape: Shape, machine: Machine) -> None:
         )
 
 
-def _check_cooperative(function: Function, shape: Shape, machine: Machine) -> None:
+def _check_cooperative(function: Function, shape: Shape, device: DeviceState) -> None:
     threads = shape.block[0] * shape.block[1] * shape.block[2]
-    resident = machine.profile.sm_count * blocks_per_sm(
-        machine.attributes,
+    resident = device.profile.sm_count * blocks_per_sm(
+        device.attributes,
         threads,
-        registers_of(function, machine),
+        registers_of(function, device),
         function.signature.shared_bytes + shape.shared_bytes,
     )
     blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
@@ -218,7 +205,7 @@ def _packed(function: Function, extra: int) -> bytes:
         extra += 2 * word
     if not pointer or size != function.signature.nbytes:
         raise Refusal(
-            CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,  # as the driver answers a wrong size
+            CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,  # as the driver does for a wrong size
             f"kernel {function.name} takes {function.signature.nbytes} bytes of parameters, "
             f"`extra` gives {size if pointer else 0}",
         )
@@ -226,42 +213,49 @@ def _packed(function: Function, extra: int) -> bytes:
 
 
 def execute(
-    function: Function, shape: Shape, parameters: bytes, machine: Machine, limits: Limits
+    function: Function, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
 ) -> None:
     """Run a launch that passed the checks; a fault spoils the device.
 
     Raises:
         Refusal: with the code of what the kernel did wrong.
     """
+    if function.module.context.destroyed:
+        raise Refusal(
+            CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
+            f"the context of kernel {function.name} is destroyed",
+        )
     if function.closed:
         raise invalid_handle(f"invalid resource handle: the module of {function.name} is unloaded")
     kernel = function.kernel()
-    with machine.lock:
-        fault = machine.fault
+    with device.lock:
+        fault = device.fault
         if fault is not None:
             raise Refusal(fault.code, fault.text, fault.cause)
         try:
-            kernel.launch(
-                shape.grid,
-                shape.block,
-                parameters,
-                shared_bytes=shape.shared_bytes,
-                cooperative=shape.cooperative,
-                cluster=shape.cluster,
-                limits=limits,
+            device.run_alone(
+                lambda: kernel.launch(
+                    shape.grid,
+                    shape.block,
+                    parameters,
+                    shared_bytes=shape.shared_bytes,
+                    cooperative=shape.cooperative,
+                    cluster=shape.cluster,
+                    limits=limits,
+                )
             )
         except EmulationFault as error:
-            raise _spoil(machine, error) from None
+            raise _spoil(device, error) from None
         except (LaunchError, UnsupportedInstruction) as error:
             raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
         except OutOfMemory as error:
             raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
 
 
-def _spoil(machine: Machine, error: EmulationFault) -> Refusal:
+def _spoil(device: DeviceState, error: EmulationFault) -> Refusal:
     code = next(code for kind, code in _CODES if isinstance(error, kind))
     # Its frames hold the launch's arrays, and the fault is kept as long as the device.
     fault = error.with_traceback(None)
     fault.__context__ = fault.__cause__ = None
-    machine.fault = Failure("cuLaunchKernel", code, str(fault), fault)
+    device.fault = Failure("cuLaunchKernel", code, str(fault), fault)
     return Refusal(code, str(fault), fault)

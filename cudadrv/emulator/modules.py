@@ -17,7 +17,7 @@ from .refusal import Refusal
 
 if TYPE_CHECKING:
     from .contexts import Context
-    from .launch import Shape
+    from .shape import Shape
 
 _ELF = b"\x7fELF"
 _FATBIN = b"\x50\xed\x55\xba"
@@ -32,7 +32,7 @@ class Function:
     Attributes:
         max_dynamic: dynamic shared memory that a launch may ask for.
         carveout: preferred share of shared memory in the L1, -1 for the default; without effect.
-        cluster: required cluster shape, zeros where none is.
+        cluster: required cluster shape, zeros if no shape is required.
         approved: launch shapes that passed the checks.
     """
 
@@ -62,7 +62,7 @@ class Function:
         kernel = self._kernel
         if kernel is None:
             try:
-                with self.module.context.machine.lock:
+                with self.module.context.device.lock:
                     kernel = self._kernel = self.module.program.kernel(self.name)
             except UnsupportedInstruction as error:
                 raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
@@ -84,8 +84,8 @@ class Module:
         """Free its variables; its functions are dead from now on."""
         for function in self.functions.values():
             function.closed = True
-        with self.context.machine.lock:
-            self.program.close()
+        with self.context.device.lock:
+            self.context.device.run_alone(self.program.close)
 
     def holds(self, address: int) -> bool:
         """Whether a variable of the module starts at an address."""
@@ -178,8 +178,9 @@ def load_program(module: PtxModule, context: Context, name: str) -> Program:
         Refusal: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_INVALID_PTX for what cannot be placed.
     """
     try:
-        with context.machine.lock:
-            return Program(module, context.machine.model, name=name)
+        with context.device.lock:
+            model = context.device.model
+            return context.device.run_alone(lambda: Program(module, model, name=name))
     except OutOfMemory as error:
         raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, f"out of memory: {error}") from None
     except UnsupportedInstruction as error:

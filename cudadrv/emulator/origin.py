@@ -11,7 +11,7 @@ _DEEPEST = 40
 
 
 def caller() -> str:
-    """The file and line of the innermost frame outside of this package, "" if there is none."""
+    """The file and line of the innermost frame outside this package, or ""."""
     frame = sys._getframe(1)
     for _ in range(_DEEPEST):
         if frame.f_back is None:

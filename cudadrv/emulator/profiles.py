@@ -27,7 +27,7 @@ class EmulatedDevice:
         total_memory: bytes, a multiple of 4,096, at most 1 TiB; costs only what is written.
         clock_khz, memory_clock_khz, memory_bus_bits, l2_bytes: as the attributes give them.
         peer_access: whether it reaches, and is reached by, the memory of the other devices.
-        attributes: values that replace what the profile would answer.
+        attributes: values that replace those of the profile.
 
     Raises:
         ValueError: the compute capability is unknown, or a number is out of range.

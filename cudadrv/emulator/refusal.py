@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
 from ptx.errors import PtxError
 
 from ..driver._api import CUresult
 
-if TYPE_CHECKING:
-    from .core import Core
-
-_S = TypeVar("_S", bound="Core")
 _P = ParamSpec("_P")
 # A result tuple, whatever follows the CUresult.
 _R = TypeVar("_R", bound=tuple[Any, ...])
@@ -24,7 +20,7 @@ OK: Final[tuple[CUresult]] = (SUCCESS,)
 
 
 class Refusal(Exception):
-    """A driver call that answers `code`; `text` is what cuGetErrorString then says.
+    """A driver call that returns `code`; `text` is what cuGetErrorString then says.
 
     `cause` is the typed error behind it, such as the fault of a kernel.
     """
@@ -56,6 +52,19 @@ def invalid_handle(text: str) -> Refusal:
     return Refusal(CUresult.CUDA_ERROR_INVALID_HANDLE, text)
 
 
+class _Called(Protocol):
+    """What a class of driver functions has."""
+
+    def _enter(self, name: str, always: bool, /) -> None:
+        """What every call checks first."""
+
+    def _note(self, failure: Failure, /) -> None:
+        """Keep the calling thread's last failure."""
+
+
+_S = TypeVar("_S", bound=_Called)
+
+
 def call(
     values: int = 0, *, always: bool = False
 ) -> Callable[[Callable[Concatenate[_S, _P], _R]], Callable[Concatenate[_S, _P], _R]]:
@@ -70,7 +79,7 @@ def call(
         name = function.__name__
 
         @wraps(function)
-        def answer(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        def checked(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
             try:
                 self._enter(name, always)
                 return function(self, *args, **kwargs)
@@ -79,6 +88,6 @@ def call(
                 # The Nones stand where the declared values would be, as in cuda.bindings.
                 return cast(_R, (refusal.code, *nothing))
 
-        return answer
+        return checked
 
     return decorate

@@ -1,20 +1,27 @@
-"""Streams and events, as the emulator keeps them.
+"""Streams, events and captures, as the emulator keeps them.
 
 Every operation runs at its call, which is one of the orders that streams allow; so a stream keeps
-no queue, and an event is complete once it is recorded.
+no queue, and an event is complete once it is recorded. A capture keeps what was called instead of
+run, in order, and what depends on what (CUDA Programming Guide, "Creating a Graph Using Stream
+Capture").
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..driver._api import CUstreamCaptureMode
+from .graphs import Node, NodeKind, Tip
+
 if TYPE_CHECKING:
-    from .capture import Capture, Tip
     from .contexts import Context
+    from .emulated_device import GraphMemory
 
 NON_BLOCKING = 1
 LEGACY_HANDLE = 1
+PER_THREAD_HANDLE = 2
 
 
 @dataclass(eq=False, slots=True)
@@ -54,3 +61,72 @@ class Event:
     time_ns: int | None = None
     capture: Capture | None = None
     tip: Tip = frozenset()
+
+
+@dataclass(eq=False, slots=True)
+class Capture:
+    """A capture sequence.
+
+    Attributes:
+        origin: the stream that it began in, and must end in.
+        thread: identity of the thread that began it.
+        streams: all that take part.
+        invalid: an error happened in it.
+        ended: it gave its graph, or was given up.
+    """
+
+    origin: Stream
+    mode: CUstreamCaptureMode
+    thread: int
+    nodes: list[Node] = field(default_factory=list)
+    streams: set[Stream] = field(default_factory=set)
+    invalid: bool = False
+    ended: bool = False
+
+    def add(
+        self,
+        stream: Stream,
+        kind: NodeKind,
+        run: Callable[[], None],
+        memory: GraphMemory | None = None,
+    ) -> None:
+        """Record an operation of a stream."""
+        self.nodes.append(Node(kind, run, stream.tip, memory))
+        stream.tip = frozenset({len(self.nodes) - 1})
+
+    def join(self, stream: Stream, tip: Tip) -> None:
+        """Make what follows in a stream depend on `tip`; brings in a stream from outside."""
+        if stream.capture is not self:
+            stream.capture, stream.tip = self, frozenset()
+            self.streams.add(stream)
+        stream.tip = stream.tip | tip
+
+    def end(self) -> None:
+        """Let go of the streams."""
+        self.ended = True
+        for stream in self.streams:
+            stream.capture, stream.tip = None, frozenset()
+
+    def abandon(self) -> None:
+        """Give back the memory that the recorded allocations took, as there will be no graph.
+
+        It takes the device's lock.
+        """
+        for node in self.nodes:
+            if node.kind is NodeKind.ALLOC and node.memory is not None:
+                node.memory.release()
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the origin depends, at its end, on every node."""
+        return len(self._ancestors(self.origin.tip)) == len(self.nodes)
+
+    def _ancestors(self, tip: Iterable[int]) -> set[int]:
+        seen: set[int] = set()
+        waiting = list(tip)
+        while waiting:
+            number = waiting.pop()
+            if number not in seen:
+                seen.add(number)
+                waiting += self.nodes[number].after
+        return seen

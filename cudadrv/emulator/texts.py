@@ -1,4 +1,4 @@
-"""The texts of cuGetErrorString, for the results that the emulator answers or is told to answer."""
+"""The texts of cuGetErrorString, for the results that the emulator or a planned fault returns."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from .arrays import FORMATS, read_format
 from .refusal import Refusal, invalid_value
 
 if TYPE_CHECKING:
-    from .emulated_device import Machine
+    from .emulated_device import DeviceState
 
 _AS_INTEGER: Final = 0x01
 _NORMALIZED: Final = 0x02
@@ -33,7 +33,7 @@ _FLAGS: Final = 0x7F
 _MOST_LINEAR_BYTES: Final = 1 << 36  # more no texture unit counts
 
 
-def linear_image(resource: CUDA_RESOURCE_DESC, machine: Machine) -> Image:
+def linear_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> Image:
     """Texels in a row, in plain memory.
 
     Raises:
@@ -44,11 +44,11 @@ def linear_image(resource: CUDA_RESOURCE_DESC, machine: Machine) -> Image:
     nbytes, texel = int(linear.sizeInBytes), kind.itemsize * channels
     if nbytes >= _MOST_LINEAR_BYTES:
         raise invalid_value(f"a texture of {nbytes} bytes is larger than any device takes")
-    address = _placed(int(linear.devPtr), nbytes, machine)
-    return Image(machine.memory, address, kind, channels, nbytes // texel)
+    address = _placed(int(linear.devPtr), nbytes, device)
+    return Image(device.memory, address, kind, channels, nbytes // texel)
 
 
-def pitched_image(resource: CUDA_RESOURCE_DESC, machine: Machine) -> Image:
+def pitched_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> Image:
     """Texels in rows, in plain memory.
 
     Raises:
@@ -58,7 +58,7 @@ def pitched_image(resource: CUDA_RESOURCE_DESC, machine: Machine) -> Image:
     kind, channels = FORMATS[read_format(lambda: pitched.format)], _channels(pitched.numChannels)
     width, height, pitch = int(pitched.width), int(pitched.height), int(pitched.pitchInBytes)
     limits = [
-        machine.attributes[int(getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"))]
+        device.attributes[int(getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"))]
         for name in (
             "MAXIMUM_TEXTURE2D_LINEAR_WIDTH", "MAXIMUM_TEXTURE2D_LINEAR_HEIGHT",
             "MAXIMUM_TEXTURE2D_LINEAR_PITCH", "TEXTURE_PITCH_ALIGNMENT",
@@ -76,8 +76,8 @@ def pitched_image(resource: CUDA_RESOURCE_DESC, machine: Machine) -> Image:
             f"{row} bytes of a row"
         )
     nbytes = pitch * (height - 1) + row if width and height else 0
-    address = _placed(int(pitched.devPtr), nbytes, machine)
-    return Image(machine.memory, address, kind, channels, width, height, row_bytes=pitch)
+    address = _placed(int(pitched.devPtr), nbytes, device)
+    return Image(device.memory, address, kind, channels, width, height, row_bytes=pitch)
 
 
 def _channels(channels: int) -> int:
@@ -86,21 +86,21 @@ def _channels(channels: int) -> int:
     return channels
 
 
-def _placed(address: int, nbytes: int, machine: Machine) -> int:
+def _placed(address: int, nbytes: int, device: DeviceState) -> int:
     """The address, if a texture may lie there; the driver looks at no more than its alignment."""
     if not address:
         raise invalid_value("the texture's memory is null")
-    if not machine.holds(address):
+    if not device.holds(address):
         raise Refusal(
             CUresult.CUDA_ERROR_NOT_SUPPORTED,
-            f"{address:#x} is not in the memory of device {machine.ordinal}: the emulator has "
+            f"{address:#x} is not in the memory of device {device.ordinal}: the emulator has "
             "textures over nothing else",
         )
-    alignment = machine.attributes[int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)]
+    alignment = device.attributes[int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)]
     if address % alignment:
         raise invalid_value(f"{address:#x} is not a multiple of {alignment}, as textures need it")
-    with machine.lock:
-        machine.place(address, nbytes)
+    with device.lock:
+        device.place(address, nbytes)
     return address
 
 
@@ -110,13 +110,13 @@ def read_texture(
     """How images are read.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, if a number or a flag is none.
+        Refusal: CUDA_ERROR_INVALID_VALUE, if a number or a flag is invalid.
     """
     if descriptor is None:
         raise invalid_value("the texture's descriptor is null")
     flags = int(descriptor.flags)
     if flags & ~_FLAGS:
-        raise invalid_value(f"no flags of a texture are {flags:#x}")
+        raise invalid_value(f"invalid texture flags {flags:#x}")
     if flags & _SEAMLESS and not levels[0].cube:
         raise invalid_value("only a cubemap is filtered across its edges")
     try:

@@ -151,8 +151,8 @@ def test_arrays_take_memory_and_give_it_back(api: DriverApi, context: CUcontext)
 def test_an_array_is_named_where_memory_is_told(emulator: Emulator) -> None:
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
     ok(emulator.cuArray3DCreate(described(16)))
-    machine = emulator._machines[0]
-    nearest = machine.memory.nearest(machine.memory.base)
+    device = emulator._devices[0]
+    nearest = device.memory.nearest(device.memory.base)
     assert nearest is not None
     assert nearest.origin.startswith("cuArray3DCreate at ")
     assert "test_arrays.py" in nearest.origin

@@ -17,7 +17,6 @@ def test_calls_before_cuinit_answer_not_initialized() -> None:
     assert code(fresh.cuMemAlloc(4)) == 3
     assert code(fresh.cuCtxSynchronize()) == 3
     assert code(fresh.cuDriverGetVersion()) == 0
-    assert ok(fresh.cuGetErrorName(CUresult.CUDA_ERROR_UNKNOWN)) == b"CUDA_ERROR_UNKNOWN"
 
 
 def test_cuinit_takes_only_flags_0(api: DriverApi) -> None:
@@ -46,7 +45,6 @@ def test_a_device_that_does_not_exist_is_refused_by_every_query(emulator: Emulat
     assert code(emulator.cuDeviceGetDefaultMemPool(bad)) == 101
     assert code(emulator.cuDevicePrimaryCtxRetain(bad)) == 101
     assert code(emulator.cuDevicePrimaryCtxRelease(bad)) == 101
-    assert code(emulator.cuDevicePrimaryCtxGetState(bad)) == 101
     assert code(emulator.cuDeviceCanAccessPeer(ok(emulator.cuDeviceGet(0)), bad)) == 101
 
 
@@ -182,13 +180,11 @@ def test_a_device_that_cannot_be_is_refused(properties: dict[str, object], said:
         EmulatedDevice(**properties)  # type: ignore[arg-type]  # wrong on purpose
 
 
-def test_names_and_texts_of_results(api: DriverApi) -> None:
+def test_texts_of_results(api: DriverApi) -> None:
     assert ok(api.cuGetErrorString(CUresult.CUDA_SUCCESS)) == b"no error"
     assert ok(api.cuGetErrorString(CUresult.CUDA_ERROR_UNKNOWN)) == b"unknown error"
-    assert ok(api.cuGetErrorName(CUresult.CUDA_ERROR_OUT_OF_MEMORY)) == b"CUDA_ERROR_OUT_OF_MEMORY"
 
 
-def test_every_result_has_a_name_and_a_text(emulator: Emulator) -> None:
+def test_every_result_has_a_text(emulator: Emulator) -> None:
     for result in CUresult:
-        assert ok(emulator.cuGetErrorName(result)) == result.name.encode()
         assert ok(emulator.cuGetErrorString(result))

@@ -4,14 +4,11 @@ import pytest
 
 from cudadrv.driver._api import (
     CUdeviceptr,
-    CUmemAccess_flags,
-    CUmemAccessDesc,
-    CUmemLocationType,
     CUmemoryPool,
     CUmemPool_attribute,
     cuuint64_t,
 )
-from cudadrv.emulator import EmulatedDevice, Emulator
+from cudadrv.emulator import Emulator
 
 from .calls import LEGACY, code, ok
 
@@ -95,31 +92,6 @@ def test_reuse_policies_are_kept_as_flags(emulator: Emulator, pool: CUmemoryPool
     assert int(ok(emulator.cuMemPoolGetAttribute(pool, policy))) == 0
     ok(emulator.cuMemPoolSetAttribute(pool, policy, cuuint64_t(77)))
     assert int(ok(emulator.cuMemPoolGetAttribute(pool, policy))) == 1
-
-
-def access(ordinal: int, flags: int, kind: int = 1) -> CUmemAccessDesc:
-    description = CUmemAccessDesc()
-    description.location.type = CUmemLocationType(kind)
-    description.location.id = ordinal
-    description.flags = CUmemAccess_flags(flags)
-    return description
-
-
-def test_access_to_a_pool_is_for_devices(emulator: Emulator, pool: CUmemoryPool) -> None:
-    assert code(emulator.cuMemPoolSetAccess(pool, [access(0, 0)], 1)) == 101
-    assert code(emulator.cuMemPoolSetAccess(pool, [access(0, 1)], 1)) == 801
-    assert code(emulator.cuMemPoolSetAccess(pool, [access(0, 3)], 1)) == 0
-    assert code(emulator.cuMemPoolSetAccess(pool, [access(9, 3)], 1)) == 101
-    assert code(emulator.cuMemPoolSetAccess(pool, [access(0, 3, kind=2)], 1)) == 801
-    assert code(emulator.cuMemPoolSetAccess(pool, [], 0)) == 1
-    assert code(emulator.cuMemPoolSetAccess(pool, [access(1, 3)], 1)) == 0
-
-
-def test_access_needs_peers() -> None:
-    emulator = Emulator([EmulatedDevice(), EmulatedDevice(peer_access=False)])
-    ok(emulator.cuInit(0))
-    pool = ok(emulator.cuDeviceGetDefaultMemPool(ok(emulator.cuDeviceGet(0))))
-    assert code(emulator.cuMemPoolSetAccess(pool, [access(1, 3)], 1)) == 217
 
 
 def test_a_number_that_is_no_pool_is_refused(emulator: Emulator) -> None:

@@ -48,13 +48,26 @@ def test_objects_have_numbers_of_their_own(api: DriverApi, array: CUarray) -> No
     ok(api.cuSurfObjectDestroy(CUsurfObject(surface)))
 
 
-def test_destroying_what_is_no_object_succeeds(
-    api: DriverApi, array: CUarray, device: CUdevice
-) -> None:
+def test_only_a_live_object_of_the_current_context_is_destroyed(emulator: Emulator) -> None:
+    """A GPU's driver answers success, and does nothing."""
+    device = ok(emulator.cuDeviceGet(0))
+    ok(emulator.cuCtxCreate(None, 0, device))
+    array = ok(emulator.cuArray3DCreate(described(16, 8, 0, SURFACE)))
+    texture = ok(emulator.cuTexObjectCreate(over_array(array), reading(), None))
+    surface = ok(emulator.cuSurfObjectCreate(over_array(array)))
+    for handle in (CUtexObject(0), CUtexObject(1 << 60), CUtexObject(int(surface))):
+        assert code(emulator.cuTexObjectDestroy(handle)) == 1
+    assert code(emulator.cuSurfObjectDestroy(CUsurfObject(int(texture)))) == 1
+    other = ok(emulator.cuCtxCreate(None, 0, device))
+    assert code(emulator.cuTexObjectDestroy(texture)) == 1
+    ok(emulator.cuCtxDestroy(other))
+    ok(emulator.cuTexObjectDestroy(texture))
+    assert code(emulator.cuTexObjectDestroy(texture)) == 1
+    ok(emulator.cuSurfObjectDestroy(surface))
+
+
+def test_objects_need_a_current_context(api: DriverApi, array: CUarray) -> None:
     texture = ok(api.cuTexObjectCreate(over_array(array), reading(), None))
-    for handle in (CUtexObject(0), CUtexObject(1 << 60), texture, texture):
-        assert code(api.cuTexObjectDestroy(handle)) == 0
-    assert code(api.cuSurfObjectDestroy(CUsurfObject(0))) == 0
     ok(api.cuCtxPopCurrent())
     assert code(api.cuTexObjectDestroy(texture)) == 201
     assert code(api.cuSurfObjectDestroy(CUsurfObject(0))) == 201
@@ -184,10 +197,10 @@ def test_a_destroyed_context_takes_its_objects_with_it(emulator: Emulator) -> No
     array = ok(emulator.cuArray3DCreate(described(16, 8, 0, SURFACE)))
     texture = ok(emulator.cuTexObjectCreate(over_array(array), reading(), None))
     ok(emulator.cuSurfObjectCreate(over_array(array)))
-    model = emulator._machines[0].model
+    model = emulator._devices[0].model
     assert (len(model.textures), len(model.surfaces)) == (1, 1)
     ok(emulator.cuCtxDestroy(context))
     assert not model.textures
     assert not model.surfaces
     ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
-    assert code(emulator.cuTexObjectDestroy(texture)) == 0
+    assert code(emulator.cuTexObjectDestroy(texture)) == 709

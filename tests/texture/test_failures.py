@@ -74,7 +74,7 @@ def test_a_refused_texture_leaves_nothing_behind() -> None:
         array = CudaArray(context, 9, np.float32)
         with machine.fail("cuTexObjectCreate"), pytest.raises(CudaError):
             Texture(array)
-        model = machine._machines[0].model
+        model = machine._devices[0].model
         assert not model.textures
         Texture(array)
         assert not model.textures

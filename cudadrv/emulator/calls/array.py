@@ -1,20 +1,20 @@
 """CUDA arrays and mipmapped arrays.
 
-CUDA Driver API: "Memory Management". What the calls answer to a destroyed array, and with another
-or no context current, was measured with driver 580 on an H100.
+CUDA Driver API: "Memory Management". What the calls return for a destroyed array, and with another
+or no current context, was measured with driver 580 on an H100.
 """
 
 from __future__ import annotations
 
 from ...driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUmipmappedArray, CUresult
 from ..arrays import Array, Layout, MipmappedArray, read_layout
-from ..capture_rules import Ordering
+from ..capture_rules import CaptureRules
 from ..contexts import Context
 from ..emulated_device import Owner
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 
 
-class ArrayCalls(Ordering):
+class ArrayCalls(CaptureRules):
     """CUDA arrays and mipmapped arrays."""
 
     @call(1)
@@ -23,10 +23,10 @@ class ArrayCalls(Ordering):
     ) -> tuple[CUresult, CUarray]:
         """An array of the current context; packed here, so smaller than a GPU's."""
         context = self._current()
-        layout = read_layout(allocate_array, context.machine)
+        layout = read_layout(allocate_array, context.device)
         self._refuse_unsafe()
-        with context.machine.lock:
-            piece = context.machine.allocate(layout.nbytes, Owner.ARRAY, context=context.handle)
+        with context.device.lock:
+            piece = context.device.allocate(layout.nbytes, Owner.ARRAY, context=context.handle)
         array = Array(next(self._handles), context, layout, piece.address, piece)
         self._arrays[array.handle] = array
         return SUCCESS, CUarray(array.handle)
@@ -37,10 +37,11 @@ class ArrayCalls(Ordering):
         array = self._array(h_array)
         self._refuse_unsafe()
         if array.piece is not None:
-            del self._arrays[array.handle]
-            array.destroyed = True
-            with array.context.machine.lock:
-                array.context.machine.free(array.piece)
+            with array.context.device.lock:
+                self._array(h_array)  # another thread may have destroyed it
+                del self._arrays[array.handle]
+                array.destroyed = True
+                array.context.device.free(array.piece)
         return OK
 
     @call(1)
@@ -56,7 +57,7 @@ class ArrayCalls(Ordering):
     ) -> tuple[CUresult, CUmipmappedArray]:
         """A mipmapped array of as many levels as asked for, as far as there are so many."""
         context = self._current()
-        layout = read_layout(mipmapped_array_desc, context.machine)
+        layout = read_layout(mipmapped_array_desc, context.device)
         self._check_mipmaps(layout, context)
         self._refuse_unsafe()
         largest = max(layout.width, layout.height, 0 if layout.is_layered else layout.depth)
@@ -66,8 +67,8 @@ class ArrayCalls(Ordering):
         starts = [0]
         for level in layouts:
             starts.append(starts[-1] + -(-level.nbytes // 512) * 512)
-        with context.machine.lock:
-            piece = context.machine.allocate(starts[-1], Owner.MIPMAP, context=context.handle)
+        with context.device.lock:
+            piece = context.device.allocate(starts[-1], Owner.MIPMAP, context=context.handle)
         levels = tuple(
             Array(next(self._handles), context, level, piece.address + start, None)
             for level, start in zip(layouts, starts, strict=False)
@@ -81,7 +82,7 @@ class ArrayCalls(Ordering):
     def _check_mipmaps(layout: Layout, context: Context) -> None:
         """One- and two-dimensional mipmaps have limits of their own."""
         # CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH, 2D_MIPMAPPED_WIDTH, _HEIGHT
-        attributes = context.machine.attributes
+        attributes = context.device.attributes
         if layout.depth:
             return
         most = (attributes[73], attributes[74]) if layout.height else (attributes[77], 0)
@@ -105,12 +106,13 @@ class ArrayCalls(Ordering):
         """Free a mipmapped array with its levels."""
         mipmapped = self._mipmapped_array(h_mipmapped_array)
         self._refuse_unsafe()
-        del self._mipmapped_arrays[mipmapped.handle]
-        for level in mipmapped.levels:
-            del self._arrays[level.handle]
-            level.destroyed = True
-        with mipmapped.context.machine.lock:
-            mipmapped.context.machine.free(mipmapped.piece)
+        with mipmapped.context.device.lock:
+            self._mipmapped_array(h_mipmapped_array)  # another thread may have destroyed it
+            del self._mipmapped_arrays[mipmapped.handle]
+            for level in mipmapped.levels:
+                del self._arrays[level.handle]
+                level.destroyed = True
+            mipmapped.context.device.free(mipmapped.piece)
         return OK
 
     def _mipmapped_array(self, handle: CUmipmappedArray) -> MipmappedArray:
@@ -123,4 +125,5 @@ class ArrayCalls(Ordering):
                 CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
                 f"{number:#x} is no live mipmapped array",
             )
+        self._usable(found.context)
         return found

@@ -1,6 +1,6 @@
 """Primary contexts, created contexts and each thread's stack of current ones.
 
-CUDA Driver API: "Primary Context Management", "Context Management", "Peer Context Memory Access".
+CUDA Driver API: "Primary Context Management", "Context Management".
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from ...driver._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
-from ..capture_rules import Ordering
+from ..capture_rules import CaptureRules
 from ..contexts import Context
-from ..emulated_device import Machine
+from ..emulated_device import DeviceState, Piece
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 
 _FLAGS: Final = int(CUctx_flags.CU_CTX_FLAGS_MASK)
@@ -18,60 +18,54 @@ _SCHED_MASK: Final = int(CUctx_flags.CU_CTX_SCHED_MASK)
 _SCHEDULES: Final = (0, 1, 2, 4)
 
 
-class ContextCalls(Ordering):
+class ContextCalls(CaptureRules):
     """Primary contexts, created contexts and each thread's stack of current ones."""
 
     @call(1)
     def cuDevicePrimaryCtxRetain(self, dev: CUdevice, /) -> tuple[CUresult, CUcontext]:
         """The device's primary context, made active if nobody retained it."""
-        machine = self._machine(dev)
-        with machine.lock:
-            context = self._primaries.get(machine.ordinal)
+        device = self._device(dev)
+        with self._lock:
+            context = self._primaries.get(device.ordinal)
             if context is None or context.destroyed:
-                self._refuse_if_bad(machine)
+                self._refuse_if_bad(device)
                 handle = context.handle if context is not None else next(self._handles)
-                context = Context(handle, machine, flags=0, primary=True)
-                self._contexts[handle] = self._primaries[machine.ordinal] = context
+                context = Context(handle, device, flags=0, primary=True)
+                self._contexts[handle] = self._primaries[device.ordinal] = context
             context.retained += 1
             return SUCCESS, CUcontext(context.handle)
 
     @call()
     def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]:
         """Release it once; the last release destroys what it holds."""
-        machine = self._machine(dev)
-        with machine.lock:
-            context = self._primaries.get(machine.ordinal)
+        device = self._device(dev)
+        with self._lock:
+            context = self._primaries.get(device.ordinal)
             if context is None or context.destroyed:
                 raise Refusal(
                     CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained"
                 )
             context.retained -= 1
-            if context.retained == 0:
-                self._destroy(context)
+            is_last = context.retained == 0
+            memory = self._end_of(context) if is_last else []
+        if is_last:
+            self._destroy(context, memory)
         return OK
-
-    @call(2)
-    def cuDevicePrimaryCtxGetState(self, dev: CUdevice, /) -> tuple[CUresult, int, int]:
-        """Flags, and 1 while it is active."""
-        context = self._primaries.get(self._machine(dev).ordinal)
-        if context is None or context.destroyed:
-            return SUCCESS, 0, 0
-        return SUCCESS, context.flags, 1
 
     @call(1)
     def cuCtxCreate(
         self, ctx_create_params: CUctxCreateParams | None, flags: int, dev: CUdevice, /
     ) -> tuple[CUresult, CUcontext]:
         """A new context, made current. Execution affinity and interception are not supported."""
-        machine = self._machine(dev)
+        device = self._device(dev)
         if flags & ~_FLAGS or flags & _SCHED_MASK not in _SCHEDULES:
-            raise invalid_value(f"no context flags are {flags:#x}")
+            raise invalid_value(f"invalid context flags {flags:#x}")
         if ctx_create_params is not None:
             raise Refusal(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no context parameters"
             )
-        self._refuse_if_bad(machine)
-        context = Context(next(self._handles), machine, flags=flags, primary=False)
+        self._refuse_if_bad(device)
+        context = Context(next(self._handles), device, flags=flags, primary=False)
         self._contexts[context.handle] = context
         self._thread.stack.append(context.handle)
         return SUCCESS, CUcontext(context.handle)
@@ -90,10 +84,11 @@ class ContextCalls(Ordering):
                 CUresult.CUDA_ERROR_INVALID_CONTEXT,
                 "a primary context is released, not destroyed",
             )
-        if context.destroyed:
-            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-        with context.machine.lock:
-            self._destroy(context)
+        with self._lock:
+            if context.destroyed:
+                raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+            memory = self._end_of(context)
+        self._destroy(context, memory)
         stack = self._thread.stack
         if stack and stack[-1] == context.handle:
             stack.pop()
@@ -104,8 +99,8 @@ class ContextCalls(Ordering):
         """Put a context in the place of the top of the stack; null pops it."""
         stack = self._thread.stack
         handle = int(ctx)
-        if handle and handle not in self._contexts:
-            self._context(ctx)
+        if handle:
+            self._stackable(ctx)
         if stack:
             stack.pop()
         if handle:
@@ -123,8 +118,19 @@ class ContextCalls(Ordering):
         """Make a context current on top of the others."""
         if not int(ctx):
             raise invalid_value("the context is null")
-        self._thread.stack.append(self._context(ctx).handle)
+        self._thread.stack.append(self._stackable(ctx).handle)
         return OK
+
+    def _stackable(self, handle: CUcontext) -> Context:
+        """The context, if it may become current.
+
+        Driver 580 also takes a created context that was destroyed, and refuses what is then called.
+        An inactive primary context is taken here too: its handle stays, and it can come back.
+        """
+        context = self._context(handle)
+        if context.destroyed and not context.primary:
+            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+        return context
 
     @call(1)
     def cuCtxPopCurrent(self) -> tuple[CUresult, CUcontext]:
@@ -136,7 +142,7 @@ class ContextCalls(Ordering):
     @call(1)
     def cuCtxGetDevice(self) -> tuple[CUresult, CUdevice]:
         """The current context's device, even after the context was destroyed (measured)."""
-        return SUCCESS, CUdevice(self._top().machine.ordinal)
+        return SUCCESS, CUdevice(self._top().device.ordinal)
 
     @call()
     def cuCtxSynchronize(self) -> tuple[CUresult]:
@@ -144,8 +150,8 @@ class ContextCalls(Ordering):
         context = self._current()
         if self._captures:
             self._refuse_sync_in_capture(context)
-        with context.machine.lock:
-            context.machine.pool.synchronised()
+        with context.device.lock:
+            context.device.pool.synchronised()
         return OK
 
     @call(2)
@@ -154,58 +160,51 @@ class ContextCalls(Ordering):
         self._current()
         return SUCCESS, 0, -5
 
-    @call()
-    def cuCtxEnablePeerAccess(self, peer_context: CUcontext, flags: int, /) -> tuple[CUresult]:
-        """Let the current context's kernels reach the memory of another device."""
-        context = self._current()
-        if flags:
-            raise invalid_value(f"peer access takes flags 0, not {flags}")
-        peer = self._usable(self._context(peer_context)).machine
-        own = context.machine
-        if own is peer or not (own.profile.peer_access and peer.profile.peer_access):
-            raise Refusal(
-                CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
-                f"device {own.ordinal} cannot access the memory of device {peer.ordinal}",
-            )
-        if peer.ordinal in context.peers:
-            raise Refusal(
-                CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
-                f"access to device {peer.ordinal} is already enabled",
-            )
-        context.peers.add(peer.ordinal)
-        if peer.memory not in own.model.peers:
-            own.model.peers.append(peer.memory)
-        return OK
-
     @staticmethod
-    def _refuse_if_bad(machine: Machine) -> None:
-        fault = machine.fault
+    def _refuse_if_bad(device: DeviceState) -> None:
+        fault = device.fault
         if fault is not None:
             raise Refusal(fault.code, fault.text, fault.cause)
 
-    def _destroy(self, context: Context) -> None:
-        """Destroy what a context holds; handles of it answer that it is destroyed."""
+    def _end_of(self, context: Context) -> list[Piece]:
+        """Mark a context as destroyed; gives its device memory. `_lock` is held.
+
+        What a pool gave is the device's, and not among it.
+        """
         context.destroyed = True
-        machine = context.machine
-        for stream in [s for s in self._streams.values() if s.context is context]:
+        self._host.free_of(context.handle)
+        pieces = list(context.device.pieces.values())
+        return [piece for piece in pieces if piece.context == context.handle]
+
+    def _destroy(self, context: Context, memory: list[Piece]) -> None:
+        """Destroy what a context held; later calls with its handles return CONTEXT_IS_DESTROYED."""
+        device = context.device
+        for stream in [s for s in list(self._streams.values()) if s.context is context]:
             self._drop_capture(stream)
-        for module in [m for m in self._modules.values() if m.context is context]:
+        self._forget_default_streams(context)
+        for module in [m for m in list(self._modules.values()) if m.context is context]:
             module.close()
-        for piece in list(machine.pieces.values()):
-            if piece.context == context.handle:
-                machine.free(piece)
-        self._forget_arrays(context)
-        if all(c.destroyed for c in self._contexts.values() if c.machine is machine):
-            machine.model.heap.clear()
+        with device.lock:
+            for piece in memory:
+                if device.pieces.get(piece.address) is piece:
+                    device.free(piece)
+            self._forget_arrays(context)
+            if all(c.destroyed for c in list(self._contexts.values()) if c.device is device):
+                device.run_alone(device.model.heap.clear)
 
     def _forget_arrays(self, context: Context) -> None:
         """Forget the arrays, textures and surfaces of a context whose memory is gone."""
-        for array in [a for a in self._arrays.values() if a.context is context]:
+        for array in [a for a in list(self._arrays.values()) if a.context is context]:
             array.destroyed = True
             del self._arrays[array.handle]
-        for mipmapped in [m for m in self._mipmapped_arrays.values() if m.context is context]:
+        for mipmapped in [m for m in list(self._mipmapped_arrays.values()) if m.context is context]:
             del self._mipmapped_arrays[mipmapped.handle]
-        for handle in [h for h, owner in self._texture_owners.items() if owner is context]:
-            del self._texture_owners[handle]
-            context.machine.model.textures.pop(handle, None)
-            context.machine.model.surfaces.pop(handle, None)
+        for handle in [h for h, owner in list(self._texture_owners.items()) if owner is context]:
+            context.device.model.textures.pop(handle, None)
+            context.device.model.surfaces.pop(handle, None)
+
+    def _forget_default_streams(self, context: Context) -> None:
+        for key, stream in list(self._default_streams.items()):
+            if stream.context is context:
+                self._drop_capture(stream)
+                del self._default_streams[key]

@@ -8,17 +8,17 @@ allocation they lie in.
 from __future__ import annotations
 
 import ctypes
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 
 from ...driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
-from ..capture import NodeKind
-from ..capture_rules import Ordering
-from ..emulated_device import Machine, Owner
+from ..capture_rules import CaptureRules
+from ..emulated_device import DeviceState, Owner
+from ..graphs import NodeKind
 from ..refusal import OK, call, invalid_value
 from ..streams import Stream
 
 
-class CopyCalls(Ordering):
+class CopyCalls(CaptureRules):
     """Copies and fills."""
 
     @call()
@@ -80,17 +80,17 @@ class CopyCalls(Ordering):
         stack = self._thread.stack
         if not stack or not stack[-1]:
             return
-        own = self._contexts[stack[-1]].machine
+        own = self._contexts[stack[-1]].device
         for address in addresses:
-            machine = self._machine_of(address)
-            if machine is None or machine is own or machine.memory in own.model.peers:
+            device = self._device_of(address)
+            if device is None or device is own:
                 continue
-            with machine.lock:
-                found = machine.memory.find(address)
-                piece = None if found is None else machine.pieces.get(found.address)
+            with device.lock:
+                found = device.memory.find(address)
+                piece = None if found is None else device.pieces.get(found.address)
             if piece is not None and piece.owner is Owner.POOL:
                 raise invalid_value(
-                    f"memory of a pool of device {machine.ordinal} was given while a context of "
+                    f"memory of a pool of device {device.ordinal} was given while a context of "
                     f"device {own.ordinal} is current, which cannot reach it"
                 )
 
@@ -107,34 +107,36 @@ class CopyCalls(Ordering):
         stream = self._stream(h_stream)
         if nbytes <= 0:
             return
-        dst_machine, src_machine = self._machine_of(dst), self._machine_of(src)
+        dst_device, src_device = self._device_of(dst), self._device_of(src)
         recording = stream.capture is not None
 
         def places() -> tuple[int, int]:
             return (
-                self._place(dst_machine, dst, nbytes, to_host, recording),
-                self._place(src_machine, src, nbytes, from_host, recording),
+                self._place(dst_device, dst, nbytes, to_host, recording),
+                self._place(src_device, src, nbytes, from_host, recording),
             )
 
         def run() -> None:
-            with locked(dst_machine, src_machine):
+            first, second = locks_of(dst_device, src_device)
+            with first, second:
                 ctypes.memmove(*places(), nbytes)
 
         if recording:
-            with locked(dst_machine, src_machine):
+            first, second = locks_of(dst_device, src_device)
+            with first, second:
                 places()
         self._submit(stream, NodeKind.COPY, run)
 
     def _place(
-        self, machine: Machine | None, address: int, nbytes: int, any_host: bool, recording: bool
+        self, device: DeviceState | None, address: int, nbytes: int, any_host: bool, recording: bool
     ) -> int:
         """Where the host finds a range; locks are held.
 
         Raises:
             Refusal: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one allocation.
         """
-        if machine is not None:
-            return machine.place(address, nbytes, in_graph=recording)
+        if device is not None:
+            return device.place(address, nbytes, in_graph=recording)
         piece = self._host.find(address)
         if piece is not None:
             if address + nbytes > piece.address + piece.nbytes:
@@ -180,18 +182,18 @@ class CopyCalls(Ordering):
             return
         if address % width:
             raise invalid_value(f"{address:#x} is not a multiple of {width}")
-        machine = self._machine_of(address)
+        device = self._device_of(address)
         pattern = value.to_bytes(width, "little")
         nbytes = width * count
         recording = stream.capture is not None
 
         def run() -> None:
-            with locked(machine):
-                _set(self._place(machine, address, nbytes, False, recording), pattern, nbytes)
+            with _lock_of(device):
+                _set(self._place(device, address, nbytes, False, recording), pattern, nbytes)
 
         if recording:
-            with locked(machine):
-                self._place(machine, address, nbytes, False, recording)
+            with _lock_of(device):
+                self._place(device, address, nbytes, False, recording)
         self._submit(stream, NodeKind.SET, run)
 
 
@@ -208,9 +210,19 @@ def _set(place: int, pattern: bytes, nbytes: int) -> None:
         done += more
 
 
-def locked(*machines: Machine | None) -> ExitStack:
-    """The locks of the devices, taken in the order of ordinals."""
-    stack = ExitStack()
-    for machine in sorted({m for m in machines if m is not None}, key=lambda m: m.ordinal):
-        stack.enter_context(machine.lock)
-    return stack
+def locks_of(
+    one: DeviceState | None, other: DeviceState | None
+) -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
+    """The locks of the devices, in the order of ordinals, for one `with`.
+
+    It takes no lock itself, so that an exception between two lines cannot lose one.
+    """
+    if one is other:
+        other = None
+    if one is not None and other is not None and one.ordinal > other.ordinal:
+        one, other = other, one
+    return _lock_of(one), _lock_of(other)
+
+
+def _lock_of(device: DeviceState | None) -> AbstractContextManager[object]:
+    return nullcontext() if device is None else device.lock

@@ -12,10 +12,10 @@ import numpy as np
 
 from ...driver._api import CUDA_MEMCPY3D, CUarray, CUdeviceptr, CUmemorytype, CUresult, CUstream
 from ..arrays import Array
-from ..capture import NodeKind
-from ..emulated_device import Machine
+from ..emulated_device import DeviceState
+from ..graphs import NodeKind
 from ..refusal import OK, call, invalid_value
-from .copy import CopyCalls, locked
+from .copy import CopyCalls, locks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class BoxCopyCalls(CopyCalls):
 
     @call()
     def cuMemcpy3DAsync(self, copy: CUDA_MEMCPY3D | None, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Copy `WidthInBytes` of `Height` rows of `Depth` slices; no bytes are copied anywhere."""
+        """Copy `WidthInBytes` of `Height` rows of `Depth` slices; an empty box copies nothing."""
         if copy is None:
             raise invalid_value("the copy's parameters are null")
         stream = self._stream(h_stream)
@@ -52,21 +52,23 @@ class BoxCopyCalls(CopyCalls):
         if 0 in box:
             return OK
         source, target = self._source(copy, box), self._target(copy, box)
-        machines = self._machine_of(source.address), self._machine_of(target.address)
+        devices = self._device_of(source.address), self._device_of(target.address)
         recording = stream.capture is not None
 
         def places() -> tuple[int, int]:
             return (
-                self._place_side(source, machines[0], box, recording),
-                self._place_side(target, machines[1], box, recording),
+                self._place_side(source, devices[0], box, recording),
+                self._place_side(target, devices[1], box, recording),
             )
 
         def run() -> None:
-            with locked(*machines):
+            first, second = locks_of(*devices)
+            with first, second:
                 of, to = places()
                 _copy_box(of, source, to, target, box)
 
-        with locked(*machines):
+        first, second = locks_of(*devices)
+        with first, second:
             places()
         self._submit(stream, NodeKind.COPY, run)
         return OK
@@ -113,11 +115,11 @@ class BoxCopyCalls(CopyCalls):
         return _Side(array.address + z * step + y * row + x, row, step, array)
 
     def _place_side(
-        self, side: _Side, machine: Machine | None, box: tuple[int, int, int], recording: bool
+        self, side: _Side, device: DeviceState | None, box: tuple[int, int, int], recording: bool
     ) -> int:
         if side.array is not None and side.array.destroyed:
             raise invalid_value("the array of the copy was destroyed")
-        return self._place(machine, side.address, side.span(box), side.any_host, recording)
+        return self._place(device, side.address, side.span(box), side.any_host, recording)
 
 
 def _in_memory(

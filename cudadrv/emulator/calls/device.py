@@ -41,7 +41,7 @@ class DeviceCalls(Core):
                 f"initialization error: the driver was initialised in process {self._pid} "
                 "before the fork",
             )
-        if not self._machines:
+        if not self._devices:
             raise Refusal(CUresult.CUDA_ERROR_NO_DEVICE, "the emulator was given no devices")
         self._pid = os.getpid()
         return OK
@@ -52,39 +52,30 @@ class DeviceCalls(Core):
         major, minor = self._driver_version
         return SUCCESS, 1000 * major + 10 * minor
 
-    @call(1, always=True)
-    def cuGetErrorName(self, error: CUresult, /) -> tuple[CUresult, bytes | None]:
-        """The enumerator's name."""
-        try:
-            return SUCCESS, CUresult(int(error)).name.encode()
-        except ValueError:
-            return CUresult.CUDA_ERROR_INVALID_VALUE, None
-
     def cuGetErrorString(self, error: CUresult, /) -> tuple[CUresult, bytes | None]:
         """What the result means; after a failed call of this thread with that result, why."""
         failure = self._thread.failure
         if failure is not None and failure.code == error and failure.text:
             return SUCCESS, failure.text.encode()
-        text = RESULT_TEXTS.get(int(error))
-        if text is None:
-            code, name = self.cuGetErrorName(error)
-            return code, name
-        return SUCCESS, text.encode()
+        try:
+            return SUCCESS, RESULT_TEXTS.get(int(error), CUresult(int(error)).name).encode()
+        except ValueError:
+            return CUresult.CUDA_ERROR_INVALID_VALUE, None
 
     @call(1)
     def cuDeviceGetCount(self) -> tuple[CUresult, int]:
         """How many devices there are."""
-        return SUCCESS, len(self._machines)
+        return SUCCESS, len(self._devices)
 
     @call(1)
     def cuDeviceGet(self, ordinal: int, /) -> tuple[CUresult, CUdevice]:
         """The device of an ordinal."""
-        return SUCCESS, CUdevice(self._machine_at(ordinal).ordinal)
+        return SUCCESS, CUdevice(self._device_at(ordinal).ordinal)
 
     @call(1)
     def cuDeviceGetName(self, length: int, dev: CUdevice, /) -> tuple[CUresult, bytes]:
         """`length` bytes: as much of the name as leaves room for a NUL, padded with NULs."""
-        name = self._machine(dev).profile.name.encode()
+        name = self._device(dev).profile.name.encode()
         if length < 1:
             raise invalid_value(f"a name needs room for its NUL, not {length} bytes")
         return SUCCESS, name[: length - 1].ljust(length, b"\0")
@@ -94,13 +85,13 @@ class DeviceCalls(Core):
         """16 bytes, the same in every run."""
         uuid = CUuuid()
         # cuda.bindings has no setter for the bytes, and its stub leaves the address out.
-        ctypes.memmove(cast(_Addressed, uuid).getPtr(), self._machine(dev).uuid, 16)
+        ctypes.memmove(cast(_Addressed, uuid).getPtr(), self._device(dev).uuid, 16)
         return SUCCESS, uuid
 
     @call(1)
     def cuDeviceGetPCIBusId(self, length: int, dev: CUdevice, /) -> tuple[CUresult, bytes]:
         """`length` bytes, which must have room for the whole and its NUL."""
-        text = self._machine(dev).pci_bus_id.encode()
+        text = self._device(dev).pci_bus_id.encode()
         if length <= len(text):
             raise invalid_value(f"a PCI bus id needs {len(text) + 1} bytes, not {length}")
         return SUCCESS, text.ljust(length, b"\0")
@@ -108,14 +99,14 @@ class DeviceCalls(Core):
     @call(1)
     def cuDeviceTotalMem(self, dev: CUdevice, /) -> tuple[CUresult, int]:
         """Bytes of device memory."""
-        return SUCCESS, self._machine(dev).profile.total_memory
+        return SUCCESS, self._device(dev).profile.total_memory
 
     @call(1)
     def cuDeviceGetAttribute(
         self, attrib: CUdevice_attribute, dev: CUdevice, /
     ) -> tuple[CUresult, int]:
         """Any attribute; 0 for what the emulator has no equivalent of."""
-        value = self._machine(dev).attributes.get(int(attrib))
+        value = self._device(dev).attributes.get(int(attrib))
         if value is None:
             raise invalid_value(f"there is no device attribute {int(attrib)}")
         return SUCCESS, value
@@ -123,11 +114,11 @@ class DeviceCalls(Core):
     @call(1)
     def cuDeviceCanAccessPeer(self, dev: CUdevice, peer_dev: CUdevice, /) -> tuple[CUresult, int]:
         """1 if both devices have peer access and are not the same."""
-        own, peer = self._machine(dev), self._machine(peer_dev)
+        own, peer = self._device(dev), self._device(peer_dev)
         reaches = own is not peer and own.profile.peer_access and peer.profile.peer_access
         return SUCCESS, int(reaches)
 
     @call(1)
     def cuDeviceGetDefaultMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
         """The device's one pool."""
-        return SUCCESS, CUmemoryPool(self._machine(dev).pool_handle)
+        return SUCCESS, CUmemoryPool(self._device(dev).pool_handle)

@@ -9,7 +9,7 @@ import time
 from typing import Final
 
 from ...driver._api import CUevent, CUresult, CUstream
-from ..capture_rules import Ordering
+from ..capture_rules import CaptureRules
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 from ..streams import Event
 
@@ -18,7 +18,7 @@ _INTERPROCESS: Final = 4
 _FLAGS: Final = 7
 
 
-class EventCalls(Ordering):
+class EventCalls(CaptureRules):
     """Events."""
 
     @call(1)
@@ -26,7 +26,7 @@ class EventCalls(Ordering):
         """An event of the current context."""
         context = self._current()
         if flags & ~_FLAGS:
-            raise invalid_value(f"no event flags are {flags:#x}")
+            raise invalid_value(f"invalid event flags {flags:#x}")
         if flags & _INTERPROCESS and not flags & _DISABLE_TIMING:
             raise invalid_value("an interprocess event must be created without timing")
         event = Event(next(self._handles), context, flags)
@@ -36,7 +36,8 @@ class EventCalls(Ordering):
     @call()
     def cuEventDestroy(self, h_event: CUevent, /) -> tuple[CUresult]:
         """Destroy an event."""
-        self._events.pop(self._event(h_event).handle, None)
+        with self._lock:
+            del self._events[self._event(h_event).handle]
         return OK
 
     @call()
@@ -71,9 +72,9 @@ class EventCalls(Ordering):
         """Nothing is ever pending."""
         event = self._event(h_event)
         self._refuse_if_captured(event)
-        machine = event.context.machine
-        with machine.lock:
-            machine.pool.synchronised()
+        device = event.context.device
+        with device.lock:
+            device.pool.synchronised()
         return OK
 
     def _refuse_if_captured(self, event: Event) -> None:

@@ -46,16 +46,16 @@ class FunctionCalls(ModuleCalls):
         return SUCCESS, value
 
     def _attributes(self, function: Function) -> dict[int, int]:
-        machine = function.module.context.machine
+        device = function.module.context.device
         own = function.kernel().attributes
         target = function.module.program.module.target.removeprefix("sm_").rstrip("af")
-        major, minor = machine.profile.compute_capability
+        major, minor = device.profile.compute_capability
         named = {
             "MAX_THREADS_PER_BLOCK": own.max_threads,
             "SHARED_SIZE_BYTES": own.shared_bytes,
             "CONST_SIZE_BYTES": own.const_bytes,
             "LOCAL_SIZE_BYTES": own.local_bytes,
-            "NUM_REGS": registers_of(function, machine),
+            "NUM_REGS": registers_of(function, device),
             "PTX_VERSION": int(target) if target.isdecimal() else 0,
             "BINARY_VERSION": 10 * major + minor,
             "CACHE_MODE_CA": 0,
@@ -81,7 +81,7 @@ class FunctionCalls(ModuleCalls):
         function = self._function(hfunc)
         number = int(attrib)
         if number == _MAX_DYNAMIC:
-            model = function.module.context.machine.model
+            model = function.module.context.device.model
             most = model.max_shared_per_block - function.signature.shared_bytes
             if not 0 <= value <= most:
                 raise invalid_value(
@@ -128,10 +128,10 @@ class FunctionCalls(ModuleCalls):
             raise invalid_value(f"a block of {block_size} threads")
         if dynamic_smem_size > function.max_dynamic:
             return SUCCESS, 0
-        machine = function.module.context.machine
+        device = function.module.context.device
         return SUCCESS, blocks_per_sm(
-            machine.attributes,
+            device.attributes,
             block_size,
-            registers_of(function, machine),
+            registers_of(function, device),
             function.signature.shared_bytes + dynamic_smem_size,
         )

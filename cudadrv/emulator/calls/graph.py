@@ -15,81 +15,114 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..capture_rules import Ordering
-from ..graphs import Executable, Graph
+from ..graphs import Executable
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
+from .user_object import UserObjectCalls
 
 _AUTO_FREE: Final = 1
 # Also device launch and node priorities, which need nothing more; uploading takes parameters.
 _FLAGS: Final = (0, 1, 4, 8, 9, 12, 13)
 
 
-class GraphCalls(Ordering):
+class GraphCalls(UserObjectCalls):
     """Graphs: instantiation, launch and what they hold."""
 
     @call(1)
     def cuGraphInstantiate(self, h_graph: CUgraph, flags: int, /) -> tuple[CUresult, CUgraphExec]:
         """An executable of the graph as it is; one at a time if it allocates memory."""
-        graph = self._graph(h_graph)
+        self._graph(h_graph)
         if flags not in _FLAGS:
-            raise invalid_value(f"no instantiation flags are {flags:#x}")
+            raise invalid_value(f"invalid instantiation flags {flags:#x}")
         self._refuse_unsafe()
-        if graph.memory and graph.executables:
-            raise Refusal(
-                CUresult.CUDA_ERROR_NOT_SUPPORTED,
-                "a graph that allocates memory can have one executable at a time",
+        with self._lock:
+            graph = self._graph(h_graph)
+            if graph.memory and graph.executables:
+                raise Refusal(
+                    CUresult.CUDA_ERROR_NOT_SUPPORTED,
+                    "a graph that allocates memory can have one executable at a time",
+                )
+            executable = Executable(
+                next(self._handles),
+                graph,
+                bool(flags & _AUTO_FREE),
+                self._retain(graph.user_objects),
             )
-        executable = Executable(next(self._handles), graph, bool(flags & _AUTO_FREE))
-        self._executables[executable.handle] = executable
+            graph.executables += 1
+            self._executables[executable.handle] = executable
+        for memory in graph.memory:
+            memory.retain()
         return SUCCESS, CUgraphExec(executable.handle)
 
     @call(1)
     def cuGraphExecUpdate(
         self, h_graph_exec: CUgraphExec, h_graph: CUgraph, /
     ) -> tuple[CUresult, CUgraphExecUpdateResultInfo]:
-        """Give an executable the parameters of a graph of the same nodes and edges."""
-        executable = self._executable(h_graph_exec)
-        graph = self._graph(h_graph)
+        """Give an executable the parameters of a graph of the same nodes and edges.
+
+        Its references to user objects are then the graph's.
+        """
+        self._executable(h_graph_exec)
+        self._graph(h_graph)
         self._refuse_unsafe()
-        why = executable.why_not(graph)
-        if why:
-            raise Refusal(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)
-        executable.update(graph)
+        with self._lock:
+            executable, graph = self._executable(h_graph_exec), self._graph(h_graph)
+            why = executable.why_not(graph)
+            if why:
+                raise Refusal(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)
+            executable.update(graph)
+            former = executable.user_objects
+            executable.user_objects = self._retain(graph.user_objects)
+        self._release(former)
         return SUCCESS, CUgraphExecUpdateResultInfo()
 
     @call()
     def cuGraphLaunch(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Replay the graph; a capturing stream does not take it (measured)."""
+        """Replay the graph; a capturing stream does not take it (measured).
+
+        Its user objects live until the replay has ended.
+        """
         executable = self._executable(h_graph_exec)
         stream = self._stream(h_stream)
         if self._captures:
             self._refuse_if_implicit(stream)
             self._refuse_in_capture(stream)
-        executable.launch()
+        with self._lock:
+            executable = self._executable(h_graph_exec)
+            in_flight = self._retain(executable.user_objects)
+        try:
+            executable.launch()
+        finally:
+            self._release(in_flight)
         return OK
 
     @call()
     def cuGraphDestroy(self, h_graph: CUgraph, /) -> tuple[CUresult]:
         """Destroy the graph; its executables live on."""
-        graph = self._graph(h_graph)
-        del self._graphs[graph.handle]
+        with self._lock:
+            graph = self._graph(h_graph)
+            del self._graphs[graph.handle]
         graph.close()
+        self._release(graph.user_objects)
         return OK
 
     @call()
     def cuGraphExecDestroy(self, h_graph_exec: CUgraphExec, /) -> tuple[CUresult]:
         """Destroy an executable."""
-        executable = self._executable(h_graph_exec)
+        self._executable(h_graph_exec)
         self._refuse_unsafe()
-        del self._executables[executable.handle]
+        with self._lock:
+            executable = self._executable(h_graph_exec)
+            del self._executables[executable.handle]
+            executable.graph.executables -= 1
         executable.close()
+        self._release(executable.user_objects)
         return OK
 
     @call(2)
     def cuGraphGetNodes(
         self, h_graph: CUgraph, num_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
-        """Up to `num_nodes` nodes, filled up with null ones, and how many; with 0, the count."""
+        """Up to `num_nodes` nodes, filled up with null ones, and how many; for 0, only how many."""
         graph = self._graph(h_graph)
         if not graph.node_handles:
             graph.node_handles = [next(self._handles) for _ in graph.nodes]
@@ -100,14 +133,8 @@ class GraphCalls(Ordering):
         padding = [0] * (num_nodes - len(handles))
         return SUCCESS, [CUgraphNode(h) for h in handles + padding], len(handles)
 
-    def _graph(self, handle: CUgraph) -> Graph:
-        graph = self._graphs.get(int(handle))
-        if graph is None:
-            raise invalid_value(f"{int(handle):#x} is no graph")
-        return graph
-
     def _executable(self, handle: CUgraphExec) -> Executable:
         executable = self._executables.get(int(handle))
         if executable is None:
-            raise invalid_value(f"{int(handle):#x} is no executable graph")
+            raise invalid_value(f"{int(handle):#x} is no live executable graph")
         return executable

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from ...driver._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
-from ..capture import NodeKind
-from ..launch import NO_CLUSTER, Shape, check, execute, read_parameters
+from ..graphs import NodeKind
+from ..launch import check, execute, read_parameters
 from ..refusal import OK, Refusal, call, invalid_handle
+from ..shape import NO_CLUSTER, Shape
 from .function import FunctionCalls
 
 _NEEDS_EVENT: Final = (
@@ -89,7 +90,7 @@ class LaunchCalls(FunctionCalls):
                 f"invalid resource handle: kernel {function.name} and the stream belong to "
                 "different contexts"
             )
-        machine = context.machine
+        device = context.device
         try:
             if shape.cluster == NO_CLUSTER and any(function.cluster):
                 shape = Shape(
@@ -99,7 +100,7 @@ class LaunchCalls(FunctionCalls):
                     shape.cooperative,
                     function.cluster,
                 )
-            check(function, shape, machine)
+            check(function, shape, device)
             parameters = read_parameters(function, kernel_params, extra)
         except Refusal:
             if stream.capture is not None:
@@ -109,5 +110,5 @@ class LaunchCalls(FunctionCalls):
         self._submit(
             stream,
             NodeKind.KERNEL,
-            lambda: execute(function, shape, parameters, machine, limits),
+            lambda: execute(function, shape, parameters, device, limits),
         )

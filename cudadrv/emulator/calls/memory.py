@@ -16,28 +16,27 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..capture import Capture, NodeKind
-from ..capture_rules import Ordering
-from ..emulated_device import Machine, Owner
-from ..graph_memory import GraphMemory
+from ..capture_rules import CaptureRules
+from ..emulated_device import DeviceState, GraphMemory, Owner
+from ..graphs import NodeKind
 from ..host_memory import HostPiece
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
-from ..streams import Stream
+from ..streams import Capture, Stream
 
 _HOST_FLAGS: Final = 7
 _ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST
 _READ_WRITE: Final = 3
 
 
-class MemoryCalls(Ordering):
+class MemoryCalls(CaptureRules):
     """Device memory, pinned and managed memory and what a pointer is."""
 
     @call(2)
     def cuMemGetInfo(self) -> tuple[CUresult, int, int]:
         """Free and total bytes; what a pool reserves is not free."""
-        machine = self._current().machine
-        with machine.lock:
-            return SUCCESS, machine.free_bytes, machine.profile.total_memory
+        device = self._current().device
+        with device.lock:
+            return SUCCESS, device.free_bytes, device.profile.total_memory
 
     @call(1)
     def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]:
@@ -46,8 +45,8 @@ class MemoryCalls(Ordering):
         self._refuse_unsafe()
         if bytesize <= 0:
             raise invalid_value("cuMemAlloc was asked for no bytes")
-        with context.machine.lock:
-            piece = context.machine.allocate(bytesize, Owner.PLAIN, context=context.handle)
+        with context.device.lock:
+            piece = context.device.allocate(bytesize, Owner.PLAIN, context=context.handle)
         return SUCCESS, CUdeviceptr(piece.address)
 
     @call()
@@ -70,7 +69,7 @@ class MemoryCalls(Ordering):
         In a capture it becomes a node, and the memory is the graph's.
         """
         stream = self._stream(h_stream)
-        machine = stream.context.machine
+        device = stream.context.device
         if stream.capture is not None:
             return SUCCESS, CUdeviceptr(self._allocate_in(stream.capture, stream, bytesize))
         if self._captures:
@@ -78,24 +77,31 @@ class MemoryCalls(Ordering):
             self._refuse_unsafe()
         if bytesize <= 0:
             return SUCCESS, CUdeviceptr(0)
-        with machine.lock:
-            piece = machine.allocate(bytesize, Owner.POOL)
+        with device.lock:
+            piece = device.allocate(bytesize, Owner.POOL)
         return SUCCESS, CUdeviceptr(piece.address)
 
     def _allocate_in(self, capture: Capture, stream: Stream, nbytes: int) -> int:
-        with self._lock:
-            self._refuse_if_invalid(capture)
-            if nbytes <= 0:
-                return 0
-            machine = stream.context.machine
-            with machine.lock:
-                memory = GraphMemory(machine, nbytes)
-            capture.add(stream, NodeKind.ALLOC, memory.allocate, memory)
-            return memory.piece.address
+        self._refuse_if_invalid(capture)
+        if nbytes <= 0:
+            return 0
+        memory = GraphMemory(stream.context.device, nbytes)
+        try:
+            with self._lock:
+                self._refuse_if_invalid(capture)
+                capture.add(stream, NodeKind.ALLOC, memory.allocate, memory)
+        except Refusal:
+            memory.release()
+            raise
+        return memory.piece.address
 
     @call()
     def cuMemFreeAsync(self, dptr: CUdeviceptr, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Free memory; in a capture, only what the same capture allocated."""
+        """Free memory; in a capture, only what the same capture allocated.
+
+        The stream is any of the device; driver 580 takes another device's too, and then nothing
+        orders the free after the memory's uses.
+        """
         stream = self._stream(h_stream)
         address = int(dptr)
         if stream.capture is not None:
@@ -104,6 +110,12 @@ class MemoryCalls(Ordering):
         if self._captures:
             self._refuse_if_implicit(stream)
         if address:
+            device = self._device_of(address)
+            if device is not None and device is not stream.context.device:
+                raise invalid_value(
+                    f"{address:#x} is memory of device {device.ordinal}, the stream is of device "
+                    f"{stream.context.device.ordinal}"
+                )
             self._free(address)
         return OK
 
@@ -127,26 +139,26 @@ class MemoryCalls(Ordering):
             )
 
     def _free(self, address: int) -> None:
-        machine = self._machine_of(address)
-        if machine is None:
+        device = self._device_of(address)
+        if device is None:
             raise invalid_value(f"cannot free {address:#x}: it is no device address")
-        if machine.fault is not None:
-            raise Refusal(machine.fault.code, machine.fault.text, machine.fault.cause)
+        if device.fault is not None:
+            raise Refusal(device.fault.code, device.fault.text, device.fault.cause)
         self._refuse_unsafe()
-        with machine.lock:
-            piece = machine.pieces.get(address)
+        with device.lock:
+            piece = device.pieces.get(address)
             if piece is None:
-                raise invalid_value(f"cannot free {address:#x}: {machine.why_not_free(address)}")
+                raise invalid_value(f"cannot free {address:#x}: {device.why_not_free(address)}")
             if piece.graph is not None:
                 piece.graph.free()
             else:
-                machine.free(piece)
+                device.free(piece)
 
     @call(1)
     def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Memory of host and devices alike, at one address."""
         if flags not in _ATTACH:
-            raise invalid_value(f"no attachment of managed memory is {flags:#x}")
+            raise invalid_value(f"invalid attachment flags of managed memory {flags:#x}")
         if bytesize <= 0:
             raise invalid_value("cuMemAllocManaged was asked for no bytes")
         return SUCCESS, CUdeviceptr(self._allocate_host(bytesize, managed=True))
@@ -155,7 +167,7 @@ class MemoryCalls(Ordering):
     def cuMemHostAlloc(self, bytesize: int, flags: int, /) -> tuple[CUresult, int]:
         """Pinned host memory, which kernels reach at its address; no bytes give null."""
         if flags & ~_HOST_FLAGS:
-            raise invalid_value(f"no flags of host memory are {flags:#x}")
+            raise invalid_value(f"invalid flags of host memory {flags:#x}")
         return SUCCESS, self._allocate_host(bytesize, managed=False) if bytesize > 0 else 0
 
     def _allocate_host(self, nbytes: int, *, managed: bool) -> int:
@@ -164,7 +176,7 @@ class MemoryCalls(Ordering):
         try:
             with self._lock:
                 piece = self._host.allocate(
-                    nbytes, context.handle, context.machine.ordinal, managed=managed
+                    nbytes, context.handle, context.device.ordinal, managed=managed
                 )
         except (OSError, ValueError, OverflowError) as error:
             raise Refusal(
@@ -192,34 +204,34 @@ class MemoryCalls(Ordering):
     ) -> tuple[CUresult, object]:
         """What the memory at an address is, in the Python types of cuda.bindings."""
         address = int(ptr)
-        answers = self._answers(address)
-        if answers is None:
+        values = self._pointer_attributes(address)
+        if values is None:
             raise invalid_value(f"{address:#x} is not in memory that the driver knows")
         number = int(attribute)
-        if number not in answers:
+        if number not in values:
             raise invalid_value(f"memory at {address:#x} has no pointer attribute {number}")
-        return SUCCESS, answers[number]
+        return SUCCESS, values[number]
 
-    def _answers(self, address: int) -> dict[int, object] | None:
+    def _pointer_attributes(self, address: int) -> dict[int, object] | None:
         host = self._host.find(address)
         if host is not None:
-            return _host_answers(host, address)
-        machine = self._machine_of(address)
-        return None if machine is None else self._device_answers(machine, address)
+            return _of_host_memory(host, address)
+        device = self._device_of(address)
+        return None if device is None else self._of_device_memory(device, address)
 
-    def _device_answers(self, machine: Machine, address: int) -> dict[int, object] | None:
-        with machine.lock:
-            found = machine.memory.find(address)
+    def _of_device_memory(self, device: DeviceState, address: int) -> dict[int, object] | None:
+        with device.lock:
+            found = device.memory.find(address)
             if found is None:
                 return None
-            piece = machine.pieces.get(found.address)
+            piece = device.pieces.get(found.address)
         if piece is not None and piece.graph is not None and not piece.graph.live:
             return None
         pooled = piece is not None and piece.owner is Owner.POOL
         return {
             # Of pool memory driver 580 says ordinal 0, wherever it lies.
-            **_common_answers(
-                address, found.address, found.nbytes, 0 if pooled else machine.ordinal
+            **_common_attributes(
+                address, found.address, found.nbytes, 0 if pooled else device.ordinal
             ),
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(
                 piece.context if piece is not None else self._owner_of_variable(found.address)
@@ -231,7 +243,7 @@ class MemoryCalls(Ordering):
             if piece is None
             else piece.number,
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
-                machine.pool_handle if pooled else 0
+                device.pool_handle if pooled else 0
             ),
         }
 
@@ -243,8 +255,8 @@ class MemoryCalls(Ordering):
         return 0
 
 
-def _common_answers(address: int, start: int, nbytes: int, ordinal: int) -> dict[int, object]:
-    answers = {
+def _common_attributes(address: int, start: int, nbytes: int, ordinal: int) -> dict[int, object]:
+    values = {
         "DEVICE_POINTER": CUdeviceptr(address),
         "SYNC_MEMOPS": False,
         "IS_MANAGED": False,
@@ -259,14 +271,14 @@ def _common_answers(address: int, start: int, nbytes: int, ordinal: int) -> dict
     }
     return {
         int(getattr(CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")): value
-        for name, value in answers.items()
+        for name, value in values.items()
     }
 
 
-def _host_answers(piece: HostPiece, address: int) -> dict[int, object]:
+def _of_host_memory(piece: HostPiece, address: int) -> dict[int, object]:
     kind = CUmemorytype.CU_MEMORYTYPE_DEVICE if piece.managed else CUmemorytype.CU_MEMORYTYPE_HOST
     return {
-        **_common_answers(address, piece.address, piece.nbytes, piece.ordinal),
+        **_common_attributes(address, piece.address, piece.nbytes, piece.ordinal),
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(piece.context),
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(kind),
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_HOST_POINTER): address,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...driver._api import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
-from ..capture_rules import Ordering
+from ..capture_rules import CaptureRules
 from ..modules import Function, Module, check_target, load_program, new_function, read_image
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 
@@ -19,7 +19,7 @@ _ERROR_LOG: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
 _ERROR_LOG_SIZE: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
 
 
-class ModuleCalls(Ordering):
+class ModuleCalls(CaptureRules):
     """Modules: loading, their functions and their variables."""
 
     @call(1)
@@ -52,7 +52,7 @@ class ModuleCalls(Ordering):
     def _load(self, image: bytes) -> Module:
         context = self._current()
         parsed = read_image(bytes(image))
-        check_target(parsed, context.machine.profile.compute_capability, self._driver_version)
+        check_target(parsed, context.device.profile.compute_capability, self._driver_version)
         handle = next(self._handles)
         module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
         for entry in parsed.entries:
@@ -68,9 +68,11 @@ class ModuleCalls(Ordering):
         """Free the module's variables and functions."""
         module = self._module(hmod)
         self._refuse_unsafe()
-        del self._modules[module.handle]
-        for function in module.functions.values():
-            self._functions.pop(function.handle, None)
+        with self._lock:
+            self._module(hmod)  # another thread may have unloaded it
+            del self._modules[module.handle]
+            for function in module.functions.values():
+                del self._functions[function.handle]
         module.close()
         return OK
 

@@ -5,21 +5,17 @@ CUDA Driver API: "Stream Ordered Memory Allocator".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from ...driver._api import (
-    CUmemAccess_flags,
-    CUmemAccessDesc,
-    CUmemLocationType,
     CUmemoryPool,
     CUmemPool_attribute,
     CUresult,
     cuuint64_t,
 )
-from ..capture_rules import Ordering
-from ..emulated_device import Machine
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
+from ..capture_rules import CaptureRules
+from ..emulated_device import DeviceState
+from ..refusal import OK, SUCCESS, call, invalid_value
 
 _THRESHOLD: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 _RESERVED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
@@ -28,16 +24,16 @@ _USED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
 _USED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH)
 
 
-class PoolCalls(Ordering):
+class PoolCalls(CaptureRules):
     """Memory pools."""
 
     @call()
     def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]:
         """Give unused memory back, down to `min_bytes_to_keep`."""
-        machine = self._machine_of_pool(pool)
+        device = self._device_of_pool(pool)
         self._refuse_unsafe()
-        with machine.lock:
-            machine.pool.trim(min_bytes_to_keep)
+        with device.lock:
+            device.pool.trim(min_bytes_to_keep)
         return OK
 
     @call()
@@ -45,9 +41,9 @@ class PoolCalls(Ordering):
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t, /
     ) -> tuple[CUresult]:
         """The threshold, a reuse policy, or 0 to reset a high-water mark."""
-        machine = self._machine_of_pool(pool)
-        account, number, new = machine.pool, int(attr), int(value)
-        with machine.lock:
+        device = self._device_of_pool(pool)
+        account, number, new = device.pool, int(attr), int(value)
+        with device.lock:
             if number == _THRESHOLD:
                 account.threshold = new
             elif number in account.reuse:
@@ -65,7 +61,7 @@ class PoolCalls(Ordering):
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, /
     ) -> tuple[CUresult, cuuint64_t]:
         """A policy or an account."""
-        account = self._machine_of_pool(pool).pool
+        account = self._device_of_pool(pool).pool
         values = {
             **account.reuse,
             _THRESHOLD: account.threshold,
@@ -79,50 +75,8 @@ class PoolCalls(Ordering):
             raise invalid_value(f"the emulator keeps no pool attribute {int(attr)}")
         return SUCCESS, cuuint64_t(value)
 
-    @call()
-    def cuMemPoolSetAccess(
-        self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
-    ) -> tuple[CUresult]:
-        """Let other devices reach the pool's memory; its own device always can."""
-        machine = self._machine_of_pool(pool)
-        if count < 1 or count > len(map):
-            raise invalid_value(f"{count} access descriptions of {len(map)}")
-        for description in map[:count]:
-            self._set_access(machine, description)
-        return OK
-
-    def _set_access(self, machine: Machine, description: CUmemAccessDesc) -> None:
-        flags = description.flags
-        none = flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE
-        if description.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
-            raise Refusal(
-                CUresult.CUDA_ERROR_NOT_SUPPORTED, "only devices can be given access to a pool"
-            )
-        other = self._machine_at(description.location.id)
-        if other is machine:
-            if none:
-                raise Refusal(
-                    CUresult.CUDA_ERROR_INVALID_DEVICE,
-                    "a device keeps the access to its own pool",
-                )
-            if flags != CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
-                raise Refusal(
-                    CUresult.CUDA_ERROR_NOT_SUPPORTED, "a device's access to its pool is to write"
-                )
-            return
-        if not (machine.profile.peer_access and other.profile.peer_access):
-            raise Refusal(
-                CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
-                f"device {other.ordinal} cannot access the memory of device {machine.ordinal}",
-            )
-        peers = other.model.peers
-        if none and machine.memory in peers:
-            peers.remove(machine.memory)
-        elif not none and machine.memory not in peers:
-            peers.append(machine.memory)
-
-    def _machine_of_pool(self, pool: CUmemoryPool) -> Machine:
-        for machine in self._machines:
-            if machine.pool_handle == int(pool):
-                return machine
+    def _device_of_pool(self, pool: CUmemoryPool) -> DeviceState:
+        for device in self._devices:
+            if device.pool_handle == int(pool):
+                return device
         raise invalid_value(f"{int(pool):#x} is no memory pool")

@@ -5,7 +5,6 @@ CUDA Driver API: "Stream Management".
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from typing import Final
 
@@ -18,24 +17,22 @@ from ...driver._api import (
     CUstreamCaptureMode,
     CUstreamCaptureStatus,
 )
-from ..capture import Capture, NodeKind
-from ..capture_rules import Ordering
-from ..graphs import Graph
+from ..capture_rules import CaptureRules
+from ..graphs import Graph, NodeKind
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
-from ..streams import NON_BLOCKING, Event, Stream
+from ..streams import NON_BLOCKING, Capture, Event, Stream
 
 _WAIT_EXTERNAL: Final = 1
 _GREATEST_PRIORITY: Final = -5
 _MODES: Final = tuple(CUstreamCaptureMode)
 _NOTHING: Final = frozenset[int]()
-_HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def _no_operation() -> None:
     """An event wait in a graph: what it waits for has always happened."""
 
 
-class StreamCalls(Ordering):
+class StreamCalls(CaptureRules):
     """Streams and stream capture."""
 
     @call(1)
@@ -43,7 +40,7 @@ class StreamCalls(Ordering):
         """A stream of the current context; a priority outside the range is clamped to it."""
         context = self._current()
         if flags & ~NON_BLOCKING:
-            raise invalid_value(f"no stream flags are {flags:#x}")
+            raise invalid_value(f"invalid stream flags {flags:#x}")
         stream = Stream(
             next(self._handles), context, flags, min(max(priority, _GREATEST_PRIORITY), 0)
         )
@@ -56,8 +53,10 @@ class StreamCalls(Ordering):
         if int(h_stream) <= 2:
             raise invalid_handle("invalid resource handle: a default stream cannot be destroyed")
         stream = self._stream(h_stream)
+        with self._lock:
+            self._stream(h_stream)  # another thread may have destroyed it
+            del self._streams[stream.handle]
         self._drop_capture(stream)
-        self._streams.pop(stream.handle, None)
         return OK
 
     @call()
@@ -65,9 +64,9 @@ class StreamCalls(Ordering):
         """Nothing is ever pending; unused memory above the pool's threshold goes back."""
         stream = self._stream(h_stream)
         self._refuse_wait(stream)
-        machine = stream.context.machine
-        with machine.lock:
-            machine.pool.synchronised()
+        device = stream.context.device
+        with device.lock:
+            device.pool.synchronised()
         return OK
 
     @call()
@@ -93,29 +92,13 @@ class StreamCalls(Ordering):
         return SUCCESS, CUcontext(self._stream(h_stream).context.handle)
 
     @call()
-    def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
-        """Call a function of the host at this point of the stream; here, in the calling thread."""
-        stream = self._stream(h_stream)
-        function = _HostFunction(int(fn))
-
-        def run() -> None:
-            self._thread.runs_host_function = True
-            try:
-                function(int(user_data))
-            finally:
-                self._thread.runs_host_function = False
-
-        self._submit(stream, NodeKind.HOST, run)
-        return OK
-
-    @call()
     def cuStreamWaitEvent(
         self, h_stream: CUstream, h_event: CUevent, flags: int, /
     ) -> tuple[CUresult]:
         """Order a stream after an event; an event of a capture brings the stream into it."""
         stream = self._stream(h_stream)
         if flags & ~_WAIT_EXTERNAL:
-            raise invalid_value(f"no wait flags are {flags:#x}")
+            raise invalid_value(f"invalid wait flags {flags:#x}")
         try:
             event = self._event(h_event)
         except Refusal:
@@ -166,7 +149,7 @@ class StreamCalls(Ordering):
         """Record what follows in the stream; the legacy stream cannot."""
         stream = self._stream(h_stream)
         if mode not in _MODES:
-            raise invalid_value(f"there is no capture mode {int(mode)}")
+            raise invalid_value(f"invalid capture mode {int(mode)}")
         if stream.is_legacy:
             raise Refusal(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
@@ -196,11 +179,11 @@ class StreamCalls(Ordering):
                 )
             joined = capture.is_joined
             self._end(capture)
-            try:
-                self._refuse_end(capture, joined)
-            except Refusal:
-                capture.abandon()
-                raise
+        try:
+            self._refuse_end(capture, joined)
+        except Refusal:
+            capture.abandon()
+            raise
         graph = Graph(next(self._handles), tuple(capture.nodes))
         self._graphs[graph.handle] = graph
         return SUCCESS, CUgraph(graph.handle)

@@ -1,7 +1,8 @@
 """Texture and surface objects.
 
 CUDA Driver API: "Texture Object Management", "Surface Object Management". An object belongs to the
-context that is current when it is made; destroying what is none there is a success (measured).
+context that is current when it is made. Driver 580 says nothing when another object is destroyed
+than a live one of the current context; the emulator refuses it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from ...driver._api import (
     CUtexObject,
 )
 from ..arrays import ArrayFlags
-from ..capture_rules import Ordering
+from ..capture_rules import CaptureRules
 from ..contexts import Context
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 from ..textures import linear_image, pitched_image, read_texture
 
 
-class TextureCalls(Ordering):
+class TextureCalls(CaptureRules):
     """Texture and surface objects."""
 
     @call(1)
@@ -46,20 +47,14 @@ class TextureCalls(Ordering):
             )
         self._refuse_unsafe()
         handle = next(self._handles)
-        context.machine.model.textures[handle] = texture
+        context.device.model.textures[handle] = texture
         self._texture_owners[handle] = context
         return SUCCESS, CUtexObject(handle)
 
     @call()
     def cuTexObjectDestroy(self, tex_object: CUtexObject, /) -> tuple[CUresult]:
         """Destroy a texture of the current context; its memory stays."""
-        context = self._current()
-        self._refuse_unsafe()
-        handle = int(tex_object)
-        if self._texture_owners.get(handle) is context:
-            del self._texture_owners[handle]
-            context.machine.model.textures.pop(handle, None)
-            context.machine.model.surfaces.pop(handle, None)
+        self._destroy_object(int(tex_object), "texture")
         return OK
 
     @call(1)
@@ -78,14 +73,35 @@ class TextureCalls(Ordering):
             raise invalid_value("the array was made without CUDA_ARRAY3D_SURFACE_LDST")
         self._refuse_unsafe()
         handle = next(self._handles)
-        context.machine.model.surfaces[handle] = image
+        context.device.model.surfaces[handle] = image
         self._texture_owners[handle] = context
         return SUCCESS, CUsurfObject(handle)
 
     @call()
     def cuSurfObjectDestroy(self, surf_object: CUsurfObject, /) -> tuple[CUresult]:
-        """Destroy a surface; the numbers of both kinds of objects are of one sequence."""
-        return self.cuTexObjectDestroy(CUtexObject(int(surf_object)))
+        """Destroy a surface of the current context; its memory stays."""
+        self._destroy_object(int(surf_object), "surface")
+        return OK
+
+    def _destroy_object(self, handle: int, kind: str) -> None:
+        context = self._current()
+        owner = self._texture_owners.get(handle)
+        if owner is not None:
+            self._usable(owner)
+        if owner is not context:
+            raise invalid_value(
+                f"{handle:#x} is no live {kind}"
+                if owner is None
+                else f"the {kind} {handle:#x} belongs to another context than the current one"
+            )
+        model = context.device.model
+        objects = model.textures if kind == "texture" else model.surfaces
+        if handle not in objects:
+            raise invalid_value(f"{handle:#x} is no live {kind}")
+        self._refuse_unsafe()
+        if self._texture_owners.pop(handle, None) is None:
+            raise invalid_value(f"{handle:#x} is no live {kind}")
+        del objects[handle]
 
     def _resource(
         self, resource: CUDA_RESOURCE_DESC | None, context: Context
@@ -93,7 +109,7 @@ class TextureCalls(Ordering):
         """The kind of a resource, and its images.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if it is none that a texture can be over.
+            Refusal: CUDA_ERROR_INVALID_VALUE, if a texture cannot read it.
         """
         if resource is None:
             raise invalid_value("the resource's descriptor is null")
@@ -112,8 +128,8 @@ class TextureCalls(Ordering):
             self._refuse_other(found.context, context)
             return kind, tuple(level.image for level in found.levels)
         if kind == CUresourcetype.CU_RESOURCE_TYPE_LINEAR:
-            return kind, (linear_image(resource, context.machine),)
-        return kind, (pitched_image(resource, context.machine),)
+            return kind, (linear_image(resource, context.device),)
+        return kind, (pitched_image(resource, context.device),)
 
     def _image(self, handle: CUarray, context: Context) -> Image:
         found = self._arrays.get(int(handle))

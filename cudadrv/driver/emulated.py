@@ -1,4 +1,4 @@
-"""Putting the emulator in the place of the driver."""
+"""Putting the emulator in the place of the driver: `cudadrv.emulator.use` and `session`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Unpack
 
 from ptx.emulate.exec.device import DEFAULT_LIMITS, Limits
 
-from ..driver.in_use import Driver, in_use, install
+from ..emulator.emulator import NEWEST_DRIVER, Emulator
+from ..emulator.profiles import DeviceProperties, EmulatedDevice
 from ..errors import DriverSelectionError
-from .emulator import NEWEST_DRIVER, Emulator
-from .profiles import DeviceProperties, EmulatedDevice
+from .in_use import Driver, in_use, install
 
 
 def use(

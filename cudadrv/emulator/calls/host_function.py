@@ -1,0 +1,70 @@
+"""Functions of the host that the driver calls.
+
+CUDA Driver API: cuLaunchHostFunc. The driver calls on a thread of its own and refuses the calls of
+the driver that the function makes, but for those that need no initialisation (measured with
+driver 580).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from ...driver._api import CUresult, CUstream
+from ..capture_rules import CaptureRules
+from ..graphs import NodeKind
+from ..refusal import OK, call, invalid_value
+
+_HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class HostFunctionCalls(CaptureRules):
+    """Functions of the host that the driver calls."""
+
+    @call()
+    def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
+        """Call a function of the host at this point of the stream."""
+        stream = self._stream(h_stream)
+        function, argument = int(fn), int(user_data)
+        if not function:
+            raise invalid_value("the host function is null")
+        self._submit(stream, NodeKind.HOST, lambda: self._call_host(function, argument))
+        return OK
+
+    def _call_host(self, function: int, argument: int) -> None:
+        """Call a function of the host on a thread of its own, and wait for it; hold no lock."""
+        host_function = _HostFunction(function)
+
+        def run() -> None:
+            self._thread.runs_host_function = True
+            try:
+                host_function(argument)
+            finally:
+                self._thread.runs_host_function = False
+
+        _run_in_thread(run)
+
+
+def _run_in_thread(run: Callable[[], None]) -> None:
+    """Run on another thread until it ends, whatever interrupts the wait."""
+    thread = threading.Thread(target=run, name="CUDA host function", daemon=True)
+    if sys.is_finalizing():
+        run()  # the interpreter starts no threads any more
+        return
+    try:
+        thread.start()
+    except RuntimeError:
+        run()  # likewise, or the process has no thread to spare
+        return
+    interrupt: BaseException | None = None
+    while True:
+        try:
+            thread.join()
+            break
+        except BaseException as error:  # raised below, once the function has ended
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt

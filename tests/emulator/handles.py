@@ -1,0 +1,164 @@
+"""Handles of every kind: how one is made and destroyed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from cudadrv.driver._api import (
+    CUarray,
+    CUcontext,
+    CUdeviceptr,
+    CUevent,
+    CUfunction,
+    CUgraph,
+    CUgraphExec,
+    CUmipmappedArray,
+    CUmodule,
+    CUresult,
+    CUstream,
+    CUstreamCaptureMode,
+    CUsurfObject,
+    CUtexObject,
+    CUuserObject,
+)
+from cudadrv.emulator import Emulator
+
+from .calls import LEGACY, ok, text
+from .descriptors import (
+    SURFACE,
+    described,
+    over_array,
+    reading,
+)
+from .kernels import EMPTY, VARIABLE
+
+RELAXED: Final = CUstreamCaptureMode(2)
+HOST_DATA: Final = np.zeros(64, np.uint8)
+PLACE: Final[int] = HOST_DATA.ctypes.data
+_FUNCTION: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: None)
+ADDRESS: Final = ctypes.cast(_FUNCTION, ctypes.c_void_p).value or 0
+
+# A handle of any kind, and a call with one.
+Handle = Any
+Call = Callable[[Emulator, Handle], tuple[CUresult, *tuple[object, ...]]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of handle.
+
+    Attributes:
+        make, destroy: one of it, in the current context.
+        dead: what a function answers to one that was destroyed.
+        orphan: what it answers after the context was destroyed; None if the object outlives it.
+    """
+
+    make: Callable[[Emulator], Handle]
+    destroy: Call
+    dead: int
+    orphan: int | None = 709
+
+
+def a_stream(api: Emulator) -> CUstream:
+    return ok(api.cuStreamCreateWithPriority(1, 0))
+
+
+def an_event(api: Emulator) -> CUevent:
+    return ok(api.cuEventCreate(0))
+
+
+def a_module(api: Emulator) -> CUmodule:
+    return ok(api.cuModuleLoadData(text(VARIABLE, EMPTY)))
+
+
+def a_function(api: Emulator) -> CUfunction:
+    return ok(api.cuModuleGetFunction(a_module(api), b"empty"))
+
+
+def unload_all(api: Emulator, _: CUfunction) -> tuple[CUresult]:
+    for handle in list(api._modules):
+        ok(api.cuModuleUnload(CUmodule(handle)))
+    return (CUresult.CUDA_SUCCESS,)
+
+
+def a_graph(api: Emulator) -> CUgraph:
+    stream = a_stream(api)
+    ok(api.cuStreamBeginCapture(stream, RELAXED))
+    return ok(api.cuStreamEndCapture(stream))
+
+
+def an_executable(api: Emulator) -> CUgraphExec:
+    return ok(api.cuGraphInstantiate(a_graph(api), 0))
+
+
+def an_array(api: Emulator) -> CUarray:
+    return ok(api.cuArray3DCreate(described(16, 8, 0, SURFACE)))
+
+
+def a_mipmap(api: Emulator) -> CUmipmappedArray:
+    return ok(api.cuMipmappedArrayCreate(described(16, 8, 0, SURFACE), 2))
+
+
+def a_texture(api: Emulator) -> CUtexObject:
+    return ok(api.cuTexObjectCreate(over_array(an_array(api)), reading(), None))
+
+
+def a_surface(api: Emulator) -> CUsurfObject:
+    return ok(api.cuSurfObjectCreate(over_array(an_array(api))))
+
+
+def a_context(api: Emulator) -> CUcontext:
+    """One that is not current."""
+    context = ok(api.cuCtxCreate(None, 0, ok(api.cuDeviceGet(1))))
+    ok(api.cuCtxPopCurrent())
+    return context
+
+
+def memory(api: Emulator) -> CUdeviceptr:
+    return ok(api.cuMemAlloc(64))
+
+
+def pool_memory(api: Emulator) -> CUdeviceptr:
+    return ok(api.cuMemAllocAsync(64, LEGACY))
+
+
+def pinned(api: Emulator) -> int:
+    return ok(api.cuMemHostAlloc(64, 0))
+
+
+def elsewhere(api: Emulator) -> CUdeviceptr:
+    """Memory of the host, so that it is not where device memory was freed."""
+    return CUdeviceptr(pinned(api))
+
+
+def managed(api: Emulator) -> CUdeviceptr:
+    return ok(api.cuMemAllocManaged(64, 1))
+
+
+def a_user_object(api: Emulator) -> CUuserObject:
+    return ok(api.cuUserObjectCreate(0, ADDRESS, 1, 1))
+
+
+KINDS: Final = {
+    "stream": Kind(a_stream, lambda api, h: api.cuStreamDestroy(h), 400),
+    "event": Kind(an_event, lambda api, h: api.cuEventDestroy(h), 709),
+    "module": Kind(a_module, lambda api, h: api.cuModuleUnload(h), 400),
+    "function": Kind(a_function, unload_all, 400),
+    "graph": Kind(a_graph, lambda api, h: api.cuGraphDestroy(h), 1, None),
+    "executable": Kind(an_executable, lambda api, h: api.cuGraphExecDestroy(h), 1, None),
+    "array": Kind(an_array, lambda api, h: api.cuArrayDestroy(h), 709),
+    "mipmap": Kind(a_mipmap, lambda api, h: api.cuMipmappedArrayDestroy(h), 709),
+    "texture": Kind(a_texture, lambda api, h: api.cuTexObjectDestroy(h), 1),
+    "surface": Kind(a_surface, lambda api, h: api.cuSurfObjectDestroy(h), 1),
+    "context": Kind(a_context, lambda api, h: api.cuCtxDestroy(h), 709, None),
+    "memory": Kind(memory, lambda api, h: api.cuMemFree(h), 1, 1),
+    "pool memory": Kind(pool_memory, lambda api, h: api.cuMemFreeAsync(h, LEGACY), 1, None),
+    "pinned memory": Kind(pinned, lambda api, h: api.cuMemFreeHost(h), 1, 1),
+    "managed memory": Kind(managed, lambda api, h: api.cuMemFree(h), 1, 1),
+    "user object": Kind(a_user_object, lambda api, h: api.cuUserObjectRelease(h, 1), 1, None),
+}

@@ -1,0 +1,130 @@
+"""What each driver function answers to a handle of something that was destroyed.
+
+A GPU's driver often does not look: a second destroy may crash, or hit another object. The emulator
+refuses, and does nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final, get_type_hints
+
+import pytest
+
+from cudadrv.driver._api import (
+    CUarray,
+    CUcontext,
+    CUdeviceptr,
+    CUevent,
+    CUfunction,
+    CUgraph,
+    CUgraphExec,
+    CUmemoryPool,
+    CUmipmappedArray,
+    CUmodule,
+    CUstream,
+    CUsurfObject,
+    CUtexObject,
+    CUuserObject,
+    DriverApi,
+)
+from cudadrv.emulator import EmulatedDevice, Emulator
+
+from .calls import code, ok
+from .handle_calls import ALL, CALLS, IN_STRUCTURES
+from .handles import KINDS, Call
+
+EACH = pytest.mark.parametrize(("kind", "answer", "use"), [*ALL.values(), *IN_STRUCTURES.values()],
+                               ids=[*ALL, *IN_STRUCTURES])  # fmt: skip
+
+
+@pytest.fixture
+def ready() -> Emulator:
+    emulator = Emulator([EmulatedDevice(), EmulatedDevice(sm_count=4)])
+    ok(emulator.cuInit(0))
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    return emulator
+
+
+def state(emulator: Emulator) -> list[object]:
+    """What a refused call must leave as it was: the live objects and the memory in use."""
+    tables = {name: value for name, value in vars(emulator).items() if isinstance(value, dict)}
+    return [
+        *(sorted(map(str, table)) for table in tables.values()),
+        *(device.memory.used_bytes for device in emulator._devices),
+        *(sorted(device.model.textures) for device in emulator._devices),
+        *(sorted(device.model.surfaces) for device in emulator._devices),
+        ok(emulator.cuCtxGetCurrent()).__int__(),
+    ]
+
+
+@EACH
+def test_a_live_handle_is_taken(ready: Emulator, kind: str, answer: int | None, use: Call) -> None:
+    assert int(use(ready, KINDS[kind].make(ready))[0]) == 0
+
+
+@EACH
+def test_a_dead_handle_is_refused(
+    ready: Emulator, kind: str, answer: int | None, use: Call
+) -> None:
+    handle = KINDS[kind].make(ready)
+    ok(KINDS[kind].destroy(ready, handle)[:1])
+    expected = KINDS[kind].dead if answer is None else answer
+    assert code(use(ready, handle)) == expected
+    # Neither is it the handle of anything that is made since.
+    others = [int(KINDS[kind].make(ready)) for _ in range(20)]
+    assert "memory" in kind or int(handle) not in others
+    if "memory" not in kind:
+        assert code(use(ready, handle)) == expected
+
+
+@EACH
+def test_a_handle_of_a_destroyed_context_is_refused(
+    ready: Emulator, kind: str, answer: int | None, use: Call
+) -> None:
+    handle = KINDS[kind].make(ready)
+    ok(ready.cuCtxDestroy(ok(ready.cuCtxGetCurrent())))
+    ok(ready.cuCtxCreate(None, 0, ok(ready.cuDeviceGet(0))))
+    orphan = KINDS[kind].orphan
+    if orphan is None:
+        assert int(use(ready, handle)[0]) == 0
+    elif answer is not None and kind != "stream":
+        assert code(use(ready, handle)) == answer
+    else:
+        assert code(use(ready, handle)) == orphan
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_destroy_is_refused_and_does_nothing(ready: Emulator, kind: str) -> None:
+    if kind == "function":
+        pytest.skip("a function goes with its module")
+    handle = KINDS[kind].make(ready)
+    ok(KINDS[kind].destroy(ready, handle)[:1])
+    before = state(ready)
+    for _ in range(2):
+        assert code(KINDS[kind].destroy(ready, handle)) == KINDS[kind].dead
+        assert state(ready) == before
+
+
+HANDLES: Final = (
+    CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec, CUcontext, CUarray,
+    CUmipmappedArray, CUtexObject, CUsurfObject, CUuserObject, CUdeviceptr,
+)  # fmt: skip
+
+
+def test_every_function_with_a_handle_is_among_them() -> None:
+    found = {
+        (name, parameter)
+        for name, function in vars(DriverApi).items()
+        if name.startswith("cu")
+        for parameter, hint in get_type_hints(function).items()
+        if hint in HANDLES and parameter != "return"
+    }
+    assert found - set(CALLS) == set()
+
+
+def test_a_pool_is_never_destroyed_and_a_foreign_one_is_refused(ready: Emulator) -> None:
+    other = Emulator()
+    ok(other.cuInit(0))
+    foreign = ok(other.cuDeviceGetDefaultMemPool(ok(other.cuDeviceGet(0))))
+    for pool in (foreign, CUmemoryPool(0)):
+        assert code(ready.cuMemPoolTrimTo(pool, 0)) == 1

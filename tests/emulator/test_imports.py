@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import cudadrv.emulator
+
+ROOM = Path(cudadrv.emulator.__file__).parent
+BELOW = ("cudadrv.emulator", "cudadrv.errors", "cudadrv.driver._api")
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of cudadrv that a file imports, also for the type checker alone."""
+    package = ["cudadrv", "emulator", *path.relative_to(ROOM).parts[:-1]]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            found.add(".".join([*base, *((node.module or "").split(".") if node.module else [])]))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cudadrv"):
+            found.add(node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(ROOM.rglob("*.py")), ids=lambda p: p.stem)
+def test_the_emulator_knows_nothing_of_cudadrv_but_errors_and_the_seam(path: Path) -> None:
+    above = {name for name in imported(path) if not name.startswith(BELOW)}
+    if path == ROOM / "__init__.py":
+        assert above == {"cudadrv.driver.emulated", "cudadrv.driver"}
+    else:
+        assert not above
+
+
+def test_the_public_names_are_there() -> None:
+    for name in ("Emulator", "EmulatedDevice", "Limits", "session", "use", "H100", "PROFILES"):
+        assert getattr(cudadrv.emulator, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'absent'"):
+        _ = cudadrv.emulator.absent  # type: ignore[attr-defined]  # what is tested
