@@ -6,7 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .. import errors
-from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool, CUresult
+from ._api import (
+    CUcontext,
+    CUdevice,
+    CUdevice_attribute,
+    CUmemoryPool,
+    CUresult,
+    DriverApi,
+)
 from .in_use import Bound, Driver, current, failure
 
 if TYPE_CHECKING:
@@ -22,7 +29,6 @@ class Device:
 
     def __init__(self, driver: Driver, ordinal: int, handle: CUdevice) -> None:
         self._driver = driver
-        self._api = driver.api
         self._ordinal = ordinal
         self._handle = handle
         self._attributes: dict[int, int] = {}
@@ -58,6 +64,10 @@ class Device:
 
     def __reduce__(self) -> tuple[object, ...]:
         return Device.get, (self._ordinal,)
+
+    @property
+    def _api(self) -> DriverApi:
+        return self._driver.api
 
     @property
     def ordinal(self) -> int:

@@ -127,6 +127,12 @@ class StreamBox(Part[CUstream]):
         except IndexError:
             return EventBox(self.context)
 
+    def synchronize(self) -> None:
+        """Wait on the host until everything queued is done."""
+        (code,) = self.api.cuStreamSynchronize(self.raw)
+        if code:
+            raise failure(self.api, code, "cuStreamSynchronize", f"waiting for {self}")
+
     def is_idle(self) -> bool:
         """Whether nothing that was queued is left; what failed is over as well."""
         (code,) = self.api.cuStreamQuery(self.raw)

@@ -221,7 +221,8 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
     def __cuda_array_interface__(self) -> CudaArrayInterface:
         """Version 3 of the interface; consumers order themselves after the stream it names.
 
-        That stream comes after everything that was done to the array, on every stream.
+        That stream comes after everything that was done to the array, on every stream. Where it was
+        closed, none is named, and its work is waited for here.
         """
         return array_interface(self)
 

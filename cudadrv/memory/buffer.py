@@ -62,7 +62,9 @@ class Addressed(Uncopied):
 
         Making it costs as much as a quarter of what a small copy takes in Python.
         """
-        self._pointer = pointer = CUdeviceptr(self._address)
+        pointer = CUdeviceptr(self._address)
+        # The slots are the subclasses', of which the type checker knows nothing here.
+        self._pointer = pointer  # type: ignore[misc]
         return pointer
 
     def __index__(self) -> int:

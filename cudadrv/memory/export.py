@@ -94,8 +94,14 @@ class _Anchor(ctypes.c_char):
 
 
 def array_interface(array: Exported) -> CudaArrayInterface:
-    """The array in the words of the CUDA array interface."""
+    """The array in the words of the CUDA array interface.
+
+    A stream that was closed is not named: what it still does is waited for.
+    """
     last = gather(array._memory)
+    if last is not None and last.is_closed:
+        last.synchronize()
+        last = None
     return {
         "shape": array.shape,
         "typestr": array.dtype.str,
