@@ -9,7 +9,7 @@ import numpy as np
 
 from ..driver._api import CUarray
 from ..driver.context import ContextCore
-from ..driver.handle import Owner
+from ..driver.handle import Closing
 from ..driver.stream_core import StreamCore
 from ..errors import TextureError
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_shape
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
-class CudaArray(Owner, Generic[_ScalarT]):
+class CudaArray(Closing, Generic[_ScalarT]):
     """Texels of one to three dimensions, or layers of them, in a device's memory.
 
     Kernels read it through a `Texture` and write it through a `Surface`; it has no address. It is
@@ -141,7 +141,7 @@ class CudaArray(Owner, Generic[_ScalarT]):
         self.extents = extents
         self.texel = texel
         self._array = handle
-        self._own(memory)
+        self._box = memory
         context._adopt(self)
 
     @classmethod
