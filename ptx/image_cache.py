@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptx.cache.counter import Counter, add_counts
 from ptx.cache.dependencies import Dependencies
 from ptx.cache.entry import decode, decode_key, encode
 from ptx.cache.folder import (
@@ -28,6 +27,7 @@ from ptx.cache.key import (
     refuse_side_effects,
 )
 from ptx.cache.memory import MemoryImages
+from ptx.cache.statistics import CacheStatistics, Counter, Tally, add_counts, sum_of_file
 from ptx.cache.store import Store
 from ptx.cache.toolchain import Build, build_of
 from ptx.image import Image, ImageOrigin
@@ -37,7 +37,6 @@ from ptx.target import Target
 
 if TYPE_CHECKING:
     from ptx.cache.cache_report import Explanation, Verification
-    from ptx.cache.statistics import CacheStatistics
 
 _DEBUG, _INFO = 10, 20  # logging's levels
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
@@ -173,8 +172,6 @@ class ImageCache:
 
     def stats(self) -> CacheStatistics:
         """Counts of this cache, and what lies on disk."""
-        from ptx.cache.statistics import CacheStatistics, Tally, sum_of_file
-
         entries, nbytes = self._store.usage() if self._store else (0, 0)
         tally = Tally.of(self._counter.read())
         ended = sum_of_file(self._store.top.path) if self._store else Tally()
