@@ -14,9 +14,9 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field
+from hashlib import sha256
 from itertools import chain
 
-from ptx.cache.folder import sha256
 from ptx.cache.header_memo import HeaderMemo
 from ptx.cache.key import UncacheableError
 from ptx.cache.scan import References, defined_otherwise, scan
@@ -248,4 +248,4 @@ def _memo_name(request: CompileRequest, folders: tuple[str, ...]) -> str:
     home = os.path.dirname(os.path.abspath(request.name))
     own = [os.path.abspath(path) for path in request.options.include_paths]
     parts = json.dumps([begins, home, own, folders, request.options.extra])
-    return sha256(parts.encode("utf-8", "surrogatepass")).hex()[:32] + ".memo"
+    return sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32] + ".memo"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
-from ptx.cache.folder import sha256
 from ptx.cache.toolchain import Build
 from ptx.image import Image
 from ptx.options import CompileOptions, LinkOptions
@@ -58,7 +58,9 @@ def key_of(request: CompileRequest, nvrtc: Build, headers: Sequence[tuple[str, s
 
 def link_key(images: Sequence[Image], target: Target, options: LinkOptions, linker: Build) -> Key:
     """The key of a link: its inputs in their order, and what was told to the linker."""
-    inputs = [[str(image.target), sha256(image.data).hex(), _names(image)] for image in images]
+    inputs = [
+        [str(image.target), sha256(image.data).hexdigest(), _names(image)] for image in images
+    ]
     return sealed_key(
         {
             "inputs": repr(inputs),
@@ -113,4 +115,4 @@ def _names(image: Image) -> list[list[str]]:
 
 
 def _sha(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hex()
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

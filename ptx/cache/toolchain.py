@@ -11,10 +11,11 @@ import site
 import sys
 from ast import literal_eval
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ptx.cache.folder import PrivateFolder, seal, sha256, unseal
+from ptx.cache.folder import PrivateFolder, seal, unseal
 
 _FILE = "toolchain"
 _MOST_NOTES = 64
@@ -169,7 +170,7 @@ def _fingerprint() -> str:
         changed = _changed_ns(path)
         if changed is not None:
             parts.append(f"{path} {changed}")
-    return sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hex()
+    return sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _places() -> Iterator[str]:
