@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ptx.image_cache import ImageCache, default_cache
     from ptx.isa.module import PtxModule, parse
     from ptx.isa.signature import signatures_of
+    from ptx.observers import Observer, observe
     from ptx.options import DEFAULT_TARGET, NO_FMA, CompileOptions, LinkOptions
     from ptx.prewarming import Prewarmed, prewarm
     from ptx.request import CompileRequest
@@ -69,6 +70,8 @@ _LATER = {
     "link": "ptx.compiling",
     "nearest_target": "ptx.supported",
     "nvrtc_version": "ptx.supported",
+    "Observer": "ptx.observers",
+    "observe": "ptx.observers",
     "parse": "ptx.isa.module",
     "prewarm": "ptx.prewarming",
     "signatures_of": "ptx.isa.signature",
@@ -98,6 +101,7 @@ __all__ = [
     "NvJitLinkNotFoundError",
     "NvrtcError",
     "NvrtcNotFoundError",
+    "Observer",
     "Prewarmed",
     "PtxError",
     "PtxModule",
@@ -110,6 +114,7 @@ __all__ = [
     "link",
     "nearest_target",
     "nvrtc_version",
+    "observe",
     "parse",
     "prewarm",
     "signatures_of",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache
+from ptx.observers import observed
 from ptx.options import CompileOptions, LinkOptions
 from ptx.request import CompileRequest
 from ptx.target import Target
@@ -14,6 +15,7 @@ _COMPILE_DEFAULT = CompileOptions()
 _LINK_DEFAULT = LinkOptions()
 
 
+@observed("compile")
 def compile(
     source: str,
     options: CompileOptions = _COMPILE_DEFAULT,
@@ -43,6 +45,7 @@ def compile(
     return used.get_or_build(request)
 
 
+@observed("link")
 def link(
     images: Sequence[Image],
     target: Target,
