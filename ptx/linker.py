@@ -11,7 +11,7 @@ from ptx import _nvrtc
 from ptx.errors import LinkError
 from ptx.image import Image
 from ptx.isa.signature import signatures_of
-from ptx.options import LinkOptions
+from ptx.link_options import LinkOptions
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
 
