@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ptx import _nvrtc
 from ptx.diagnostics import parse_log
 from ptx.errors import CompileError, HeaderNotFoundError, UnsupportedTargetError
 from ptx.headers import header_folders, package_of
 from ptx.image import Image
+from ptx.isa.errors import PtxSyntaxError
+from ptx.isa.signature import signatures_of
 from ptx.request import CompileRequest
-from ptx.supported import supported_targets
-from ptx.target import ImageKind
-
-if TYPE_CHECKING:
-    from ptx.signature import KernelSignature
+from ptx.signature import KernelSignature
+from ptx.target import ImageKind, Target
 
 
 def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Image:
@@ -64,9 +62,6 @@ def _signatures(text: str | None) -> tuple[dict[str, KernelSignature], str]:
 
     The image is good nevertheless: a driver loads it, and can be asked for sizes and offsets.
     """
-    from ptx.isa.errors import PtxSyntaxError  # here: a hit in the cache needs no parser
-    from ptx.isa.signature import signatures_of
-
     try:
         return (signatures_of(text) if text else {}), ""
     except PtxSyntaxError as error:
@@ -88,7 +83,7 @@ def _refusal(request: CompileRequest, log: str, folders: Sequence[str]) -> Excep
     options, name = request.options, request.name
     found = parse_log(log, name=name, source=request.source)
     if "--gpu-architecture" in log and request.target.number not in _nvrtc.supported_archs():
-        known = supported_targets(request.target.kind)
+        known = tuple(Target(request.target.kind, number) for number in _nvrtc.supported_archs())
         major, minor = _nvrtc.version()
         return UnsupportedTargetError(
             f"NVRTC {major}.{minor} does not compile for {request.target.arch}. It knows: "

@@ -8,7 +8,7 @@ from typing import Final, Self, TypeVar
 from ._api import CUcontext, DriverApi
 from .capability import GpuCapability
 from .device import Device
-from .handle import ContextBox, Closing
+from .handle import Closing, ContextBox
 from .in_use import failure
 from .registry import Registry
 from .types import ContextFlags, MemoryInfo

@@ -286,7 +286,6 @@ class Closing(Uncopied):
         if isinstance(fault, CudaError):
             raise fault
 
-
     def _close_with_context(self) -> None:
         """Close, as the context it belongs to was closed."""
         self.close()

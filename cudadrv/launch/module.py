@@ -12,7 +12,7 @@ import ptx
 from .. import errors
 from ..driver._api import CUfunction, CUjit_option, CUmodule, CUresult
 from ..driver.context import ContextCore
-from ..driver.handle import ContextBox, Closing
+from ..driver.handle import Closing, ContextBox
 from ..driver.in_use import failure
 from ..driver.registry import Registry
 from ..driver.stream_core import StreamCore
