@@ -82,8 +82,6 @@ if typing.TYPE_CHECKING:
     from .runtime.availability import (
         AbsenceReason as AbsenceReason,
         GpuAbsent as GpuAbsent,
-        GpuAvailability as GpuAvailability,
-        GpuAvailable as GpuAvailable,
         GpuBroken as GpuBroken,
         GpuPolicy as GpuPolicy,
     )
@@ -106,7 +104,11 @@ if typing.TYPE_CHECKING:
         GpuDispatchPolicy as GpuDispatchPolicy,
         GpuMixedPrecisionPolicy as GpuMixedPrecisionPolicy,
     )
-    from .runtime.probe import GpuRuntime as GpuRuntime
+    from .runtime.probe import (
+        GpuAvailability as GpuAvailability,
+        GpuAvailable as GpuAvailable,
+        GpuRuntime as GpuRuntime,
+    )
     from .stream import (
         Context as Context,
         Stream as Stream,
@@ -149,16 +151,14 @@ else:
         "pool.scatter": "scatter_batched scatter_map",
         "pool.tile": "Tile current_tile",
         "runtime.admission": "PirlsCurvature PirlsFamily PirlsLoopAdmission RemlOuterAdmission",
-        "runtime.availability": (
-            "AbsenceReason GpuAbsent GpuAvailability GpuAvailable GpuBroken GpuPolicy"
-        ),
+        "runtime.availability": ("AbsenceReason GpuAbsent GpuBroken GpuPolicy"),
         "runtime.backend": (
             "CudaBackendContext CudaBackendParts probe_backend_with_compile probe_cuda_backend"
         ),
         "runtime.calibration": "Calibration PolicyOrigin calibrated_policy_for_device",
         "runtime.module_cache": "KeyedPtxModuleCache PtxModuleCache",
         "runtime.policy": "GpuDispatchPolicy GpuMixedPrecisionPolicy",
-        "runtime.probe": "GpuRuntime",
+        "runtime.probe": "GpuAvailability GpuAvailable GpuRuntime",
         "stream": "Context Stream cuda_context_for",
         "texture.array": "CudaArray",
         "texture.mipmap": "MipmappedArray",

@@ -304,7 +304,7 @@ def _after_collection(phase: str, _: object) -> None:
     What a survivor of the collection refers to waits for the next one.
     """
     if phase == "stop":
-        while any([_goes() for _ in range(len(_found))]):
+        while sum(_goes() for _ in range(len(_found))):
             pass
 
 
