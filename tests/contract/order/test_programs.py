@@ -42,7 +42,7 @@ def two_acts(lab: Lab, scene: Scene, kind: str) -> Iterator[Program]:
     if ALL:
         return programs(scene, 2, devices, kind=kind)
     if lab.is_emulated:
-        return sampled(scene, 2, devices, 90, SEED, kind=kind)
+        return sampled(scene, 2, devices, 60, SEED, kind=kind)
     if scene is SCENES[-1]:
         return sampled(scene, 2, devices, 150, SEED, kind=kind)
     return with_few_contexts(programs(scene, 2, devices, kind=kind), scene)
