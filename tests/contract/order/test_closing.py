@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
 
 import cudadrv
 from cudadrv import CudaArray, Event, Surface, Texture
-from cudadrv.errors import ClosedError
+from cudadrv.errors import ClosedError, WrongDeviceError
 
 from .lab import Lab
 from .late_kernels import WIDTH, LateKernels, count_from, over
@@ -121,7 +121,8 @@ def test_the_address_of_an_array_goes_with_its_context(lab: Lab) -> None:
             lambda: lab.kernels[0].fetch(other, out, texture),
         )
         for use in uses:
-            with pytest.raises(ClosedError):
+            # In another context it is also memory that lies elsewhere.
+            with pytest.raises((ClosedError, WrongDeviceError)):
                 use()
 
 
@@ -204,11 +205,13 @@ def test_all_views_of_a_closed_array_are_closed(lab: Lab) -> None:
         out = other.zeros(N, np.int32)
         for closes in range(3):
             x = stream.to_device(count_from(3, N))
-            views = [x[10:20], x.reshape(2, -1), x.view(np.uint8), x[10:20][2:3]]
+            views: list[cudadrv.DeviceArray[Any]] = [
+                x, x[10:20], x.reshape(2, -1), x.view(np.uint8), x[10:20][2:3],
+            ]  # fmt: skip
             texture = Texture(x)
             kernels.read(other, out, x)
-            (x, *views[:2])[closes].close()
-            for view in (x, *views):
+            views[closes].close()
+            for view in views:
                 assert view.closed
                 for use in (
                     lambda view=view: view.ptr,
