@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from .lab import Lab
 from .late_kernels import WIDTH, HostInts, Ints, LateKernels, count_from, over
 
 N = 1 << 14
+ROOT = Path(__file__).parents[3]
 SECONDS = 120
 EVIL = """
 import faulthandler
@@ -36,7 +37,7 @@ context = cudadrv.cuda_context_for(0)
 kernels = LateKernels(context, 0)
 bump = kernels.kernel("bump")
 stream = context.new_stream()
-x = stream.zeros(64, np.int32)
+x, y = stream.zeros(64, np.int32), stream.zeros(64, np.int32)
 runs = 0
 
 
@@ -49,10 +50,10 @@ class Busy:
         runs += 1
         with context.new_stream() as other:
             launcher = bump.bind(other, over(64 + runs % 7))
-            launcher(x, 64, 0, 0)
-            launcher(x, 64, np.int32(0), 0)
-            launcher.prepare(x, 64, 0, 0)()
-            bump.launch(other, over(64), x, 64, 0, 0)
+            launcher(y, 64, 0, 0)
+            launcher(y, 64, np.int32(0), 0)
+            launcher.prepare(y, 64, 0, 0)()
+            bump.launch(other, over(64), y, 64, 0, 0)
             other.synchronize()
 
 
@@ -63,7 +64,7 @@ def work():
     launcher.prepare(x, 64, 1, 0)()
     bump.launch(stream, over(64), x, 64, 1, 0)
     with context.new_stream() as other:
-        bump.launch(other, over(64), x, 64, 0, 0)
+        bump.launch(other, over(64), y, 64, 0, 0)
         other.synchronize()
 
 
@@ -118,11 +119,11 @@ def garbage(stream: cudadrv.Stream, count: int = 1) -> None:
 def test_an_updated_graph_keeps_the_host_arrays_of_runs_that_are_queued(lab: Lab) -> None:
     context, kernels = lab.contexts[0], lab.kernels[0]
     with everything_given_back(lab), context.new_stream() as stream:
-        x = stream.zeros(N, np.int32)
+        x: Ints = stream.zeros(N, np.int32)
         outs = [stream.zeros(N, np.int32) for _ in range(4)]
         stream.synchronize()
 
-        def captured(value: int) -> cudadrv.Graph:
+        def captured(value: int, x: Ints = x) -> cudadrv.Graph:
             with stream.capture() as graph:
                 stream.copy(x, count_from(value, N))
             return graph
@@ -146,7 +147,7 @@ def test_an_updated_graph_keeps_the_host_arrays_of_runs_that_are_queued(lab: Lab
         noise += [np.full(N, -1, np.int32) for _ in range(50)]
         assert np.array_equal(stream.to_host(x), count_from(3000, N))
         assert len(noise) == 100
-        del x, outs, out, graph
+        del x, outs, out, graph, captured
 
 
 def test_a_refused_update_keeps_the_host_arrays_of_the_graph(lab: Lab) -> None:
@@ -357,6 +358,27 @@ def test_host_functions_of_two_devices_keep_their_own_arguments(two_devices: Lab
         assert seen[device] == [(n, 100 * (2 * n + device)) for n in range(count)]
 
 
+def racing(
+    how: str,
+    kernels: LateKernels,
+    stream: cudadrv.Stream,
+    x: Ints,
+    y: Ints,
+    launcher: cudadrv.Launcher,
+    executable: cudadrv.GraphExec,
+) -> Callable[[], None]:
+    """One way to give a stream work: what adds 1 to x or, by the graph, to y; or sets x."""
+    works: dict[str, Callable[[], None]] = {
+        "launch": lambda: kernels.bump(stream, x, 1),
+        "launcher": lambda: launcher(x, N, 1, 0),
+        "prepared": launcher.prepare(x, N, 1, 0),
+        "fill": lambda: stream.fill(x, 1),
+        "copy": lambda: stream.copy(x, y),
+        "graph": lambda: executable.launch(stream),
+    }
+    return works[how]
+
+
 @pytest.mark.parametrize("how", ["launch", "launcher", "prepared", "fill", "copy", "graph"])
 def test_work_that_races_with_the_close_of_its_stream_is_done_or_refused(
     lab: Lab, how: str
@@ -371,18 +393,10 @@ def test_work_that_races_with_the_close_of_its_stream_is_done_or_refused(
             with other.capture() as graph:
                 kernels.bump(other, y, 1)
             executable = graph.instantiate()
-            works: dict[str, Callable[[], None]] = {
-                "launch": lambda stream=stream, x=x: kernels.bump(stream, x, 1),
-                "launcher": lambda launcher=launcher, x=x: launcher(x, N, 1, 0),
-                "prepared": launcher.prepare(x, N, 1, 0),
-                "fill": lambda stream=stream, x=x: stream.fill(x, 1),
-                "copy": lambda stream=stream, x=x, y=y: stream.copy(x, y),
-                "graph": lambda stream=stream, executable=executable: executable.launch(stream),
-            }
             done, started = [0], threading.Event()
 
             def work(
-                run: Callable[[], None] = works[how],
+                run: Callable[[], None] = racing(how, kernels, stream, x, y, launcher, executable),
                 done: list[int] = done,
                 started: threading.Event = started,
             ) -> None:
@@ -402,13 +416,13 @@ def test_work_that_races_with_the_close_of_its_stream_is_done_or_refused(
                 assert (other.to_host(x) == done[0]).all()
             elif how == "graph":
                 assert (other.to_host(y) == done[0]).all()
-            del stream, x, y, launcher, works, executable, graph, work, close
+            del stream, x, y, launcher, executable, graph, work, close
 
 
 def test_finalizers_of_users_may_launch_whenever_a_collection_comes() -> None:
     done = subprocess.run(
         [sys.executable, "-c", EVIL],
-        env=dict(os.environ), capture_output=True, text=True, timeout=SECONDS, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     assert done.stdout.split() == ["done"], done.stderr[-3000:]
     assert not done.stderr
