@@ -393,10 +393,11 @@ def test_work_that_races_with_the_close_of_its_stream_is_done_or_refused(
             with other.capture() as graph:
                 kernels.bump(other, y, 1)
             executable = graph.instantiate()
+            run = racing(how, kernels, stream, x, y, launcher, executable)
             done, started = [0], threading.Event()
 
             def work(
-                run: Callable[[], None] = racing(how, kernels, stream, x, y, launcher, executable),
+                run: Callable[[], None] = run,
                 done: list[int] = done,
                 started: threading.Event = started,
             ) -> None:
@@ -416,7 +417,7 @@ def test_work_that_races_with_the_close_of_its_stream_is_done_or_refused(
                 assert (other.to_host(x) == done[0]).all()
             elif how == "graph":
                 assert (other.to_host(y) == done[0]).all()
-            del stream, x, y, launcher, executable, graph, work, close
+            del stream, x, y, launcher, executable, graph, run, work, close
 
 
 def test_finalizers_of_users_may_launch_whenever_a_collection_comes() -> None:
