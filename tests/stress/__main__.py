@@ -18,7 +18,7 @@ import cudadrv
 from tests.contract.order.lab import Lab
 from tests.contract.order.programs import SCENES, Program, programs, run, sampled
 from tests.stress import threads
-from tests.stress.model import OrderMachine
+from tests.stress.model import machine_in
 
 _BATCH = 200
 _PATIENCE_S = 120.0
@@ -110,7 +110,7 @@ def _model(lab: Lab, given: argparse.Namespace) -> int:
             max_examples=100, stateful_step_count=60, deadline=None, database=None,
             verbosity=Verbosity.normal, suppress_health_check=list(HealthCheck),
         )  # fmt: skip
-        run_state_machine_as_test(with_seed(seed)(lambda: OrderMachine(lab)), settings=kept)
+        run_state_machine_as_test(with_seed(seed)(machine_in(lab)), settings=kept)
         count += 1
     faulthandler.cancel_dump_traceback_later()
     print(f"{count} times 100 examples passed")

@@ -391,3 +391,13 @@ class OrderMachine(RuleBasedStateMachine):
                     assert each.real.closed
         for array in self.arrays:
             assert not array.life.ended or array.real.closed
+
+
+def machine_in(lab: Lab) -> type[OrderMachine]:
+    """The machine as Hypothesis wants it: a class that is made without arguments."""
+
+    class MachineInLab(OrderMachine):
+        def __init__(self) -> None:
+            super().__init__(lab)
+
+    return MachineInLab

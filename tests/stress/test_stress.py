@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.contract.order.lab import Lab
-from tests.stress.model import OrderMachine
+from tests.stress.model import machine_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,19 +34,18 @@ def test_the_command_runs_programs_of_its_choice() -> None:
     status, text = stressed(
         "programs", "--all", "--length", "1", "--only", "x is being read on B: copy"
     )
-    assert (status, text.split()[:3]) == (0, ["0", "of", "9"]), text
+    assert status == 0, text
+    assert re.search(r"^0 of (9|13) programs failed$", text, re.MULTILINE), text
 
 
 def test_objects_of_all_kinds_follow_the_model() -> None:
     with Lab() as lab:
-        run_state_machine_as_test(
-            lambda: OrderMachine(lab),
-            settings=settings(
-                max_examples=25 if lab.is_emulated else 15,
-                stateful_step_count=40,
-                deadline=None,
-                database=None,
-                derandomize=True,
-                suppress_health_check=list(HealthCheck),
-            ),  # fmt: skip
+        few = settings(
+            max_examples=40 if lab.is_emulated else 15,
+            stateful_step_count=40,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
         )
+        run_state_machine_as_test(machine_in(lab), settings=few)
