@@ -41,8 +41,8 @@ def test_the_command_runs_programs_of_its_choice() -> None:
 def test_objects_of_all_kinds_follow_the_model() -> None:
     with Lab() as lab:
         few = settings(
-            max_examples=40 if lab.is_emulated else 15,
-            stateful_step_count=40,
+            max_examples=120 if lab.is_emulated else 15,
+            stateful_step_count=50,
             deadline=None,
             database=None,
             derandomize=True,
