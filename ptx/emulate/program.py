@@ -158,7 +158,7 @@ class Program:
         keep_temporaries()
         self.module = module
         self.device = device
-        self._layout = ModuleLayout(module, device, name)
+        self._layout = ModuleLayout(module, device.memory, name)
         self._kernels: dict[str, EmulatedKernel] = {}
 
     @property

@@ -12,9 +12,9 @@ import numpy as np
 from ptx.emulate.codegen.block_registers import BlockRegisters
 from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.exec.device import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.exec.special import known_special
 from ptx.emulate.memory.access import Site, load, store
+from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, unsigned, width_of

@@ -11,13 +11,6 @@ from ptx.emulate.memory.memory import DeviceMemory
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.texture.texture import Image, Texture
 
-# Windows of the generic address space; device memory starts above them.
-SHARED_WINDOW = 0x0100_0000
-LOCAL_WINDOW = 0x0200_0000
-PARAM_WINDOW = 0x0300_0000
-CODE_WINDOW = 0x0400_0000
-WINDOW_BYTES = 0x0100_0000
-
 
 def no_host_memory(address: int) -> HostMemory | None:
     """The answer of a device whose kernels reach no host memory."""

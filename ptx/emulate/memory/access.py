@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.cluster import locate_remote
-from ptx.emulate.exec.device import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.memory.fault import (
     InParameters,
     Memory,
@@ -20,6 +19,7 @@ from ptx.emulate.memory.fault import (
     find_memory,
     memory_fault,
 )
+from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Index, Span, span
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.device import PARAM_WINDOW, WINDOW_BYTES
 from ptx.emulate.memory.host_memory import HostMemory
 from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.windows import PARAM_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Index, Span
 from ptx.emulate.model.errors import (
     EmulationFault,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.device import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.exec.sync.mbarrier_object import (
     MOST_ARRIVALS,
     MOST_BYTES,
@@ -26,6 +25,7 @@ from ptx.emulate.exec.sync.mbarrier_object import (
     reduced,
 )
 from ptx.emulate.memory.access import Site, locate
+from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Index, Span
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import Value

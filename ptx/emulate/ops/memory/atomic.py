@@ -11,9 +11,9 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.exec.device import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.memory.access import Elements, Site, divide, is_mixed, locate
+from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Index, Span
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.combine import Rule, rule
