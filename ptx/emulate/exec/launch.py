@@ -9,13 +9,13 @@ from contextlib import ExitStack
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.cluster import ClusterShape
 from ptx.emulate.exec.code import KernelCode
 from ptx.emulate.exec.device import DeviceModel, Limits
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.launch_cache import Kept
 from ptx.emulate.exec.scheduler import Chunk
 from ptx.emulate.memory.layout import aligned
+from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, geometry
 from ptx.emulate.model.output import Output

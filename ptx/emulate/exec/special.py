@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.cluster import cluster_special
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 
@@ -70,7 +69,7 @@ def special_value(chunk: Chunk, name: str) -> tuple[Value, bool]:
     stem, _, axis = name.partition(".")
     launch = chunk.launch
     if name in _CLUSTER:
-        return cluster_special(chunk, stem, axis), True
+        return _cluster_value(chunk, stem, axis), True
     if name in _WORKSPACE:
         return np.uint32(launch.workspace >> _WORKSPACE[name] & 0xFFFFFFFF), True
     if name in _RESERVED:
@@ -127,6 +126,26 @@ def _block_number(chunk: Chunk, axis: int) -> Value:
     if axis == 0 and first + blocks <= grid[0] and chunk.launch.cluster.extent[1:] == (1, 1):
         return chunk.geometry.array("slot32") + np.uint32(first)
     return _by_block(chunk, chunk.launch.cluster.along(axis, _numbers(chunk)))
+
+
+def _cluster_value(chunk: Chunk, stem: str, axis: str) -> Value:
+    """A special register that describes clusters."""
+    shape = chunk.launch.cluster
+    at = "xyz".find(axis)
+    counts = {
+        "nclusterid": shape.clusters[at],
+        "cluster_nctaid": shape.extent[at],
+        "cluster_nctarank": shape.blocks,
+        "is_explicit_cluster": chunk.launch.is_cluster,
+    }
+    if stem in counts:
+        return np.uint32(counts[stem])
+    numbers = _numbers(chunk)
+    if stem == "clusterid":
+        return _by_block(chunk, shape.cluster_along(at, numbers))
+    if stem == "cluster_ctaid":
+        return _by_block(chunk, shape.rank_along(at, numbers))
+    return _by_block(chunk, numbers % shape.blocks)  # cluster_ctarank
 
 
 def _lane_mask(chunk: Chunk, kind: str) -> Value:

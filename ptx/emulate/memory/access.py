@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.cluster import locate_remote
+from ptx.emulate.memory.cluster_shared import locate_remote
 from ptx.emulate.memory.fault import (
     InParameters,
     Memory,

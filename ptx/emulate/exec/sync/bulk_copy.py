@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.cluster import OFFSET_BITS
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.memory.access import Site, load_vector, store
+from ptx.emulate.memory.cluster_shared import OFFSET_BITS
 from ptx.emulate.model.addresses import Index, Span, span
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value

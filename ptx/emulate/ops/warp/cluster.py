@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.exec.cluster import map_address, rank_of
+from ptx.emulate.memory.cluster_shared import map_address, rank_of
 from ptx.isa.model import Instruction
 
 
@@ -19,7 +19,7 @@ def _map(e: Emitter, i: Instruction) -> None:
 
 def _rank(e: Emitter, i: Instruction) -> None:
     address = e.value(i.operands[1], type_suffix(i))
-    e.assign(i.operands[0], "u32", f"{e.helper(rank_of)}(f, {address})")
+    e.assign(i.operands[0], "u32", f"{e.helper(rank_of)}({address}, f.special('cluster_ctarank'))")
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
