@@ -13,7 +13,8 @@ from ptx.emulate.codegen.block_registers import BlockRegisters
 from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.exec.special import known_special
-from ptx.emulate.memory.access import Site, load, store
+from ptx.emulate.memory.access import load, store
+from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.emulate.model.geometry import Value

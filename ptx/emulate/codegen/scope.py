@@ -10,8 +10,8 @@ import numpy as np
 from ptx.emulate.codegen.analysis.nan_bits import registers_with_visible_bits
 from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
 from ptx.emulate.codegen.cfg import CARRY
-from ptx.emulate.memory.access import Site
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import span
 from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
 from ptx.isa.model import TYPE_BYTES, Body, Function, Instruction, Register

@@ -76,7 +76,7 @@ def call_address(
         if function is None:
             raise InvalidCall(
                 f"a call to {int(address):#x}, which is no function",
-                fibre.chunk.launch.where(fibre, 0, instruction),
+                fibre.where(0, instruction),
             )
         return call(fibre, function, back, frame_bytes, arguments, results)
     addresses = np.asarray(address)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptx.emulate.exec.block_functions import BlockFunctions
-from ptx.emulate.memory.access import Site
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
 

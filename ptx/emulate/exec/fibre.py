@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.errors import InvalidBranch, Trap
+from ptx.emulate.model.errors import InvalidBranch, Trap, Where
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
 
@@ -147,6 +147,10 @@ class Fibre:
             return np.asarray(value)
         return np.full(self.n, value, dtype=value.dtype)
 
+    def where(self, position: int, instruction: Instruction | None) -> Where:
+        """The place of thread number `position`, which executes an instruction."""
+        return self.chunk.launch.where(self, position, instruction)
+
     def split(self, taken: Value, target: int, following: int) -> int:
         """A branch: the next block, of this fibre or of its part that is `chunk.successor`."""
         if taken.ndim == 0:
@@ -240,7 +244,7 @@ class Fibre:
         if numbers.flat[beyond] >= len(targets):
             raise InvalidBranch(
                 f"a branch to target {numbers.flat[beyond]} of {len(targets)}",
-                self.chunk.launch.where(self, beyond, instruction),
+                self.where(beyond, instruction),
             )
         if index.ndim == 0:
             return targets[int(index)]
@@ -256,7 +260,7 @@ class Fibre:
         Raises:
             Trap: always.
         """
-        raise Trap("the kernel trapped", self.chunk.launch.where(self, 0, instruction))
+        raise Trap("the kernel trapped", self.where(0, instruction))
 
     def finish(self) -> int:
         """`exit`: the threads are done."""

@@ -57,7 +57,7 @@ class Chunk:
         self.shared = launch.shared_memory(geometry.blocks * self.shared_stride)
         self._local: NDArray[np.uint8] | None = None
         self._mbarriers: Mbarriers | None = None
-        self.shadow = Shadow(self) if launch.limits.check_uninitialised else None
+        self.shadow = self._new_shadow() if launch.limits.check_uninitialised else None
         self.exited: list[Index] = []
         self.meeting = Rendezvous(self)
         self.kept = launch.kept_for(geometry)
@@ -72,6 +72,10 @@ class Chunk:
         self._turn_end = _ENDLESS
         self._place: Key = (0,)
         self.wait(Fibre(self, list(self.code.zeros[0]), None, geometry.threads), 0)
+
+    def _new_shadow(self) -> Shadow:
+        shape = self.geometry
+        return Shadow(shape.blocks, self.shared_stride, shape.threads, self.local_stride)
 
     @property
     def local(self) -> NDArray[np.uint8]:

@@ -6,18 +6,16 @@ or 1 + the rank of a block in its cluster.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.fault import memory_fault
+from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.threads import AccessingThreads
 from ptx.emulate.model.addresses import Index, Span, span
 from ptx.emulate.model.geometry import Value
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.emulate.memory.access import Site
 
 OFFSET_BITS = 18  # more than the shared memory of any block
 _OFFSET_MASK = (1 << OFFSET_BITS) - 1
@@ -42,7 +40,7 @@ def rank_of(address: Value, own: Value) -> Value:
 
 
 def locate_remote(
-    fibre: Fibre, addresses: Span, offset: int, site: Site, memory: NDArray[np.uint8]
+    threads: AccessingThreads, addresses: Span, offset: int, site: Site, memory: NDArray[np.uint8]
 ) -> tuple[NDArray[Any], Index]:
     """Elements of shared memory of any block of the cluster.
 
@@ -50,17 +48,17 @@ def locate_remote(
         MemoryFault: an address is outside of a block's memory, or misaligned, or its block is not
             in the cluster.
     """
-    chunk = fibre.chunk
+    chunk = threads.chunk
     launch = chunk.launch
-    every = addresses.addresses(fibre.n) + offset
+    every = addresses.addresses(threads.n) + offset
     rank = (every >> OFFSET_BITS) - 1
     within = every & _OFFSET_MASK
     within[(every < 0) | (rank >= launch.cluster.blocks)] = -site.total
     limit = launch.shared_bytes
     wrong = (within < 0) | (within + site.total > limit) | ((within & (site.total - 1)) != 0)
     if wrong.any():
-        raise memory_fault(fibre, span(within), 0, site, "shared", limit)
-    slot = np.asarray(fibre.place("slot"), dtype=np.int64)
+        raise memory_fault(threads, span(within), 0, site, "shared", limit)
+    slot = np.asarray(threads.place("slot"), dtype=np.int64)
     first = slot // launch.cluster.blocks * launch.cluster.blocks
     owner = np.where(rank >= 0, first + rank, slot)
     return memory.view(site.dtype), (owner * chunk.shared_stride + within) >> site.shift

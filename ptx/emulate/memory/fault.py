@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.host_memory import HostMemory
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.site import Memory, Site
+from ptx.emulate.memory.threads import AccessingThreads, ReachableMemories
 from ptx.emulate.memory.windows import PARAM_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Index, Span
 from ptx.emulate.model.errors import (
@@ -19,14 +17,6 @@ from ptx.emulate.model.errors import (
     UseAfterFree,
     Where,
 )
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.device import DeviceModel
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.emulate.memory.access import Site
-
-
-Memory = DeviceMemory | HostMemory
 
 
 class SeveralMemories(EmulationFault):
@@ -58,7 +48,7 @@ class InParameters(EmulationFault):
         )
 
 
-def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memory:
+def find_memory(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -> Memory:
     """The memory that holds all addresses, found in the allocation table.
 
     The site remembers the allocation where one holds them all.
@@ -68,11 +58,11 @@ def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memor
         SeveralMemories: the lanes' addresses are in allocations of several memories.
         InParameters: they are in the window of the kernel's parameters.
     """
-    launch = fibre.chunk.launch
+    launch = threads.chunk.launch
     version = launch.memory.version
     low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
     memory = _memory_of(low, launch.device)
-    every = addresses.addresses(fibre.n if addresses.part is not None else 1) + offset
+    every = addresses.addresses(threads.n if addresses.part is not None else 1) + offset
     misaligned = (every & (site.total - 1)) != 0
     if memory is not None:
         allocation = memory.find(low)
@@ -89,23 +79,23 @@ def find_memory(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memor
     else:
         inside = np.zeros(len(every), dtype=np.bool_)
     if PARAM_WINDOW <= low < high <= PARAM_WINDOW + WINDOW_BYTES and not site.writes:
-        raise InParameters(launch.where(fibre, 0, site.instruction))
+        raise InParameters(threads.where(0, site.instruction))
     if not inside.all() and not misaligned.any():
         groups = _groups(launch.device, every, site.total)
         if len(groups) > 1:
-            raise SeveralMemories(launch.where(fibre, 0, site.instruction), groups)
+            raise SeveralMemories(threads.where(0, site.instruction), groups)
     at = int(np.argmax(~inside)) if not inside.all() else int(np.argmax(misaligned))
-    raise _global_fault(fibre, at, int(every[at]), site, inside=bool(inside[at]))
+    raise _global_fault(threads, at, int(every[at]), site, inside=bool(inside[at]))
 
 
-def _memory_of(address: int, device: DeviceModel) -> Memory | None:
+def _memory_of(address: int, device: ReachableMemories) -> Memory | None:
     for memory in (device.memory, *device.peers):
         if memory.base <= address < memory.base + memory.nbytes:
             return memory
     return device.host(address)
 
 
-def _groups(device: DeviceModel, every: NDArray[np.int64], nbytes: int) -> list[Index]:
+def _groups(device: ReachableMemories, every: NDArray[np.int64], nbytes: int) -> list[Index]:
     """Positions of the addresses of each memory; [] unless every address is in an allocation."""
     left = np.ones(len(every), dtype=np.bool_)
     found: list[Index] = []
@@ -131,12 +121,12 @@ def _inside(memory: Memory, every: NDArray[np.int64], nbytes: int) -> NDArray[np
 
 
 def _global_fault(
-    fibre: Fibre, position: int, address: int, site: Site, *, inside: bool
+    threads: AccessingThreads, position: int, address: int, site: Site, *, inside: bool
 ) -> MemoryFault:
-    launch = fibre.chunk.launch
+    launch = threads.chunk.launch
     address %= 1 << 64  # shown as the pointer is, whatever its sign as a signed number
     memory = _memory_of(address, launch.device) or launch.memory
-    where = launch.where(fibre, position, site.instruction)
+    where = threads.where(position, site.instruction)
     access = f"{'write' if site.writes else 'read'} of {site.total} bytes at {address:#x}"
     if inside:
         return Misaligned(
@@ -166,14 +156,14 @@ def _global_fault(
 
 
 def memory_fault(
-    fibre: Fibre, addresses: Span, offset: int, site: Site, space: str, limit: int
+    threads: AccessingThreads, addresses: Span, offset: int, site: Site, space: str, limit: int
 ) -> MemoryFault:
     """The fault of the first lane that is outside a window of `limit` bytes, or misaligned."""
-    every = addresses.addresses(fibre.n) + offset
+    every = addresses.addresses(threads.n) + offset
     outside = (every < 0) | (every > limit - site.total)
     at = int(np.argmax(outside)) if outside.any() else int(np.argmax(every & (site.total - 1) != 0))
     address = int(every[at])
-    where = fibre.chunk.launch.where(fibre, at, site.instruction)
+    where = threads.where(at, site.instruction)
     access = f"{'write' if site.writes else 'read'} of {site.total} bytes"
     if outside[at]:
         return OutOfBounds(

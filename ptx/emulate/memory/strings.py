@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from ptx.emulate.memory.access import Site, load
+from ptx.emulate.memory.access import load
+from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.threads import AccessingThreads
 from ptx.emulate.model.addresses import Span, number, span
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.isa.model import Instruction
+from ptx.isa.model import Instruction
 
 _STEP = 64
 _LONGEST = 1 << 20
 
 
-def read_string(fibre: Fibre, position: int, address: int, instruction: Instruction) -> str:
+def read_string(
+    threads: AccessingThreads, position: int, address: int, instruction: Instruction
+) -> str:
     """The characters at a thread's generic address, one for each byte, up to a zero.
 
     Raises:
         MemoryFault: it runs out of the memory that it lies in.
     """
-    thread = fibre.subset(np.array([position], dtype=np.intp), ())
+    thread = threads.subset(np.array([position], dtype=np.intp), ())
     site = Site(instruction, "generic", "u8", 1, writes=False)
-    memory = fibre.chunk.launch.memory
+    memory = threads.chunk.launch.memory
     allocation = memory.find(address)
     if allocation is not None:
         start = address - memory.base

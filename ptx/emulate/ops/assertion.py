@@ -55,7 +55,7 @@ def fail(
     text, name, number, caller = first
     raise AssertionFailed(
         f"assertion `{text}` failed in {caller} at {name}:{number}",
-        chunk.launch.where(fibre, 0, instruction),
+        fibre.where(0, instruction),
         assertion=text, file=name, line=number, function=caller,
     )  # fmt: skip
 

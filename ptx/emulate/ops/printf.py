@@ -11,7 +11,8 @@ import numpy as np
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import external
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Site, load
+from ptx.emulate.memory.access import load
+from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.strings import read_string
 from ptx.emulate.model.addresses import span
 from ptx.emulate.model.geometry import Value

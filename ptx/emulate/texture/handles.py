@@ -58,7 +58,7 @@ def _find(
     known = f"live {kind} objects are {live}{more}" if live else f"there is no live {kind} object"
     raise InvalidTextureHandle(
         f"{handle:#x} is no {kind} object; {known}",
-        fibre.chunk.launch.where(fibre, position, i),
+        fibre.where(position, i),
         handle=handle,
     )
 
@@ -73,7 +73,7 @@ def check_live(fibre: Fibre, image: Image, i: Instruction, *, writes: bool) -> N
     allocation = memory.find(address)
     if allocation is not None and address + image.nbytes <= allocation.end:
         return
-    where = fibre.chunk.launch.where(fibre, 0, i)
+    where = fibre.where(0, i)
     access = "write" if writes else "read"
     words = f"{access} of an image of {image.nbytes} bytes at {address:#x}"
     freed = memory.find_freed(address)
@@ -90,4 +90,4 @@ def check_live(fibre: Fibre, image: Image, i: Instruction, *, writes: bool) -> N
 
 def unsupported(fibre: Fibre, i: Instruction, why: str) -> UnsupportedFetch:
     """The fault of a fetch whose result is not known."""
-    return UnsupportedFetch(why, fibre.chunk.launch.where(fibre, 0, i))
+    return UnsupportedFetch(why, fibre.where(0, i))

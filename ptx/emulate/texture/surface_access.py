@@ -228,7 +228,7 @@ def _raise_outside(
     raise OutOfBounds(
         f"out-of-bounds surface {access} at ({place}), counted in elements, of an image of"
         f" {image.width} x {image.height or 1} x {image.slices} texels with boundary mode trap",
-        fibre.chunk.launch.where(fibre, _position(here, at), form.instruction),
+        fibre.where(_position(here, at), form.instruction),
         address=image.address, nbytes=form.nbytes, space="surface",
     )  # fmt: skip
 
@@ -238,6 +238,6 @@ def _raise_misaligned(fibre: Fibre, form: Form, here: Any, x: Integers, unit: in
     raise Misaligned(
         f"misaligned surface access of {unit} bytes at byte {int(x[at])} of a row: the x coordinate"
         " of a surface counts bytes",
-        fibre.chunk.launch.where(fibre, _position(here, at), form.instruction),
+        fibre.where(_position(here, at), form.instruction),
         address=int(x[at]), nbytes=unit, space="surface",
     )  # fmt: skip

@@ -273,7 +273,7 @@ class BlockBarriers:
                     raise SynchronisationFault(
                         "threads of one warp execute a barrier's reduction at different places,"
                         " where a GPU may wait for ever",
-                        self._chunk.launch.where(entry.fibre, 0, instruction),
+                        entry.fibre.where(0, instruction),
                     )
 
     def _votes(self, entries: list[WaitingThreads]) -> tuple[Counts, Counts]:
@@ -323,5 +323,5 @@ class BlockBarriers:
                 f" block has {most}"
             )
         if wrong:
-            raise SynchronisationFault(wrong, self._chunk.launch.where(part[0], 0, instruction))
+            raise SynchronisationFault(wrong, part[0].where(0, instruction))
         return number, None if everyone else count

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Site, load_vector, store
+from ptx.emulate.memory.access import load_vector, store
 from ptx.emulate.memory.cluster_shared import OFFSET_BITS
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, Span, span
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
@@ -53,7 +54,7 @@ class Amounts:
             position = int(np.argmax(wrong))
             raise Misaligned(
                 f"a bulk copy of {self.nbytes[position]} bytes, which is no multiple of {unit}",
-                fibre.chunk.launch.where(fibre, position, instruction),
+                fibre.where(position, instruction),
                 address=0, nbytes=int(self.nbytes[position]), space="shared",
             )  # fmt: skip
         beyond = self.nbytes.view(np.uint64) > np.uint64(_MOST_BYTES)
@@ -62,7 +63,7 @@ class Amounts:
             count = int(self.nbytes.view(np.uint64)[position])
             raise OutOfBounds(
                 f"a bulk copy of {count} bytes, more than shared memory has",
-                fibre.chunk.launch.where(fibre, position, instruction),
+                fibre.where(position, instruction),
                 address=0, nbytes=count, space="shared",
             )  # fmt: skip
         pieces = self.nbytes // unit

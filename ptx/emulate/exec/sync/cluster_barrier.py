@@ -52,9 +52,7 @@ class ClusterBarriers:
         if again.any():
             raise SynchronisationFault(
                 "a thread arrives twice at the cluster's barrier in one phase",
-                self._chunk.launch.where(
-                    fibre, int(np.argmax(again)), self._chunk.code.first[block]
-                ),
+                fibre.where(int(np.argmax(again)), self._chunk.code.first[block]),
             )
         self._here[lanes] = True
         self._awaited[lanes] = self._phase.take(self._of_lane.take(lanes))
@@ -72,7 +70,7 @@ class ClusterBarriers:
         if (awaited == _NEVER).any():
             raise SynchronisationFault(
                 "a thread waits at the cluster's barrier without having arrived",
-                self._chunk.launch.where(fibre, int(np.argmin(awaited)), instruction),
+                fibre.where(int(np.argmin(awaited)), instruction),
             )
         if (self._phase.take(self._of_lane.take(lanes)) > awaited).all():
             self._awaited[lanes] = _NEVER

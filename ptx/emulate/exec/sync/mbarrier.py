@@ -24,7 +24,8 @@ from ptx.emulate.exec.sync.mbarrier_object import (
     phase_of,
     reduced,
 )
-from ptx.emulate.memory.access import Site, locate
+from ptx.emulate.memory.access import locate
+from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Index, Span
 from ptx.emulate.model.errors import SynchronisationFault
@@ -214,7 +215,7 @@ class Mbarriers:
                 raise SynchronisationFault(
                     f"an mbarrier object at {int(every[position]) + SHARED_WINDOW:#x}, which is not"
                     " in shared memory",
-                    self._chunk.launch.where(fibre, position, site.instruction),
+                    fibre.where(position, site.instruction),
                 )
         elements, index = locate(fibre, where, offset, site)
         start = elements.ctypes.data - self._memory.ctypes.data >> 3
@@ -279,7 +280,7 @@ class Mbarriers:
         address = (int(at[position]) << 3) % self._chunk.shared_stride
         return SynchronisationFault(
             f"the mbarrier object at shared address {address:#x} {what}",
-            self._chunk.launch.where(fibre, position, site.instruction),
+            fibre.where(position, site.instruction),
         )
 
 

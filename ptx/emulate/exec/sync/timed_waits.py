@@ -14,7 +14,7 @@ import numpy as np
 from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.mbarrier_object import Awaited
-from ptx.emulate.memory.access import Site
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, Span
 from ptx.emulate.model.geometry import Value
 

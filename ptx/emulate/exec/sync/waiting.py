@@ -88,20 +88,20 @@ class Rendezvous:
                 f"{count} threads wait at barrier {number} for threads that will never reach it"
                 f" ({missing[at]} in block {block}):"
                 f" {self._whereabouts()}",
-                chunk.launch.where(entry.fibre, 0, entry.instruction),
+                entry.fibre.where(0, entry.instruction),
             )
         for cluster in self._at_clusters:
             return BarrierDivergence(
                 "threads wait at the cluster's barrier for threads that will never arrive:"
                 f" {self._whereabouts()}",
-                chunk.launch.where(cluster.fibre, 0, cluster.instruction),
+                cluster.fibre.where(0, cluster.instruction),
             )
         for sleeper in self.sleepers.waiting:
             assert sleeper.awaited is not None
             return Deadlock(
                 f"{sleeper.fibre.count} threads wait for a phase that is never completed, of"
                 f" {chunk.mbarriers.described(int(sleeper.awaited.at[0]))}: {self._whereabouts()}",
-                chunk.launch.where(sleeper.fibre, 0, sleeper.instruction),
+                sleeper.fibre.where(0, sleeper.instruction),
             )
         lanes = self.warps.waiting[0]
         missing_lanes = self.warps.missing(lanes)
@@ -109,7 +109,7 @@ class Rendezvous:
         return Deadlock(
             f"a warp instruction waits for lanes {int(missing_lanes[at]):#010x}, which will never"
             f" execute it with this membermask: {self._whereabouts()}",
-            chunk.launch.where(lanes.fibre, at, chunk.code.first[lanes.block]),
+            lanes.fibre.where(at, chunk.code.first[lanes.block]),
         )
 
     def _whereabouts(self) -> str:

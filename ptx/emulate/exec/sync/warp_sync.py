@@ -105,7 +105,7 @@ class WarpMeetings:
         raise SynchronisationFault(
             f"lane {int(np.broadcast_to(lane, (fibre.n,))[at])} executes a warp instruction whose"
             f" membermask {word:#010x} does not name it",
-            self._chunk.launch.where(fibre, at, self._chunk.code.first[block]),
+            fibre.where(at, self._chunk.code.first[block]),
         )
 
     def _bits(self, slot_lists: list[Index]) -> Words:

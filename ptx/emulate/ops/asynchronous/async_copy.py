@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Site, load_vector, store
+from ptx.emulate.memory.access import load_vector, store
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, Span, span
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
@@ -82,7 +83,7 @@ def _check(fibre: Fibre, amounts: Value, where: NDArray[np.int64], sites: Sites)
         return
     at = int(np.argmax(wrong))
     address = int(where[at]) % (1 << 64)
-    place = fibre.chunk.launch.where(fibre, at, sites.source.instruction)
+    place = fibre.where(at, sites.source.instruction)
     if over[at]:
         raise OutOfBounds(
             f"copy of {int(amounts[at])} bytes by an instruction that copies {sites.nbytes}",

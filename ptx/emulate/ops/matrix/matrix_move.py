@@ -15,7 +15,8 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
-from ptx.emulate.memory.access import Site, load_vector, locate, store
+from ptx.emulate.memory.access import load_vector, locate, store
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, span
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.matrix.matrix_element import plain_words

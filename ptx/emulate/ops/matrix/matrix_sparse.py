@@ -69,7 +69,7 @@ def multiply_sparse(
     chosen = columns(_nibbles(given, width, what), width, ordered)
     if chosen is None:
         wanted = "elements in order" if ordered else "different elements"
-        where = fibre.chunk.launch.where(fibre, 0, what.instruction)
+        where = fibre.where(0, what.instruction)
         raise EmulationFault(f"metadata of mma.sp that do not name {wanted}", where)
     rows = b[np.arange(len(b))[:, None, None], chosen]
     return dealt(group, target.spread(product(a, rows, c, types, options)))

@@ -15,7 +15,7 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
-from ptx.emulate.memory.access import Site
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
@@ -96,7 +96,7 @@ def _require_four(
         raise SynchronisationFault(
             f"{instruction.text} is executed by a group of {there % _WARPS} warps; it takes the"
             f" four of {_WARPS * WARP} threads, of which the block must have a multiple",
-            fibre.chunk.launch.where(fibre, int(threads[np.argmax(lacking)]), instruction),
+            fibre.where(int(threads[np.argmax(lacking)]), instruction),
         )
 
 

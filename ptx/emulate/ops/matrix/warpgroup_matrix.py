@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Site, load_vector
+from ptx.emulate.memory.access import load_vector
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, span
 from ptx.emulate.ops.matrix.matrix_element import decoded, separate
 

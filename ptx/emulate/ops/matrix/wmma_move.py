@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Site, load, store
+from ptx.emulate.memory.access import load, store
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, Span, span
 from ptx.emulate.model.errors import Misaligned
 from ptx.emulate.model.geometry import Value
@@ -81,7 +82,7 @@ def _starts(fibre: Fibre, start: Span, at: int, stride: Value, move: Move) -> ND
             f"a matrix at {move.site.space} address {address:#x} with a stride of {elements}"
             f" elements of {move.width} bits; rows (columns) must start at multiples of"
             f" {move.align} bytes",
-            fibre.chunk.launch.where(fibre, position, move.site.instruction),
+            fibre.where(position, move.site.instruction),
             address=address, nbytes=move.align, space=move.site.space,
         )  # fmt: skip
     lane = np.broadcast_to(np.asarray(fibre.place("laneid"), dtype=np.intp), (fibre.n,))

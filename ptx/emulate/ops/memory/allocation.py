@@ -40,7 +40,7 @@ def free(fibre: Fibre, addresses: Value, instruction: Instruction) -> None:
             if address:
                 heap.free(int(address))
         except BadFree as error:
-            where = fibre.chunk.launch.where(fibre, position, instruction)
+            where = fibre.where(position, instruction)
             raise InvalidFree(str(error), where, address=int(address)) from None
 
 

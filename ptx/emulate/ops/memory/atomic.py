@@ -12,7 +12,8 @@ import numpy as np
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Elements, Site, divide, is_mixed, locate
+from ptx.emulate.memory.access import Elements, divide, is_mixed, locate
+from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Index, Span
 from ptx.emulate.model.geometry import Value

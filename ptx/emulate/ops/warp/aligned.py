@@ -32,7 +32,7 @@ def whole_warps(fibre: Fibre, mask: Value, instruction: Instruction) -> Group:
         raise SynchronisationFault(
             f"{instruction.opcode}.sync.aligned is executed by the lanes {int(members[row]):#010x}"
             " of a warp; all 32 must exist and must not have exited",
-            fibre.chunk.launch.where(fibre, at, instruction),
+            fibre.where(at, instruction),
         )
     return group
 
