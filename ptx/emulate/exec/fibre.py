@@ -19,6 +19,7 @@ from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.calls import Frame
+    from ptx.emulate.exec.device import DeviceModel
     from ptx.emulate.exec.scheduler import Chunk
 
 Bools = NDArray[np.bool_]
@@ -146,6 +147,11 @@ class Fibre:
         if value.ndim:
             return np.asarray(value)
         return np.full(self.n, value, dtype=value.dtype)
+
+    @property
+    def device(self) -> DeviceModel:
+        """The device that the fibre runs on."""
+        return self.chunk.launch.device
 
     def where(self, position: int, instruction: Instruction | None) -> Where:
         """The place of thread number `position`, which executes an instruction."""

@@ -34,7 +34,7 @@ def free(fibre: Fibre, addresses: Value, instruction: Instruction) -> None:
     Raises:
         InvalidFree: an address is no live allocation of device code.
     """
-    heap = fibre.chunk.launch.device.heap
+    heap = fibre.device.heap
     for position, address in enumerate(fibre.spread(addresses)):
         try:
             if address:
