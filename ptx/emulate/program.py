@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
+import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.generate import generate
 from ptx.emulate.exec.code import KernelCode
 from ptx.emulate.exec.collection import collection_paused

@@ -9,31 +9,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from ptx.emulate.codegen.registers import CARRY, registers_in
 from ptx.emulate.codegen.table import Effect, Operation, find_operation, in_table_order
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa.model import (
     Address,
     Arguments,
     Body,
-    Bracket,
     FloatImmediate,
     Guard,
     Immediate,
     Instruction,
     Label,
-    Negated,
-    Operand,
-    Pair,
     Register,
-    Selected,
     SpecialRegister,
     Symbol,
-    Vector,
 )
 
 _NEVER_WRITTEN = (Address, Immediate)
 _WITHOUT_REGISTERS = (Immediate, FloatImmediate, Symbol, SpecialRegister)
-CARRY = Register("%CC", "u32")
 
 
 @dataclass(slots=True)
@@ -182,25 +176,6 @@ class FlowBuilder:
         block.guard = instruction.guard
         self._branches.append((block, target.name, instruction))
         self._next(falls=instruction.guard is not None)
-
-
-def registers_in(operand: Operand) -> Iterator[Register]:
-    """The registers that an operand names."""
-    if isinstance(operand, Register):
-        yield operand
-    elif isinstance(operand, Address):
-        if isinstance(operand.base, Register):
-            yield operand.base
-    elif isinstance(operand, Vector | Arguments | Bracket):
-        for item in operand.items:
-            yield from registers_in(item)
-    elif isinstance(operand, Pair):
-        yield from registers_in(operand.first)
-        yield from registers_in(operand.second)
-    elif isinstance(operand, Negated):
-        yield operand.operand
-    elif isinstance(operand, Selected):
-        yield operand.register
 
 
 def reads_and_writes(step: Step) -> tuple[list[Register], list[Register]]:

@@ -99,9 +99,7 @@ class Emitter:
 
     def refuse(self, reason: str = "") -> UnsupportedInstruction:
         """The error that this instruction is not executed; raise it."""
-        return UnsupportedInstruction(
-            self.scope.kernel, self.instruction.text, self.instruction.line, reason
-        )
+        return self.scope.refused(self.instruction, reason)
 
     def value(self, operand: Operand, ptx_type: str) -> str:
         """An expression (a name) for an operand, read as a PTX type: its bits are reinterpreted."""
@@ -229,7 +227,7 @@ class Emitter:
         if operand.base is None:
             return self._registers.number_span(str(operand.offset)), 0, space
         if isinstance(operand.base, Symbol):
-            found, expression = self.scope.symbol(operand.base.name, self)
+            found, expression = self.scope.symbol(operand.base.name, self.instruction)
             if found == "code":
                 raise self.refuse(f"{operand.base.name} is a function, which is not read")
             if space == "generic" and found == "param":
@@ -305,7 +303,7 @@ class Emitter:
 
     def _symbol(self, symbol: Symbol, kind: str) -> str:
         """The address of a symbol, as `mov` gives it."""
-        space, expression = self.scope.symbol(symbol.name, self)
+        space, expression = self.scope.symbol(symbol.name, self.instruction)
         offset = symbol.offset
         if self.scope.is_parameter(symbol.name):
             offset += PARAM_WINDOW if space == "param" else LOCAL_WINDOW

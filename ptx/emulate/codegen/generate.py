@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.analysis.block_invariant import steady_definitions
 from ptx.emulate.codegen.cfg import (
     Block,

@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from ptx.emulate.codegen.emitter import Emitter
 from ptx.isa.model import TYPE_BYTES, Instruction, Symbol
 
-if TYPE_CHECKING:
-    from ptx.emulate.codegen.emitter import Emitter
-
-EmitExternal = Callable[["Emitter", tuple[Symbol, ...], tuple[Symbol, ...]], None]
-EmitFunction = Callable[["Emitter", Instruction], None]
+EmitExternal = Callable[[Emitter, tuple[Symbol, ...], tuple[Symbol, ...]], None]
+EmitFunction = Callable[[Emitter, Instruction], None]
 
 
 class Effect(Enum):

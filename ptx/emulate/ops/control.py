@@ -59,7 +59,7 @@ def _symbols(e: Emitter, operands: tuple[Operand, ...]) -> tuple[Symbol, ...]:
 
 def _places(e: Emitter, symbols: tuple[Symbol, ...]) -> str:
     """Offsets and sizes of `.param` variables in this function's frame."""
-    return repr(tuple(e.scope.frame_place(symbol.name, e) for symbol in symbols))
+    return repr(tuple(e.scope.frame_place(symbol.name, e.instruction) for symbol in symbols))
 
 
 def _call(e: Emitter, i: Instruction) -> None:

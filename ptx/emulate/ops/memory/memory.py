@@ -52,7 +52,7 @@ def _load_parameter(e: Emitter, i: Instruction, ptx_type: str, count: int) -> bo
     source = i.operands[1]
     if not isinstance(source, Address) or not isinstance(source.base, Symbol):
         return False
-    space, expression = e.scope.symbol(source.base.name, e)
+    space, expression = e.scope.symbol(source.base.name, e.instruction)
     if space != "param":
         return False
     kind = kind_of(ptx_type)
