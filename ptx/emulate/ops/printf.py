@@ -17,7 +17,7 @@ from ptx.emulate.memory.strings import read_string
 from ptx.emulate.model.addresses import span
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import width_of
-from ptx.emulate.printf import Conversion, conversions, render
+from ptx.emulate.ops.printf_format import Conversion, conversions, render
 from ptx.isa.model import Instruction, Symbol
 
 _NO_FORMAT = np.int32(-1)
