@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,7 +19,6 @@ from ptx.emulate.memory.layout import aligned
 from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, geometry
-from ptx.emulate.model.output import Output
 from ptx.emulate.model.types import NUMPY
 from ptx.isa.model import Instruction
 
@@ -27,6 +27,7 @@ _WORKSPACE_BYTES = 64
 _FIRST_TURN = 16384  # basic blocks that a chunk executes before another one may go on
 _LEAST_TURN = 256
 _CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more has fewer blocks
+_MOST_TEXT = 1 << 20  # characters that are held back
 
 
 class Parameters(dict[tuple[str, int], Value]):
@@ -42,6 +43,31 @@ class Parameters(dict[tuple[str, int], Value]):
         value: Value = self._data[offset : offset + dtype.itemsize].view(dtype)[0]
         self[key] = value
         return value
+
+
+class Output:
+    """What a kernel prints: text for the process's standard output.
+
+    A GPU fills a buffer that the host writes out when it synchronises. So does this, so that other
+    output does not come between the parts of a line.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+
+    def write(self, text: str) -> None:
+        """Add text; bytes of it come as the characters U+0000 to U+00FF."""
+        self._parts.append(text)
+        self._size += len(text)
+        if self._size > _MOST_TEXT:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write to `sys.stdout`, as it is now, what was added."""
+        text, self._parts, self._size = "".join(self._parts), [], 0
+        if text:
+            sys.stdout.write(text.encode("latin-1").decode(errors="replace"))
 
 
 class Launch:
