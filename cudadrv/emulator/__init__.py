@@ -4,7 +4,7 @@
 the PTX that NVRTC makes, reports wrong accesses with their place, and fails on demand.
 """
 
-from ptx.emulate.exec.device import Limits as Limits
+from ptx.emulate.exec.limits import Limits as Limits
 
 from .emulator import Emulator as Emulator
 from .fault_injection import (

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.errors import PtxError
 
 from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream

@@ -9,7 +9,7 @@ import ctypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     AssertionFailed,
     Deadlock,

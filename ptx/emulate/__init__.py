@@ -94,8 +94,9 @@ index into the fibre's threads and the instruction is named by `e.scope.bind(i, 
 
 from __future__ import annotations
 
-from ptx.emulate.exec.device import DEFAULT_LIMITS, DeviceModel, Limits
-from ptx.emulate.memory.memory import Allocation, DeviceMemory
+from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
 from ptx.emulate.model.errors import (
     AddressSpaceExhausted,
     AssertionFailed,

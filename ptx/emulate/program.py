@@ -10,11 +10,12 @@ import numpy as np
 
 import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.generate import generate
-from ptx.emulate.exec.code import KernelCode
 from ptx.emulate.exec.collection import collection_paused
-from ptx.emulate.exec.device import DEFAULT_LIMITS, DeviceModel, Limits
+from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch import Launch
-from ptx.emulate.exec.special import RESERVED_BYTES
+from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate.exec.special_registers import RESERVED_BYTES
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.model.errors import LaunchError
 from ptx.emulate.model.geometry import Dim3

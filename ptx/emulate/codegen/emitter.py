@@ -12,7 +12,7 @@ import numpy as np
 from ptx.emulate.codegen.block_registers import BlockRegisters
 from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.exec.special import known_special
+from ptx.emulate.exec.special_registers import known_special
 from ptx.emulate.memory.access import load, store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW

@@ -14,8 +14,8 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.exec.block_functions import BlockFunctions
-from ptx.emulate.exec.code import KernelCode
 from ptx.emulate.exec.fibre import GONE
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,

@@ -19,7 +19,7 @@ from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.calls import Frame
-    from ptx.emulate.exec.device import DeviceModel
+    from ptx.emulate.exec.device_model import DeviceModel
     from ptx.emulate.exec.scheduler import Chunk
 
 Bools = NDArray[np.bool_]

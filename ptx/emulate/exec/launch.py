@@ -10,10 +10,11 @@ from contextlib import ExitStack
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.code import KernelCode
-from ptx.emulate.exec.device import DeviceModel, Limits
+from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch_cache import Kept
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.exec.scheduler import Chunk
 from ptx.emulate.memory.layout import aligned
 from ptx.emulate.model.cluster_shape import ClusterShape

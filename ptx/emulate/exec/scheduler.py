@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
-from ptx.emulate.exec.special import special_value
+from ptx.emulate.exec.special_registers import special_value
 from ptx.emulate.exec.sync.mbarrier import Mbarriers
 from ptx.emulate.exec.sync.waiting import Rendezvous
 from ptx.emulate.memory.shadow import Shadow
@@ -24,7 +24,7 @@ from ptx.emulate.model.errors import Runaway, StackOverflow
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, coordinates
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.code import KernelCode
+    from ptx.emulate.exec.kernel_code import KernelCode
     from ptx.emulate.exec.launch import Launch
 
 Key = tuple[int, ...]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.cluster_shared import locate_remote
-from ptx.emulate.memory.fault import (
+from ptx.emulate.memory.faults import (
     InParameters,
     SeveralMemories,
     find_memory,

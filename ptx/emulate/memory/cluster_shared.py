@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.fault import memory_fault
+from ptx.emulate.memory.faults import memory_fault
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.threads import AccessingThreads
 from ptx.emulate.model.addresses import Index, Span, span

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.model.errors import BadFree, OutOfMemory
 
 DEFAULT_HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize

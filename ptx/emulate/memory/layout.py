@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.windows import CODE_WINDOW
 from ptx.isa.model import (
     TYPE_BYTES,

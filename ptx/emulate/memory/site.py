@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.memory.host_memory import HostMemory
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.model.types import NUMPY
 from ptx.isa.model import Instruction
 
-Memory = DeviceMemory | HostMemory
+Memory = DeviceMemory | MappedHostMemory
 
 
 class Site:

@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.host_memory import HostMemory
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.memory.shadow import Shadow
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.cluster_shape import ClusterShape
@@ -32,7 +32,7 @@ class ReachableMemories(Protocol):
         """Those of other devices."""
 
     @property
-    def host(self) -> Callable[[int], HostMemory | None]:
+    def host(self) -> Callable[[int], MappedHostMemory | None]:
         """Finds the page-locked host memory that holds an address."""
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ptx
-from ptx.emulate.exec.device import DEFAULT_LIMITS, DeviceModel, Limits
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.program import Program
 from ptx.signature import KernelParam
 

@@ -7,10 +7,10 @@ import ctypes
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.device import DeviceModel
-from ptx.emulate.memory.fault import SeveralMemories
-from ptx.emulate.memory.host_memory import HostMemory
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.faults import SeveralMemories
+from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.model.errors import OutOfBounds
 from tests.ptx.emulate.machine import Machine, ptx_text
 
@@ -38,7 +38,7 @@ class Host:
         words = (ctypes.c_uint32 * COUNT).from_address(self.address)
         self.array = np.frombuffer(memoryview(words), np.uint32)
         self.array[:] = np.arange(COUNT)
-        memory = HostMemory(self.address, 4 * COUNT)
+        memory = MappedHostMemory(self.address, 4 * COUNT)
         machine.device.host = lambda address: memory if memory.find(address) else None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate import ieee
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from tests.ptx.emulate.machine import Machine, compiled
 
 TARGETS = ["compute_75", "compute_90", "compute_100", "compute_120"]

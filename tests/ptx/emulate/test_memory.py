@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ptx.emulate.exec.device import Limits
-from ptx.emulate.memory.memory import GRANULE, DeviceMemory
+from ptx.emulate.exec.limits import Limits
+from ptx.emulate.memory.device_memory import GRANULE, DeviceMemory
 from ptx.emulate.model.errors import BadFree, Misaligned, OutOfBounds, OutOfMemory
 from tests.ptx.emulate.machine import Machine, ptx_text, run
 
@@ -28,7 +28,7 @@ def test_eighty_gigabytes_cost_nothing_until_used() -> None:
 _UNDER_A_LIMIT = """
 import gc, resource
 from ptx.emulate.model.errors import AddressSpaceExhausted
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.device_memory import DeviceMemory
 
 with open("/proc/self/statm") as statm:
     used = int(statm.read().split()[0]) * resource.getpagesize()

@@ -7,7 +7,7 @@ import pytest
 
 from ptx.emulate.codegen.analysis.block_invariant import dominators, steady_definitions
 from ptx.emulate.codegen.cfg import FlowBuilder, find_live_registers
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.isa import parse
 from tests.ptx.emulate.machine import Machine, ptx_text
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.texture import cubemap
 from ptx.emulate.texture.filtering import (
     Slice,

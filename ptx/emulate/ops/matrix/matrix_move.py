@@ -20,7 +20,7 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, span
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.matrix.matrix_element import plain_words
-from ptx.emulate.ops.memory.memory import space_of
+from ptx.emulate.ops.memory.load_store import space_of
 from ptx.emulate.ops.warp.aligned import meet_warp
 from ptx.isa.model import Instruction
 

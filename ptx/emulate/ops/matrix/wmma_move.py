@@ -19,7 +19,7 @@ from ptx.emulate.model.errors import Misaligned
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.matrix.matrix_element import WIDTHS, element_types, held, plain_words
 from ptx.emulate.ops.matrix.matrix_fragment import Fragment, opaque_fragment, shape_of
-from ptx.emulate.ops.memory.memory import space_of
+from ptx.emulate.ops.memory.load_store import space_of
 from ptx.emulate.ops.warp.aligned import meet_warp
 from ptx.isa.model import Instruction
 

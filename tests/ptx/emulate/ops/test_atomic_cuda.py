@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import Runaway, UnsupportedInstruction
 from tests.ptx.emulate.machine import Machine
 from tests.ptx.emulate.ops.atomic_reference import simulate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import LaunchError, OutOfBounds, SynchronisationFault, Trap
 from tests.ptx.emulate.machine import Machine, ptx_text
 from tests.ptx.emulate.ops.corpus import machine_of

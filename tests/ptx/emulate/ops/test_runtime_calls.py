@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     AssertionFailed,
     EmulationFault,

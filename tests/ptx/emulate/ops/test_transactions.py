@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import ptx
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from tests.differential import corpus
 from tests.ptx.emulate.machine import Machine
 

@@ -8,7 +8,7 @@ import operator
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from tests.ptx.emulate.machine import Machine
 from tests.ptx.emulate.ops.corpus import TARGETS, machine_of
 

@@ -1,4 +1,4 @@
-"""What the emulator knows of a device, and how far a launch may go."""
+"""What the emulator knows of a device."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ptx.emulate.memory.device_heap import DeviceHeap
-from ptx.emulate.memory.host_memory import HostMemory
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.texture.texture import Image, Texture
 
 
-def no_host_memory(address: int) -> HostMemory | None:
+def no_host_memory(address: int) -> MappedHostMemory | None:
     """The answer of a device whose kernels reach no host memory."""
     return None
 
@@ -43,7 +43,7 @@ class DeviceModel:
     shared_per_sm: int = 233472
     clock_khz: int = 1_980_000
     peers: list[DeviceMemory] = field(default_factory=list)
-    host: Callable[[int], HostMemory | None] = no_host_memory
+    host: Callable[[int], MappedHostMemory | None] = no_host_memory
     textures: dict[int, Texture] = field(default_factory=dict)
     surfaces: dict[int, Image] = field(default_factory=dict)
     heap: DeviceHeap = field(init=False)
@@ -63,30 +63,3 @@ class DeviceModel:
         if shared_bytes:
             each = min(each, self.shared_per_sm // shared_bytes)
         return each * self.sm_count
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds of one launch.
-
-    Attributes:
-        max_steps: basic blocks that a chunk of thread blocks may execute before `Runaway`.
-        chunk_threads: threads that are executed together, whole blocks of them.
-        share_from: threads of a chunk from which on it shares with later ones what depends on a
-            thread's place in its block alone; for fewer, finding is no faster than computing.
-        stack_bytes: local memory of a thread where calls recurse.
-        strict_barriers: report a barrier that exited threads did not reach; hardware lets it pass
-            (CUDA guide: it waits for all non-exited threads of the block).
-        check_uninitialised: report reads of shared or local memory that nothing has written; takes
-            several times as long.
-    """
-
-    max_steps: int = 20_000_000
-    chunk_threads: int = 65536
-    share_from: int = 2048
-    stack_bytes: int = 16384
-    strict_barriers: bool = False
-    check_uninitialised: bool = False
-
-
-DEFAULT_LIMITS = Limits()
