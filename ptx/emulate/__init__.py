@@ -86,9 +86,9 @@ where it is only near.
 
 Functions that PTX only declares (`vprintf`, `malloc`): `table.external(name, emit)`, whose emitter
 reads the caller's arguments with `e.parameter(symbol, type)`, writes its result with
-`e.set_parameter(symbol, type, expression)`, and may leave values in `f.chunk.launch.results`.
+`e.set_parameter(symbol, type, expression)`, and may leave values in `f.blocks.launch.results`.
 
-Faults are raised with a place: `f.chunk.launch.where(f, position, instruction)`; `position` is an
+Faults are raised with a place: `f.blocks.launch.where(f, position, instruction)`; `position` is an
 index into the fibre's threads and the instruction is named by `e.scope.bind(i, "instruction")`.
 """
 

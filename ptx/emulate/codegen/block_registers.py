@@ -140,7 +140,7 @@ class BlockRegisters:
                 left, right = (self._span_of(each) for each in pending)
                 expression = f"{left}.plus({right})"
             elif self._scope.steady:
-                expression = f"f.chunk.kept.span({self._loaded(number)})"
+                expression = f"f.blocks.kept.span({self._loaded(number)})"
             else:
                 expression = f"{self._scope.span}({self._loaded(number)})"
             found = self._spans[number] = self.temporary(expression)

@@ -41,10 +41,11 @@ def call(
 
     `arguments` and `results` are `.param` variables of the caller.
     """
-    chunk = fibre.chunk
-    code = chunk.code
+    blocks = fibre.blocks
+    scheduler = fibre.scheduler
+    code = blocks.code
     base = fibre.stack_pointer + frame_bytes
-    chunk.check_stack(fibre, base + code.frame_bytes[function])
+    scheduler.check_stack(fibre, base + code.frame_bytes[function])
     for (source, nbytes), (target, room) in zip(arguments, code.params[function], strict=False):
         _copy(fibre, fibre.stack_pointer + source, base + target, min(nbytes, room))
     frame = Frame(fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[back], function, results)
@@ -70,7 +71,7 @@ def call_address(
     Raises:
         InvalidCall: an address is no function.
     """
-    code = fibre.chunk.code
+    code = fibre.blocks.code
     if address.ndim == 0:
         function = code.by_address.get(int(address))
         if function is None:
@@ -83,7 +84,7 @@ def call_address(
     for each in np.unique(addresses):
         part = fibre.subset((addresses == each).nonzero()[0], code.live[back])
         block = call_address(part, each, back, frame_bytes, arguments, results, instruction)
-        fibre.chunk.wait(part, block)
+        fibre.scheduler.wait(part, block)
     return GONE
 
 
@@ -92,7 +93,7 @@ def leave(fibre: Fibre) -> int:
     if not fibre.frames:
         return fibre.finish()
     frame = fibre.frames[-1]
-    sources = fibre.chunk.code.results[frame.function]
+    sources = fibre.blocks.code.results[frame.function]
     for (source, room), (target, nbytes) in zip(sources, frame.results, strict=False):
         _copy(fibre, fibre.stack_pointer + source, frame.stack_pointer + target, min(room, nbytes))
     block = fibre.prefix[-1]
@@ -120,8 +121,8 @@ def registers_of(fibre: Fibre, frame: Frame) -> Registers:
 
 def _copy(fibre: Fibre, source: int, target: int, nbytes: int) -> None:
     """Copy bytes within every thread's local memory."""
-    local = fibre.chunk.local.reshape(fibre.chunk.geometry.threads, -1)
+    local = fibre.blocks.local.reshape(fibre.blocks.geometry.threads, -1)
     rows = slice(None) if fibre.lanes is None else fibre.lanes
     local[rows, target : target + nbytes] = local[rows, source : source + nbytes]
-    if fibre.chunk.shadow is not None:
-        fibre.chunk.shadow.copy(rows, source, target, nbytes, len(local))
+    if fibre.blocks.shadow is not None:
+        fibre.blocks.shadow.copy(rows, source, target, nbytes, len(local))

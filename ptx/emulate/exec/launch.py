@@ -15,7 +15,8 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch_cache import Kept
 from ptx.emulate.exec.limits import Limits
-from ptx.emulate.exec.scheduler import Chunk
+from ptx.emulate.exec.resident_blocks import ResidentBlocks
+from ptx.emulate.exec.scheduler import Scheduler
 from ptx.emulate.memory.layout import aligned
 from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.errors import Where
@@ -160,51 +161,52 @@ class Launch:
                 after.callback(self.memory.free, self.workspace)
                 start = self.workspace - self.memory.base
                 self.memory.data[start : start + _WORKSPACE_BYTES] = 0
-            chunks = (
-                Chunk(self, geometry(self.block, min(size, blocks - first)), first)
+            schedulers = (
+                Scheduler(
+                    ResidentBlocks(self, geometry(self.block, min(size, blocks - first)), first)
+                )
                 for first in range(0, blocks, size)
             )
             if size < blocks <= self.device.resident_blocks(threads, self.shared_stride):
-                self._take_turns(chunks)
+                self._take_turns(schedulers)
                 return
-            for chunk in chunks:
-                chunk.run()
+            for scheduler in schedulers:
+                scheduler.run()
 
-    def _take_turns(self, chunks: Iterator[Chunk]) -> None:
+    def _take_turns(self, schedulers: Iterator[Scheduler]) -> None:
         """Execute chunks whose blocks a GPU would hold all at once: they may wait for each other.
 
         One that is still running when its turn is over goes on after the others had theirs.
         """
         turn = _FIRST_TURN
-        unfinished: deque[Chunk] = deque()
-        for chunk in chunks:
-            if not chunk.run(turn):
-                unfinished.append(chunk)
+        unfinished: deque[Scheduler] = deque()
+        for scheduler in schedulers:
+            if not scheduler.run(turn):
+                unfinished.append(scheduler)
                 turn = max(turn // 2, _LEAST_TURN)
-                self._shared = np.empty(0, dtype=np.uint8)  # the chunk needs its own
+                self._shared = np.empty(0, dtype=np.uint8)  # its blocks need their own
         while len(unfinished) > 1:
-            chunk = unfinished.popleft()
-            if not chunk.run(turn):
-                unfinished.append(chunk)
+            scheduler = unfinished.popleft()
+            if not scheduler.run(turn):
+                unfinished.append(scheduler)
             turn = max(turn // 2, _LEAST_TURN)
-        for chunk in unfinished:
-            chunk.run()
+        for scheduler in unfinished:
+            scheduler.run()
 
     def where(self, fibre: Fibre, position: int, instruction: Instruction | None) -> Where:
         """The place of the fibre's thread number `position`, which executes an instruction."""
         lane = int(fibre.lane_numbers()[position])
-        chunk = fibre.chunk
-        return self._where(chunk.block_of(lane), chunk.thread_of(lane), instruction)
+        blocks = fibre.blocks
+        return self._where(blocks.block_of(lane), blocks.thread_of(lane), instruction)
 
-    def where_of_block(
-        self, chunk: Chunk, fibre: Fibre, block: int, *, last: bool = False
-    ) -> Where:
-        """The place of the fibre's first thread, at the first (or last) instruction of a block."""
-        table = self.code.last if last else self.code.first
+    def where_of_block(self, fibre: Fibre, block: int) -> Where:
+        """The place of the fibre's first thread, at the first instruction of a block."""
+        table = self.code.first
         instruction = table[block] if 0 <= block < len(table) else None
         position = 0 if fibre.present is None else int(np.argmax(fibre.present))
         lane = int(fibre.lane_numbers()[position])
-        return self._where(chunk.block_of(lane), chunk.thread_of(lane), instruction)
+        blocks = fibre.blocks
+        return self._where(blocks.block_of(lane), blocks.thread_of(lane), instruction)
 
     def _where(self, block: Dim3, thread: Dim3, instruction: Instruction | None) -> Where:
         location = instruction.location if instruction is not None else None

@@ -61,7 +61,7 @@ def _positions(base: Fibre, part: Fibre) -> Index | None:
         return part.lanes
     if part.lanes is None:
         return None
-    table = base.chunk.scratch_index()
+    table = base.blocks.scratch_index()
     table[base.lanes] = np.arange(base.n, dtype=np.intp)
     where = table.take(part.lanes)
     np.minimum(where, base.n - 1, out=where)
@@ -101,25 +101,25 @@ def _union(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
         return fibres[0]
     for fibre in fibres:
         fibre.compact(live)
-    chunk = fibres[0].chunk
-    mark = np.zeros(chunk.geometry.threads, dtype=np.bool_)
+    blocks = fibres[0].blocks
+    mark = np.zeros(blocks.geometry.threads, dtype=np.bool_)
     for fibre in fibres:
         mark[fibre.lane_numbers()] = True
     lanes: Index | None = mark.nonzero()[0]
     assert lanes is not None
     count = len(lanes)
     places: list[Index] = []
-    if count == chunk.geometry.threads:
+    if count == blocks.geometry.threads:
         lanes = None
         places = [fibre.lane_numbers() for fibre in fibres]
     else:
-        table = chunk.scratch_index()
+        table = blocks.scratch_index()
         table[lanes] = np.arange(count, dtype=np.intp)
         places = [table.take(fibre.lane_numbers()) for fibre in fibres]
     regs: Registers = list(fibres[0].regs)
     for number in live:
         regs[number] = _joined([fibre.regs[number] for fibre in fibres], places, count)
-    found = Fibre(chunk, regs, lanes, count)
+    found = Fibre(fibres[0].scheduler, regs, lanes, count)
     first = fibres[0]
     found.prefix, found.stack_pointer = first.prefix, first.stack_pointer
     found.frames = _merged_frames(fibres, places, lanes, count)

@@ -11,7 +11,7 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.resident_blocks import ResidentBlocks
 
 _PLACES = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
 _AXES = ("x", "y", "z")
@@ -58,32 +58,32 @@ def known_special(name: str) -> str | None:
     return "u32" if bare in others else None
 
 
-def special_value(chunk: Chunk, name: str) -> tuple[Value, bool]:
+def special_value(blocks: ResidentBlocks, name: str) -> tuple[Value, bool]:
     """The register's value for each lane of a chunk, and whether it never changes."""
     if name in _PLACES:
-        return chunk.geometry.array(name), True
+        return blocks.geometry.array(name), True
     if name in _TIMES:
-        return _time(chunk, name), False
+        return _time(blocks, name), False
     if name in _MASKS:
-        return _lane_mask(chunk, name.removeprefix("lanemask_")), True
+        return _lane_mask(blocks, name.removeprefix("lanemask_")), True
     stem, _, axis = name.partition(".")
-    launch = chunk.launch
+    launch = blocks.launch
     if name in _CLUSTER:
-        return _cluster_value(chunk, stem, axis), True
+        return _cluster_value(blocks, stem, axis), True
     if name in _WORKSPACE:
         return np.uint32(launch.workspace >> _WORKSPACE[name] & 0xFFFFFFFF), True
     if name in _RESERVED:
         return np.uint32(launch.reserved_start + _RESERVED[name]), True
     if name == "smid":
-        return _by_block(chunk, _numbers(chunk) % launch.device.sm_count), True
+        return _by_block(blocks, _numbers(blocks) % launch.device.sm_count), True
     if axis in _AXES:
         at = _AXES.index(axis)
         if stem == "ntid":
-            return np.uint32(chunk.geometry.block[at]), True
+            return np.uint32(blocks.geometry.block[at]), True
         if stem == "nctaid":
             return np.uint32(launch.grid[at]), True
         if stem == "ctaid":
-            return _block_number(chunk, at), True
+            return _block_number(blocks, at), True
     if name in _WIDE:
         return np.uint64(0), True
     shared = launch.code.shared_bytes + launch.dynamic_shared
@@ -103,65 +103,65 @@ def special_value(chunk: Chunk, name: str) -> tuple[Value, bool]:
     return np.uint32(0), True
 
 
-def _numbers(chunk: Chunk) -> Index:
+def _numbers(blocks: ResidentBlocks) -> Index:
     """The numbers in the launch of the chunk's blocks."""
-    return chunk.first + np.arange(chunk.geometry.blocks, dtype=np.intp)
+    return blocks.first + np.arange(blocks.geometry.blocks, dtype=np.intp)
 
 
-def _by_block(chunk: Chunk, values: NDArray[Any]) -> Value:
+def _by_block(blocks: ResidentBlocks, values: NDArray[Any]) -> Value:
     """For each lane its block's value, as u32."""
     each = values.astype(np.uint32)
     if (each == each[0]).all():
         return each[0]
-    return each.take(chunk.geometry.index("slot"), mode="clip")
+    return each.take(blocks.geometry.index("slot"), mode="clip")
 
 
-def _block_number(chunk: Chunk, axis: int) -> Value:
-    grid, blocks = chunk.launch.grid, chunk.geometry.blocks
+def _block_number(blocks: ResidentBlocks, axis: int) -> Value:
+    grid, count = blocks.launch.grid, blocks.geometry.blocks
     if grid[axis] == 1:
         return np.uint32(0)
-    if blocks == 1:
-        return np.uint32(chunk.launch.cluster.block(chunk.first)[axis])
-    first = chunk.first % grid[0]
-    if axis == 0 and first + blocks <= grid[0] and chunk.launch.cluster.extent[1:] == (1, 1):
-        return chunk.geometry.array("slot32") + np.uint32(first)
-    return _by_block(chunk, chunk.launch.cluster.along(axis, _numbers(chunk)))
+    if count == 1:
+        return np.uint32(blocks.launch.cluster.block(blocks.first)[axis])
+    first = blocks.first % grid[0]
+    if axis == 0 and first + count <= grid[0] and blocks.launch.cluster.extent[1:] == (1, 1):
+        return blocks.geometry.array("slot32") + np.uint32(first)
+    return _by_block(blocks, blocks.launch.cluster.along(axis, _numbers(blocks)))
 
 
-def _cluster_value(chunk: Chunk, stem: str, axis: str) -> Value:
+def _cluster_value(blocks: ResidentBlocks, stem: str, axis: str) -> Value:
     """A special register that describes clusters."""
-    shape = chunk.launch.cluster
+    shape = blocks.launch.cluster
     at = "xyz".find(axis)
     counts = {
         "nclusterid": shape.clusters[at],
         "cluster_nctaid": shape.extent[at],
         "cluster_nctarank": shape.blocks,
-        "is_explicit_cluster": chunk.launch.is_cluster,
+        "is_explicit_cluster": blocks.launch.is_cluster,
     }
     if stem in counts:
         return np.uint32(counts[stem])
-    numbers = _numbers(chunk)
+    numbers = _numbers(blocks)
     if stem == "clusterid":
-        return _by_block(chunk, shape.cluster_along(at, numbers))
+        return _by_block(blocks, shape.cluster_along(at, numbers))
     if stem == "cluster_ctaid":
-        return _by_block(chunk, shape.rank_along(at, numbers))
-    return _by_block(chunk, numbers % shape.blocks)  # cluster_ctarank
+        return _by_block(blocks, shape.rank_along(at, numbers))
+    return _by_block(blocks, numbers % shape.blocks)  # cluster_ctarank
 
 
-def _lane_mask(chunk: Chunk, kind: str) -> Value:
-    one = np.uint32(1) << np.asarray(chunk.geometry.array("laneid"), dtype=np.uint32)
+def _lane_mask(blocks: ResidentBlocks, kind: str) -> Value:
+    one = np.uint32(1) << np.asarray(blocks.geometry.array("laneid"), dtype=np.uint32)
     below = one - np.uint32(1)
     masks = {"eq": one, "lt": below, "le": below | one, "ge": ~below, "gt": ~(below | one)}
     return masks[kind]
 
 
-def _time(chunk: Chunk, name: str) -> Value:
+def _time(blocks: ResidentBlocks, name: str) -> Value:
     if name.startswith("globaltimer"):
-        now = chunk.launch.device.clock.nanoseconds()
+        now = blocks.launch.device.clock.nanoseconds()
         if name == "globaltimer":
             return np.uint64(now)
     else:
-        now = chunk.launch.device.clock.ticks()
+        now = blocks.launch.device.clock.ticks()
         if name == "clock64":
             return np.uint64(now)
     return np.uint32(now >> 32 & 0xFFFFFFFF if name.endswith("hi") else now & 0xFFFFFFFF)

@@ -46,11 +46,11 @@ def locate(threads: AccessingThreads, addresses: Span, offset: int, site: Site) 
     if space == "param":
         return _params(threads, addresses, offset, site)
     elements, index = _per_thread(threads, addresses, offset, site, space)
-    chunk = threads.chunk
-    if chunk.shadow is not None:
-        memory = chunk.shared if space == "shared" else chunk.local
+    blocks = threads.blocks
+    if blocks.shadow is not None:
+        memory = blocks.shared if space == "shared" else blocks.local
         start = elements.ctypes.data - memory.ctypes.data
-        chunk.shadow.note(threads, start, index, site, space)
+        blocks.shadow.note(threads, start, index, site, space)
     return elements, index
 
 
@@ -103,7 +103,7 @@ def _checked(threads: AccessingThreads, addresses: Span, offset: int, site: Site
         low < least_known
         or high + site.total > end_known
         or bits & (site.total - 1)
-        or version != threads.chunk.launch.memory.version
+        or version != threads.blocks.launch.memory.version
         or known is None
     ):
         return find_memory(threads, addresses, offset, site)
@@ -111,7 +111,7 @@ def _checked(threads: AccessingThreads, addresses: Span, offset: int, site: Site
 
 
 def _params(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -> Located:
-    params = threads.chunk.launch.param_bytes
+    params = threads.blocks.launch.param_bytes
     low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
     if site.writes or low < 0 or high > len(params):
         raise memory_fault(threads, addresses, offset, site, "param", len(params))
@@ -125,21 +125,21 @@ def _per_thread(
     threads: AccessingThreads, addresses: Span, offset: int, site: Site, space: str
 ) -> Located:
     """Shared and local memory: every thread's window starts at a place of its own."""
-    chunk = threads.chunk
+    blocks = threads.blocks
     base = addresses.base + offset
     part = addresses.part
     shift = site.shift
     if space == "shared":
-        limit, memory = chunk.launch.shared_bytes, chunk.shared
+        limit, memory = blocks.launch.shared_bytes, blocks.shared
     else:
-        limit, memory = chunk.local_stride, chunk.local
+        limit, memory = blocks.local_stride, blocks.local
     least, greatest, bits = (0, 0, 0) if part is None else part.bounds()
     if base + least < 0 or base + greatest + site.total > limit or (bits | base) & (site.total - 1):
         if space == "shared":
             return locate_remote(threads, addresses, offset, site, memory)
         raise_if_wrong(threads, addresses, offset, site, space, limit)
     elements = memory.view(site.dtype)
-    if space == "shared" and chunk.geometry.blocks == 1:
+    if space == "shared" and blocks.geometry.blocks == 1:
         if part is None:
             return elements, base >> shift
         return elements, (addresses.addresses(threads.n) + offset) >> shift

@@ -48,8 +48,8 @@ def locate_remote(
         MemoryFault: an address is outside of a block's memory, or misaligned, or its block is not
             in the cluster.
     """
-    chunk = threads.chunk
-    launch = chunk.launch
+    blocks = threads.blocks
+    launch = blocks.launch
     every = addresses.addresses(threads.n) + offset
     rank = (every >> OFFSET_BITS) - 1
     within = every & _OFFSET_MASK
@@ -61,4 +61,4 @@ def locate_remote(
     slot = np.asarray(threads.place("slot"), dtype=np.int64)
     first = slot // launch.cluster.blocks * launch.cluster.blocks
     owner = np.where(rank >= 0, first + rank, slot)
-    return memory.view(site.dtype), (owner * chunk.shared_stride + within) >> site.shift
+    return memory.view(site.dtype), (owner * blocks.shared_stride + within) >> site.shift

@@ -58,7 +58,7 @@ def find_memory(threads: AccessingThreads, addresses: Span, offset: int, site: S
         SeveralMemories: the lanes' addresses are in allocations of several memories.
         InParameters: they are in the window of the kernel's parameters.
     """
-    launch = threads.chunk.launch
+    launch = threads.blocks.launch
     version = launch.memory.version
     low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
     memory = _memory_of(low, launch.device)
@@ -123,7 +123,7 @@ def _inside(memory: Memory, every: NDArray[np.int64], nbytes: int) -> NDArray[np
 def _global_fault(
     threads: AccessingThreads, position: int, address: int, site: Site, *, inside: bool
 ) -> MemoryFault:
-    launch = threads.chunk.launch
+    launch = threads.blocks.launch
     address %= 1 << 64  # shown as the pointer is, whatever its sign as a signed number
     memory = _memory_of(address, launch.device) or launch.memory
     where = threads.where(position, site.instruction)

@@ -24,7 +24,7 @@ def read_string(
     """
     thread = threads.subset(np.array([position], dtype=np.intp), ())
     site = Site(instruction, "generic", "u8", 1, writes=False)
-    memory = threads.chunk.launch.memory
+    memory = threads.blocks.launch.memory
     allocation = memory.find(address)
     if allocation is not None:
         start = address - memory.base

@@ -60,7 +60,7 @@ class LaunchMemory(Protocol):
         """How the blocks form clusters."""
 
 
-class ChunkMemory(Protocol):
+class BlockMemory(Protocol):
     """The shared and local memory of blocks that are executed together."""
 
     @property
@@ -96,7 +96,7 @@ class AccessingThreads(Threads, Protocol):
     """Threads that access memory together."""
 
     @property
-    def chunk(self) -> ChunkMemory:
+    def blocks(self) -> BlockMemory:
         """The memory of their blocks and their own."""
 
     def place(self, name: str) -> Value:

@@ -44,7 +44,7 @@ def _print(
 ) -> int:
     """Print one format for all threads; the number of arguments."""
     columns = _columns(fibre, pieces, arguments, instruction)
-    out = fibre.chunk.launch.output
+    out = fibre.blocks.launch.output
     for position in range(fibre.n):
         taken = 0
         line: list[str] = []

@@ -16,22 +16,21 @@ from tests.ptx.emulate.machine import Machine, ptx_text
 
 def warp_sum(fibre: Fibre, value: Value) -> Value:
     """The sum of the values that all lanes of the warp brought."""
-    threads = fibre.chunk.geometry.threads
+    threads = fibre.blocks.geometry.threads
     table = np.zeros(threads, np.uint32)
     if fibre.exchange is None:
         table[fibre.lane_numbers()] = value
     else:
         table = fibre.exchange["value"]
-    warps = fibre.chunk.geometry.index("warp_slot") // 32
+    warps = fibre.blocks.geometry.index("warp_slot") // 32
     return np.bincount(warps, table).astype(np.uint32).take(warps[fibre.lane_numbers()])
 
 
 def emit(e: Emitter, i: Instruction) -> None:
     value = e.temporary(e.value(i.operands[1], "u32"))
     mask = e.temporary(e.value(i.operands[2], "u32"))
-    e.line(
-        f"if not f.chunk.meeting.meets(f, {mask}, {e.here}, 'sum', {{'value': {value}}}): return -1"
-    )
+    brought = f"{{'value': {value}}}"
+    e.line(f"if not f.scheduler.meeting.meets(f, {mask}, {e.here}, 'sum', {brought}): return -1")
     e.assign(i.operands[0], "u32", f"{e.helper(warp_sum)}(f, {value})")
 
 

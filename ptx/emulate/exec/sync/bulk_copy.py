@@ -148,7 +148,7 @@ def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
 
 def deliver(fibre: Fibre, barrier: Place, nbytes: Value) -> None:
     """`.mbarrier::complete_tx::bytes`: the object counts the bytes that were copied."""
-    fibre.chunk.mbarriers.deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
+    fibre.blocks.mbarriers.deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
 
 
 def _in_block(addresses: NDArray[np.int64], rank: int) -> NDArray[np.int64]:

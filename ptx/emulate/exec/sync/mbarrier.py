@@ -33,7 +33,7 @@ from ptx.emulate.model.geometry import Value
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.fibre import Fibre
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.resident_blocks import ResidentBlocks
 
 Bools = NDArray[np.bool_]
 
@@ -44,9 +44,9 @@ class Mbarriers:
     `version` changes when any of them does.
     """
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
-        self._memory: Words = chunk.shared.view(np.int64)
+    def __init__(self, blocks: ResidentBlocks) -> None:
+        self._blocks = blocks
+        self._memory: Words = blocks.shared.view(np.int64)
         self._words: Words = np.zeros(len(self._memory), dtype=np.int64)
         self.version = 0
 
@@ -166,7 +166,7 @@ class Mbarriers:
             SynchronisationFault: the object is none, in another block, or far beyond that state.
         """
         at, words = self._valid(fibre, where, offset, site)
-        stride = self._chunk.shared_stride >> 3
+        stride = self._blocks.shared_stride >> 3
         remote = at // stride != np.asarray(fibre.place("slot"))
         if remote.any():
             position = int(np.argmax(remote))
@@ -198,7 +198,7 @@ class Mbarriers:
     def described(self, place: int) -> str:
         """An object and its state, in words."""
         objects = Objects(self._words[place : place + 1])
-        address = (place << 3) % self._chunk.shared_stride
+        address = (place << 3) % self._blocks.shared_stride
         return (
             f"the mbarrier object at shared address {address:#x} (pending arrivals"
             f" {objects.pending[0]} of {objects.expected[0]}, tx-count {objects.tx[0]})"
@@ -277,7 +277,7 @@ class Mbarriers:
     def _fault(
         self, fibre: Fibre, position: int, site: Site, at: Index, what: str
     ) -> SynchronisationFault:
-        address = (int(at[position]) << 3) % self._chunk.shared_stride
+        address = (int(at[position]) << 3) % self._blocks.shared_stride
         return SynchronisationFault(
             f"the mbarrier object at shared address {address:#x} {what}",
             fibre.where(position, site.instruction),

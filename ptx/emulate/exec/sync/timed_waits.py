@@ -19,7 +19,7 @@ from ptx.emulate.model.addresses import Index, Span
 from ptx.emulate.model.geometry import Value
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.scheduler import Scheduler
     from ptx.isa.model import Instruction
 
 _TEST_NS = 1_000  # `test_wait` does not block; it is late, where that lets others go on
@@ -46,9 +46,10 @@ class Sleeper:
 class Sleepers:
     """The sleeping fibres of one chunk."""
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
-        self._clock = chunk.launch.device.clock
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._blocks = scheduler.blocks
+        self._clock = scheduler.blocks.launch.device.clock
         self._rounds = 0
         self._seen = (-1, -1)
         self.asleep: list[Sleeper] = []
@@ -58,8 +59,8 @@ class Sleepers:
     def sleep(self, fibre: Fibre, nanoseconds: Value, block: int) -> int:
         """`nanosleep`: the fibre goes on at `block` when the longest of its times is over."""
         until = self._clock.nanoseconds() + int(np.max(nanoseconds))
-        instruction = self._chunk.code.last[block - 1]
-        self._chunk.steps += _SLEEP_STEPS
+        instruction = self._blocks.code.last[block - 1]
+        self._scheduler.steps += _SLEEP_STEPS
         self.asleep.append(Sleeper(fibre, block, until, instruction))
         return GONE
 
@@ -72,7 +73,7 @@ class Sleepers:
         None where the fibre waits; then `block` is executed again. `limit` is in nanoseconds; 0 is
         that of `test_wait`, None that of `try_wait`.
         """
-        barriers = self._chunk.mbarriers
+        barriers = self._blocks.mbarriers
         awaited = barriers.awaited(fibre, where, offset, site, wanted, parity)
         over = barriers.has_passed(awaited)
         if over.all():
@@ -85,7 +86,7 @@ class Sleepers:
         until = self._clock.nanoseconds() + (longest or self._test_limit)
         sleeper = Sleeper(fibre, block, until, site.instruction, awaited)
         if over.any():
-            self._chunk.wait(self._part(sleeper, over.nonzero()[0]).fibre, block)
+            self._scheduler.wait(self._part(sleeper, over.nonzero()[0]).fibre, block)
             sleeper = self._part(sleeper, (~over).nonzero()[0])
         self.asleep.append(sleeper)
         return None
@@ -113,7 +114,7 @@ class Sleepers:
             if rest.until > now:
                 self.asleep.append(rest)
             elif rest.awaited is None:
-                self._chunk.wait(rest.fibre, rest.block)
+                self._scheduler.wait(rest.fibre, rest.block)
                 woken = True
             else:
                 late.append(rest)
@@ -132,10 +133,10 @@ class Sleepers:
 
     def _is_hopeless(self) -> bool:
         """Whether all that is left are waits, which have ended in vain too often."""
-        seen = (self._chunk.mbarriers.version, self._chunk.alive)
+        seen = (self._blocks.mbarriers.version, self._scheduler.alive)
         if seen != self._seen:
             self._seen, self._rounds = seen, 0
-        others = self._chunk.has_runnable or any(each.awaited is None for each in self.asleep)
+        others = self._scheduler.has_runnable or any(each.awaited is None for each in self.asleep)
         return self._rounds > _MOST_ROUNDS and not others
 
     @property
@@ -148,19 +149,19 @@ class Sleepers:
         awaited = sleeper.awaited
         if awaited is None:
             return sleeper
-        barriers = self._chunk.mbarriers
+        barriers = self._blocks.mbarriers
         go = barriers.has_passed(awaited) | barriers.is_gone(awaited)
         if not go.any():
             return sleeper
         if go.all():
-            self._chunk.wait(sleeper.fibre, sleeper.block)
+            self._scheduler.wait(sleeper.fibre, sleeper.block)
             return None
-        self._chunk.wait(self._part(sleeper, go.nonzero()[0]).fibre, sleeper.block)
+        self._scheduler.wait(self._part(sleeper, go.nonzero()[0]).fibre, sleeper.block)
         return self._part(sleeper, (~go).nonzero()[0])
 
     def _part(self, sleeper: Sleeper, positions: Index) -> Sleeper:
         """The sleeper for some of its threads."""
-        fibre = sleeper.fibre.subset(positions, self._chunk.code.live[sleeper.block])
+        fibre = sleeper.fibre.subset(positions, self._blocks.code.live[sleeper.block])
         assert sleeper.awaited is not None
         awaited = sleeper.awaited.part(positions)
         return Sleeper(fibre, sleeper.block, sleeper.until, sleeper.instruction, awaited)
@@ -170,9 +171,10 @@ class Sleepers:
         if not late:
             return
         self._rounds += 1
-        chunk = self._chunk
+        blocks = self._blocks
+        scheduler = self._scheduler
         for place in dict.fromkeys((*each.fibre.prefix, each.block) for each in late):
             fibres = [each.fibre for each in late if (*each.fibre.prefix, each.block) == place]
-            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, chunk.code.live[place[-1]])
+            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[place[-1]])
             fibre.released = True
-            chunk.run_one(fibre, place[-1])
+            scheduler.run_one(fibre, place[-1])

@@ -17,7 +17,7 @@ from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.scheduler import Scheduler
 
 _SHOWN = 8  # groups of waiting threads that a report lists
 
@@ -25,18 +25,19 @@ _SHOWN = 8  # groups of waiting threads that a report lists
 class Rendezvous:
     """The threads of one chunk that wait for each other."""
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
-        self.blocks = BlockBarriers(chunk)
-        self.warps = WarpMeetings(chunk)
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._blocks = scheduler.blocks
+        self.blocks = BlockBarriers(scheduler)
+        self.warps = WarpMeetings(scheduler)
         self._clusters: ClusterBarriers | None = None
-        self.sleepers = Sleepers(chunk)
+        self.sleepers = Sleepers(scheduler)
 
     @property
     def clusters(self) -> ClusterBarriers:
         """The clusters' barriers, made when first used."""
         if self._clusters is None:
-            self._clusters = ClusterBarriers(self._chunk)
+            self._clusters = ClusterBarriers(self._scheduler)
         return self._clusters
 
     @property
@@ -68,22 +69,22 @@ class Rendezvous:
         released = self.blocks.resolve() | self.warps.resolve() | self.sleepers.resolve()
         if self._clusters is not None:
             released |= self._clusters.resolve()
-        if released or self._chunk.has_runnable or not self.anyone:
+        if released or self._scheduler.has_runnable or not self.anyone:
             return released
         if self.sleepers.skip_time():
             return True
-        if not self._chunk.launch.limits.strict_barriers and self.blocks.resolve(lenient=True):
+        if not self._blocks.launch.limits.strict_barriers and self.blocks.resolve(lenient=True):
             return True
         raise self._deadlock()
 
     def _deadlock(self) -> Deadlock:
-        chunk = self._chunk
+        blocks = self._blocks
         for number, waiting in self.blocks.waiting.items():
             entry = waiting[0]
             count = sum(each.fibre.count for each in waiting)
             missing = self.blocks.missing(number)
             at = int(np.argmax(missing))
-            block = chunk.block_of(at * chunk.geometry.threads_per_block)
+            block = blocks.block_of(at * blocks.geometry.threads_per_block)
             return BarrierDivergence(
                 f"{count} threads wait at barrier {number} for threads that will never reach it"
                 f" ({missing[at]} in block {block}):"
@@ -100,7 +101,7 @@ class Rendezvous:
             assert sleeper.awaited is not None
             return Deadlock(
                 f"{sleeper.fibre.count} threads wait for a phase that is never completed, of"
-                f" {chunk.mbarriers.described(int(sleeper.awaited.at[0]))}: {self._whereabouts()}",
+                f" {blocks.mbarriers.described(int(sleeper.awaited.at[0]))}: {self._whereabouts()}",
                 sleeper.fibre.where(0, sleeper.instruction),
             )
         lanes = self.warps.waiting[0]
@@ -109,7 +110,7 @@ class Rendezvous:
         return Deadlock(
             f"a warp instruction waits for lanes {int(missing_lanes[at]):#010x}, which will never"
             f" execute it with this membermask: {self._whereabouts()}",
-            lanes.fibre.where(at, chunk.code.first[lanes.block]),
+            lanes.fibre.where(at, blocks.code.first[lanes.block]),
         )
 
     def _whereabouts(self) -> str:
@@ -120,7 +121,7 @@ class Rendezvous:
         parts = [f"{count} {place}" for place, count in counts.items()]
         if len(parts) > _SHOWN:
             parts[_SHOWN:] = [f"and others at {len(parts) - _SHOWN} more places"]
-        exited = sum(len(lanes) for lanes in self._chunk.exited)
+        exited = sum(len(lanes) for lanes in self._scheduler.exited)
         return ", ".join([*parts, f"{exited} exited"])
 
     def _places(self) -> Iterator[tuple[str, int]]:
@@ -133,7 +134,7 @@ class Rendezvous:
             line = self._line(sleeper.instruction)
             yield f"at mbarrier objects{line}", sleeper.fibre.count
         for lanes in self.warps.waiting:
-            line = self._line(self._chunk.code.first[lanes.block])
+            line = self._line(self._blocks.code.first[lanes.block])
             yield f"at warp instructions ({lanes.key}{line})", lanes.fibre.count
 
     def _line(self, instruction: Instruction | None) -> str:
@@ -142,5 +143,5 @@ class Rendezvous:
         location = instruction.location
         source = ""
         if location is not None:
-            source = f", {self._chunk.code.files.get(location.file)}:{location.line}"
+            source = f", {self._blocks.code.files.get(location.file)}:{location.line}"
         return f" (PTX line {instruction.line}{source})"

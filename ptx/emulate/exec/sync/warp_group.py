@@ -113,7 +113,7 @@ def group_of(fibre: Fibre, mask: Value) -> Group:
 def _own(fibre: Fibre, mask: Value) -> Group:
     slots = np.broadcast_to(np.asarray(fibre.place("warp_slot"), dtype=np.intp), (fibre.n,))
     if not mask.ndim and fibre.lanes is None:
-        geometry = fibre.chunk.geometry
+        geometry = fibre.blocks.geometry
         return Group(geometry.warps_per_block * geometry.blocks, None, slots, slots)
     rows, places = _placed(slots, mask)
     return Group(rows, None, places, places)
@@ -148,7 +148,7 @@ def _placed(slots: Index, mask: Value) -> tuple[int, Index]:
 
 def _exchanged(fibre: Fibre, exchange: dict[str, Value]) -> Group:
     lanes: Index = exchange["here"].nonzero()[0]
-    slots = fibre.chunk.geometry.index("warp_slot").take(lanes)
+    slots = fibre.blocks.geometry.index("warp_slot").take(lanes)
     rows, places = _placed(slots, exchange["mask"].take(lanes))
     mine = places.take(np.searchsorted(lanes, fibre.lane_numbers()))
     return Group(rows, lanes, places, mine)

@@ -21,7 +21,7 @@ from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.scheduler import Scheduler
 
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint32]
@@ -45,8 +45,9 @@ class WaitingLanes:
 class WarpMeetings:
     """The fibres of one chunk that are parked at warp instructions."""
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._blocks = scheduler.blocks
         self._gone: Words | None = None
         self._exits_seen = 0
         self.waiting: list[WaitingLanes] = []
@@ -64,7 +65,7 @@ class WarpMeetings:
             return True
         fibre.exchange = None
         if not mask.ndim and mask == _FULL:
-            if fibre.count == self._chunk.alive:
+            if fibre.count == self._scheduler.alive:
                 return True
         else:
             self._check_own_bit(fibre, mask, block)
@@ -105,11 +106,11 @@ class WarpMeetings:
         raise SynchronisationFault(
             f"lane {int(np.broadcast_to(lane, (fibre.n,))[at])} executes a warp instruction whose"
             f" membermask {word:#010x} does not name it",
-            fibre.where(at, self._chunk.code.first[block]),
+            fibre.where(at, self._blocks.code.first[block]),
         )
 
     def _bits(self, slot_lists: list[Index]) -> Words:
-        geometry = self._chunk.geometry
+        geometry = self._blocks.geometry
         here = np.zeros(geometry.warps_per_block * geometry.blocks * WARP, dtype=np.bool_)
         for slots in slot_lists:
             here[slots] = True
@@ -154,13 +155,14 @@ class WarpMeetings:
 
     def _lanes_gone(self) -> Words:
         """(warps,) lanes that have exited, or that a block's last warp does not have."""
-        chunk = self._chunk
-        slots = chunk.geometry.index("warp_slot")
+        blocks = self._blocks
+        scheduler = self._scheduler
+        slots = blocks.geometry.index("warp_slot")
         if self._gone is None:
             self._gone = ~self._bits([slots])
-        if self._exits_seen < len(chunk.exited):
-            fresh = chunk.exited[self._exits_seen :]
-            self._exits_seen = len(chunk.exited)
+        if self._exits_seen < len(scheduler.exited):
+            fresh = scheduler.exited[self._exits_seen :]
+            self._exits_seen = len(scheduler.exited)
             self._gone = self._gone | self._bits([slots.take(lanes) for lanes in fresh])
         return self._gone
 
@@ -175,33 +177,34 @@ class WarpMeetings:
         def part(value: Value) -> Value:
             return value.take(where) if value.ndim else value
 
-        fibre = entry.fibre.subset(where, self._chunk.code.live[entry.block])
+        fibre = entry.fibre.subset(where, self._blocks.code.live[entry.block])
         values = {name: part(value) for name, value in entry.values.items()}
         return WaitingLanes(fibre, entry.block, part(entry.mask), entry.key, values)
 
     def _release(self, ready: list[WaitingLanes]) -> None:
         """Execute the instruction from each place where lanes of complete groups wait."""
-        chunk = self._chunk
+        blocks = self._blocks
+        scheduler = self._scheduler
         exchange: dict[str, Value] | None = None
         places = dict.fromkeys((*entry.fibre.prefix, entry.block) for entry in ready)
         if len(places) > 1:
             exchange = self._exchange(ready)
         for place in places:
             fibres = [e.fibre for e in ready if (*e.fibre.prefix, e.block) == place]
-            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, chunk.code.live[place[-1]])
+            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[place[-1]])
             fibre.released = True
             fibre.exchange = exchange
-            chunk.run_one(fibre, place[-1])
+            scheduler.run_one(fibre, place[-1])
 
     def _exchange(self, ready: list[WaitingLanes]) -> dict[str, Value]:
         """For each value, (threads of the chunk,) what every released lane brought."""
         found: dict[str, Value] = {}
         for name, value in ready[0].values.items():
-            table = np.zeros(self._chunk.geometry.threads, dtype=value.dtype)
+            table = np.zeros(self._blocks.geometry.threads, dtype=value.dtype)
             for entry in ready:
                 table[entry.fibre.lane_numbers()] = entry.values[name]
             found[name] = table
-        here = np.zeros(self._chunk.geometry.threads, dtype=np.bool_)
+        here = np.zeros(self._blocks.geometry.threads, dtype=np.bool_)
         for entry in ready:
             here[entry.fibre.lane_numbers()] = True
         found["here"] = here

@@ -14,7 +14,7 @@ _SECTION = "mbarrier"
 _HERE = ("shared", "shared::cta")
 _ANYWHERE = (*_HERE, "shared::cluster")
 _SCOPES = ("cta", "cluster")
-_OBJECTS = "f.chunk.mbarriers"
+_OBJECTS = "f.blocks.mbarriers"
 
 
 def mbarrier_place(e: Emitter, i: Instruction, operand: Operand) -> str:
@@ -67,7 +67,7 @@ def _wait(e: Emitter, i: Instruction) -> None:
     state = e.value(wanted, "u32" if parity else "u64")
     place = mbarrier_place(e, i, address)
     over = e.temporary(
-        f"f.chunk.meeting.sleepers.wait(f, {place}, {state}, {parity}, {limit}, {e.here})"
+        f"f.scheduler.meeting.sleepers.wait(f, {place}, {state}, {parity}, {limit}, {e.here})"
     )
     e.line(f"if {over} is None: return -1")
     e.assign(target, "pred", over)

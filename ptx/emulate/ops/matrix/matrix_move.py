@@ -21,7 +21,7 @@ from ptx.emulate.model.addresses import Index, span
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.matrix.matrix_element import plain_words
 from ptx.emulate.ops.memory.load_store import space_of
-from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Instruction
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
@@ -113,7 +113,7 @@ def _load(e: Emitter, i: Instruction) -> None:
     count = _COUNTS[plain_words(i)[3]]
     address, space = _address(e, i, 1)
     site = e.site(space, "u32", 4)
-    group = meet_warp(e, i, {"address": address})
+    group = sync_warp(e, i, {"address": address})
     call = f"{e.helper(load_matrices)}(f, {group}, {address}, {count}"
     found = e.temporary(f"{call}, {'trans' in i.modifiers}, {site})")
     e.assign_all(i.operands[0], "b32", [f"{found}[{k}]" for k in range(count)])
@@ -126,14 +126,14 @@ def _store(e: Emitter, i: Instruction) -> None:
         raise e.refuse("the number of matrices and of registers differ")
     address, space = _address(e, i, 0)
     sites = f"({e.site(space, 'u32', 4, writes=True)}, {e.site(space, 'u16', writes=True)})"
-    group = meet_warp(e, i, {"address": address})
+    group = sync_warp(e, i, {"address": address})
     call = f"{e.helper(store_matrices)}(f, {group}, {address}, {'trans' in i.modifiers}, {sites}"
     e.line(f"{call}, {', '.join(words)})")
 
 
 def _move(e: Emitter, i: Instruction) -> None:
     word = e.temporary(e.value(i.operands[1], "b32"))
-    group = meet_warp(e, i, {"word": word})
+    group = sync_warp(e, i, {"word": word})
     e.assign(i.operands[0], "b32", f"{e.helper(transpose)}(f, {group}, {word})")
 
 

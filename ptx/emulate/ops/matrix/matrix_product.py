@@ -27,7 +27,7 @@ from ptx.emulate.ops.matrix.matrix_fragment import (
     quad_fragment,
     shape_of,
 )
-from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Instruction, Operand
 
 Arithmetic = Callable[[Matrices, Matrices, Matrices, Types, tuple[str, ...]], Matrices]
@@ -74,7 +74,7 @@ def emit_product(e: Emitter, i: Instruction, what: Product) -> None:
     for role, operand, source in zip("abc", i.operands[1:], what.fragments[1:], strict=True):
         lists[role] = read(e, operand, source)
     brought = {f"{role}{k}": name for role, names in lists.items() for k, name in enumerate(names)}
-    group = meet_warp(e, i, brought)
+    group = sync_warp(e, i, brought)
     texts = ", ".join(f"[{', '.join(names)}]" for names in lists.values())
     call = f"{e.helper(multiply)}(f, {group}, {e.scope.bind(what, 'product')}, {texts})"
     found = e.temporary(call)

@@ -34,7 +34,7 @@ from ptx.emulate.ops.matrix.matrix_product import (
     read,
     words_of,
 )
-from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Immediate, Instruction
 
 Nibbles = NDArray[np.uint32]  # (warps, 16, chunks): the two indices of each chunk of a row
@@ -129,7 +129,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     }
     metadata = e.temporary(e.value(i.operands[4], "b32"))
     brought = {f"{role}{k}": name for role, names in lists.items() for k, name in enumerate(names)}
-    group = meet_warp(e, i, {**brought, "metadata0": metadata})
+    group = sync_warp(e, i, {**brought, "metadata0": metadata})
     texts = ", ".join(f"[{', '.join(names)}]" for names in lists.values())
     bound = e.scope.bind(what, "sparse")
     found = e.temporary(f"{e.helper(multiply_sparse)}(f, {group}, {bound}, {metadata}, {texts})")

@@ -25,7 +25,7 @@ from ptx.emulate.ops.matrix.matrix_fragment import Fragment, fragment, shape_of
 from ptx.emulate.ops.matrix.matrix_product import read, words_of
 from ptx.emulate.ops.matrix.warpgroup_matrix import SharedMatrix
 from ptx.emulate.ops.nothing import nothing
-from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Immediate, Instruction, SpecialRegister, Vector
 
 _ROWS = 16  # of a warp
@@ -90,7 +90,7 @@ def _require_four(
     Raises:
         SynchronisationFault: it does.
     """
-    there = fibre.chunk.geometry.warps_per_block
+    there = fibre.blocks.geometry.warps_per_block
     lacking = warps // _WARPS * _WARPS + _WARPS > there
     if lacking.any():
         raise SynchronisationFault(
@@ -143,7 +143,7 @@ def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
             (second, "u64"), (scale, "pred"), (SpecialRegister("%warpid"), "u32"),
         )
     ]  # fmt: skip
-    group = meet_warp(e, i, {**brought, **{f"c{k}": name for k, name in enumerate(addend)}})
+    group = sync_warp(e, i, {**brought, **{f"c{k}": name for k, name in enumerate(addend)}})
     right, flag, warp = others
     call = f"{e.helper(multiply_group)}(f, {group}, {e.scope.bind(what, 'product')}"
     call += f", [{', '.join(left)}], {right}, [{', '.join(addend)}], {flag}, {warp})"

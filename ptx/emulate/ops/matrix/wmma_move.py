@@ -20,7 +20,7 @@ from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.matrix.matrix_element import WIDTHS, element_types, held, plain_words
 from ptx.emulate.ops.matrix.matrix_fragment import Fragment, opaque_fragment, shape_of
 from ptx.emulate.ops.memory.load_store import space_of
-from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Instruction
 
 _SPACES = ("global", "shared", "shared::cta")
@@ -137,7 +137,7 @@ def _moved(e: Emitter, i: Instruction, operand: int) -> tuple[str, Fragment]:
         stride = e.temporary(e.value(i.operands[2], "u32"))
     else:
         stride = e.constant(fragment.columns if order == "row" else fragment.rows, "u32")
-    meet_warp(e, i, {})
+    sync_warp(e, i, {})
     return f"f, {where}, {offset}, {stride}, {e.scope.bind(move, 'move')}", fragment
 
 

@@ -17,7 +17,7 @@ from ptx.isa.model import Instruction, Symbol
 
 def allocate(fibre: Fibre, sizes: Value, instruction: Instruction) -> Value:
     """`malloc` for each thread in order: (n,) uint64 addresses, 0 where the heap is full."""
-    launch = fibre.chunk.launch
+    launch = fibre.blocks.launch
     heap = launch.device.heap
     location = instruction.location
     place = f"PTX line {instruction.line}"

@@ -60,7 +60,7 @@ def _load_parameter(e: Emitter, i: Instruction, ptx_type: str, count: int) -> bo
     places = [start + k * width_of(kind) for k in range(count)]
     if start < 0 or places[-1] + width_of(kind) > e.scope.param_bytes:
         raise e.refuse("it reads outside of the kernel's parameters")
-    values = [f"f.chunk.launch.params[{kind!r}, {place}]" for place in places]
+    values = [f"f.blocks.launch.params[{kind!r}, {place}]" for place in places]
     e.assign_all(i.operands[0], ptx_type, values)
     return True
 

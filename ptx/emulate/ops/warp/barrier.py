@@ -23,12 +23,12 @@ def _number_and_count(e: Emitter, operands: tuple[Operand, ...]) -> tuple[str, s
 
 def _sync(e: Emitter, i: Instruction) -> None:
     number, count = _number_and_count(e, i.operands)
-    e.leave(f"f.chunk.meeting.blocks.sync(f, {number}, {count}, {e.following})")
+    e.leave(f"f.scheduler.meeting.blocks.sync(f, {number}, {count}, {e.following})")
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
     number, count = _number_and_count(e, i.operands)
-    e.line(f"f.chunk.meeting.blocks.arrive(f, {number}, {count}, {e.here})")
+    e.line(f"f.scheduler.meeting.blocks.arrive(f, {number}, {count}, {e.here})")
 
 
 def verdict(fibre: Fibre, votes: tuple[Counts, Counts], mode: str) -> Value:
@@ -48,7 +48,9 @@ def _reduce(e: Emitter, i: Instruction) -> None:
     number, count = _number_and_count(e, tuple(place))
     mode = next(word for word in i.modifiers if word in ("popc", "and", "or"))
     value = e.value(flag, "pred")
-    votes = e.temporary(f"f.chunk.meeting.blocks.reduce(f, {number}, {count}, {e.here}, {value})")
+    votes = e.temporary(
+        f"f.scheduler.meeting.blocks.reduce(f, {number}, {count}, {e.here}, {value})"
+    )
     e.line(f"if {votes} is None: return -1")
     kind = "u32" if mode == "popc" else "pred"
     e.assign(target, kind, f"{e.helper(verdict)}(f, {votes}, {mode!r})")

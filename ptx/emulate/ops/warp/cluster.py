@@ -23,11 +23,11 @@ def _rank(e: Emitter, i: Instruction) -> None:
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
-    e.line(f"f.chunk.meeting.clusters.arrive(f, {e.here})")
+    e.line(f"f.scheduler.meeting.clusters.arrive(f, {e.here})")
 
 
 def _wait(e: Emitter, i: Instruction) -> None:
-    e.leave(f"f.chunk.meeting.clusters.wait(f, {e.following})")
+    e.leave(f"f.scheduler.meeting.clusters.wait(f, {e.following})")
 
 
 operation("mapa", ("u32", "u64"), 3, _map, modifiers=["shared::cluster"], section="mapa")

@@ -12,7 +12,7 @@ from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group, group_of, packed
 from ptx.emulate.model.geometry import WARP, Value
-from ptx.emulate.ops.warp.meet import meet
+from ptx.emulate.ops.warp.lane_sync import sync_lanes
 from ptx.isa.model import Instruction, Pair
 
 _FULL = np.uint32(0xFFFFFFFF)
@@ -57,13 +57,13 @@ def elect(group: Group) -> tuple[Value, Value]:
 
 def _ballot(e: Emitter, i: Instruction) -> None:
     flag = e.temporary(e.value(i.operands[1], "pred"))
-    group = meet(e, i, i.operands[2], {"flag": flag})
+    group = sync_lanes(e, i, i.operands[2], {"flag": flag})
     e.assign(i.operands[0], "b32", f"{e.helper(ballot)}(f, {group}, {flag})")
 
 
 def _vote(e: Emitter, i: Instruction) -> None:
     flag = e.temporary(e.value(i.operands[1], "pred"))
-    group = meet(e, i, i.operands[2], {"flag": flag})
+    group = sync_lanes(e, i, i.operands[2], {"flag": flag})
     e.assign(i.operands[0], "pred", f"{e.helper(vote)}(f, {group}, {i.modifiers[1]!r}, {flag})")
 
 
@@ -72,7 +72,7 @@ def _active_mask(e: Emitter, i: Instruction) -> None:
 
 
 def _elect(e: Emitter, i: Instruction) -> None:
-    group = meet(e, i, i.operands[1], {})
+    group = sync_lanes(e, i, i.operands[1], {})
     found = e.temporary(f"{e.helper(elect)}({group})")
     target = i.operands[0]
     if isinstance(target, Pair):
@@ -82,7 +82,7 @@ def _elect(e: Emitter, i: Instruction) -> None:
 
 
 def _meet_only(e: Emitter, i: Instruction) -> None:
-    meet(e, i, i.operands[0], {})
+    sync_lanes(e, i, i.operands[0], {})
 
 
 operation("vote.sync.ballot", ("b32",), 3, _ballot, effect=Effect.MEETS, section="vote.sync")
