@@ -139,8 +139,8 @@ class BlockRegisters:
             if pending is not None:
                 left, right = (self._span_of(each) for each in pending)
                 expression = f"{left}.plus({right})"
-            elif self._scope.steady:
-                expression = f"f.blocks.kept.span({self._loaded(number)})"
+            elif self._scope.invariants:
+                expression = f"f.blocks.cache.span({self._loaded(number)})"
             else:
                 expression = f"{self._scope.span}({self._loaded(number)})"
             found = self._spans[number] = self.temporary(expression)
@@ -179,10 +179,12 @@ class BlockRegisters:
         self._compute(number, f"{left} + {right}", self._slots.pop(number, None))
 
     def _compute(self, number: int, expression: str, slot: int | None) -> None:
-        """Set the register's variable; a steady value is computed once a launch."""
+        """Set the register's variable; a block-invariant value is computed once a launch."""
         if slot is not None:
-            self.lines.append(f"k = f.kept({slot})")
-            self.lines.append(f"r{number} = f.keeping({slot}, {expression}) if k is None else k")
+            self.lines.append(f"k = f.invariant({slot})")
+            self.lines.append(
+                f"r{number} = f.store_invariant({slot}, {expression}) if k is None else k"
+            )
         else:
             self.lines.append(f"r{number} = {expression}")
 

@@ -84,7 +84,7 @@ class Emitter:
         """Go on to the next instruction."""
         self.instruction = instruction
         self._condition = ""
-        self._registers.slot = self.scope.steady.get(id(instruction))
+        self._registers.slot = self.scope.invariants.get(id(instruction))
 
     @property
     def lines(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptx.emulate.codegen.analysis.block_invariant import steady_definitions
+from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.cfg import (
     Block,
     FlowBuilder,
@@ -117,9 +117,9 @@ class _KernelWriter:
             ) from None
         find_live_registers(blocks, scope.numbers)
         if function.is_entry:
-            found = sorted(steady_definitions(blocks, scope.kernel_parameters))
+            found = sorted(invariant_definitions(blocks, scope.kernel_parameters))
             steps = [blocks[block].steps[position] for block, position in found]
-            scope.steady = {id(step.instruction): slot for slot, step in enumerate(steps)}
+            scope.invariants = {id(step.instruction): slot for slot, step in enumerate(steps)}
         return _Unit(function, blocks, scope)
 
     def _callees(self, name: str) -> list[str]:

@@ -44,7 +44,8 @@ class FunctionScope:
 
     Attributes:
         numbers: of the registers, by name.
-        steady: by identity of an instruction whose result chunks share, the number of the result.
+        invariants: the slot in the launch's cache of a result that chunks share, by the identity of
+            its instruction.
         width: bytes of each register; home: the kind in which it is held between blocks.
     """
 
@@ -82,7 +83,7 @@ class FunctionScope:
             kind = kind_of(register.ptx_type)
             self.width.append(TYPE_BYTES[register.ptx_type])
             self.home.append(kind if kind[0] in "fp" else unsigned(kind))
-        self.steady: dict[int, int] = {}
+        self.invariants: dict[int, int] = {}
         self._parameters = {
             *frame.params,
             *(param.name for param in (*function.returns, *function.params)),

@@ -101,15 +101,15 @@ class Fibre:
             found = self._places[name] = self.at(self.blocks.geometry.array(name))
         return found
 
-    def kept(self, slot: int) -> Value | None:
-        """A steady value as another chunk computed it, for all threads of this one."""
-        return self.blocks.kept.values.get(slot) if self.lanes is None else None
+    def invariant(self, slot: int) -> Value | None:
+        """What another chunk computed for this value; None unless all threads are here."""
+        return self.blocks.cache.values.get(slot) if self.lanes is None else None
 
-    def keeping(self, slot: int, value: Value) -> Value:
-        """A steady value, remembered where it is there for all threads."""
-        kept = self.blocks.kept
-        if self.n >= kept.fewest and self.lanes is None and self.present is None and value.ndim:
-            kept.keep(slot, value)
+    def store_invariant(self, slot: int, value: Value) -> Value:
+        """A block-invariant value, stored for later chunks if all threads have it."""
+        cache = self.blocks.cache
+        if self.n >= cache.fewest and self.lanes is None and self.present is None and value.ndim:
+            cache.store(slot, value)
         return value
 
     def start_index(self, space: str, shift: int) -> Index:
@@ -137,10 +137,10 @@ class Fibre:
         return self.blocks.geometry.index("lane") if self.lanes is None else self.lanes
 
     def recall(self, name: str) -> Value:
-        """What was kept for this set of threads, None if nothing was."""
+        """What was remembered for this set of threads, None if nothing was."""
         return self._cached.get(name)
 
-    def keep(self, name: str, thing: Value) -> None:
+    def remember(self, name: str, thing: Value) -> None:
         """Remember what depends on this set of threads only."""
         self._cached[name] = thing
 
@@ -204,13 +204,13 @@ class Fibre:
         blocks = self.blocks
         live = blocks.code.live[to]
         whole = self.lanes is None and self.present is None
-        division = blocks.kept.division(to, running, count) if whole else None
+        division = blocks.cache.division(to, running, count) if whole else None
         if division is None:
             return self.subset(running.nonzero()[0], live)
         part = self.subset(division.positions, ())
         for number in live:
             value = self.regs[number]
-            part.regs[number] = blocks.kept.part(value, division) if value.ndim else value
+            part.regs[number] = blocks.cache.part(value, division) if value.ndim else value
         part._places = division.places
         return part
 

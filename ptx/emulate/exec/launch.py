@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.kernel_code import KernelCode
-from ptx.emulate.exec.launch_cache import Kept
+from ptx.emulate.exec.launch_cache import LaunchCache
 from ptx.emulate.exec.limits import Limits
 from ptx.emulate.exec.resident_blocks import ResidentBlocks
 from ptx.emulate.exec.scheduler import Scheduler
@@ -117,18 +117,18 @@ class Launch:
             stack = max(stack, limits.stack_bytes)
         self.local_stride = aligned(stack, 16)
         self._shared = np.empty(0, dtype=np.uint8)
-        self._kept: dict[int, Kept] = {}
+        self._caches: dict[int, LaunchCache] = {}
         self.cluster = ClusterShape(grid, cluster)
         self.is_cluster = cluster != (1, 1, 1)
         self.workspace = 0
         self.output = Output()
         self.results: dict[str, object] = {}
 
-    def kept_for(self, shape: Geometry) -> Kept:
+    def cache_for(self, shape: Geometry) -> LaunchCache:
         """What the chunks of a geometry share."""
-        found = self._kept.get(shape.blocks)
+        found = self._caches.get(shape.blocks)
         if found is None:
-            found = self._kept[shape.blocks] = Kept(self.limits.share_from)
+            found = self._caches[shape.blocks] = LaunchCache(self.limits.share_from)
         return found
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:

@@ -1,8 +1,9 @@
-"""What chunks of one launch share: steady values, their addresses, and how they part threads.
+"""What chunks of one launch share: block-invariant values, their addresses, their branches.
 
-A steady value (`steady.py`) is the same array in every chunk of the same geometry; from it follow
-the same bounds and element indices of accesses, the same divisions at branches, and the same
-parts of it behind them. All is found again by the identity of the arrays, which are kept alive.
+A block-invariant value (`codegen/analysis/block_invariant.py`) is the same array in every chunk of
+the same geometry. From it follow the same bounds and element indices of accesses, the same
+divisions at branches, and the same parts of it behind them. All is found again by the identity of
+the arrays, which are therefore held.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from ptx.emulate.model.addresses import Index, Part, Span, span
 Bools = NDArray[np.bool_]
 Array = NDArray[Any]
 _MOST_BYTES = 64 << 20  # of all arrays that one launch keeps
-_MOST_MISSES = 32  # at a branch, less two for each hit, before its masks are no longer kept
+_MOST_MISSES = 32  # at a branch, less two for each hit, before its masks are no longer stored
 
 
 class Division:
     """A mask that a branch gave before, and the positions of its elements.
 
-    `parts`: what was taken at these positions of arrays that are kept, by their identity;
+    `parts`: what was taken at these positions of arrays that are cached, by their identity;
     `places`: what a fibre of these threads remembers of their places.
     """
 
@@ -36,12 +37,12 @@ class Division:
         self.places: dict[str, Any] = {}  # arrays of any type, as `Fibre.place` gives them
 
 
-class Kept:
+class LaunchCache:
     """The arrays that chunks of one geometry share.
 
     Attributes:
         fewest: threads of a chunk from which on it shares (`Limits.share_from`).
-        values: steady values by their slots.
+        values: block-invariant values by their slots.
         starts: where each lane's shared or local memory starts, by space and shift.
     """
 
@@ -55,13 +56,13 @@ class Kept:
         self._misses: dict[int, int] = {}
         self._room = _MOST_BYTES
 
-    def keep(self, slot: int, value: Array) -> None:
-        """Remember a steady value for all threads of a chunk."""
+    def store(self, slot: int, value: Array) -> None:
+        """Store a block-invariant value for all threads of a chunk."""
         if self._remember(value):
             self.values[slot] = value
 
     def span(self, value: Any) -> Span:  # a scalar or array of any type that addresses have
-        """The addresses in a register; those of a kept array are found again."""
+        """The addresses in a register; those of a cached array are found again."""
         found = self._spans.get(id(value))
         return span(value) if found is None else found
 
@@ -106,7 +107,7 @@ class Kept:
         self._alive.append(value)
         if value.dtype.itemsize in (4, 8) and value.dtype.kind in "iu":
             signed = value.view(np.int64 if value.dtype.itemsize == 8 else np.int32)
-            self._spans[id(value)] = Span(0, Part(signed, kept=True))
+            self._spans[id(value)] = Span(0, Part(signed, cached=True))
         else:
             self._spans[id(value)] = _NO_ADDRESSES
         return True

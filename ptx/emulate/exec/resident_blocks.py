@@ -24,7 +24,7 @@ class ResidentBlocks:
     Attributes:
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
         shadow: which of the shared and local memory was written, where that is checked.
-        kept: what they share with other chunks of their geometry.
+        cache: what they share with other chunks of their geometry.
     """
 
     def __init__(self, launch: Launch, geometry: Geometry, first: int) -> None:
@@ -36,7 +36,7 @@ class ResidentBlocks:
         self.local_stride = launch.local_stride
         self.shared = launch.shared_memory(geometry.blocks * self.shared_stride)
         self.shadow = self._new_shadow() if launch.limits.check_uninitialised else None
-        self.kept = launch.kept_for(geometry)
+        self.cache = launch.cache_for(geometry)
         self._local: NDArray[np.uint8] | None = None
         self._mbarriers: Mbarriers | None = None
         self._special: dict[str, Value] = {}
@@ -64,7 +64,7 @@ class ResidentBlocks:
 
     def start_index(self, space: str, shift: int) -> Index:
         """Per lane, the element where its shared or local memory starts, in units of 2**shift."""
-        known = self.kept.starts
+        known = self.cache.starts
         found = known.get((space, shift))
         if found is None:
             if space == "shared":

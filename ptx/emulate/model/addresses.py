@@ -21,14 +21,14 @@ _or: Any = np.bitwise_or.reduce
 class Part:
     """The part of an address that differs from lane to lane: (n,) int64 or int32.
 
-    `kept`: it lives as long as the launch (`kept.Kept`); `sums` with other such parts, by identity.
+    `cached`: it lives as long as its launch; `sums`: with other such parts, by their identity.
     """
 
-    __slots__ = ("_bounds", "_indices", "_line", "_placed", "_run", "array", "kept", "sums")
+    __slots__ = ("_bounds", "_indices", "_line", "_placed", "_run", "array", "cached", "sums")
 
-    def __init__(self, array: NDArray[Any], *, kept: bool = False) -> None:
+    def __init__(self, array: NDArray[Any], *, cached: bool = False) -> None:
         self.array = array
-        self.kept = kept
+        self.cached = cached
         self.sums: dict[int, Part] = {}
         self._bounds: tuple[int, int, int] | None = None
         self._line: tuple[int, int] | Literal[0] | None = 0  # 0: not looked for yet
@@ -104,13 +104,13 @@ def _line_of(array: NDArray[Any]) -> tuple[int, int] | None:
 
 
 def _sum(a: Part, b: Part) -> Part:
-    """The sum of two parts; that of kept ones is kept as well."""
-    known = a.sums.get(id(b)) if a.kept and b.kept else None
+    """The sum of two parts; that of cached ones is cached as well."""
+    known = a.sums.get(id(b)) if a.cached and b.cached else None
     if known is not None:
         return known
     total: NDArray[Any] = a.array + b.array
-    made = Part(total, kept=a.kept and b.kept)
-    if made.kept:
+    made = Part(total, cached=a.cached and b.cached)
+    if made.cached:
         a.sums[id(b)] = made
     return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.codegen.analysis.block_invariant import dominators, steady_definitions
+from ptx.emulate.codegen.analysis.block_invariant import dominators, invariant_definitions
 from ptx.emulate.codegen.cfg import FlowBuilder, find_live_registers
 from ptx.emulate.exec.limits import Limits
 from ptx.isa import parse
@@ -14,43 +14,43 @@ from tests.ptx.emulate.machine import Machine, ptx_text
 _REGISTERS = ".reg .b32 %r<9>; .reg .pred %p<4>; .reg .b64 %rd<9>;"
 
 
-def steady_in(body: str) -> list[str]:
+def invariants_in(body: str) -> list[str]:
     """The opcodes whose results chunks share."""
     parsed = parse(ptx_text(_REGISTERS + body, ".param .u32 n")).body("k")
     blocks = FlowBuilder("k", parsed).build()
     find_live_registers(blocks, {r.name: at for at, r in enumerate(parsed.registers)})
-    found = sorted(steady_definitions(blocks, {"n"}))
+    found = sorted(invariant_definitions(blocks, {"n"}))
     return [blocks[block].steps[at].instruction.text for block, at in found]
 
 
 def test_what_comes_from_the_place_in_the_block_is_steady_and_the_rest_is_not() -> None:
     body = """mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; ld.param.u32 %r2, [n];
     shl.b32 %r3, %r0, 2; add.u32 %r4, %r0, %r1; mad.lo.u32 %r5, %r3, %r2, 7; ret;"""
-    assert steady_in(body) == ["mov.u32", "shl.b32", "mad.lo.u32"]
+    assert invariants_in(body) == ["mov.u32", "shl.b32", "mad.lo.u32"]
 
 
 def test_a_register_with_two_values_on_the_way_is_not_steady() -> None:
     body = """mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 5; mov.u32 %r1, %r0;
     @%p0 bra A; ld.global.u32 %r1, [%rd0]; A: not.b32 %r2, %r1; ret;"""
-    assert steady_in(body) == ["mov.u32", "setp.lt.u32", "mov.u32"]
+    assert invariants_in(body) == ["mov.u32", "setp.lt.u32", "mov.u32"]
 
 
 def test_a_value_of_a_loop_is_not_steady_though_it_starts_so() -> None:
     body = """mov.u32 %r0, %tid.x; L: shl.b32 %r1, %r0, 1; add.u32 %r0, %r0, 1;
     setp.lt.u32 %p0, %r0, 5; @%p0 bra L; ret;"""
-    assert steady_in(body) == ["mov.u32"]
+    assert invariants_in(body) == ["mov.u32"]
 
 
 def test_a_definition_that_not_all_ways_pass_is_not_steady() -> None:
     body = """mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 5; @%p0 bra A; mov.u32 %r1, %r0;
     A: not.b32 %r2, %r1; ret;"""
-    assert "not.b32" not in steady_in(body)
+    assert "not.b32" not in invariants_in(body)
 
 
 def test_what_a_call_gives_back_is_not_steady() -> None:
     body = """mov.u32 %r0, %tid.x; { .param .b32 z; ld.param.b32 %r1, [z]; }
     add.u32 %r2, %r0, %r1; ret;"""
-    assert steady_in(body) == ["mov.u32"]
+    assert invariants_in(body) == ["mov.u32"]
 
 
 def test_dominators_of_a_diamond() -> None:

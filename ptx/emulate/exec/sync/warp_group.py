@@ -65,11 +65,13 @@ class Group:
         taken[self.slots] = True
         return taken
 
-    def recall(self, key: object) -> Any:  # whatever `keep` was given
-        """What was kept under a key, None if nothing was."""
+    def recall(self, key: object) -> Any:  # whatever `remember` was given
+        """What was remembered under a key, None if nothing was."""
         return self._cache.get(key)
 
-    def keep(self, key: object, thing: Any) -> None:  # any result that depends on the group only
+    def remember(
+        self, key: object, thing: Any
+    ) -> None:  # any result that depends on the group only
         """Remember something for the next instruction with the same lanes."""
         self._cache[key] = thing
 
@@ -106,7 +108,7 @@ def group_of(fibre: Fibre, mask: Value) -> Group:
     found: Group | None = fibre.recall("group")
     if found is None:
         found = _own(fibre, mask)
-        fibre.keep("group", found)
+        fibre.remember("group", found)
     return found
 
 

@@ -72,7 +72,7 @@ def _sources(
         table, flags = _table(*key)
         lane = group.mine & (WARP - 1)
         found = group.mine - lane + table.take(lane), flags.take(lane)
-        group.keep(key, found)
+        group.remember(key, found)
         return found
     lane = (group.mine & (WARP - 1)).astype(np.int64)
     source, inside = source_lanes(mode, lane, b.astype(np.int64), c.astype(np.int64))
