@@ -12,8 +12,8 @@ threads agree, else an (n,) array; both behave alike in operators, `.view`, `.as
 Arrays are never changed in place. A branch that divides a fibre splits it; the fibre with the
 smallest place runs; fibres that meet become one (`merge.py`). What depends on a thread's place in
 its block alone is computed once a launch and shared by its chunks (`steady.py`, `kept.py`).
-Threads that wait for others are parked in `rendezvous.Rendezvous`, those that time wakes, in
-`sleepers.Sleepers`; mbarrier objects are in `mbarrier.Mbarriers`. Chunks of a grid that the device
+Fibres that wait for others or for a time are in `waiting.WaitingFibres`; mbarrier objects are in
+`mbarrier.Mbarriers`. Chunks of a grid that the device
 would hold all at once take turns (`launch.py`); those of a larger one run one after another.
 
 How to add an opcode
@@ -62,7 +62,7 @@ are handed to `access.load`, `store`, or, for anything else, `access.locate(f, w
 site)`, which checks the access and gives an array and an index: an int for one common address,
 else (n,). `is_mixed` and `divide` part generic addresses of several spaces, see `ops/atomic.py`.
 
-Meetings: an operation with `Effect.MEETS` always starts its basic block, so that the block can be
+Meetings: an operation with `Effect.SYNCS` always starts its basic block, so that the block can be
 executed again. Its emitter calls `ops.meet.meet`:
 
     value = e.temporary(e.value(i.operands[1], "b32"))
@@ -73,7 +73,7 @@ When the generated code goes on behind it, all lanes that the membermask names (
 exited) have arrived, and `group` is a `warp_group.Group`: rows of 32 places, one row for each set
 of lanes that meet. `group.grid(f, "value", value)` gives what every place brought, also from lanes
 in other fibres, `group.mine` the places of this fibre's threads, `group.each` spreads one result a
-row. Parked lanes are in `warp_meeting.WarpMeetings`, threads at barriers in
+row. Parked lanes are in `warp_meeting.WarpSync`, threads at barriers in
 `block_barrier.BlockBarriers` and `cluster_barrier.ClusterBarriers`; block barriers end a block
 instead: see `ops/barrier.py`. What a whole warp must execute at one place, as the instructions of
 the tensor cores, meets by `ops.aligned.meet_warp`.

@@ -155,7 +155,7 @@ class FlowBuilder:
             skip.guard = Guard(guard.register, not guard.negated)
             self._next()
             instruction = replace(instruction, guard=None)
-        elif operation.effect is Effect.MEETS:
+        elif operation.effect is Effect.SYNCS:
             self._start()
         self._last.steps.append(Step(instruction, operation))
         self._last.pure = False

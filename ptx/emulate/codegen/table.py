@@ -26,13 +26,14 @@ class Effect(Enum):
     PURE: nothing; under a guard its result is selected lane by lane, and it may be executed for
         lanes that do not need it.
     MEMORY: reads or writes memory, or may fault; under a guard it is branched around.
-    MEETS: lanes of several fibres meet; it starts a basic block (see `ptx.emulate`).
+    SYNCS: threads of several fibres wait for each other; it starts a basic block (see
+        `ptx.emulate.ops`).
     ENDS: control leaves the basic block here; the emitter writes its `return`.
     """
 
     PURE = "pure"
     MEMORY = "memory"
-    MEETS = "meets"
+    SYNCS = "syncs"
     ENDS = "ends"
 
 

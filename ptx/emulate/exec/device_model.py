@@ -13,7 +13,7 @@ from ptx.emulate.texture.texture import Image, Texture
 
 
 def no_host_memory(address: int) -> MappedHostMemory | None:
-    """The answer of a device whose kernels reach no host memory."""
+    """Finds nothing: for a device whose kernels reach no host memory."""
     return None
 
 

@@ -54,8 +54,8 @@ class Fibre:
         count: how many belong to it.
         prefix: return addresses of the calls that it is in, outermost first.
         written: registers written since it was split off `lineage`.
-        released: a rendezvous let it pass; its block is executed again with this set.
-        exchange: values that lanes in other fibres brought to the rendezvous, by name.
+        released: what it waited for is there; its block is executed again with this set.
+        exchange: values that lanes in other fibres brought where it waited, by name.
     """
 
     __slots__ = (

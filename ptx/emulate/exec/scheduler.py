@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
-from ptx.emulate.exec.sync.waiting import Rendezvous
+from ptx.emulate.exec.sync.waiting import WaitingFibres
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import Runaway, StackOverflow
 
@@ -31,7 +31,7 @@ class Scheduler:
 
     Attributes:
         alive: threads that have not exited; exited: the lanes of those that have.
-        meeting: fibres that wait for others, or for a time.
+        waiting: fibres that wait for others, or for a time.
         successor: the fibre that a block's function left to run in place of its own.
         steps: basic blocks executed so far.
     """
@@ -40,11 +40,11 @@ class Scheduler:
         self.blocks = blocks
         self.alive = blocks.geometry.threads
         self.exited: list[Index] = []
-        self.meeting = Rendezvous(self)
+        self.waiting = WaitingFibres(self)
         self.successor: Fibre | None = None
         self.steps = 0
         self._code = blocks.code
-        self._waiting: dict[Key, list[Fibre]] = {}
+        self._runnable: dict[Key, list[Fibre]] = {}
         self._heap: list[Key] = []
         self._patience = _PATIENCE
         self._deadline = _PATIENCE
@@ -56,9 +56,9 @@ class Scheduler:
         """The fibre is to go on at `block` when its turn comes."""
         key = (*fibre.prefix, block)
         fibre.tick = self.steps
-        found = self._waiting.get(key)
+        found = self._runnable.get(key)
         if found is None:
-            self._waiting[key] = [fibre]
+            self._runnable[key] = [fibre]
             heappush(self._heap, key)
         else:
             found.append(fibre)
@@ -90,7 +90,7 @@ class Scheduler:
             EmulationFault: what the kernel did wrong.
         """
         self._turn_end = self.steps + turn
-        while self._heap or self.meeting.resolve():
+        while self._heap or self.waiting.resolve():
             if self._heap:  # what was released may have come to its end at once
                 fibre, block = self._next()
                 self._run(fibre, block, 0)
@@ -104,7 +104,7 @@ class Scheduler:
         return bool(self._heap)
 
     def run_one(self, fibre: Fibre, block: int) -> None:
-        """Execute one block of a fibre that a rendezvous released; it then waits for its turn."""
+        """Execute one block of a fibre whose wait is over; it then waits for its turn."""
         fibre.written |= self._code.defined[block]
         following = self._code.blocks[block](fibre, fibre.regs)
         if self.successor is not None:
@@ -115,7 +115,7 @@ class Scheduler:
     def _next(self) -> tuple[Fibre, int]:
         """The fibre with the smallest place, merged with all that wait there."""
         key = heappop(self._heap)
-        return self._merged(key, self._waiting.pop(key))
+        return self._merged(key, self._runnable.pop(key))
 
     def _merged(self, key: Key, fibres: list[Fibre]) -> tuple[Fibre, int]:
         block = key[-1]
@@ -152,7 +152,7 @@ class Scheduler:
                 if self.steps >= self._turn_end:
                     self.wait(fibre, block)
                     return
-                if heap or self.meeting.anyone:
+                if heap or self.waiting.anyone:
                     starved = self._let_others(fibre, block)
                     if starved is None:
                         return
@@ -169,14 +169,14 @@ class Scheduler:
     def _let_others(self, fibre: Fibre, block: int) -> tuple[Fibre, int] | None:
         """After long patience: release what can be; gives the fibre that waited for too long."""
         self.wait(fibre, block)
-        self.meeting.resolve()
-        key = min(self._waiting, key=lambda each: self._waiting[each][0].tick)
-        if self._waiting[key][0].tick > self.steps - self._patience:
+        self.waiting.resolve()
+        key = min(self._runnable, key=lambda each: self._runnable[each][0].tick)
+        if self._runnable[key][0].tick > self.steps - self._patience:
             return None
         self._patience = max(_LEAST_PATIENCE, self._patience // 2)
         self._heap.remove(key)
         heapify(self._heap)
-        return self._merged(key, self._waiting.pop(key))
+        return self._merged(key, self._runnable.pop(key))
 
     def _check_time(self, fibre: Fibre, block: int) -> None:
         limit = self.blocks.launch.limits.max_steps

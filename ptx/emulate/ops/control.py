@@ -32,7 +32,7 @@ def _branch_index(e: Emitter, i: Instruction) -> None:
 
 def _sleep(e: Emitter, i: Instruction) -> None:
     duration = e.value(i.operands[0], "u32")
-    e.leave(f"f.scheduler.meeting.sleepers.sleep(f, {duration}, {e.following})")
+    e.leave(f"f.scheduler.waiting.timed_waits.sleep(f, {duration}, {e.following})")
 
 
 def _split(e: Emitter, i: Instruction) -> tuple[Operand, tuple[Operand, ...], tuple[Operand, ...]]:

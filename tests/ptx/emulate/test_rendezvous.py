@@ -1,4 +1,4 @@
-"""Lanes of a warp that meet in different fibres, tried with an operation made for this test."""
+"""Lanes of a warp that wait in different fibres, tried with an operation made for this test."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ def emit(e: Emitter, i: Instruction) -> None:
     value = e.temporary(e.value(i.operands[1], "u32"))
     mask = e.temporary(e.value(i.operands[2], "u32"))
     brought = f"{{'value': {value}}}"
-    e.line(f"if not f.scheduler.meeting.meets(f, {mask}, {e.here}, 'sum', {brought}): return -1")
+    arrive = f"f.scheduler.waiting.warp_sync.arrive(f, {mask}, {e.here}, 'sum', {brought})"
+    e.line(f"if not {arrive}: return -1")
     e.assign(i.operands[0], "u32", f"{e.helper(warp_sum)}(f, {value})")
 
 
-operation("testsum", ("u32",), 3, emit, effect=Effect.MEETS, section="this test")
+operation("testsum", ("u32",), 3, emit, effect=Effect.SYNCS, section="this test")
 
 HEAD = """.reg .pred %p<5>; .reg .b32 %r<20>; .reg .b64 %rd<5>; ld.param.u64 %rd1, [out];
     mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;
@@ -60,7 +61,7 @@ def test_a_whole_warp_passes_at_once(block: int) -> None:
 
 
 @pytest.mark.parametrize("block", [32, 64, 96])
-def test_lanes_at_two_places_meet_and_exchange_values(block: int) -> None:
+def test_lanes_at_two_places_exchange_values(block: int) -> None:
     body = """@%p1 bra EVEN; add.u32 %r6, %r1, 0; testsum.u32 %r4, %r6, -1; bra END;
         EVEN: testsum.u32 %r4, %r1, -1; bra END;"""
     assert outcome(body, block) == sums(block)

@@ -1,7 +1,7 @@
 """The sixteen barriers of every thread block of a chunk. PTX ISA, "barrier".
 
 A fibre that holds all threads of the chunk that are alive passes a barrier for all at once. Any
-other is parked; barriers that are complete release their threads when nothing else can run, or
+other waits; barriers that are complete release their threads when nothing else can run, or
 before the first thread of their next phase arrives.
 """
 
@@ -28,7 +28,7 @@ BARRIERS = 16
 
 
 @dataclass(slots=True)
-class WaitingThreads:
+class BarrierWait:
     """A fibre that waits at a barrier.
 
     `block` is where it goes on; with a `flag` it executes that block again, for the reduction.
@@ -49,7 +49,7 @@ class _Barrier:
     """One barrier of all blocks: who waits, and how many have arrived and are expected."""
 
     def __init__(self, blocks: int) -> None:
-        self.waiting: list[WaitingThreads] = []
+        self.waiting: list[BarrierWait] = []
         self.arrived: Counts = np.zeros(blocks, dtype=np.int64)
         self.expected: Counts = np.zeros(blocks, dtype=np.int64)  # 0: all that are alive
 
@@ -83,9 +83,7 @@ class BlockBarriers:
         number, count = self._checked(parts[0], threads is None, instruction)
         if self._passes(fibre, number, count):
             return block
-        self._arrives(fibre, number, count).waiting.append(
-            WaitingThreads(fibre, block, instruction)
-        )
+        self._arrives(fibre, number, count).waiting.append(BarrierWait(fibre, block, instruction))
         return GONE
 
     def arrive(self, fibre: Fibre, which: Value, threads: Value, block: int) -> None:
@@ -112,7 +110,7 @@ class BlockBarriers:
             mine = flag
             if part is not fibre and flag.ndim:
                 mine = flag.take(np.searchsorted(fibre.lane_numbers(), part.lane_numbers()))
-            entry = WaitingThreads(part, block, instruction, mine)
+            entry = BarrierWait(part, block, instruction, mine)
             if part is fibre and self._passes(part, number, count):
                 return self._votes([entry])
             self._arrives(part, number, count).waiting.append(entry)
@@ -121,7 +119,7 @@ class BlockBarriers:
     # Called by the scheduler.
 
     @property
-    def waiting(self) -> dict[int, list[WaitingThreads]]:
+    def waiting(self) -> dict[int, list[BarrierWait]]:
         """Who waits, by the barrier's number."""
         return {number: b.waiting for number, b in self._barriers.items() if b.waiting}
 
@@ -203,8 +201,8 @@ class BlockBarriers:
         complete: Bools = (arrived >= self._wanted(barrier)) & (barrier.arrived > 0)
         if not complete.any():
             return False
-        go: list[WaitingThreads] = []
-        stay: list[WaitingThreads] = []
+        go: list[BarrierWait] = []
+        stay: list[BarrierWait] = []
         for entry in barrier.waiting:
             chosen = complete.take(np.asarray(entry.fibre.place("slot")))
             for part, into in ((chosen, go), (~chosen, stay)):
@@ -231,7 +229,7 @@ class BlockBarriers:
             counts += self._weigh(lanes[here.take(warps.take(lanes))])
         return counts
 
-    def _part(self, entry: WaitingThreads, chosen: Bools) -> WaitingThreads | None:
+    def _part(self, entry: BarrierWait, chosen: Bools) -> BarrierWait | None:
         """The entry for some of its threads; None if there are none."""
         if chosen.all():
             return entry
@@ -242,9 +240,9 @@ class BlockBarriers:
         if flag is not None and flag.ndim:
             flag = flag.take(where)
         fibre = entry.fibre.subset(where, self._blocks.code.live[entry.block])
-        return WaitingThreads(fibre, entry.block, entry.instruction, flag)
+        return BarrierWait(fibre, entry.block, entry.instruction, flag)
 
-    def _release(self, entries: list[WaitingThreads]) -> None:
+    def _release(self, entries: list[BarrierWait]) -> None:
         blocks = self._blocks
         scheduler = self._scheduler
         reducing = [entry for entry in entries if entry.flag is not None]
@@ -261,7 +259,7 @@ class BlockBarriers:
             if entry.flag is None:
                 scheduler.wait(entry.fibre, entry.block)
 
-    def _check_alignment(self, entries: list[WaitingThreads]) -> None:
+    def _check_alignment(self, entries: list[BarrierWait]) -> None:
         """Threads of a warp must execute the same aligned reduction: an H100 hangs otherwise.
 
         Raises:
@@ -281,7 +279,7 @@ class BlockBarriers:
                         entry.fibre.where(0, instruction),
                     )
 
-    def _votes(self, entries: list[WaitingThreads]) -> tuple[Counts, Counts]:
+    def _votes(self, entries: list[BarrierWait]) -> tuple[Counts, Counts]:
         blocks = self._blocks.geometry.blocks
         held, total = (np.zeros(blocks, dtype=np.int64) for _ in range(2))
         for entry in entries:

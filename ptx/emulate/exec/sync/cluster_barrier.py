@@ -20,7 +20,7 @@ _NEVER = -1
 
 
 @dataclass(slots=True)
-class WaitingBlocks:
+class ClusterWait:
     """A fibre that waits for the blocks of its clusters and goes on at `block`."""
 
     fibre: Fibre
@@ -41,7 +41,7 @@ class ClusterBarriers:
         self._phase: NDArray[np.int64] = np.zeros(clusters, dtype=np.int64)
         self._awaited: NDArray[np.int64] = np.full(geometry.threads, _NEVER, dtype=np.int64)
         self._here: NDArray[np.bool_] = np.zeros(geometry.threads, dtype=np.bool_)
-        self.waiting: list[WaitingBlocks] = []
+        self.waiting: list[ClusterWait] = []
 
     def arrive(self, fibre: Fibre, block: int) -> None:
         """`barrier.cluster.arrive` in `block`.
@@ -77,7 +77,7 @@ class ClusterBarriers:
         if (self._phase.take(self._of_lane.take(lanes)) > awaited).all():
             self._awaited[lanes] = _NEVER
             return block
-        self.waiting.append(WaitingBlocks(fibre, block, instruction))
+        self.waiting.append(ClusterWait(fibre, block, instruction))
         return GONE
 
     def resolve(self) -> bool:
@@ -102,7 +102,7 @@ class ClusterBarriers:
                     self._awaited[lanes[where]] = _NEVER
                     self._scheduler.wait(fibre, entry.block)
                 else:
-                    self.waiting.append(WaitingBlocks(fibre, entry.block, entry.instruction))
+                    self.waiting.append(ClusterWait(fibre, entry.block, entry.instruction))
         return released
 
     def _complete(self) -> None:

@@ -1,6 +1,6 @@
 """Lanes of a warp that wait for each other. PTX ISA, "membermask" of the `.sync` instructions.
 
-A fibre that holds all lanes that its masks name passes at once. Any other is parked with what it
+A fibre that holds all lanes that its masks name passes at once. Any other waits with what it
 brings; when nothing else can run, groups that are complete by then execute their instruction, from
 every place where their lanes wait.
 """
@@ -29,7 +29,7 @@ _FULL = 0xFFFFFFFF
 
 
 @dataclass(slots=True)
-class WaitingLanes:
+class WarpWait:
     """A fibre that waits for lanes of its warps; its block is executed again when they are there.
 
     `mask` names the lanes it waits for, `key` what it executes, `values` what it brings.
@@ -42,20 +42,23 @@ class WaitingLanes:
     values: dict[str, Value]
 
 
-class WarpMeetings:
-    """The fibres of one chunk that are parked at warp instructions."""
+class WarpSync:
+    """The fibres of one chunk that wait at warp instructions."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._blocks = scheduler.blocks
         self._gone: Words | None = None
         self._exits_seen = 0
-        self.waiting: list[WaitingLanes] = []
+        self.waiting: list[WarpWait] = []
 
-    def meets(
+    def arrive(
         self, fibre: Fibre, mask: Value, block: int, key: str, values: dict[str, Value]
     ) -> bool:
-        """Whether all lanes that `mask` names are here; otherwise the fibre is parked.
+        """Whether all lanes that `mask` names are here; otherwise the fibre waits.
+
+        Lanes that execute `key` at another place count as well; after the release, what they
+        brought is in `fibre.exchange`.
 
         Raises:
             SynchronisationFault: a thread's mask does not name itself.
@@ -71,7 +74,7 @@ class WarpMeetings:
             self._check_own_bit(fibre, mask, block)
         if self._is_complete(fibre, mask):
             return True
-        self.waiting.append(WaitingLanes(fibre, block, mask, key, values))
+        self.waiting.append(WarpWait(fibre, block, mask, key, values))
         return False
 
     def resolve(self) -> bool:
@@ -80,7 +83,7 @@ class WarpMeetings:
         released = False
         for key in dict.fromkeys(entry.key for entry in entries):
             group = [entry for entry in entries if entry.key == key]
-            ready: list[WaitingLanes] = []
+            ready: list[WarpWait] = []
             for entry, missing in zip(group, self._missing(group), strict=True):
                 for chosen, into in ((missing == 0, ready), (missing != 0, self.waiting)):
                     part = self._part(entry, chosen)
@@ -91,7 +94,7 @@ class WarpMeetings:
                 self._release(ready)
         return released
 
-    def missing(self, entry: WaitingLanes) -> Words:
+    def missing(self, entry: WarpWait) -> Words:
         """(n,) the lanes that each thread of an entry still waits for, as bits."""
         group = [each for each in self.waiting if each.key == entry.key]
         return self._missing(group)[next(at for at, e in enumerate(group) if e is entry)]
@@ -136,7 +139,7 @@ class WarpMeetings:
         found: Words = present.astype(np.uint32)
         return bool((found.take(place) == wanted).all())
 
-    def _missing(self, group: list[WaitingLanes]) -> list[Words]:
+    def _missing(self, group: list[WarpWait]) -> list[Words]:
         """For each entry, (n,) the lanes that a thread waits for and that no entry has."""
         gone = self._lanes_gone()
         keys: list[NDArray[np.uint64]] = []
@@ -166,7 +169,7 @@ class WarpMeetings:
             self._gone = self._gone | self._bits([slots.take(lanes) for lanes in fresh])
         return self._gone
 
-    def _part(self, entry: WaitingLanes, chosen: Bools) -> WaitingLanes | None:
+    def _part(self, entry: WarpWait, chosen: Bools) -> WarpWait | None:
         """The entry for some of its threads; None if there are none."""
         if chosen.all():
             return entry
@@ -179,9 +182,9 @@ class WarpMeetings:
 
         fibre = entry.fibre.subset(where, self._blocks.code.live[entry.block])
         values = {name: part(value) for name, value in entry.values.items()}
-        return WaitingLanes(fibre, entry.block, part(entry.mask), entry.key, values)
+        return WarpWait(fibre, entry.block, part(entry.mask), entry.key, values)
 
-    def _release(self, ready: list[WaitingLanes]) -> None:
+    def _release(self, ready: list[WarpWait]) -> None:
         """Execute the instruction from each place where lanes of complete groups wait."""
         blocks = self._blocks
         scheduler = self._scheduler
@@ -196,7 +199,7 @@ class WarpMeetings:
             fibre.exchange = exchange
             scheduler.run_one(fibre, place[-1])
 
-    def _exchange(self, ready: list[WaitingLanes]) -> dict[str, Value]:
+    def _exchange(self, ready: list[WarpWait]) -> dict[str, Value]:
         """For each value, (threads of the chunk,) what every released lane brought."""
         found: dict[str, Value] = {}
         for name, value in ready[0].values.items():

@@ -67,7 +67,7 @@ def _wait(e: Emitter, i: Instruction) -> None:
     state = e.value(wanted, "u32" if parity else "u64")
     place = mbarrier_place(e, i, address)
     over = e.temporary(
-        f"f.scheduler.meeting.sleepers.wait(f, {place}, {state}, {parity}, {limit}, {e.here})"
+        f"f.scheduler.waiting.timed_waits.wait(f, {place}, {state}, {parity}, {limit}, {e.here})"
     )
     e.line(f"if {over} is None: return -1")
     e.assign(target, "pred", over)
@@ -111,7 +111,7 @@ for _name in ("mbarrier.arrive", "mbarrier.arrive_drop"):
     _record(f"{_name}.noComplete", 3, _arrive, ("release", "cta", *_HERE), 1)
 for _name, _arity in (("test_wait", (3,)), ("try_wait", (3, 4))):
     operation(
-        f"mbarrier.{_name}", ("b64",), _arity, _wait, effect=Effect.MEETS,
+        f"mbarrier.{_name}", ("b64",), _arity, _wait, effect=Effect.SYNCS,
         modifiers=("parity", "acquire", "relaxed", *_SCOPES, *_HERE), section=_SECTION,
     )  # fmt: skip
 operation("mbarrier.pending_count", ("b64",), 2, _pending, section=_SECTION)

@@ -139,14 +139,14 @@ def _move(e: Emitter, i: Instruction) -> None:
 
 for _count in _COUNTS:
     operation(
-        f"ldmatrix.sync.aligned.m8n8.{_count}", ("b16",), 2, _load, effect=Effect.MEETS,
+        f"ldmatrix.sync.aligned.m8n8.{_count}", ("b16",), 2, _load, effect=Effect.SYNCS,
         modifiers=_SPACES, section="ldmatrix",
     )  # fmt: skip
     operation(
-        f"stmatrix.sync.aligned.m8n8.{_count}", ("b16",), 2, _store, effect=Effect.MEETS,
+        f"stmatrix.sync.aligned.m8n8.{_count}", ("b16",), 2, _store, effect=Effect.SYNCS,
         modifiers=_SPACES, writes=0, section="stmatrix",
     )  # fmt: skip
 operation(
-    "movmatrix.sync.aligned.m8n8.trans", ("b16",), 2, _move, effect=Effect.MEETS,
+    "movmatrix.sync.aligned.m8n8.trans", ("b16",), 2, _move, effect=Effect.SYNCS,
     section="movmatrix",
 )  # fmt: skip

@@ -175,12 +175,12 @@ def known_types(forms: str) -> str:
 for _shape, _all in _FORMS.items():
     for _types, _options in {known_types(form): modifiers_of(form) for form in _all}.items():
         operation(
-            f"mma.sync.aligned.{_shape}.row.col", (_types,), 4, _emit, effect=Effect.MEETS,
+            f"mma.sync.aligned.{_shape}.row.col", (_types,), 4, _emit, effect=Effect.SYNCS,
             modifiers=_options, section="mma.sync",
         )  # fmt: skip
 for _a in ("row", "col"):
     for _b in ("row", "col"):
         operation(
             f"mma.sync.aligned.m8n8k4.{_a}.{_b}", (*_HALF, "f32.f16.f16.f16"), 4, _emit_quads,
-            effect=Effect.MEETS, section="mma.sync",
+            effect=Effect.SYNCS, section="mma.sync",
         )  # fmt: skip

@@ -153,5 +153,5 @@ for _shape, _all in _FORMS.items():
         for _kind in ("sp", "sp::ordered_metadata"):
             operation(
                 f"mma.{_kind}.sync.aligned.{_shape}.row.col", (_types,), 6, _emit,
-                effect=Effect.MEETS, modifiers=_options, section="mma.sp",
+                effect=Effect.SYNCS, modifiers=_options, section="mma.sp",
             )  # fmt: skip

@@ -171,7 +171,7 @@ for _k, _all, _types, _counts, _modifiers in _FORMS:
     for _n in _all:
         operation(
             f"wgmma.mma_async.sync.aligned.m64n{_n}k{_k}", _types, _counts, _emit,
-            effect=Effect.MEETS, modifiers=_modifiers, updates=True, section="wgmma.mma_async",
+            effect=Effect.SYNCS, modifiers=_modifiers, updates=True, section="wgmma.mma_async",
         )  # fmt: skip
 for _name, _arity in (("fence", 0), ("commit_group", 0), ("wait_group", 1)):
     operation(

@@ -173,7 +173,7 @@ def _operate(role: str, order: str, shape: str, elements: tuple[str, ...]) -> No
     packed = elements[0] in ("s4", "u4", "b1")
     operation(
         f"wmma.{'store' if role == 'd' else 'load'}.{role}.sync.aligned.{order}.{shape}",
-        ("",) if packed else elements, (2, 3), move, effect=Effect.MEETS, writes=writes,
+        ("",) if packed else elements, (2, 3), move, effect=Effect.SYNCS, writes=writes,
         modifiers=(*_SPACES, *elements) if packed else _SPACES,
         section="wmma.store" if role == "d" else "wmma.load",
     )  # fmt: skip

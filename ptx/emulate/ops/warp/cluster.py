@@ -23,11 +23,11 @@ def _rank(e: Emitter, i: Instruction) -> None:
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
-    e.line(f"f.scheduler.meeting.clusters.arrive(f, {e.here})")
+    e.line(f"f.scheduler.waiting.cluster_barriers.arrive(f, {e.here})")
 
 
 def _wait(e: Emitter, i: Instruction) -> None:
-    e.leave(f"f.scheduler.meeting.clusters.wait(f, {e.following})")
+    e.leave(f"f.scheduler.waiting.cluster_barriers.wait(f, {e.following})")
 
 
 operation("mapa", ("u32", "u64"), 3, _map, modifiers=["shared::cluster"], section="mapa")
@@ -35,7 +35,7 @@ operation(
     "getctarank", ("u32", "u64"), 2, _rank, modifiers=["shared::cluster"], section="getctarank"
 )
 operation(
-    "barrier.cluster.arrive", ("",), 0, _arrive, effect=Effect.MEETS, writes=0,
+    "barrier.cluster.arrive", ("",), 0, _arrive, effect=Effect.SYNCS, writes=0,
     modifiers=["release", "relaxed", "aligned"], section="barrier.cluster",
 )  # fmt: skip
 operation(

@@ -41,7 +41,7 @@ def sync_warp(e: Emitter, i: Instruction, values: dict[str, str]) -> str:
 def _wait(e: Emitter, mask: str, key: str, values: dict[str, str]) -> None:
     """Leave the block until all lanes that the mask names are at a place with the same key."""
     brought = ", ".join(f"{name!r}: {value}" for name, value in {"mask": mask, **values}.items())
-    arrive = f"f.scheduler.meeting.meets(f, {mask}, {e.here}, {key!r}, {{{brought}}})"
+    arrive = f"f.scheduler.waiting.warp_sync.arrive(f, {mask}, {e.here}, {key!r}, {{{brought}}})"
     e.line(f"if not {arrive}: return -1")
 
 

@@ -59,5 +59,5 @@ def _all(e: Emitter, i: Instruction) -> None:
 
 for _mode, _emit in (("any", _any), ("all", _all)):
     operation(
-        f"match.{_mode}.sync", ("b32", "b64"), 3, _emit, effect=Effect.MEETS, section="match.sync"
+        f"match.{_mode}.sync", ("b32", "b64"), 3, _emit, effect=Effect.SYNCS, section="match.sync"
     )

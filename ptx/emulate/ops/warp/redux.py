@@ -77,7 +77,7 @@ def _emit_float(e: Emitter, i: Instruction) -> None:
     e.assign(i.operands[0], "f32", call)
 
 
-_operation = partial(operation, arity=3, effect=Effect.MEETS, section="redux.sync")
+_operation = partial(operation, arity=3, effect=Effect.SYNCS, section="redux.sync")
 for _name in ("add", "min", "max"):
     _operation(f"redux.sync.{_name}", ("u32", "s32"), emit=_emit_integer)
 for _name in ("and", "or", "xor"):

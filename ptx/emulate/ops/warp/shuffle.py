@@ -105,4 +105,4 @@ def _emit(e: Emitter, i: Instruction) -> None:
 
 
 for _mode in MODES:
-    operation(f"shfl.sync.{_mode}", ("b32",), 5, _emit, effect=Effect.MEETS, section="shfl.sync")
+    operation(f"shfl.sync.{_mode}", ("b32",), 5, _emit, effect=Effect.SYNCS, section="shfl.sync")
