@@ -216,7 +216,7 @@ class Emitter:
         return self.scope.bind(made, "site")
 
     def address(self, operand: Operand, space: str) -> tuple[str, int, str]:
-        """A memory operand: the name of its `Span`, a constant offset, and the space it is in.
+        """A memory operand: the name of its `Addresses`, a constant offset, and the space it is in.
 
         The space differs from the asked one where a symbol says better.
         """
@@ -225,7 +225,7 @@ class Emitter:
         if not -_FARTHEST <= operand.offset < (2**63 if operand.base is None else _FARTHEST):
             raise self.refuse(f"the offset {operand.offset} is beyond the address space")
         if operand.base is None:
-            return self._registers.number_span(str(operand.offset)), 0, space
+            return self._registers.same_address(str(operand.offset)), 0, space
         if isinstance(operand.base, Symbol):
             found, expression = self.scope.symbol(operand.base.name, self.instruction)
             if found == "code":
@@ -233,13 +233,13 @@ class Emitter:
             if space == "generic" and found == "param":
                 found = "generic"
             space = found
-            return self._registers.number_span(expression), operand.offset, space
+            return self._registers.same_address(expression), operand.offset, space
         if space == "param":
             space = "generic"
         number = self._numbers[operand.base.name]
         if self.scope.width[number] not in (4, 8):
             raise self.refuse(f"{operand.base.name} is no register of 32 or 64 bits")
-        return self._registers.span(number), operand.offset, space
+        return self._registers.addresses(number), operand.offset, space
 
     def parameter(self, symbol: Symbol, ptx_type: str, offset: int = 0) -> str:
         """The value of a `.param` variable of this function, as the arguments of a call."""

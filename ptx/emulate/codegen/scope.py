@@ -11,7 +11,7 @@ from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
 from ptx.emulate.codegen.registers import CARRY
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
 from ptx.emulate.memory.site import Site
-from ptx.emulate.model.addresses import span
+from ptx.emulate.model.addresses import addresses_in
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
@@ -69,7 +69,7 @@ class FunctionScope:
         self.sites = sites
         self._shared = shared
         self._namespace = namespace
-        self.span = namespace.bind(span, "span")
+        self.addresses_in = namespace.bind(addresses_in, "addresses_in")
         self.numbers: dict[str, int] = {}
         self.width: list[int] = []
         self.home: list[str] = []

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.model.addresses import Index, Part, Span, span
+from ptx.emulate.model.addresses import Addresses, Index, Varying, addresses_in
 
 Bools = NDArray[np.bool_]
 Array = NDArray[Any]
@@ -50,7 +50,7 @@ class LaunchCache:
         self.fewest = fewest
         self.values: dict[int, Array] = {}
         self.starts: dict[tuple[str, int], Index] = {}
-        self._spans: dict[int, Span] = {}
+        self._addresses: dict[int, Addresses] = {}
         self._alive: list[Array] = []
         self._divisions: dict[tuple[int, int], Division] = {}
         self._misses: dict[int, int] = {}
@@ -61,10 +61,10 @@ class LaunchCache:
         if self._remember(value):
             self.values[slot] = value
 
-    def span(self, value: Any) -> Span:  # a scalar or array of any type that addresses have
+    def addresses(self, value: Any) -> Addresses:  # an array or scalar of 32 or 64 bits
         """The addresses in a register; those of a cached array are found again."""
-        found = self._spans.get(id(value))
-        return span(value) if found is None else found
+        found = self._addresses.get(id(value))
+        return addresses_in(value) if found is None else found
 
     def division(self, block: int, mask: Bools, count: int) -> Division | None:
         """A mask of the chunk's threads that part at a branch to `block`, `count` of them there.
@@ -92,13 +92,13 @@ class LaunchCache:
         if found is not None:
             return found
         taken: Array = value.take(division.positions, mode="clip")
-        if id(value) in self._spans and self._remember(taken):
+        if id(value) in self._addresses and self._remember(taken):
             division.parts[id(value)] = taken
         return taken
 
     def _remember(self, value: Array) -> bool:
         """Keep an array alive, with room for the indices that its accesses will compute."""
-        if id(value) in self._spans:
+        if id(value) in self._addresses:
             return True
         nbytes = value.nbytes + 16 * len(value)
         if self._room < nbytes:
@@ -107,13 +107,13 @@ class LaunchCache:
         self._alive.append(value)
         if value.dtype.itemsize in (4, 8) and value.dtype.kind in "iu":
             signed = value.view(np.int64 if value.dtype.itemsize == 8 else np.int32)
-            self._spans[id(value)] = Span(0, Part(signed, cached=True))
+            self._addresses[id(value)] = Addresses(0, Varying(signed, cached=True))
         else:
-            self._spans[id(value)] = _NO_ADDRESSES
+            self._addresses[id(value)] = _NO_ADDRESSES
         return True
 
 
-_NO_ADDRESSES = Span(0, None)
+_NO_ADDRESSES = Addresses(0, None)
 
 
 def _equal(a: Bools, b: Bools) -> bool:

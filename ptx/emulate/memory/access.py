@@ -21,16 +21,16 @@ from ptx.emulate.memory.faults import (
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.memory.threads import AccessingThreads
 from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from ptx.emulate.model.addresses import Index, Span, span
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value
 
 _Threads = TypeVar("_Threads", bound=AccessingThreads)
 Elements = NDArray[Any]  # of the type that the access has
 Located = tuple[Elements, Index | int]
-Group = tuple[Index, _Threads, Span]  # positions, just these threads, their addresses
+Group = tuple[Index, _Threads, Addresses]  # positions, just these threads, their addresses
 
 
-def locate(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -> Located:
+def locate(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
     """The elements that an access means: an array and where in it, one index for all lanes or each.
 
     `addresses` must lie in one space; `divide` splits generic addresses that do not.
@@ -54,24 +54,24 @@ def locate(threads: AccessingThreads, addresses: Span, offset: int, site: Site) 
     return elements, index
 
 
-def _global(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -> Located:
+def _global(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
     memory = _checked(threads, addresses, offset, site)
     elements = memory.view(site.dtype)
     start = addresses.base + offset - memory.base
-    part = addresses.part
-    if part is None:
+    varying = addresses.varying
+    if varying is None:
         return elements, start >> site.shift
-    least, _, bits = part.bounds()
+    least, _, bits = varying.bounds()
     if start < 0 or least < 0 or (bits | start) & (site.nbytes - 1):
-        return elements, (part.array + np.int64(start)) >> site.shift
-    return elements[start >> site.shift :], part.index(site.shift)
+        return elements, (varying.array + np.int64(start)) >> site.shift
+    return elements[start >> site.shift :], varying.index(site.shift)
 
 
 def _in_line(
-    threads: AccessingThreads, addresses: Span, offset: int, site: Site
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
 ) -> list[Elements] | None:
     """Views of the elements of each thread's vector, where addresses rise by one step."""
-    line = addresses.part.line() if addresses.part is not None else None
+    line = addresses.varying.line() if addresses.varying is not None else None
     if line is None or site.space != "global":
         return None
     memory = _checked(threads, addresses, offset, site)
@@ -83,19 +83,19 @@ def _in_line(
     return [elements[start + k : stop + k : step] for k in range(site.count)]
 
 
-def _checked(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -> Memory:
+def _checked(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Memory:
     """The memory that holds global addresses; the site's bounds spare asking its table.
 
     Raises:
         MemoryFault: an address is out of bounds, freed or misaligned.
     """
     base = addresses.base + offset
-    part = addresses.part
-    if part is None:
+    varying = addresses.varying
+    if varying is None:
         low = high = base
         bits = base
     else:
-        least, greatest, bits = part.bounds()
+        least, greatest, bits = varying.bounds()
         low, high = base + least, base + greatest
         bits |= base
     least_known, end_known, version, known = site.bounds
@@ -110,56 +110,56 @@ def _checked(threads: AccessingThreads, addresses: Span, offset: int, site: Site
     return known
 
 
-def _params(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -> Located:
+def _params(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
     params = threads.blocks.launch.param_bytes
     low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
     if site.writes or low < 0 or high > len(params):
         raise memory_fault(threads, addresses, offset, site, "param", len(params))
     elements = params.view(site.dtype)
-    if addresses.part is None:
+    if addresses.varying is None:
         return elements, (addresses.base + offset) >> site.shift
-    return elements, (addresses.addresses(threads.n) + offset) >> site.shift
+    return elements, (addresses.every(threads.n) + offset) >> site.shift
 
 
 def _per_thread(
-    threads: AccessingThreads, addresses: Span, offset: int, site: Site, space: str
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, space: str
 ) -> Located:
     """Shared and local memory: every thread's window starts at a place of its own."""
     blocks = threads.blocks
     base = addresses.base + offset
-    part = addresses.part
+    varying = addresses.varying
     shift = site.shift
     if space == "shared":
         limit, memory = blocks.launch.shared_bytes, blocks.shared
     else:
         limit, memory = blocks.local_stride, blocks.local
-    least, greatest, bits = (0, 0, 0) if part is None else part.bounds()
+    least, greatest, bits = (0, 0, 0) if varying is None else varying.bounds()
     if base + least < 0 or base + greatest + site.total > limit or (bits | base) & (site.total - 1):
         if space == "shared":
             return locate_remote(threads, addresses, offset, site, memory)
         raise_if_wrong(threads, addresses, offset, site, space, limit)
     elements = memory.view(site.dtype)
     if space == "shared" and blocks.geometry.blocks == 1:
-        if part is None:
+        if varying is None:
             return elements, base >> shift
-        return elements, (addresses.addresses(threads.n) + offset) >> shift
+        return elements, (addresses.every(threads.n) + offset) >> shift
     start = threads.start_index(space, shift)
-    if part is None:
+    if varying is None:
         return elements[base >> shift :], start
     if base >= 0 and least >= 0 and not bits & (site.nbytes - 1):
-        return elements[base >> shift :], part.placed(space, shift, start)
-    return elements, ((addresses.addresses(threads.n) + offset) >> shift) + start
+        return elements[base >> shift :], varying.placed(space, shift, start)
+    return elements, ((addresses.every(threads.n) + offset) >> shift) + start
 
 
 def raise_if_wrong(
-    threads: AccessingThreads, addresses: Span, offset: int, site: Site, space: str, limit: int
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, space: str, limit: int
 ) -> None:
     """The exact check, lane by lane, after the quick one failed.
 
     Raises:
         MemoryFault: a lane is outside the window of `limit` bytes, or misaligned.
     """
-    every = addresses.addresses(threads.n) + offset
+    every = addresses.every(threads.n) + offset
     wrong = (every < 0) | (every > limit - site.total) | ((every & (site.total - 1)) != 0)
     if wrong.any():
         raise memory_fault(threads, addresses, offset, site, space, limit)
@@ -168,7 +168,7 @@ def raise_if_wrong(
 _WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW))
 
 
-def _window(addresses: Span, offset: int) -> tuple[str, Span]:
+def _window(addresses: Addresses, offset: int) -> tuple[str, Addresses]:
     """The space that generic addresses lie in, and the addresses within it."""
     low, high = addresses.lowest() + offset, addresses.highest() + offset
     for space, start in _WINDOWS:
@@ -177,9 +177,9 @@ def _window(addresses: Span, offset: int) -> tuple[str, Span]:
     return "global", addresses
 
 
-def is_mixed(addresses: Span, offset: int) -> bool:
+def is_mixed(addresses: Addresses, offset: int) -> bool:
     """Whether generic addresses lie in several spaces."""
-    if addresses.part is None:
+    if addresses.varying is None:
         return False
     low, high = addresses.lowest() + offset, addresses.highest() + offset
     for _, start in _WINDOWS:
@@ -189,13 +189,13 @@ def is_mixed(addresses: Span, offset: int) -> bool:
     return False
 
 
-def divide(threads: _Threads, addresses: Span, offset: int) -> list[Group[_Threads]]:
+def divide(threads: _Threads, addresses: Addresses, offset: int) -> list[Group[_Threads]]:
     """Lanes grouped by the space that their generic addresses lie in.
 
     Each group gives its positions, just these threads (without registers) and their addresses
     without the offset.
     """
-    every = addresses.addresses(threads.n)
+    every = addresses.every(threads.n)
     groups = (every + offset) // WINDOW_BYTES
     groups[groups > PARAM_WINDOW // WINDOW_BYTES] = 0
     return _parts(threads, every, [(groups == group).nonzero()[0] for group in np.unique(groups)])
@@ -204,20 +204,22 @@ def divide(threads: _Threads, addresses: Span, offset: int) -> list[Group[_Threa
 def _parts(
     threads: _Threads, every: NDArray[np.int64], groups: list[Index]
 ) -> list[Group[_Threads]]:
-    return [(each, threads.subset(each, ()), span(every[each])) for each in groups]
+    return [(each, threads.subset(each, ()), addresses_in(every[each])) for each in groups]
 
 
-def _groups(threads: _Threads, addresses: Span, groups: list[Index]) -> list[Group[_Threads]]:
+def _groups(threads: _Threads, addresses: Addresses, groups: list[Index]) -> list[Group[_Threads]]:
     """The same for lanes that reach memories of several devices."""
-    return _parts(threads, addresses.addresses(threads.n), groups)
+    return _parts(threads, addresses.every(threads.n), groups)
 
 
-def load(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -> Value:
+def load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Value:
     """`ld`: the value, a scalar where all threads read the same place."""
     return load_vector(threads, addresses, offset, site)[0]
 
 
-def load_vector(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -> list[Value]:
+def load_vector(
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
+) -> list[Value]:
     """`ld.vN`: the elements of the vector."""
     if site.space == "generic" and is_mixed(addresses, offset):
         return _load_parts(threads, divide(threads, addresses, offset), offset, site)
@@ -240,7 +242,7 @@ def _load_parts(
     return list(results)
 
 
-def _load(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -> list[Value]:
+def _load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> list[Value]:
     lines = _in_line(threads, addresses, offset, site)
     if lines is not None:
         return [line.copy() for line in lines]
@@ -248,7 +250,7 @@ def _load(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -
     count = site.count
     if not isinstance(index, np.ndarray):
         return [elements[index + k] for k in range(count)]
-    run = -1 if addresses.part is None or count > 1 else addresses.part.run(index)
+    run = -1 if addresses.varying is None or count > 1 else addresses.varying.run(index)
     if run >= 0:
         return [elements[run : run + threads.n].copy()]
     if count == 1:
@@ -257,7 +259,7 @@ def _load(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -
 
 
 def store(
-    threads: AccessingThreads, addresses: Span, offset: int, site: Site, *values: Value
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, *values: Value
 ) -> None:
     """`st`: where several threads write one place, the last thread's value stays."""
     if site.space == "generic" and is_mixed(addresses, offset):
@@ -278,7 +280,11 @@ def _store_parts(
 
 
 def _store(
-    threads: AccessingThreads, addresses: Span, offset: int, site: Site, values: tuple[Value, ...]
+    threads: AccessingThreads,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    values: tuple[Value, ...],
 ) -> None:
     lines = _in_line(threads, addresses, offset, site)
     if lines is not None:
@@ -290,7 +296,7 @@ def _store(
         for k, value in enumerate(values):
             elements[index + k] = value[-1] if value.ndim else value
         return
-    run = -1 if addresses.part is None or site.count > 1 else addresses.part.run(index)
+    run = -1 if addresses.varying is None or site.count > 1 else addresses.varying.run(index)
     if run >= 0:
         elements[run : run + threads.n] = values[0]
         return

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptx.emulate.memory.faults import memory_fault
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.threads import AccessingThreads
-from ptx.emulate.model.addresses import Index, Span, span
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value
 
 OFFSET_BITS = 18  # more than the shared memory of any block
@@ -40,7 +40,11 @@ def rank_of(address: Value, own: Value) -> Value:
 
 
 def locate_remote(
-    threads: AccessingThreads, addresses: Span, offset: int, site: Site, memory: NDArray[np.uint8]
+    threads: AccessingThreads,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    memory: NDArray[np.uint8],
 ) -> tuple[NDArray[Any], Index]:
     """Elements of shared memory of any block of the cluster.
 
@@ -50,14 +54,14 @@ def locate_remote(
     """
     blocks = threads.blocks
     launch = blocks.launch
-    every = addresses.addresses(threads.n) + offset
+    every = addresses.every(threads.n) + offset
     rank = (every >> OFFSET_BITS) - 1
     within = every & _OFFSET_MASK
     within[(every < 0) | (rank >= launch.cluster.blocks)] = -site.total
     limit = launch.shared_bytes
     wrong = (within < 0) | (within + site.total > limit) | ((within & (site.total - 1)) != 0)
     if wrong.any():
-        raise memory_fault(threads, span(within), 0, site, "shared", limit)
+        raise memory_fault(threads, addresses_in(within), 0, site, "shared", limit)
     slot = np.asarray(threads.place("slot"), dtype=np.int64)
     first = slot // launch.cluster.blocks * launch.cluster.blocks
     owner = np.where(rank >= 0, first + rank, slot)

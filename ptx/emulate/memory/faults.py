@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.memory.threads import AccessingThreads, ReachableMemories
 from ptx.emulate.memory.windows import PARAM_WINDOW, WINDOW_BYTES
-from ptx.emulate.model.addresses import Index, Span
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import (
     EmulationFault,
     MemoryFault,
@@ -48,7 +48,7 @@ class InParameters(EmulationFault):
         )
 
 
-def find_memory(threads: AccessingThreads, addresses: Span, offset: int, site: Site) -> Memory:
+def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Memory:
     """The memory that holds all addresses, found in the allocation table.
 
     The site remembers the allocation where one holds them all.
@@ -62,7 +62,7 @@ def find_memory(threads: AccessingThreads, addresses: Span, offset: int, site: S
     version = launch.memory.version
     low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
     memory = _memory_of(low, launch.device)
-    every = addresses.addresses(threads.n if addresses.part is not None else 1) + offset
+    every = addresses.every(threads.n if addresses.varying is not None else 1) + offset
     misaligned = (every & (site.total - 1)) != 0
     if memory is not None:
         allocation = memory.find(low)
@@ -156,10 +156,10 @@ def _global_fault(
 
 
 def memory_fault(
-    threads: AccessingThreads, addresses: Span, offset: int, site: Site, space: str, limit: int
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, space: str, limit: int
 ) -> MemoryFault:
     """The fault of the first lane that is outside a window of `limit` bytes, or misaligned."""
-    every = addresses.addresses(threads.n) + offset
+    every = addresses.every(threads.n) + offset
     outside = (every < 0) | (every > limit - site.total)
     at = int(np.argmax(outside)) if outside.any() else int(np.argmax(every & (site.total - 1) != 0))
     address = int(every[at])

@@ -7,7 +7,7 @@ import numpy as np
 from ptx.emulate.memory.access import load
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.threads import AccessingThreads
-from ptx.emulate.model.addresses import Span, number, span
+from ptx.emulate.model.addresses import Addresses, addresses_in, same_address
 from ptx.isa.model import Instruction
 
 _STEP = 64
@@ -43,5 +43,5 @@ def read_string(
     return bytes(found).decode("latin-1")
 
 
-def _at(address: int) -> Span:
-    return number(address) if address < 1 << 63 else span(np.uint64(address))
+def _at(address: int) -> Addresses:
+    return same_address(address) if address < 1 << 63 else addresses_in(np.uint64(address))

@@ -14,7 +14,7 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.memory.access import load
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.strings import read_string
-from ptx.emulate.model.addresses import span
+from ptx.emulate.model.addresses import addresses_in
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import width_of
 from ptx.emulate.ops.printf_format import Conversion, conversions, render
@@ -64,7 +64,7 @@ def _columns(
     fibre: Fibre, pieces: tuple[Conversion, ...], arguments: Value, instruction: Instruction
 ) -> list[Value]:
     """Each argument, a scalar or one for each thread."""
-    base = span(arguments)
+    base = addresses_in(arguments)
     found: list[Value] = []
     offset = 0
     for piece in pieces:

@@ -12,7 +12,7 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.memory.access import load_vector, store
 from ptx.emulate.memory.cluster_shared import OFFSET_BITS
 from ptx.emulate.memory.site import Site
-from ptx.emulate.model.addresses import Index, Span, span
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
@@ -28,14 +28,14 @@ class Place:
 
     __slots__ = ("offset", "site", "where")
 
-    def __init__(self, where: Span, offset: int, site: Site) -> None:
+    def __init__(self, where: Addresses, offset: int, site: Site) -> None:
         self.where = where
         self.offset = offset
         self.site = site
 
     def every(self, count: int) -> NDArray[np.int64]:
         """(count,) the threads' addresses."""
-        return self.where.addresses(count) + self.offset
+        return self.where.every(count) + self.offset
 
 
 class Amounts:
@@ -77,9 +77,9 @@ class Amounts:
         start = np.repeat(self.start, count) + np.arange(len(self.start) * count) % count * nbytes
         return np.repeat(self.thread, count), start
 
-    def span(self, addresses: NDArray[np.int64]) -> Span:
+    def addresses(self, starts: NDArray[np.int64]) -> Addresses:
         """The pieces' addresses, from those of their threads."""
-        return span(addresses[self.thread] + self.start)
+        return addresses_in(starts[self.thread] + self.start)
 
 
 def copy_bulk(fibre: Fibre, target: Place, source: Place, nbytes: Value) -> None:
@@ -107,7 +107,7 @@ def copy_masked(
     for bit in range(UNIT):
         chosen: Index = (masks >> bit & 1).nonzero()[0]
         if len(chosen):
-            there = span(addresses[chosen])
+            there = addresses_in(addresses[chosen])
             store(part.subset(chosen, ()), there, bit, byte, rows[chosen, bit])
 
 
@@ -125,9 +125,9 @@ def copy_to_blocks(
         if not len(chosen):
             continue
         part = fibre.subset(chosen, ())
-        of = Place(span(source.every(fibre.n)[chosen]), 0, source.site)
+        of = Place(addresses_in(source.every(fibre.n)[chosen]), 0, source.site)
         there, signal = (
-            Place(span(_in_block(place.every(fibre.n)[chosen], rank)), 0, place.site)
+            Place(addresses_in(_in_block(place.every(fibre.n)[chosen], rank)), 0, place.site)
             for place in (target, barrier)
         )
         copy_bulk(part, there, of, sizes[chosen])
@@ -143,7 +143,7 @@ def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
     amounts = Amounts(fibre, nbytes, target.site.instruction, unit=8)
     if len(amounts.thread):
         part = fibre.subset(amounts.thread, ())
-        store(part, amounts.span(target.every(fibre.n)), 0, target.site, np.uint64(0))
+        store(part, amounts.addresses(target.every(fibre.n)), 0, target.site, np.uint64(0))
 
 
 def deliver(fibre: Fibre, barrier: Place, nbytes: Value) -> None:
@@ -163,12 +163,12 @@ def _copy(
         return
     part = fibre.subset(amounts.thread, ())
     data = load_pieces(part, amounts, source, fibre.n)
-    store(part, amounts.span(addresses), 0, site, *data)
+    store(part, amounts.addresses(addresses), 0, site, *data)
 
 
 def load_pieces(
     part: Fibre, amounts: Amounts, source: Place, count: int
 ) -> list[NDArray[np.uint64]]:
     """(pieces,) each of the two halves of every piece."""
-    found = load_vector(part, amounts.span(source.every(count)), 0, source.site)
+    found = load_vector(part, amounts.addresses(source.every(count)), 0, source.site)
     return [np.ascontiguousarray(np.broadcast_to(word, (part.n,))) for word in found]

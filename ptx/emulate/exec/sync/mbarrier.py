@@ -27,7 +27,7 @@ from ptx.emulate.exec.sync.mbarrier_object import (
 from ptx.emulate.memory.access import locate
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
-from ptx.emulate.model.addresses import Index, Span
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import Value
 
@@ -50,7 +50,9 @@ class Mbarriers:
         self._words: Words = np.zeros(len(self._memory), dtype=np.int64)
         self.version = 0
 
-    def initialise(self, fibre: Fibre, where: Span, offset: int, site: Site, count: Value) -> None:
+    def initialise(
+        self, fibre: Fibre, where: Addresses, offset: int, site: Site, count: Value
+    ) -> None:
         """`mbarrier.init`: phase 0, with `count` arrivals expected.
 
         Raises:
@@ -67,14 +69,14 @@ class Mbarriers:
             )  # fmt: skip
         self._put(at, fresh(counts))
 
-    def invalidate(self, fibre: Fibre, where: Span, offset: int, site: Site) -> None:
+    def invalidate(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
         """`mbarrier.inval`: the memory is free for anything else."""
         at, _ = self._valid(fibre, where, offset, site)
         self._words[at] = 0
         self.version += 1
 
     def arrive(
-        self, fibre: Fibre, where: Span, offset: int, site: Site, count: Value,
+        self, fibre: Fibre, where: Addresses, offset: int, site: Site, count: Value,
         tx: Value | None = None, *, drops: bool = False, completes: bool = True,
     ) -> Value:  # fmt: skip
         """`mbarrier.arrive`, each thread with its count, in their order; the state before, u64.
@@ -139,17 +141,17 @@ class Mbarriers:
         if wrong.any():
             raise self._fault(fibre, int(np.argmax(wrong[of])), site, at, what)
 
-    def expect(self, fibre: Fibre, where: Span, offset: int, site: Site, tx: Value) -> None:
+    def expect(self, fibre: Fibre, where: Addresses, offset: int, site: Site, tx: Value) -> None:
         """`mbarrier.expect_tx`: the phase waits for so many bytes more."""
         at, _ = self._valid(fibre, where, offset, site)
         self._count_bytes(fibre, at, site, _each(fibre, tx))
 
-    def deliver(self, fibre: Fibre, where: Span, offset: int, site: Site, tx: Value) -> None:
+    def deliver(self, fibre: Fibre, where: Addresses, offset: int, site: Site, tx: Value) -> None:
         """`mbarrier.complete_tx`: so many bytes have arrived."""
         at, _ = self._valid(fibre, where, offset, site)
         self._count_bytes(fibre, at, site, -_each(fibre, tx))
 
-    def check(self, fibre: Fibre, where: Span, offset: int, site: Site) -> None:
+    def check(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
         """An access that changes nothing in the end, as `cp.async.mbarrier.arrive` without .noinc.
 
         Raises:
@@ -158,7 +160,7 @@ class Mbarriers:
         self._valid(fibre, where, offset, site)
 
     def awaited(
-        self, fibre: Fibre, where: Span, offset: int, site: Site, wanted: Value, parity: bool
+        self, fibre: Fibre, where: Addresses, offset: int, site: Site, wanted: Value, parity: bool
     ) -> Awaited:
         """What each thread waits for: the phase of a state, or the one of a parity.
 
@@ -204,12 +206,12 @@ class Mbarriers:
             f" {objects.pending[0]} of {objects.expected[0]}, tx-count {objects.tx[0]})"
         )
 
-    def _places(self, fibre: Fibre, where: Span, offset: int, site: Site) -> Index:
+    def _places(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> Index:
         """(n,) the objects that addresses mean."""
         if site.space == "generic":
             low, high = where.lowest() + offset, where.highest() + offset
             if not (low >= SHARED_WINDOW and high < SHARED_WINDOW + WINDOW_BYTES):
-                every = where.addresses(fibre.n) + offset - SHARED_WINDOW
+                every = where.every(fibre.n) + offset - SHARED_WINDOW
                 outside = (every < 0) | (every >= WINDOW_BYTES)
                 position = int(np.argmax(outside))
                 raise SynchronisationFault(
@@ -222,7 +224,9 @@ class Mbarriers:
         at: Index = np.broadcast_to(np.asarray(index, dtype=np.intp) + start, (fibre.n,))
         return at
 
-    def _valid(self, fibre: Fibre, where: Span, offset: int, site: Site) -> tuple[Index, Words]:
+    def _valid(
+        self, fibre: Fibre, where: Addresses, offset: int, site: Site
+    ) -> tuple[Index, Words]:
         """(n,) the objects and their bits.
 
         Raises:

@@ -15,7 +15,7 @@ from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.mbarrier_object import Awaited
 from ptx.emulate.memory.site import Site
-from ptx.emulate.model.addresses import Index, Span
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class TimedWaits:
         return GONE
 
     def wait(
-        self, fibre: Fibre, where: Span, offset: int, site: Site, wanted: Value, parity: bool,
+        self, fibre: Fibre, where: Addresses, offset: int, site: Site, wanted: Value, parity: bool,
         limit: Value | None, block: int,
     ) -> Value | None:  # fmt: skip
         """`mbarrier.test_wait` and `.try_wait`: whether the phases are over.

@@ -18,7 +18,7 @@ _OBJECTS = "f.blocks.mbarriers"
 
 
 def mbarrier_place(e: Emitter, i: Instruction, operand: Operand) -> str:
-    """Where an object is: the span, the offset and the site, as arguments."""
+    """Where an object is: the addresses, the offset and the site, as arguments."""
     asked = "shared" if any(word in _ANYWHERE for word in i.modifiers) else "generic"
     where, offset, space = e.address(operand, asked)
     if space not in ("shared", "generic"):

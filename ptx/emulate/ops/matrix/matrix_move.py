@@ -17,7 +17,7 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.memory.access import load_vector, locate, store
 from ptx.emulate.memory.site import Site
-from ptx.emulate.model.addresses import Index, span
+from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.matrix.matrix_element import plain_words
 from ptx.emulate.ops.memory.load_store import space_of
@@ -52,7 +52,7 @@ def load_matrices(
     lane, first = _lanes(group)
 
     def row(matrix: int, number: Index) -> NDArray[Any]:
-        where = span(rows.take(first + 8 * matrix + number))
+        where = addresses_in(rows.take(first + 8 * matrix + number))
         return np.stack(
             [np.broadcast_to(w, lane.shape) for w in load_vector(fibre, where, 0, site)]
         )
@@ -86,9 +86,9 @@ def store_matrices(
             pair = 2 * (lane & 3) + k
             number, column = (pair, lane >> 2) if transposed else (lane >> 2, pair)
             start = rows.take(first + 8 * matrix + number)
-            locate(fibre, span(start), 0, whole)  # for its bounds and alignment
+            locate(fibre, addresses_in(start), 0, whole)  # for its bounds and alignment
             value = np.broadcast_to(_element(word, np.int64(k)), lane.shape)
-            store(fibre, span(start + 2 * column), 0, one, value)
+            store(fibre, addresses_in(start + 2 * column), 0, one, value)
 
 
 def transpose(fibre: Fibre, group: Group, word: Value) -> Words:
@@ -106,7 +106,7 @@ def transpose(fibre: Fibre, group: Group, word: Value) -> Words:
 def _address(e: Emitter, i: Instruction, operand: int) -> tuple[str, str]:
     """The variable with every thread's address, and the space."""
     where, offset, space = e.address(i.operands[operand], space_of(i))
-    return e.temporary(f"{where}.addresses(f.n) + {offset}"), space
+    return e.temporary(f"{where}.every(f.n) + {offset}"), space
 
 
 def _load(e: Emitter, i: Instruction) -> None:

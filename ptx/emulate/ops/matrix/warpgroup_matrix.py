@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.memory.access import load_vector
 from ptx.emulate.memory.site import Site
-from ptx.emulate.model.addresses import Index, span
+from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.ops.matrix.matrix_element import decoded, separate
 
 Matrices = NDArray[Any]  # (n, rows, k) of float64, or int64 for s32
@@ -62,7 +62,7 @@ class SharedMatrix:
         pieces = self._addresses(_Fields(descriptors), first[:, None])
         each = pieces[0].size
         part = fibre.subset(np.repeat(threads, each), ())
-        loaded = load_vector(part, span(pieces.reshape(-1)), 0, self.site)
+        loaded = load_vector(part, addresses_in(pieces.reshape(-1)), 0, self.site)
         words = np.stack([np.broadcast_to(word, (pieces.size,)) for word in loaded], axis=-1)
         elements = separate(words.reshape(*pieces.shape[:2], -1), self.element)
         if self.transposed:

@@ -14,7 +14,7 @@ from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.memory.access import load, store
 from ptx.emulate.memory.site import Site
-from ptx.emulate.model.addresses import Index, Span, span
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Misaligned
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.matrix.matrix_element import WIDTHS, element_types, held, plain_words
@@ -65,13 +65,15 @@ def _side_by_side(line: Index, along: Index) -> bool:
     return bool((line == line[:, :, :1]).all() and (along == first).all())
 
 
-def _starts(fibre: Fibre, start: Span, at: int, stride: Value, move: Move) -> NDArray[np.int64]:
+def _starts(
+    fibre: Fibre, start: Addresses, at: int, stride: Value, move: Move
+) -> NDArray[np.int64]:
     """(units, n) the address of each thread's units.
 
     Raises:
         Misaligned: a row or column does not start where one may.
     """
-    base = start.addresses(fibre.n) + at
+    base = start.every(fibre.n) + at
     pitch = np.asarray(stride, dtype=np.uint32).astype(np.int64) * move.width
     wrong = (base & (move.align - 1) != 0) | (pitch & (8 * move.align - 1) != 0)
     if wrong.any():
@@ -92,11 +94,14 @@ def _starts(fibre: Fibre, start: Span, at: int, stride: Value, move: Move) -> ND
     return found
 
 
-def load_fragment(fibre: Fibre, start: Span, at: int, stride: Value, move: Move) -> list[Value]:
+def load_fragment(
+    fibre: Fibre, start: Addresses, at: int, stride: Value, move: Move
+) -> list[Value]:
     """`wmma.load`: for each register, (n,) the elements that each thread holds."""
     places = _starts(fibre, start, at, stride, move)
     units = [
-        np.broadcast_to(load(fibre, span(where), 0, move.site), (fibre.n,)) for where in places
+        np.broadcast_to(load(fibre, addresses_in(where), 0, move.site), (fibre.n,))
+        for where in places
     ]
     if move.site.nbytes >= 4:
         return list(units)
@@ -108,7 +113,7 @@ def load_fragment(fibre: Fibre, start: Span, at: int, stride: Value, move: Move)
 
 
 def store_fragment(
-    fibre: Fibre, start: Span, at: int, stride: Value, move: Move, *words: Value
+    fibre: Fibre, start: Addresses, at: int, stride: Value, move: Move, *words: Value
 ) -> None:
     """`wmma.store`: each thread writes its elements."""
     units: list[Value] = []
@@ -116,7 +121,7 @@ def store_fragment(
         whole = np.ascontiguousarray(np.broadcast_to(word, (fibre.n,)))
         units += list(whole.view(move.site.dtype).reshape(fibre.n, -1).T)
     for where, unit in zip(_starts(fibre, start, at, stride, move), units, strict=True):
-        store(fibre, span(where), 0, move.site, np.ascontiguousarray(unit))
+        store(fibre, addresses_in(where), 0, move.site, np.ascontiguousarray(unit))
 
 
 def _element(e: Emitter, i: Instruction) -> str:

@@ -15,7 +15,7 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.memory.access import Elements, divide, is_mixed, locate
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
-from ptx.emulate.model.addresses import Index, Span
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.combine import Rule, rule
 from ptx.emulate.ops.memory.in_order import at, combine_in_order
@@ -33,7 +33,7 @@ _STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 
 
 def atomic(
-    fibre: Fibre, addresses: Span, offset: int, site: Site, name: str, ptx_type: str,
+    fibre: Fibre, addresses: Addresses, offset: int, site: Site, name: str, ptx_type: str,
     values: tuple[Value, ...], other: Value, result: bool, *, keeps_subnormals: bool = False,
 ) -> list[Value]:  # fmt: skip
     """Combine one value, or a vector of them, into memory for each thread, in their order.
@@ -82,7 +82,7 @@ def _combine_freely(
 
 
 def _divided(
-    fibre: Fibre, addresses: Span, offset: int, site: Site, name: str, ptx_type: str,
+    fibre: Fibre, addresses: Addresses, offset: int, site: Site, name: str, ptx_type: str,
     values: tuple[Value, ...], other: Value, result: bool,
 ) -> list[Value]:  # fmt: skip
     """Generic addresses of several spaces: each space by itself."""
