@@ -74,7 +74,7 @@ class Block:
 _NEVER_RETURN = frozenset({"ret", "exit", "trap", "brx"})
 
 
-class FlowBuilder:
+class CfgBuilder:
     """Cuts a body into blocks."""
 
     def __init__(self, function: str, body: Body) -> None:

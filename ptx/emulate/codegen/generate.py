@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.cfg import (
     Block,
-    FlowBuilder,
+    CfgBuilder,
     find_live_registers,
 )
 from ptx.emulate.codegen.emitter import Emitter
@@ -106,7 +106,7 @@ class _KernelWriter:
         function = self._module.functions[name]
         body = self._module.body(name)
         try:
-            blocks = FlowBuilder(self._code.kernel, body).build()
+            blocks = CfgBuilder(self._code.kernel, body).build()
             scope = FunctionScope(
                 self._code.kernel, function, body, frame_layout(function, body), self._layout,
                 self._code.shared_offsets, self._namespace, self._code.sites,

@@ -20,7 +20,7 @@ Places = tuple[tuple[int, int], ...]  # offset and size of each `.param` variabl
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class OpenCall:
     """What a call left behind: the caller's registers, the lanes they belong to, its stack.
 
     `function` was called; `results`: where the caller wants its results, offsets and sizes.
@@ -48,8 +48,10 @@ def call(
     scheduler.check_stack(fibre, base + code.frame_bytes[function])
     for (source, nbytes), (target, room) in zip(arguments, code.params[function], strict=False):
         _copy(fibre, fibre.stack_pointer + source, base + target, min(nbytes, room))
-    frame = Frame(fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[back], function, results)
-    fibre.frames = (*fibre.frames, frame)
+    opened = OpenCall(
+        fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[back], function, results
+    )
+    fibre.calls = (*fibre.calls, opened)
     fibre.prefix = (*fibre.prefix, back)
     fibre.stack_pointer = base
     fibre.regs = list(code.zeros[function])
@@ -90,29 +92,29 @@ def call_address(
 
 def leave(fibre: Fibre) -> int:
     """`ret`: back to the caller; from the kernel itself, the threads are done."""
-    if not fibre.frames:
+    if not fibre.calls:
         return fibre.finish()
-    frame = fibre.frames[-1]
-    sources = fibre.blocks.code.results[frame.function]
-    for (source, room), (target, nbytes) in zip(sources, frame.results, strict=False):
-        _copy(fibre, fibre.stack_pointer + source, frame.stack_pointer + target, min(room, nbytes))
+    opened = fibre.calls[-1]
+    sources = fibre.blocks.code.results[opened.function]
+    for (source, room), (target, nbytes) in zip(sources, opened.results, strict=False):
+        _copy(fibre, fibre.stack_pointer + source, opened.stack_pointer + target, min(room, nbytes))
     block = fibre.prefix[-1]
-    fibre.regs = registers_of(fibre, frame)
-    fibre.frames = fibre.frames[:-1]
+    fibre.regs = registers_of(fibre, opened)
+    fibre.calls = fibre.calls[:-1]
     fibre.prefix = fibre.prefix[:-1]
-    fibre.stack_pointer = frame.stack_pointer
+    fibre.stack_pointer = opened.stack_pointer
     fibre.lineage = None
     return block
 
 
-def registers_of(fibre: Fibre, frame: Frame) -> Registers:
+def registers_of(fibre: Fibre, opened: OpenCall) -> Registers:
     """The caller's registers for the lanes that the fibre has now."""
-    if frame.lanes is fibre.lanes:
-        return list(frame.registers)
+    if opened.lanes is fibre.lanes:
+        return list(opened.registers)
     mine = fibre.lane_numbers()
-    where = mine if frame.lanes is None else np.searchsorted(frame.lanes, mine)
-    regs = list(frame.registers)
-    for number in frame.live:
+    where = mine if opened.lanes is None else np.searchsorted(opened.lanes, mine)
+    regs = list(opened.registers)
+    for number in opened.live:
         value = regs[number]
         if value.ndim:
             regs[number] = value.take(where, mode="clip")

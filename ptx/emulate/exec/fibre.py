@@ -18,7 +18,7 @@ from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.calls import Frame
+    from ptx.emulate.exec.calls import OpenCall
     from ptx.emulate.exec.device_model import DeviceModel
     from ptx.emulate.exec.scheduler import Scheduler
 
@@ -52,6 +52,7 @@ class Fibre:
         n: the length of the register arrays.
         present: (n,) which elements still belong to the fibre; None where all do.
         count: how many belong to it.
+        calls: those that it is in, outermost first.
         prefix: return addresses of the calls that it is in, outermost first.
         written: registers written since it was split off `lineage`.
         released: what it waited for is there; its block is executed again with this set.
@@ -59,7 +60,7 @@ class Fibre:
     """
 
     __slots__ = (
-        "_cached", "_places", "blocks", "count", "exchange", "frames", "lanes", "lineage", "n",
+        "_cached", "_places", "blocks", "calls", "count", "exchange", "lanes", "lineage", "n",
         "prefix", "present", "regs", "released", "scheduler", "stack_pointer", "tick", "token",
         "written",
     )  # fmt: skip
@@ -73,7 +74,7 @@ class Fibre:
         self.count = n
         self.present: Bools | None = None
         self.prefix: tuple[int, ...] = ()
-        self.frames: tuple[Frame, ...] = ()
+        self.calls: tuple[OpenCall, ...] = ()
         self.stack_pointer = 0
         self.lineage: Lineage | None = None
         self.token: Lineage | None = None
@@ -224,7 +225,7 @@ class Fibre:
         lanes = positions if self.lanes is None else self.lanes.take(positions, mode="clip")
         found = Fibre(self.scheduler, regs, lanes, len(positions))
         found.prefix = self.prefix
-        found.frames = self.frames
+        found.calls = self.calls
         found.stack_pointer = self.stack_pointer
         found.lineage = self.lineage
         found.written = self.written

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate.codegen.analysis.block_invariant import dominators, invariant_definitions
-from ptx.emulate.codegen.cfg import FlowBuilder, find_live_registers
+from ptx.emulate.codegen.cfg import CfgBuilder, find_live_registers
 from ptx.emulate.exec.limits import Limits
 from ptx.isa import parse
 from tests.ptx.emulate.machine import Machine, ptx_text
@@ -17,7 +17,7 @@ _REGISTERS = ".reg .b32 %r<9>; .reg .pred %p<4>; .reg .b64 %rd<9>;"
 def invariants_in(body: str) -> list[str]:
     """The opcodes whose results chunks share."""
     parsed = parse(ptx_text(_REGISTERS + body, ".param .u32 n")).body("k")
-    blocks = FlowBuilder("k", parsed).build()
+    blocks = CfgBuilder("k", parsed).build()
     find_live_registers(blocks, {r.name: at for at, r in enumerate(parsed.registers)})
     found = sorted(invariant_definitions(blocks, {"n"}))
     return [blocks[block].steps[at].instruction.text for block, at in found]
@@ -55,7 +55,7 @@ def test_what_a_call_gives_back_is_not_steady() -> None:
 
 def test_dominators_of_a_diamond() -> None:
     body = ".reg .pred %p<2>; @%p0 bra A; bra B; A: mov.pred %p1, %p0; B: ret;"
-    blocks = FlowBuilder("k", parse(ptx_text(body)).body("k")).build()
+    blocks = CfgBuilder("k", parse(ptx_text(body)).body("k")).build()
     assert [bin(mask) for mask in dominators(blocks)[:4]] == ["0b1", "0b11", "0b101", "0b1001"]
 
 
