@@ -7,17 +7,17 @@ import pytest
 
 from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import Runaway
-from tests.ptx.emulate.machine import Machine, compiled, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, compiled, ptx_text
 
 CHUNKS = [1, 64, 1000, 32768]
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_a_spin_lock_lets_every_thread_through(chunk: int) -> None:
-    machine = Machine(compiled("compute_90"))
-    lock, total = machine.put(np.zeros(1, np.int32)), machine.put(np.zeros(1, np.int32))
-    machine.launch("spin", 2, 64, lock, total, limits=Limits(chunk_threads=chunk))
-    assert machine.get(total, 1, np.int32)[0] == 2 * sum(range(64))
+    runner = KernelRunner(compiled("compute_90"))
+    lock, total = runner.put(np.zeros(1, np.int32)), runner.put(np.zeros(1, np.int32))
+    runner.launch("spin", 2, 64, lock, total, limits=Limits(chunk_threads=chunk))
+    assert runner.get(total, 1, np.int32)[0] == 2 * sum(range(64))
 
 
 NESTED = """
@@ -60,10 +60,10 @@ def collatz(n: int) -> int:
 
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_nested_divergence_in_a_loop_rejoins_rightly(chunk: int) -> None:
-    machine = Machine(ptx_text(NESTED, ".param .u64 out"))
-    out = machine.put(np.zeros(300, np.int32))
-    machine.launch("k", 3, 100, out, limits=Limits(chunk_threads=chunk))
-    assert machine.get(out, 300, np.int32).tolist() == [collatz(n) for n in range(300)]
+    runner = KernelRunner(ptx_text(NESTED, ".param .u64 out"))
+    out = runner.put(np.zeros(300, np.int32))
+    runner.launch("k", 3, 100, out, limits=Limits(chunk_threads=chunk))
+    assert runner.get(out, 300, np.int32).tolist() == [collatz(n) for n in range(300)]
 
 
 def test_two_barriers_with_counts_make_a_pipeline() -> None:
@@ -89,11 +89,11 @@ def test_two_barriers_with_counts_make_a_pipeline() -> None:
         ret;""",
         ".param .u64 out",
     )
-    machine = Machine(text)
-    out = machine.put(np.zeros(96, np.int32))
-    machine.launch("k", 1, 64, out)
+    runner = KernelRunner(text)
+    out = runner.put(np.zeros(96, np.int32))
+    runner.launch("k", 1, 64, out)
     expected = [100 * k + lane for k in range(3) for lane in range(32)]
-    assert machine.get(out, 96, np.int32).tolist() == expected
+    assert runner.get(out, 96, np.int32).tolist() == expected
 
 
 def test_threads_that_meet_at_different_barrier_instructions_pass() -> None:
@@ -104,10 +104,10 @@ def test_threads_that_meet_at_different_barrier_instructions_pass() -> None:
         B: bar.sync 0; ld.shared.u32 %r2, [s]; st.global.u32 [%rd1], %r2; ret;""",
         ".param .u64 out",
     )
-    machine = Machine(text)
-    out = machine.put(np.zeros(1, np.int32))
-    machine.launch("k", 1, 8, out)
-    assert machine.get(out, 1, np.int32)[0] == 5
+    runner = KernelRunner(text)
+    out = runner.put(np.zeros(1, np.int32))
+    runner.launch("k", 1, 8, out)
+    assert runner.get(out, 1, np.int32)[0] == 5
 
 
 def test_guarded_instructions_of_every_kind_act_on_their_lanes_only() -> None:
@@ -123,10 +123,10 @@ def test_guarded_instructions_of_every_kind_act_on_their_lanes_only() -> None:
         @%p1 add.u32 %r4, %r4, 0; st.global.u32 [%rd3+128], %r4; exit;""",
         ".param .u64 out",
     )
-    machine = Machine(text)
-    out = machine.put(np.zeros(64, np.int32))
-    machine.launch("k", 1, 32, out)
-    found = machine.get(out, 64, np.int32)
+    runner = KernelRunner(text)
+    out = runner.put(np.zeros(64, np.int32))
+    runner.launch("k", 1, 32, out)
+    found = runner.get(out, 64, np.int32)
     assert found[:32].tolist() == [107 + n if n % 2 == 0 else 0 for n in range(32)]
     assert found[32:].tolist() == [7 + n if n % 2 == 0 else 0 for n in range(32)]
 
@@ -151,14 +151,14 @@ def test_indexed_branches_and_calls_by_address_part_the_threads() -> None:
              ld.param.b32 %x, [a]; setp.lt.u32 %q, %x, 10; @%q bra L; add.u32 %x, %x, 1;
              L: shl.b32 %x, %x, 1; st.param.b32 [r], %x; ret; }""",
     )
-    machine = Machine(text)
-    out = machine.put(np.zeros(32, np.int32))
-    machine.launch("k", 1, 32, out)
+    runner = KernelRunner(text)
+    out = runner.put(np.zeros(32, np.int32))
+    runner.launch("k", 1, 32, out)
     expected = [
         n + 100 if n % 3 == 0 else -1 if n % 3 == 2 else 2 * n if n < 10 else 2 * n + 2
         for n in range(32)
     ]
-    assert machine.get(out, 32, np.int32).tolist() == expected
+    assert runner.get(out, 32, np.int32).tolist() == expected
 
 
 def test_an_endless_divergent_loop_meets_the_limit_too() -> None:
@@ -167,7 +167,7 @@ def test_an_endless_divergent_loop_meets_the_limit_too() -> None:
         A: xor.b32 %r1, %r1, 1; setp.eq.u32 %p, %r1, 0; @%p bra B; bra A; B: bra A;"""
     )
     with pytest.raises(Runaway):
-        Machine(text).launch("k", 1, 32, limits=Limits(max_steps=10000))
+        KernelRunner(text).launch("k", 1, 32, limits=Limits(max_steps=10000))
 
 
 def test_loops_that_never_end_meet_the_limit_when_they_take_turns() -> None:
@@ -178,7 +178,7 @@ def test_loops_that_never_end_meet_the_limit_when_they_take_turns() -> None:
         B: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 400000000; @%p2 bra B; ret;"""
     )
     with pytest.raises(Runaway):
-        Machine(text).launch("k", 1, 32, limits=Limits(max_steps=100_000))
+        KernelRunner(text).launch("k", 1, 32, limits=Limits(max_steps=100_000))
 
 
 def test_threads_may_wait_in_different_loops_for_a_late_one() -> None:
@@ -193,10 +193,10 @@ def test_threads_may_wait_in_different_loops_for_a_late_one() -> None:
         D: atom.global.add.u32 %r4, [%rd1], 1; ret;""",
         ".param .u64 flag",
     )
-    machine = Machine(text)
-    flag = machine.put(np.zeros(1, np.int32))
-    machine.launch("k", 1, 32, flag)
-    assert machine.get(flag, 1, np.int32).tolist() == [33]
+    runner = KernelRunner(text)
+    flag = runner.put(np.zeros(1, np.int32))
+    runner.launch("k", 1, 32, flag)
+    assert runner.get(flag, 1, np.int32).tolist() == [33]
 
 
 def test_threads_may_end_right_after_they_met() -> None:
@@ -208,10 +208,10 @@ def test_threads_may_end_right_after_they_met() -> None:
         LOW: shfl.sync.bfly.b32 %r2, %r1, 31, 31, -1; st.global.u32 [%rd1], %r2; ret;""",
         ".param .u64 out",
     )
-    machine = Machine(text)
-    out = machine.put(np.zeros(32, np.int32))
-    machine.launch("k", 1, 32, out)
-    assert machine.get(out, 32, np.int32).tolist() == [31 - t for t in range(32)]
+    runner = KernelRunner(text)
+    out = runner.put(np.zeros(32, np.int32))
+    runner.launch("k", 1, 32, out)
+    assert runner.get(out, 32, np.int32).tolist() == [31 - t for t in range(32)]
 
 
 GRID_BARRIER = """
@@ -231,23 +231,23 @@ GRID_BARRIER = """
 
 @pytest.mark.parametrize("chunk", [64, 200, 640])
 def test_blocks_that_a_gpu_would_hold_at_once_may_wait_for_each_other(chunk: int) -> None:
-    machine = Machine(ptx_text(GRID_BARRIER, ".param .u64 count, .param .u64 out"))
-    count, out = machine.put(np.zeros(1, np.int32)), machine.put(np.zeros(640, np.int32))
-    machine.launch("k", 10, 64, count, out, limits=Limits(chunk_threads=chunk))
-    assert machine.get(count, 1, np.int32).tolist() == [50]
+    runner = KernelRunner(ptx_text(GRID_BARRIER, ".param .u64 count, .param .u64 out"))
+    count, out = runner.put(np.zeros(1, np.int32)), runner.put(np.zeros(640, np.int32))
+    runner.launch("k", 10, 64, count, out, limits=Limits(chunk_threads=chunk))
+    assert runner.get(count, 1, np.int32).tolist() == [50]
     # Each block's shared memory is still its own.
-    assert machine.get(out, 640, np.int32).tolist() == [n // 64 for n in range(640)]
+    assert runner.get(out, 640, np.int32).tolist() == [n // 64 for n in range(640)]
 
 
 def test_a_block_that_waits_for_one_beyond_what_a_gpu_holds_runs_away() -> None:
-    machine = Machine(ptx_text(GRID_BARRIER, ".param .u64 count, .param .u64 out"))
-    machine.device.sm_count, machine.device.blocks_per_sm = 3, 3
-    count, out = machine.put(np.zeros(1, np.int32)), machine.put(np.zeros(640, np.int32))
+    runner = KernelRunner(ptx_text(GRID_BARRIER, ".param .u64 count, .param .u64 out"))
+    runner.device.sm_count, runner.device.blocks_per_sm = 3, 3
+    count, out = runner.put(np.zeros(1, np.int32)), runner.put(np.zeros(640, np.int32))
     with pytest.raises(Runaway):
-        machine.launch("k", 10, 64, count, out, limits=Limits(chunk_threads=200, max_steps=100_000))
+        runner.launch("k", 10, 64, count, out, limits=Limits(chunk_threads=200, max_steps=100_000))
 
 
 def test_chunks_that_spin_for_ever_run_away_too() -> None:
-    machine = Machine(ptx_text("L: bra L;"))
+    runner = KernelRunner(ptx_text("L: bra L;"))
     with pytest.raises(Runaway):
-        machine.launch("k", 4, 64, limits=Limits(chunk_threads=64, max_steps=50_000))
+        runner.launch("k", 4, 64, limits=Limits(chunk_threads=64, max_steps=50_000))

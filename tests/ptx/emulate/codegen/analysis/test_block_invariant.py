@@ -9,7 +9,7 @@ from ptx.emulate.codegen.analysis.block_invariant import dominators, invariant_d
 from ptx.emulate.codegen.cfg import CfgBuilder, find_live_registers
 from ptx.emulate.exec.limits import Limits
 from ptx.isa import parse
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 _REGISTERS = ".reg .b32 %r<9>; .reg .pred %p<4>; .reg .b64 %rd<9>;"
 
@@ -76,16 +76,16 @@ def test_chunks_that_share_values_and_divisions_reduce_alike(chunk: int) -> None
     ld.shared.u32 %r8, [%r4]; add.u64 %rd4, %rd1, %rd2; st.global.u32 [%rd4], %r8; ret;"""
     text = ptx_text(body, ".param .u64 in, .param .u64 out", ".shared .align 4 .b8 pool[1024];")
     data = np.random.default_rng(3).integers(0, 6, (64, 256)).astype(np.uint32)
-    machine = Machine(text)
-    source, out = machine.put(data), machine.put(np.zeros_like(data))
-    machine.launch("k", 64, 256, source, out, limits=Limits(chunk_threads=chunk))
+    runner = KernelRunner(text)
+    source, out = runner.put(data), runner.put(np.zeros_like(data))
+    runner.launch("k", 64, 256, source, out, limits=Limits(chunk_threads=chunk))
     wanted, first = data.copy(), data.copy()
     for half in (128, 64, 32, 16, 8, 4, 2, 1):
         skipped = (first[:, :half] == 5) & (np.arange(64)[:, None] > 31)
         total = wanted[:, :half] + wanted[:, half : 2 * half]
         first[:, :half] = np.where(skipped, first[:, :half], wanted[:, :half])
         wanted[:, :half] = np.where(skipped, wanted[:, :half], total)
-    assert (machine.get(out, data.size, np.uint32).reshape(64, 256) == wanted).all()
+    assert (runner.get(out, data.size, np.uint32).reshape(64, 256) == wanted).all()
 
 
 @pytest.mark.parametrize("result", ["z", "out"], ids=["own name", "name of a parameter"])
@@ -102,9 +102,9 @@ def test_what_a_call_gives_back_is_of_its_own_chunk(chunk: int, called: str, res
     call ({result}), {called}; ld.param.b32 %r2, [{result}]; }}
     add.u32 %r3, %r2, %r0; mad.lo.u32 %r4, %r1, 64, %r0;
     mul.wide.u32 %rd2, %r4, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r3; ret;"""
-    machine = Machine(ptx_text(body, ".param .u64 out", before))
-    out = machine.put(np.zeros(300 * 64, np.uint32))
-    machine.launch("k", 300, 64, out, limits=Limits(chunk_threads=chunk))
-    found = machine.get(out, 300 * 64, np.uint32).reshape(300, 64)
+    runner = KernelRunner(ptx_text(body, ".param .u64 out", before))
+    out = runner.put(np.zeros(300 * 64, np.uint32))
+    runner.launch("k", 300, 64, out, limits=Limits(chunk_threads=chunk))
+    found = runner.get(out, 300 * 64, np.uint32).reshape(300, 64)
     given = np.arange(300, dtype=np.uint32) * np.uint32(2654435761) >> np.uint32(20)
     assert (found == given[:, None] + np.arange(64, dtype=np.uint32)).all()

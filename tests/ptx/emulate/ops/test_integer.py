@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.ptx.emulate.machine import run
+from tests.ptx.emulate.kernel_runner import run
 
 Reference = Callable[[int, int, int], int]
 

@@ -1,4 +1,4 @@
-"""Random statements at which threads meet: barriers of the block, exchanges of a warp."""
+"""Random statements that synchronise: barriers of the block, exchanges of a warp."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.fuzz.registers import Picker
 _EVERYBODY = "-1"
 
 
-class Meetings(Picker):
+class Synchronisation(Picker):
     """One stream of statements for a block of some threads.
 
     Args:
         rng: picks.
         block: threads of a block.
-        statements: makes some statements that meet nobody.
+        statements: makes some statements that wait for nobody.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Meetings(Picker):
         self._groups = 0
 
     def one(self) -> Node:
-        """Where all threads of the block meet, or all of a warp, or those of a branch."""
+        """All threads of the block wait for each other, or all of a warp, or those of a branch."""
         kinds = [self._shared, self._reduce]
         if self._block % 32 == 0:
             kinds += [self._warp, self._warp, self._branches, self._branches, self._shuffle]
@@ -122,7 +122,7 @@ class Meetings(Picker):
         return f"redux.sync.{words} {self.of(32)}, {self.of(32)}, {mask};"
 
     def _branches(self, mask: str = _EVERYBODY, depth: int = 2) -> Node:
-        """The lanes where a predicate holds meet among themselves, and so do the others."""
+        """The lanes where a predicate holds wait for each other, and so do the others."""
         self._groups += 1
         n, flag = self._groups, self.register("p")
         inner = f"%m{n}"

@@ -43,7 +43,7 @@ def compiled(target: str, *extra: str) -> str:
     return text
 
 
-class Machine:
+class KernelRunner:
     """One device with one module."""
 
     def __init__(self, text: str, nbytes: int = 1 << 28) -> None:
@@ -134,8 +134,8 @@ def run(
         ".param .u64 in, .param .u64 out, .param .u32 n",
         before,
     )
-    machine = Machine(text, 1 << 26)
-    source, out = machine.put(inputs), machine.put(np.zeros(n, dtype))
+    runner = KernelRunner(text, 1 << 26)
+    source, out = runner.put(inputs), runner.put(np.zeros(n, dtype))
     threads = block or min(n, 256)
-    machine.launch("k", -(-n // threads), threads, source, out, n)
-    return machine.get(out, n, dtype)
+    runner.launch("k", -(-n // threads), threads, source, out, n)
+    return runner.get(out, n, dtype)

@@ -9,7 +9,7 @@ import pytest
 
 from ptx.emulate.exec.collection import collection_paused
 from ptx.emulate.model.errors import UnsupportedInstruction
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 
 def test_pauses_nest_and_end_with_the_last_of_all_threads() -> None:
@@ -46,10 +46,10 @@ def test_a_collector_that_is_off_stays_off() -> None:
 @pytest.mark.parametrize("last", ["ret;", "tcgen05.wait::ld.sync.aligned; ret;"])
 def test_the_collector_is_on_after_a_large_kernel_was_made_or_refused(last: str) -> None:
     body = ".reg .b32 %r<9>;" + "add.u32 %r1, %r1, 1;\n" * 6000 + last
-    machine = Machine(ptx_text(body))
+    runner = KernelRunner(ptx_text(body))
     collections = sum(each["collections"] for each in gc.get_stats())
     try:
-        machine.program.kernel("k")
+        runner.program.kernel("k")
         assert last == "ret;"
     except UnsupportedInstruction:
         assert last != "ret;"

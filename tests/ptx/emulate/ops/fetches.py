@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.texture.texture import AddressMode, Image, Texture
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 Words = NDArray[np.uint32]
 HANDLE = 0x1_0000_0007
@@ -58,7 +58,7 @@ def kernel_text(instruction: str) -> str:
     return ptx_text(body, params)
 
 
-def image_of(machine: Machine, kind: str, array: NDArray[Any]) -> Image:
+def image_of(runner: KernelRunner, kind: str, array: NDArray[Any]) -> Image:
     """An array `[layer or slice][row][column][channel]` as an image of a kind such as "a2d"."""
     shape = array.shape[:-1]
     extents: dict[str, Any] = {"width": shape[-1]}
@@ -68,20 +68,20 @@ def image_of(machine: Machine, kind: str, array: NDArray[Any]) -> Image:
         extents["depth"] = shape[0]
     elif kind in ("a1d", "a2d", "cube", "acube"):
         extents["layers"] = shape[0]
-    address = machine.put(array, origin="an image")
+    address = runner.put(array, origin="an image")
     cube = kind in ("cube", "acube")
     dtype, channels = array.dtype, array.shape[-1]
-    return Image(machine.memory, address, dtype, channels, **extents, cube=cube)
+    return Image(runner.memory, address, dtype, channels, **extents, cube=cube)
 
 
 def texture_of(
-    machine: Machine, kind: str, levels: list[NDArray[Any]], how: Mapping[str, Any]
+    runner: KernelRunner, kind: str, levels: list[NDArray[Any]], how: Mapping[str, Any]
 ) -> Texture:
     """A texture; `how` names the fields as `Texture` does, with its own defaults."""
     fields = dict(how)
     modes = fields.pop("address_modes", (1, 1, 1))
     return Texture(
-        levels=tuple(image_of(machine, kind, level) for level in levels),
+        levels=tuple(image_of(runner, kind, level) for level in levels),
         address_modes=(AddressMode(modes[0]), AddressMode(modes[1]), AddressMode(modes[2])),
         linear=bool(fields.pop("linear", False)),
         normalized_coordinates=bool(fields.pop("normalized_coordinates", False)),
@@ -91,13 +91,13 @@ def texture_of(
     )  # fmt: skip
 
 
-def results_of(machine: Machine, rows: Words, *, block: int = 128) -> Words:
+def results_of(runner: KernelRunner, rows: Words, *, block: int = 128) -> Words:
     """(n, 4) what each thread wrote, for (n, 8) words."""
     count = len(rows)
-    source = machine.put(np.ascontiguousarray(rows))
-    target = machine.put(np.zeros((count, 4), np.uint32))
-    machine.launch("k", -(-count // block), block, HANDLE, source, target, count)
-    found: Words = machine.get(target, 4 * count, np.uint32).reshape(count, 4)
+    source = runner.put(np.ascontiguousarray(rows))
+    target = runner.put(np.zeros((count, 4), np.uint32))
+    runner.launch("k", -(-count // block), block, HANDLE, source, target, count)
+    found: Words = runner.get(target, 4 * count, np.uint32).reshape(count, 4)
     return found
 
 
@@ -105,17 +105,17 @@ def fetched(
     instruction: str, kind: str, levels: list[NDArray[Any]], how: Mapping[str, Any], rows: Words
 ) -> Words:
     """(n, 4) what a texture instruction gives for (n, 8) words."""
-    machine = Machine(kernel_text(instruction), 1 << 24)
-    machine.device.textures[HANDLE] = texture_of(machine, kind, levels, how)
-    return results_of(machine, rows)
+    runner = KernelRunner(kernel_text(instruction), 1 << 24)
+    runner.device.textures[HANDLE] = texture_of(runner, kind, levels, how)
+    return results_of(runner, rows)
 
 
 def accessed(
     instruction: str, kind: str, array: NDArray[Any], rows: Words
 ) -> tuple[Words, NDArray[Any]]:
     """What a surface instruction gives, and the array afterwards."""
-    machine = Machine(kernel_text(instruction), 1 << 24)
-    image = machine.device.surfaces[HANDLE] = image_of(machine, kind, array)
-    found = results_of(machine, rows)
-    after = machine.get(image.address, array.size, array.dtype).reshape(array.shape)
+    runner = KernelRunner(kernel_text(instruction), 1 << 24)
+    image = runner.device.surfaces[HANDLE] = image_of(runner, kind, array)
+    found = results_of(runner, rows)
+    after = runner.get(image.address, array.size, array.dtype).reshape(array.shape)
     return found, after

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from ptx.emulate.exec.limits import Limits
 from ptx.emulate.memory.device_memory import GRANULE, DeviceMemory
 from ptx.emulate.model.errors import BadFree, Misaligned, OutOfBounds, OutOfMemory
-from tests.ptx.emulate.machine import Machine, ptx_text, run
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text, run
 
 BASE = 1 << 40
 
@@ -166,10 +166,10 @@ def test_generic_addresses_of_all_spaces_mix_in_one_access() -> None:
         ".param .u64 out",
         ".global .align 4 .u32 g = 77;",
     )
-    machine = Machine(text)
-    out = machine.put(np.zeros(128, np.uint32))
-    machine.launch("k", 1, 64, out)
-    found = machine.get(out, 128, np.uint32).reshape(64, 2)
+    runner = KernelRunner(text)
+    out = runner.put(np.zeros(128, np.uint32))
+    runner.launch("k", 1, 64, out)
+    found = runner.get(out, 128, np.uint32).reshape(64, 2)
     for lane, (value, spaces) in enumerate(found.tolist()):
         expected = (12, lane + 1, 78, out & 0xFFFFFFFF)[lane % 4]
         assert (value, spaces) == (expected, (1, 2, 4, 4 + 8)[lane % 4]), lane
@@ -193,10 +193,10 @@ def test_what_is_in_no_window_is_global_as_an_h100_has_it() -> None:
         body.append(f"st.global.u32 [%rd1 + {4 * at}], %r1;")
     before = ".global .b32 g; .const .b32 c = 1;"
     params = ".param .u64 out, .param .u64 given"
-    machine = Machine(ptx_text(" ".join([*body, "ret;"]), params, before))
-    out = machine.put(np.zeros(len(places), np.uint32))
-    machine.launch("k", 1, 1, out, 0)
-    assert machine.get(out, len(places), np.uint32).tolist() == [1, 2, 4, 8, 17, 1, 1]
+    runner = KernelRunner(ptx_text(" ".join([*body, "ret;"]), params, before))
+    out = runner.put(np.zeros(len(places), np.uint32))
+    runner.launch("k", 1, 1, out, 0)
+    assert runner.get(out, len(places), np.uint32).tolist() == [1, 2, 4, 8, 17, 1, 1]
 
 
 def test_a_global_load_reads_parameters_by_their_generic_address() -> None:
@@ -204,13 +204,13 @@ def test_a_global_load_reads_parameters_by_their_generic_address() -> None:
         mov.b64 %rd2, many; cvta.param.u64 %rd3, %rd2; mov.u32 %r1, %tid.x;
         mul.wide.u32 %rd4, %r1, 4; add.u64 %rd5, %rd3, %rd4; cvta.to.global.u64 %rd5, %rd5;
         ld.global.u32 %r2, [%rd5]; add.u64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r2; ret;"""
-    machine = Machine(ptx_text(body, ".param .u64 out, .param .align 4 .b8 many[32]"))
-    out = machine.put(np.zeros(9, np.uint32))
+    runner = KernelRunner(ptx_text(body, ".param .u64 out, .param .align 4 .b8 many[32]"))
+    out = runner.put(np.zeros(9, np.uint32))
     given = np.arange(8, dtype=np.uint32) * np.uint32(0x01234567)
-    machine.launch("k", 1, 8, out, given.tobytes())
-    assert (machine.get(out, 8, np.uint32) == given).all()
+    runner.launch("k", 1, 8, out, given.tobytes())
+    assert (runner.get(out, 8, np.uint32) == given).all()
     with pytest.raises(OutOfBounds):
-        machine.launch("k", 1, 32, out, given.tobytes())
+        runner.launch("k", 1, 32, out, given.tobytes())
 
 
 def test_local_memory_is_each_threads_own_and_ends() -> None:
@@ -244,19 +244,19 @@ def test_module_variables_start_with_their_values_and_addresses() -> None:
         ".param .u64 out",
         before,
     )
-    machine = Machine(text)
-    out = machine.put(np.zeros(5, np.uint32))
-    machine.launch("k", 1, 1, out)
-    machine.launch("k", 1, 1, out)
-    found = machine.get(out, 5, np.uint32)
+    runner = KernelRunner(text)
+    out = runner.put(np.zeros(5, np.uint32))
+    runner.launch("k", 1, 1, out)
+    runner.launch("k", 1, 1, out)
+    found = runner.get(out, 5, np.uint32)
     assert found[:2].view(np.float32).tolist() == [2.0, 2.5]
     assert found[2:].tolist() == [7, 0, 1]
-    address, nbytes = machine.program.globals["counter"]
-    assert (machine.get(address, 1, np.uint32)[0], nbytes) == (2, 4)
-    used = machine.memory.used_bytes
-    machine.program.close()
-    assert machine.memory.used_bytes < used
-    machine.program.close()
+    address, nbytes = runner.program.globals["counter"]
+    assert (runner.get(address, 1, np.uint32)[0], nbytes) == (2, 4)
+    used = runner.memory.used_bytes
+    runner.program.close()
+    assert runner.memory.used_bytes < used
+    runner.program.close()
 
 
 def test_parameters_are_read_by_place_by_address_and_as_vectors() -> None:
@@ -269,11 +269,11 @@ def test_parameters_are_read_by_place_by_address_and_as_vectors() -> None:
         add.u32 %r6, %r6, %r5; add.u64 %rd5, %rd1, %rd3; st.global.u32 [%rd5], %r6; ret;""",
         ".param .u64 out, .param .align 8 .b8 s[16]",
     )
-    machine = Machine(text)
-    out = machine.put(np.zeros(4, np.uint32))
+    runner = KernelRunner(text)
+    out = runner.put(np.zeros(4, np.uint32))
     values = np.array([0x0300, 5, 6, 9], np.uint32)
-    machine.launch("k", 1, 4, out, values.tobytes())
-    assert machine.get(out, 4, np.uint32).tolist() == [6009 + 21 + int(v) for v in values]
+    runner.launch("k", 1, 4, out, values.tobytes())
+    assert runner.get(out, 4, np.uint32).tolist() == [6009 + 21 + int(v) for v in values]
 
 
 Dim3 = tuple[int, int, int]
@@ -303,15 +303,15 @@ def test_special_registers_say_where_a_thread_is(name: str, chunk: int) -> None:
         mov.u32 %r8, %{name}; st.global.u32 [%rd3], %r8; ret;""",
         ".param .u64 out",
     )
-    machine = Machine(text)
-    out = machine.put(np.zeros(720, np.uint32))
-    machine.launch("k", (3, 2, 2), (5, 3, 4), out, shared=96, limits=Limits(chunk_threads=chunk))
+    runner = KernelRunner(text)
+    out = runner.put(np.zeros(720, np.uint32))
+    runner.launch("k", (3, 2, 2), (5, 3, 4), out, shared=96, limits=Limits(chunk_threads=chunk))
     expected = [
         SPECIAL[name]((bx, by, bz), (x, y, z))
         for bz in range(2) for by in range(2) for bx in range(3)
         for z in range(4) for y in range(3) for x in range(5)
     ]  # fmt: skip
-    assert machine.get(out, 720, np.uint32).tolist() == expected
+    assert runner.get(out, 720, np.uint32).tolist() == expected
 
 
 def test_clocks_go_on() -> None:
@@ -336,7 +336,7 @@ def test_floating_atomics_round_each_step_in_thread_order() -> None:
     for value in values:
         before.append(total)
         total = np.float32(total + value)
-    plain = Machine(
+    plain = KernelRunner(
         ptx_text(
             body.format(atomic="red.global.add.f32 [%rd2], %f1;"), ".param .u64 x, .param .u64 out"
         )
@@ -344,7 +344,7 @@ def test_floating_atomics_round_each_step_in_thread_order() -> None:
     out = plain.put(np.zeros(1, np.float32))
     plain.launch("k", 1, 1000, plain.put(values), out)
     assert plain.get(out, 1, np.float32)[0] == total
-    used = Machine(
+    used = KernelRunner(
         ptx_text(
             body.format(atomic="atom.global.add.f32 %f2, [%rd2], %f1; st.global.f32 [%rd1], %f2;"),
             ".param .u64 x, .param .u64 out",
@@ -362,7 +362,7 @@ def test_a_peers_memory_is_reached_by_its_addresses() -> None:
         mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1; ret;""",
         ".param .u64 a",
     )
-    here, there = Machine(text), Machine(text)
+    here, there = KernelRunner(text), KernelRunner(text)
     out = there.put(np.zeros(32, np.uint32))
     with pytest.raises(OutOfBounds):
         here.launch("k", 1, 32, out)

@@ -7,15 +7,15 @@ import struct
 import numpy as np
 import pytest
 
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 
 HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
 
 
 def _content(declarations: str, name: str) -> bytes:
-    machine = Machine(HEADER + declarations)
-    address, nbytes = machine.program.globals[name]
-    return machine.get(address, nbytes, np.uint8).tobytes()
+    runner = KernelRunner(HEADER + declarations)
+    address, nbytes = runner.program.globals[name]
+    return runner.get(address, nbytes, np.uint8).tobytes()
 
 
 @pytest.mark.parametrize("count", [3, 16, 500])
@@ -48,12 +48,12 @@ def test_floats_and_addresses_lie_in_memory() -> None:
     wide = _content(".const .f64 x[2] = {0f3F800000, 2.5};\n", "x")
     assert wide == struct.pack("<2d", 1.0, 2.5)
     assert _content(".const .f32 x = 1e300;\n", "x") == struct.pack("<f", float("inf"))
-    machine = Machine(
+    runner = KernelRunner(
         f"{HEADER}.global .u32 to[4];\n.global .u64 p[3] = {{1, generic(to)+8, 2}};\n"
     )
-    address, nbytes = machine.program.globals["p"]
-    at = machine.program.globals["to"][0]
-    assert machine.get(address, 3, np.uint64).tolist() == [1, at + 8, 2]
+    address, nbytes = runner.program.globals["p"]
+    at = runner.program.globals["to"][0]
+    assert runner.get(address, 3, np.uint64).tolist() == [1, at + 8, 2]
     assert nbytes == 24
 
 

@@ -10,7 +10,7 @@ from ptx.emulate.codegen.table import find_operation, in_table_order
 from ptx.emulate.model.errors import OutOfBounds, UnsupportedInstruction
 from ptx.emulate.program import Program
 from ptx.isa.model import Immediate, Instruction
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 
 def _instruction(text: str, operands: int) -> Instruction:
@@ -72,7 +72,9 @@ def test_opcodes_of_two_words_stay_together() -> None:
 
 def program_of(line: str) -> Program:
     body = f".reg .b32 %r<3>; .reg .b64 %rd0; ld.param.u64 %rd0, [out]; {line}"
-    return Machine(ptx_text(f"{body} st.global.u32 [%rd0], %r0; ret;", ".param .u64 out")).program
+    return KernelRunner(
+        ptx_text(f"{body} st.global.u32 [%rd0], %r0; ret;", ".param .u64 out")
+    ).program
 
 
 LDMATRIX = "ldmatrix.sync.aligned.x2.m8n8.shared.b16"
@@ -92,9 +94,9 @@ def test_a_refusal_names_the_instruction_as_it_is_written(line: str, said: str) 
 
 def test_a_fault_names_the_instruction_as_it_is_written() -> None:
     body = f".reg .b32 %r<3>; mov.u32 %r2, 4096; {LDMATRIX} {{%r0, %r1}}, [%r2]; ret;"
-    machine = Machine(ptx_text(body, before=".shared .align 16 .b8 pool[256];"))
+    runner = KernelRunner(ptx_text(body, before=".shared .align 16 .b8 pool[256];"))
     with pytest.raises(OutOfBounds) as raised:
-        machine.launch("k", 1, 32)
+        runner.launch("k", 1, 32)
     assert raised.value.where.instruction == LDMATRIX
 
 

@@ -11,7 +11,7 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.model.errors import Deadlock
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 
 def warp_sum(fibre: Fibre, value: Value) -> Value:
@@ -44,10 +44,10 @@ TAIL = "END: st.global.u32 [%rd3], %r4; ret;"
 
 
 def outcome(body: str, block: int) -> list[int]:
-    machine = Machine(ptx_text(HEAD + body + TAIL, ".param .u64 out"))
-    out = machine.put(np.zeros(block, np.uint32))
-    machine.launch("k", 1, block, out)
-    found: list[int] = machine.get(out, block, np.uint32).tolist()
+    runner = KernelRunner(ptx_text(HEAD + body + TAIL, ".param .u64 out"))
+    out = runner.put(np.zeros(block, np.uint32))
+    runner.launch("k", 1, block, out)
+    found: list[int] = runner.get(out, block, np.uint32).tolist()
     return found
 
 
