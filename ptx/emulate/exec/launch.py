@@ -80,7 +80,6 @@ class Launch:
         shared_bytes: a block's shared memory, static and dynamic.
         shared_stride, local_stride: distance of the windows of two blocks, of two threads.
         reserved_start: where the part of a block's shared memory begins that the system reserves.
-        results: what device-side functions leave for the host, by name.
         output: what they print.
         cluster: how its blocks form clusters; is_cluster: whether that was asked for.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
@@ -122,7 +121,6 @@ class Launch:
         self.is_cluster = cluster != (1, 1, 1)
         self.workspace = 0
         self.output = Output()
-        self.results: dict[str, object] = {}
 
     def cache_for(self, shape: Geometry) -> LaunchCache:
         """What the chunks of a geometry share."""
