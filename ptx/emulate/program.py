@@ -99,7 +99,7 @@ class EmulatedKernel:
 
     @property
     def source(self) -> str:
-        """The generated Python, for those who want to know."""
+        """The generated Python code."""
         return self._code.blocks.source
 
     def launch(

@@ -98,7 +98,7 @@ class BlockRegisters:
         self._written.add(number)
 
     def write_sum(self, number: int, left: Operand, right: Operand) -> bool:
-        """Let the register be a sum, computed when it is needed; as an address it may never be.
+        """Let the register be a sum that is computed when needed; an address may never need it.
 
         False where it cannot be put off.
         """

@@ -113,7 +113,7 @@ class CfgBuilder:
         return self._blocks[-1]
 
     def _start(self) -> None:
-        """Begin a block, which the last one falls into, unless the last is empty."""
+        """Begin a block behind the last one, unless the last is empty."""
         if self._last.steps or self._last.target is not None or self._last.guard is not None:
             self._next()
 

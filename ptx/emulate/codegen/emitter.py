@@ -192,7 +192,7 @@ class Emitter:
             self.assign(item, ptx_type, expression)
 
     def add_later(self, operand: Operand, left: Operand, right: Operand) -> bool:
-        """Put off an integer sum until its value is needed; as an address it may never be.
+        """Put off an integer sum until its value is needed; an address may never need it.
 
         False where it cannot be put off.
         """

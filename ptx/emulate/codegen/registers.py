@@ -1,4 +1,4 @@
-"""The registers that operands name, and the one that none names: the condition code."""
+"""The registers that operands name, and the condition code register, which none names."""
 
 from __future__ import annotations
 

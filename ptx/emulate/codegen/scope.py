@@ -40,7 +40,7 @@ class Namespace:
 
 
 class FunctionScope:
-    """What names mean in one function of a kernel.
+    """The names of one function of a kernel, and what they stand for.
 
     Attributes:
         numbers: of the registers, by name.

@@ -68,7 +68,7 @@ def call_address(
     results: Places,
     instruction: Instruction,
 ) -> int:
-    """An indirect call: threads that call different functions part.
+    """An indirect call; threads that call different functions become separate fibres.
 
     Raises:
         InvalidCall: an address is no function.

@@ -88,7 +88,7 @@ class Fibre:
     # What generated code calls.
 
     def at(self, values: Value) -> Value:
-        """This fibre's elements of one value a lane of the chunk."""
+        """This fibre's elements of an array that has one value for each lane of the chunk."""
         if self.lanes is None or values.ndim == 0:
             return values
         return values.take(self.lanes, mode="clip")
@@ -179,7 +179,7 @@ class Fibre:
         return self._part(others, self.count - count, following, mask, target)
 
     def _part(self, running: Bools, count: int, to: int, waiting: Bools, at: int) -> int:
-        """Split: `count` lanes run on at the smaller block `to`, the rest wait at `at`."""
+        """Split: `count` lanes run on at block `to`, the smaller one; the others wait at `at`."""
         blocks = self.blocks
         scheduler = self.scheduler
         rest = self.count - count
@@ -201,7 +201,7 @@ class Fibre:
         return to
 
     def _running(self, running: Bools, count: int, to: int) -> Fibre:
-        """The part that runs on; where threads parted alike before, with what was found then."""
+        """The part that runs on; a division that occurred before is taken from the cache."""
         blocks = self.blocks
         live = blocks.code.live[to]
         whole = self.lanes is None and self.present is None

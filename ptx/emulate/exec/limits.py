@@ -1,4 +1,4 @@
-"""How far a launch may go."""
+"""The limits of a launch: steps, chunk sizes, stack, and which checks are made."""
 
 from __future__ import annotations
 

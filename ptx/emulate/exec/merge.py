@@ -1,4 +1,4 @@
-"""Fibres that meet at one block become one again."""
+"""Merging: fibres that wait at the same basic block become one again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The scheduler of the fibres of thread blocks that are executed together.
 
 The fibre with the smallest place (the return addresses of its open calls, then its block) runs;
-fibres that meet become one. A fibre that waited too long is run for a while whatever its place, so
-that a spin loop lets the thread that it waits for go on.
+fibres at the same place become one. A fibre that waited too long is run for a while whatever its
+place, so that a spin loop lets the thread that it waits for go on.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Scheduler:
         self.wait(Fibre(self, list(self._code.zeros[0]), None, self.alive), 0)
 
     def wait(self, fibre: Fibre, block: int) -> None:
-        """The fibre is to go on at `block` when its turn comes."""
+        """Queue the fibre; it goes on at `block` when its turn comes."""
         key = (*fibre.prefix, block)
         fibre.tick = self.steps
         found = self._runnable.get(key)

@@ -31,7 +31,7 @@ Group = tuple[Index, _Threads, Addresses]  # positions, just these threads, thei
 
 
 def locate(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
-    """The elements that an access means: an array and where in it, one index for all lanes or each.
+    """The elements of an access: an array, and one index into it for all lanes or one for each.
 
     `addresses` must lie in one space; `divide` splits generic addresses that do not.
 
@@ -84,7 +84,7 @@ def _in_line(
 
 
 def _checked(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Memory:
-    """The memory that holds global addresses; the site's bounds spare asking its table.
+    """The memory that holds global addresses; within the site's bounds no table is asked.
 
     Raises:
         MemoryFault: an address is out of bounds, freed or misaligned.
@@ -124,7 +124,7 @@ def _params(threads: AccessingThreads, addresses: Addresses, offset: int, site: 
 def _per_thread(
     threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, space: str
 ) -> Located:
-    """Shared and local memory: every thread's window starts at a place of its own."""
+    """Shared and local memory, where each thread's part starts at another place of the array."""
     blocks = threads.blocks
     base = addresses.base + offset
     varying = addresses.varying

@@ -1,4 +1,4 @@
-"""Slow paths of memory accesses: the exact check, and the words of a fault."""
+"""Slow paths of memory accesses: the exact check, and the message of a fault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ptx.emulate.model.errors import (
 
 
 class SeveralMemories(EmulationFault):
-    """One access reaches memories of several devices or the host; each is right in itself.
+    """One access reaches memories of several devices or the host; each address is valid.
 
     `groups` are positions of the threads that reach the same memory. Loads and stores go on with
     one group after another; what has to be done in the threads' order stops here.

@@ -69,7 +69,7 @@ class ModuleLayout:
             self.initialise(variable)
 
     def initialise(self, variable: Variable) -> None:
-        """Write a variable's initial value; what it does not say is zero."""
+        """Write a variable's initial value; bytes without one are zero."""
         address, nbytes = self.globals[variable.name]
         size = TYPE_BYTES[variable.ptx_type]
         data = self._content(variable.initialiser, size)

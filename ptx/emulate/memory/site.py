@@ -13,7 +13,7 @@ Memory = DeviceMemory | MappedHostMemory
 
 
 class Site:
-    """One memory instruction: what it accesses, and the bounds that its last access kept.
+    """One memory instruction: what it accesses, and the bounds of the allocation that it hit last.
 
     Attributes:
         kind: of one element; `nbytes` its size, `total` that of all `count` elements of a vector.

@@ -1,4 +1,4 @@
-"""Text that device code hands over by address."""
+"""Strings in memory that device code passes by address."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Varying:
         return found
 
     def line(self) -> tuple[int, int] | None:
-        """The first value and the step where the values rise by one step, None for any others."""
+        """The first value and the step if the values rise by a constant step, else None."""
         if self._line == 0:
             self._line = _line_of(self.array)
         return self._line
@@ -77,7 +77,7 @@ class Varying:
         return found
 
     def run(self, index: Index) -> int:
-        """Where an index begins that counts up by one, so that a slice does; -1 for any other."""
+        """The first number of an index that counts up by one; -1 for any other."""
         known = self._run
         if known is not None and known[0] is index:
             return known[1]
@@ -152,7 +152,7 @@ class Addresses:
 
     @property
     def _wrapped(self) -> int:
-        """The base as 64 bits hold it; sums of bases may be beyond."""
+        """The base modulo 2**64, as a signed number; sums of bases may exceed 64 bits."""
         return (self.base + 2**63) % 2**64 - 2**63
 
 

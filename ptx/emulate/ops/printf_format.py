@@ -50,7 +50,7 @@ class Conversion:
 
 @lru_cache(maxsize=256)  # formats that occur in kernels
 def conversions(text: str) -> tuple[Conversion, ...]:
-    """A format taken apart; what is no conversion stays text."""
+    """The parts of a format: conversions, and the text between them."""
     found: list[Conversion] = []
     end = 0
     for match in _SPEC.finditer(text):

@@ -1,4 +1,4 @@
-"""What texture and surface handles in registers mean: objects by handle, checked before use."""
+"""Texture and surface objects by the handles in registers, checked before use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which registers of a kernel hold the same for a thread's place in every chunk of a launch.
+"""Which registers of a kernel hold the same values in every chunk of a launch.
 
 Such a value depends on kernel parameters, constants and the thread's place in its block only:
 `threadIdx.x * 4` does, `blockIdx.x` does not. It is computed once a launch, with all that is

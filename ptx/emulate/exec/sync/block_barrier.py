@@ -95,7 +95,7 @@ class BlockBarriers:
     def reduce(
         self, fibre: Fibre, which: Value, threads: Value | None, block: int, flag: Value
     ) -> tuple[Counts, Counts] | None:
-        """`barrier.red`: for each thread block, how many flags hold and how many there are.
+        """`barrier.red`: for each thread block, how many flags are true, and how many there are.
 
         None where the fibre waits; then `block` is executed again when all have arrived.
         """
@@ -142,7 +142,7 @@ class BlockBarriers:
         return np.where(barrier.arrived > 0, np.clip(left, 0, most), 0)
 
     def _passes(self, fibre: Fibre, number: int, count: int | None) -> bool:
-        """Whether the fibre is all that the barrier can wait for, in every block."""
+        """Whether the barrier, in every block, waits for no thread outside this fibre."""
         blocks = self._blocks
         scheduler = self._scheduler
         everyone = fibre.count == scheduler.alive and number not in self._barriers
@@ -218,7 +218,7 @@ class BlockBarriers:
         return True
 
     def _exited_beside(self, barrier: _Barrier) -> Counts:
-        """Exited threads of the warps that wait."""
+        """(blocks,) the exited threads of those warps that have waiting threads."""
         geometry = self._blocks.geometry
         warps: NDArray[np.intp] = geometry.index("warp_slot") // WARP
         here = np.zeros(geometry.warps_per_block * geometry.blocks, dtype=np.bool_)
@@ -294,7 +294,7 @@ class BlockBarriers:
     def _alike(
         fibre: Fibre, which: Value, threads: Value | None, live: tuple[int, ...]
     ) -> list[tuple[Fibre, Value, Value]]:
-        """The fibre in parts that name one barrier and one number of threads each."""
+        """The fibre divided into parts; each part has one barrier number and one thread count."""
         expected = np.uint32(0) if threads is None else threads
         if which.ndim == 0 and expected.ndim == 0:
             return [(fibre, which, expected)]
@@ -313,7 +313,7 @@ class BlockBarriers:
         """The barrier's number and count, None for all threads.
 
         Raises:
-            SynchronisationFault: they are not such as a block can have.
+            SynchronisationFault: a block cannot have such a barrier or count.
         """
         number, count = int(part[1]), int(part[2])
         most = self._blocks.geometry.warps_per_block * WARP

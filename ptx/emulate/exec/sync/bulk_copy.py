@@ -1,4 +1,4 @@
-"""Copies of many bytes by one thread, and what tells others of them. PTX ISA, "cp.async.bulk".
+"""Copies of many bytes by one thread, counted by mbarrier objects. PTX ISA, "cp.async.bulk".
 
 The ISA lets such a copy happen at any time until it is waited for; here it happens at once.
 """
@@ -24,7 +24,7 @@ _MOST_BYTES = 1 << 20  # one side lies in shared memory, and no block has as muc
 
 
 class Place:
-    """An address operand of an instruction: its registers' part, its constant one, its access."""
+    """An address operand: the addresses in its register, its constant offset, and its access."""
 
     __slots__ = ("offset", "site", "where")
 
@@ -42,7 +42,7 @@ class Amounts:
     """How many bytes each thread copies; pieces of `unit` bytes are like threads of their own.
 
     Attributes:
-        thread: (pieces,) whose they are; start: (pieces,) where in its bytes.
+        thread: (pieces,) the thread of each; start: (pieces,) its offset in that thread's bytes.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Amounts:
         self.start = (np.arange(len(self.thread)) - first[self.thread]) * unit
 
     def elements(self, nbytes: int) -> tuple[Index, NDArray[np.int64]]:
-        """The same for elements of some bytes: whose each is, and where in its bytes."""
+        """The same for elements of `nbytes`: the thread of each, and its offset there."""
         count = UNIT // nbytes
         start = np.repeat(self.start, count) + np.arange(len(self.start) * count) % count * nbytes
         return np.repeat(self.thread, count), start

@@ -1,4 +1,7 @@
-"""The barrier of a cluster's blocks, with arrival and waiting apart. PTX ISA, "barrier.cluster"."""
+"""The barrier of a cluster's blocks. PTX ISA, "barrier.cluster".
+
+Arriving and waiting are separate instructions.
+"""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Mbarriers:
         `completes`: whether the arrival may complete the phase.
 
         Raises:
-            SynchronisationFault: an object is none, or has fewer pending arrivals.
+            SynchronisationFault: an address holds no object, or it has fewer pending arrivals.
         """
         at, words = self._valid(fibre, where, offset, site)
         counts = _each(fibre, count)
@@ -152,7 +152,7 @@ class Mbarriers:
         self._count_bytes(fibre, at, site, -_each(fibre, tx))
 
     def check(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
-        """An access that changes nothing in the end, as `cp.async.mbarrier.arrive` without .noinc.
+        """Check the object: `cp.async.mbarrier.arrive` without .noinc changes nothing.
 
         Raises:
             SynchronisationFault: there is no valid object.
@@ -165,7 +165,8 @@ class Mbarriers:
         """What each thread waits for: the phase of a state, or the one of a parity.
 
         Raises:
-            SynchronisationFault: the object is none, in another block, or far beyond that state.
+            SynchronisationFault: there is no object, it is in another block, or the state is
+                older than the last phase.
         """
         at, words = self._valid(fibre, where, offset, site)
         stride = self._blocks.shared_stride >> 3
@@ -207,7 +208,7 @@ class Mbarriers:
         )
 
     def _places(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> Index:
-        """(n,) the objects that addresses mean."""
+        """(n,) the index of the object at each address."""
         if site.space == "generic":
             low, high = where.lowest() + offset, where.highest() + offset
             if not (low >= SHARED_WINDOW and high < SHARED_WINDOW + WINDOW_BYTES):

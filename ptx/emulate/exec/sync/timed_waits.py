@@ -125,14 +125,14 @@ class TimedWaits:
         return woken or bool(late)
 
     def skip_time(self) -> bool:
-        """Go on to the first wait's time and wake it; False where that is hopeless by now."""
+        """Skip to the earliest time and wake that wait; False after too many vain ones."""
         if not self.waits:
             return False
         self._clock.skip_to(min(each.until for each in self.waits))
         return self.resolve()
 
     def _is_hopeless(self) -> bool:
-        """Whether all that is left are waits, which have ended in vain too often."""
+        """Whether only waits for phases are left, and they have ended in vain too often."""
         seen = (self._blocks.mbarriers.version, self._scheduler.alive)
         if seen != self._seen:
             self._seen, self._rounds = seen, 0
@@ -141,7 +141,7 @@ class TimedWaits:
 
     @property
     def _test_limit(self) -> int:
-        """The longer nothing has changed, the slower `test_wait` is."""
+        """How long `test_wait` may take, in nanoseconds: longer, the longer nothing has changed."""
         return min(_TEST_NS << min(self._rounds, 20), _SLOWEST_TEST_NS)
 
     def _wake_passed(self, wait: TimedWait) -> TimedWait | None:
@@ -167,7 +167,7 @@ class TimedWaits:
         return TimedWait(fibre, wait.block, wait.until, wait.instruction, awaited)
 
     def _release(self, late: list[TimedWait]) -> None:
-        """Let waits end in vain, those of one place together."""
+        """End waits whose time is over before their phase; those of one place together."""
         if not late:
             return
         self._rounds += 1

@@ -23,7 +23,7 @@ _WARP_SHIFT = 5
 
 
 class Group:
-    """Rows of 32 places for the threads that meet.
+    """Rows of 32 places for the threads that execute together.
 
     Attributes:
         rows: how many groups there are.
@@ -99,7 +99,7 @@ def packed(flags: NDArray[np.bool_]) -> Words:
 
 
 def group_of(fibre: Fibre, mask: Value) -> Group:
-    """The group that executes now: the fibre's threads, and those that came from other places."""
+    """The group that executes now: the fibre's threads, and those of other fibres."""
     exchange = fibre.exchange
     if exchange is not None:
         return _exchanged(fibre, exchange)
@@ -122,7 +122,7 @@ def _own(fibre: Fibre, mask: Value) -> Group:
 
 
 def leaders(slots: Index, named: Words) -> tuple[Index, bool]:
-    """(n,) for each slot the one of the lowest lane that it names, and whether these agree.
+    """(n,) for each slot the slot of the lowest lane that it names, and whether all name the same.
 
     `named` are lanes that are all among `slots`; two agree if they name the same.
     """

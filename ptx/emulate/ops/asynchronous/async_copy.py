@@ -121,7 +121,7 @@ def _parts(
 
 
 def ignored(nbytes: int, ignore: Value) -> Value:
-    """What `ignore-src` leaves of a copy: nothing or all."""
+    """The bytes that are copied where `ignore-src` is given: none or all."""
     return np.where(ignore, np.uint32(0), np.uint32(nbytes))
 
 

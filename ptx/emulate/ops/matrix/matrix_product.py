@@ -53,7 +53,7 @@ def multiply(fibre: Fibre, group: Group, what: Product, *words: list[Value]) -> 
 
 
 def dealt(group: Group, found: Words) -> list[Value]:
-    """For each register, (n,) what each thread of the fibre has of it."""
+    """For each register, (n,) its value in each thread of the fibre."""
     flat = found.reshape(-1, found.shape[-1])
     if not group.dense:
         flat = flat.take(group.mine, axis=0)
@@ -69,7 +69,7 @@ def words_of(fibre: Fibre, group: Group, role: str, values: list[Value]) -> Word
 
 
 def emit_product(e: Emitter, i: Instruction, what: Product) -> None:
-    """Meet, and multiply what the operands hold."""
+    """Wait for the whole warp, and multiply what the operands hold."""
     lists: dict[str, list[str]] = {}
     for role, operand, source in zip("abc", i.operands[1:], what.fragments[1:], strict=True):
         lists[role] = read(e, operand, source)

@@ -132,7 +132,7 @@ def _element(e: Emitter, i: Instruction) -> str:
 
 
 def _moved(e: Emitter, i: Instruction, operand: int) -> tuple[str, Fragment]:
-    """Meet; the arguments that a load and a store share, and the fragment."""
+    """Wait for the whole warp; the arguments that a load and a store share, and the fragment."""
     _, role, _, _, order, shape, *_ = plain_words(i)
     fragment = opaque_fragment(shape_of(shape), _element(e, i), "c" if role == "d" else role)
     where, offset, space = e.address(i.operands[operand], space_of(i))

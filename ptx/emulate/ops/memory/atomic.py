@@ -61,7 +61,7 @@ def atomic(
 
 
 def _is_free(how: Rule, elements: Value, value: Value, index: Value) -> bool:
-    """Whether NumPy may combine: nobody asks for old values, and its steps are the right ones."""
+    """Whether NumPy may combine: no old values are read, and it gives the right result."""
     if how.ufunc is None:
         return False
     return not how.floating or how.is_plain(elements[index], value)
