@@ -31,7 +31,7 @@ _WITHOUT_REGISTERS = (Immediate, FloatImmediate, Symbol, SpecialRegister)
 
 
 @dataclass(slots=True)
-class Step:
+class BlockStep:
     """One instruction and its record in the table; `reads` and `writes` are register numbers."""
 
     instruction: Instruction
@@ -51,7 +51,7 @@ class Block:
     """
 
     index: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[BlockStep] = field(default_factory=list)
     guard: Guard | None = None
     target: int | None = None
     following: int | None = None
@@ -146,7 +146,7 @@ class CfgBuilder:
         if operation is None:
             raise self._refused(instruction)
         if operation.effect is Effect.PURE:
-            self._last.steps.append(Step(instruction, operation))
+            self._last.steps.append(BlockStep(instruction, operation))
             return
         skip: Block | None = None
         if instruction.guard is not None:
@@ -157,7 +157,7 @@ class CfgBuilder:
             instruction = replace(instruction, guard=None)
         elif operation.effect is Effect.SYNCS:
             self._start()
-        self._last.steps.append(Step(instruction, operation))
+        self._last.steps.append(BlockStep(instruction, operation))
         self._last.pure = False
         if operation.effect is Effect.ENDS:
             if instruction.opcode == "brx":
@@ -178,7 +178,7 @@ class CfgBuilder:
         self._next(falls=instruction.guard is not None)
 
 
-def reads_and_writes(step: Step) -> tuple[list[Register], list[Register]]:
+def reads_and_writes(step: BlockStep) -> tuple[list[Register], list[Register]]:
     """Registers that an instruction reads and those it writes; a guarded write also reads."""
     instruction, operation = step.instruction, step.operation
     reads: list[Register] = []

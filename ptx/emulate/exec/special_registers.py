@@ -11,6 +11,7 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 
 if TYPE_CHECKING:
+    from ptx.emulate.exec.launch import Launch
     from ptx.emulate.exec.resident_blocks import ResidentBlocks
 
 _PLACES = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
@@ -86,6 +87,11 @@ def special_value(blocks: ResidentBlocks, name: str) -> tuple[Value, bool]:
             return _block_number(blocks, at), True
     if name in _WIDE:
         return np.uint64(0), True
+    return np.uint32(_count(launch, name)), True
+
+
+def _count(launch: Launch, name: str) -> int:
+    """A register that is the same for all threads; 0 for those that tell nothing here."""
     shared = launch.code.shared_bytes + launch.dynamic_shared
     reserved = RESERVED_BYTES if launch.device.compute_capability >= (8, 0) else 0
     counts = {
@@ -98,9 +104,7 @@ def special_value(blocks: ResidentBlocks, name: str) -> tuple[Value, bool]:
         "ntid.w": 1,
         "reserved_smem_offset_cap": RESERVED_BYTES,
     }
-    if name in counts:
-        return np.uint32(counts[name]), True
-    return np.uint32(0), True
+    return counts.get(name, 0)
 
 
 def _numbers(blocks: ResidentBlocks) -> Index:

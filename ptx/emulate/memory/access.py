@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.accessing_threads import AccessingThreads
 from ptx.emulate.memory.cluster_shared import locate_remote
 from ptx.emulate.memory.faults import (
     InParameters,
@@ -19,7 +20,6 @@ from ptx.emulate.memory.faults import (
     memory_fault,
 )
 from ptx.emulate.memory.site import Memory, Site
-from ptx.emulate.memory.threads import AccessingThreads
 from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.accessing_threads import AccessingThreads, ReachableMemories
 from ptx.emulate.memory.site import Memory, Site
-from ptx.emulate.memory.threads import AccessingThreads, ReachableMemories
 from ptx.emulate.memory.windows import PARAM_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import (

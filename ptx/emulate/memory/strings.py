@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.memory.access import load
+from ptx.emulate.memory.accessing_threads import AccessingThreads
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.threads import AccessingThreads
 from ptx.emulate.model.addresses import Addresses, addresses_in, same_address
 from ptx.isa.model import Instruction
 

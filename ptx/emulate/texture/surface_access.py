@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.texture.fetching_threads import FetchingThreads
 from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import elements_of
 from ptx.emulate.texture.texture import Image
-from ptx.emulate.texture.threads import FetchingThreads
 from ptx.isa.model import Instruction
 
 AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture import cubemap
+from ptx.emulate.texture.fetching_threads import FetchingThreads
 from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.sampling import Fetch, gather, level_of, read, sample
 from ptx.emulate.texture.texels import Words, can_filter
 from ptx.emulate.texture.texture import Texture
-from ptx.emulate.texture.threads import FetchingThreads
 from ptx.isa.model import Instruction
 
 CHANNELS = 4

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ptx.emulate.codegen.cfg import Block, Step
+from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
 from ptx.isa.model import (
     Address,
@@ -99,7 +99,7 @@ class _Search:
         found = True
         while found:
             found = False
-            rest: list[tuple[Definition, Step]] = []
+            rest: list[tuple[Definition, BlockStep]] = []
             for at, step in waiting:
                 varies = self._is_invariant(at, step)
                 if varies is None:
@@ -110,7 +110,7 @@ class _Search:
             waiting = rest
         return frozenset(at for at, varies in self._varies.items() if varies)
 
-    def _may_be_invariant(self, step: Step) -> bool:
+    def _may_be_invariant(self, step: BlockStep) -> bool:
         instruction = step.instruction
         if instruction.guard is not None or len(step.writes) != 1 or not instruction.operands:
             return False
@@ -131,7 +131,7 @@ class _Search:
             and source.base.name in self._parameters
         )
 
-    def _is_invariant(self, at: Definition, step: Step) -> bool | None:
+    def _is_invariant(self, at: Definition, step: BlockStep) -> bool | None:
         """Whether threads differ in the result; None where it is not block-invariant."""
         varies = any(map(_is_place, step.instruction.operands))
         for number in step.reads:
@@ -173,7 +173,7 @@ class _Search:
         return found
 
 
-def _reads_place(step: Step) -> bool:
+def _reads_place(step: BlockStep) -> bool:
     # Special registers are read by mov alone.
     return step.instruction.opcode == "mov" and any(map(_is_place, step.instruction.operands))
 

@@ -23,7 +23,7 @@ from ptx.emulate.model.errors import EmulationFault
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.matrix.matrix_arithmetic import product
 from ptx.emulate.ops.matrix.matrix_element import WIDTHS, element_types, held, plain_words
-from ptx.emulate.ops.matrix.matrix_fragment import Shape, fragment, shape_of
+from ptx.emulate.ops.matrix.matrix_fragment import MatrixShape, fragment, shape_of
 from ptx.emulate.ops.matrix.matrix_product import (
     Product,
     dealt,
@@ -117,7 +117,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     if not isinstance(selector, Immediate) or not 0 <= selector.value < 4 // lanes:
         raise e.refuse(f"its selector must be a constant below {4 // lanes}")
     fragments = (
-        fragment(shape, d, "c"), fragment(Shape(shape.m, shape.n, shape.k // 2), a, "a"),
+        fragment(shape, d, "c"), fragment(MatrixShape(shape.m, shape.n, shape.k // 2), a, "a"),
         fragment(shape, b, "b"), fragment(shape, c, "c"),
     )  # fmt: skip
     what = Sparse(

@@ -59,7 +59,7 @@ class SharedMatrix:
         Raises:
             MemoryFault: it reaches out of the block's shared memory.
         """
-        pieces = self._addresses(_Fields(descriptors), first[:, None])
+        pieces = self._addresses(_DescriptorFields(descriptors), first[:, None])
         each = pieces[0].size
         part = fibre.subset(np.repeat(threads, each), ())
         loaded = load_vector(part, addresses_in(pieces.reshape(-1)), 0, self.site)
@@ -69,7 +69,7 @@ class SharedMatrix:
             elements = np.ascontiguousarray(elements.swapaxes(1, 2))
         return decoded(elements.reshape(len(threads), self.rows, -1), self.element)
 
-    def _addresses(self, d: _Fields, first: Numbers) -> Numbers:
+    def _addresses(self, d: _DescriptorFields, first: Numbers) -> Numbers:
         """Of each 16 bytes: (warps, rows, 2), or (warps, 16, rows / 8) where MN-major."""
         if not self.transposed:
             row = first + np.arange(self.rows)
@@ -86,7 +86,7 @@ class SharedMatrix:
         return d.swizzled(line[..., None] + along[:, None, :])
 
 
-class _Fields:
+class _DescriptorFields:
     """The fields of descriptors, (warps, 1) each."""
 
     def __init__(self, descriptors: NDArray[np.uint64]) -> None:

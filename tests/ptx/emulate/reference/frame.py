@@ -15,7 +15,7 @@ class Frame(Instructions):
 
     def run(self) -> RunningThread:
         at, statements = 0, self.body.statements
-        labels = self.runner.labels(self.body)
+        labels = self.interpreter.labels(self.body)
         while at < len(statements):
             statement = statements[at]
             at += 1
@@ -49,8 +49,8 @@ class Frame(Instructions):
         called, *rest = operands[int(isinstance(first, Arguments)) :]
         name = self.function(called)
         given = rest[0].items if rest and isinstance(rest[0], Arguments) else ()
-        function = self.runner.module.functions[name]
-        callee = Frame(self.runner, name, self.thread, self.shared)
+        function = self.interpreter.module.functions[name]
+        callee = Frame(self.interpreter, name, self.thread, self.shared)
         for formal, actual in zip(function.params, given, strict=True):
             assert isinstance(actual, Symbol)
             callee.params[formal.name] = bytes(self.params[actual.name])
