@@ -67,7 +67,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("ptx", "ptx/"),
         (
             "verbs",
-            "ptx.compiling ptx.image_cache ptx.prewarming ptx.supported ptx.observers",
+            "ptx.compiling ptx.linking ptx.image_cache ptx.prewarming ptx.supported ptx.observers",
         ),
         ("build", "ptx.nvrtc_build ptx.linker ptx.headers"),
         ("cache", "ptx.cache"),
@@ -84,7 +84,8 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("isa", "ptx.isa"),
         (
             "values",
-            "ptx.options ptx.target ptx.signature ptx.diagnostics ptx.errors ptx.record ptx._nvrtc",
+            "ptx.options ptx.link_options ptx.target ptx.signature ptx.diagnostics ptx.errors"
+            " ptx.record ptx._nvrtc",
         ),
     ),
 }
