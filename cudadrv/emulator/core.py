@@ -33,7 +33,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.errors import PtxError
 
 from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
