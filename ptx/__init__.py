@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ptx.cache.cache_report import CacheWarning, Explanation, Verification
+    from ptx.compiling import compile, link
     from ptx.diagnostics import Diagnostic
     from ptx.errors import (
         CompileError,
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from ptx.image_cache import ImageCache, default_cache
     from ptx.isa.module import PtxModule, parse
     from ptx.isa.signature import signatures_of
-    from ptx.linker import LinkOptions, link
-    from ptx.options import DEFAULT_TARGET, NO_FMA, CompileOptions
+    from ptx.observers import Observer, observe
+    from ptx.options import DEFAULT_TARGET, NO_FMA, CompileOptions, LinkOptions
     from ptx.prewarming import Prewarmed, prewarm
-    from ptx.request import CompileRequest, compile
+    from ptx.request import CompileRequest
     from ptx.signature import KernelParam, KernelSignature
     from ptx.supported import choose_target, nearest_target, nvrtc_version, supported_targets
     from ptx.target import ImageKind, Target
@@ -52,7 +53,7 @@ _LATER = {
     "KernelParam": "ptx.signature",
     "KernelSignature": "ptx.signature",
     "LinkError": "ptx.errors",
-    "LinkOptions": "ptx.linker",
+    "LinkOptions": "ptx.options",
     "NO_FMA": "ptx.options",
     "NvJitLinkNotFoundError": "ptx.errors",
     "NvrtcError": "ptx.errors",
@@ -64,11 +65,13 @@ _LATER = {
     "UnsupportedTargetError": "ptx.errors",
     "Verification": "ptx.cache.cache_report",
     "choose_target": "ptx.supported",
-    "compile": "ptx.request",
+    "compile": "ptx.compiling",
     "default_cache": "ptx.image_cache",
-    "link": "ptx.linker",
+    "link": "ptx.compiling",
     "nearest_target": "ptx.supported",
     "nvrtc_version": "ptx.supported",
+    "Observer": "ptx.observers",
+    "observe": "ptx.observers",
     "parse": "ptx.isa.module",
     "prewarm": "ptx.prewarming",
     "signatures_of": "ptx.isa.signature",
@@ -98,6 +101,7 @@ __all__ = [
     "NvJitLinkNotFoundError",
     "NvrtcError",
     "NvrtcNotFoundError",
+    "Observer",
     "Prewarmed",
     "PtxError",
     "PtxModule",
@@ -110,6 +114,7 @@ __all__ = [
     "link",
     "nearest_target",
     "nvrtc_version",
+    "observe",
     "parse",
     "prewarm",
     "signatures_of",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptx.cache.counter import Counter, add_counts
+from ptx.cache.dependencies import Dependencies
 from ptx.cache.entry import decode, decode_key, encode
 from ptx.cache.folder import (
     DEFAULT_MAX_BYTES,
@@ -21,24 +21,22 @@ from ptx.cache.folder import (
 )
 from ptx.cache.key import (
     Key,
-    Reach,
     UncacheableError,
     differences,
     link_key,
     refuse_side_effects,
 )
 from ptx.cache.memory import MemoryImages
+from ptx.cache.statistics import CacheStatistics, Counter, Tally, add_counts, sum_of_file
 from ptx.cache.store import Store
 from ptx.cache.toolchain import Build, build_of
 from ptx.image import Image, ImageOrigin
-from ptx.options import CompileOptions
+from ptx.options import CompileOptions, LinkOptions
 from ptx.request import CompileRequest
 from ptx.target import Target
 
 if TYPE_CHECKING:
     from ptx.cache.cache_report import Explanation, Verification
-    from ptx.cache.statistics import CacheStatistics
-    from ptx.linker import LinkOptions
 
 _DEBUG, _INFO = 10, 20  # logging's levels
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
@@ -63,7 +61,7 @@ class ImageCache:
         path = folder_from_environment() if directory is None else Path(directory)
         self._store = Store(path.absolute(), max_bytes) if max_bytes > 0 else None
         self._memory = MemoryImages(memory_bytes)
-        self._reach = Reach(self._store)
+        self._dependencies = Dependencies(self._store, _header_paths)
         self._counter = Counter()
         self._warned = False
         if self._store is not None:
@@ -91,7 +89,7 @@ class ImageCache:
         Raises:
             NvrtcNotFoundError: there is no NVRTC.
         """
-        return self._reach.nvrtc()
+        return self._dependencies.nvrtc()
 
     def get_or_compile(
         self,
@@ -117,7 +115,7 @@ class ImageCache:
             from ptx.nvrtc_build import build  # a hit needs no compiler
 
             self._counter.add(compiled=1)
-            return build(request, self._reach.folders(request))
+            return build(request, self._dependencies.folders(request))
 
         try:
             key = self._key(request)
@@ -141,11 +139,11 @@ class ImageCache:
 
         Raises: what `ptx.link` does.
         """
-        from ptx.linker import LinkOptions, link_images
-
         chosen = options or LinkOptions()
 
         def make() -> Image:
+            from ptx.linker import link_images  # likewise
+
             self._counter.add(linked=1)
             return link_images(images, target, chosen)
 
@@ -174,8 +172,6 @@ class ImageCache:
 
     def stats(self) -> CacheStatistics:
         """Counts of this cache, and what lies on disk."""
-        from ptx.cache.statistics import CacheStatistics, Tally, sum_of_file
-
         entries, nbytes = self._store.usage() if self._store else (0, 0)
         tally = Tally.of(self._counter.read())
         ended = sum_of_file(self._store.top.path) if self._store else Tally()
@@ -214,7 +210,7 @@ class ImageCache:
 
     def _key(self, request: CompileRequest) -> Key:
         refuse_side_effects(request.options)
-        return self._reach.key(request)
+        return self._dependencies.key(request)
 
     def _keys(self) -> Iterable[Key]:
         for digest in self._store.digests() if self._store else ():
@@ -318,6 +314,12 @@ class ImageCache:
             CacheWarning,
             stacklevel=2,
         )
+
+
+def _header_paths(folder: Path | None) -> tuple[str, ...]:
+    from ptx.headers import header_folders  # a hit knows them from a note in the folder
+
+    return header_folders(folder).paths
 
 
 def _log(level: int, message: str, *values: object) -> None:

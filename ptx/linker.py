@@ -1,17 +1,16 @@
-"""Linking images across translation units with nvJitLink, behind the image cache or without."""
+"""Linking images across translation units with nvJitLink, with no cache in between."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ptx import _nvrtc
 from ptx.errors import LinkError
 from ptx.image import Image
-from ptx.image_cache import ImageCache, default_cache
+from ptx.options import LinkOptions
 from ptx.target import ImageKind, Target
 
 if TYPE_CHECKING:
@@ -19,67 +18,6 @@ if TYPE_CHECKING:
 
 # nvJitLinkInputType
 _INPUT = {ImageKind.CUBIN: 1, ImageKind.PTX: 2, ImageKind.LTOIR: 3, ImageKind.FATBIN: 4}
-
-
-@dataclass(frozen=True, slots=True)
-class LinkOptions:
-    """How nvJitLink generates code; None leaves its own default.
-
-    The floating-point options act on LTO-IR, whose code is generated at the link. `extra` are
-    further nvJitLink options, one string each. Source: nvJitLink manual, "Linking".
-    """
-
-    fmad: bool | None = None
-    ftz: bool | None = None
-    prec_div: bool | None = None
-    prec_sqrt: bool | None = None
-    lineinfo: bool = False
-    debug: bool = False
-    maxrregcount: int | None = None
-    extra: tuple[str, ...] = ()
-
-    def flags(self) -> tuple[str, ...]:
-        """The options as nvJitLink spells them, without architecture and kind of output."""
-        named = (
-            ("fma", self.fmad),
-            ("ftz", self.ftz),
-            ("prec-div", self.prec_div),
-            ("prec-sqrt", self.prec_sqrt),
-        )
-        flags = [f"-{name}={int(value)}" for name, value in named if value is not None]
-        if self.lineinfo:
-            flags.append("-lineinfo")
-        if self.debug:
-            flags.append("-g")
-        if self.maxrregcount is not None:
-            flags.append(f"-maxrregcount={self.maxrregcount}")
-        return (*flags, *self.extra)
-
-
-_DEFAULT = LinkOptions()
-
-
-def link(
-    images: Sequence[Image],
-    target: Target,
-    options: LinkOptions = _DEFAULT,
-    *,
-    cache: ImageCache | bool = True,
-) -> Image:
-    """Link images to a cubin, or LTO-IR images to PTX.
-
-    Inputs may be LTO-IR, PTX, cubins and fatbins in any mixture; LTO-IR is optimised across them.
-    The result has the kernels' signatures as far as PTX tells them: for LTO-IR always, for a cubin
-    or fatbin from elsewhere never. `cache` True is the default cache, False none.
-
-    Raises:
-        LinkError: an input is refused or a symbol is missing; it carries nvJitLink's log.
-        NvJitLinkNotFoundError: nvJitLink is not installed; the text has the remedy.
-    """
-    if cache is False:
-        return link_images(images, target, options)
-    used = default_cache() if cache is True else cache
-    return used.get_or_link(images, target, options)
 
 
 class Linker:

@@ -12,8 +12,7 @@ from ptx.errors import CompileError, HeaderNotFoundError, UnsupportedTargetError
 from ptx.headers import header_folders, package_of
 from ptx.image import Image
 from ptx.request import CompileRequest
-from ptx.supported import supported_targets
-from ptx.target import ImageKind
+from ptx.target import ImageKind, Target
 
 if TYPE_CHECKING:
     from ptx.signature import KernelSignature
@@ -88,7 +87,7 @@ def _refusal(request: CompileRequest, log: str, folders: Sequence[str]) -> Excep
     options, name = request.options, request.name
     found = parse_log(log, name=name, source=request.source)
     if "--gpu-architecture" in log and request.target.number not in _nvrtc.supported_archs():
-        known = supported_targets(request.target.kind)
+        known = tuple(Target(request.target.kind, number) for number in _nvrtc.supported_archs())
         major, minor = _nvrtc.version()
         return UnsupportedTargetError(
             f"NVRTC {major}.{minor} does not compile for {request.target.arch}. It knows: "

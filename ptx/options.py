@@ -1,13 +1,13 @@
-"""The options of a compilation, each with one accepted form."""
+"""The options of compiling and of linking, each with one accepted form."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, get_args
 
-from ptx.record import Record
 from ptx.target import ImageKind, Target
 
 CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
@@ -15,7 +15,6 @@ CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
 DEFAULT_TARGET = Target(ImageKind.PTX, 75)
 """The oldest architecture that every supported NVRTC knows; it has atomicAdd on float64."""
 
-_NO_DEFINES: Final[Mapping[str, str | int | None]] = {}
 _IDENTIFIER = r"[^\W\d]\w*(\(.*\))?"
 
 _OWN_FIELD = {
@@ -41,7 +40,8 @@ _OWN_FIELD = {
 }
 
 
-class CompileOptions(Record):
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
     """How NVRTC compiles a source.
 
     `target` None leaves the choice to whoever knows the device: a context fills in its own;
@@ -54,59 +54,37 @@ class CompileOptions(Record):
     Source: NVRTC manual, "Supported Compile Options".
     """
 
-    __slots__ = (
-        "target", "std", "include_paths", "defines", "fmad", "ftz", "prec_div", "prec_sqrt",
-        "use_fast_math", "lineinfo", "debug", "maxrregcount", "extra",
-    )  # fmt: skip
+    target: Target | None = None
+    std: CppStandard = "c++17"
+    include_paths: tuple[str | os.PathLike[str], ...] = ()
+    defines: Mapping[str, str | int | None] = field(default_factory=dict)
+    fmad: bool | None = None
+    ftz: bool | None = None
+    prec_div: bool | None = None
+    prec_sqrt: bool | None = None
+    use_fast_math: bool = False
+    lineinfo: bool = False
+    debug: bool = False
+    maxrregcount: int | None = None
+    extra: tuple[str, ...] = ()
 
-    target: Target | None
-    std: CppStandard
-    include_paths: tuple[str | os.PathLike[str], ...]
-    defines: Mapping[str, str | int | None]
-    fmad: bool | None
-    ftz: bool | None
-    prec_div: bool | None
-    prec_sqrt: bool | None
-    use_fast_math: bool
-    lineinfo: bool
-    debug: bool
-    maxrregcount: int | None
-    extra: tuple[str, ...]
-
-    def __init__(
-        self,
-        target: Target | None = None,
-        std: CppStandard = "c++17",
-        include_paths: tuple[str | os.PathLike[str], ...] = (),
-        defines: Mapping[str, str | int | None] = _NO_DEFINES,
-        fmad: bool | None = None,
-        ftz: bool | None = None,
-        prec_div: bool | None = None,
-        prec_sqrt: bool | None = None,
-        use_fast_math: bool = False,
-        lineinfo: bool = False,
-        debug: bool = False,
-        maxrregcount: int | None = None,
-        extra: tuple[str, ...] = (),
-    ) -> None:
-        _check(std, include_paths, extra, maxrregcount, target)
+    def __post_init__(self) -> None:
+        _check(self.std, self.include_paths, self.extra, self.maxrregcount, self.target)
         # Copies, so that a caller's later change to its own list or dict changes nothing here.
-        paths = tuple(os.fspath(path) for path in include_paths)
-        macros = {name: _define(name, value) for name, value in defines.items()}
-        options = tuple(extra)
-        for option in options:
+        paths = tuple(os.fspath(path) for path in self.include_paths)
+        macros = {name: _define(name, value) for name, value in self.defines.items()}
+        extra = tuple(self.extra)
+        for option in extra:
             _refuse_own_field(option)
-        self.set_fields(
-            target, std, paths, macros, fmad, ftz, prec_div, prec_sqrt, use_fast_math, lineinfo,
-            debug, maxrregcount, options,
-        )  # fmt: skip
+        for name, value in (("include_paths", paths), ("defines", macros), ("extra", extra)):
+            object.__setattr__(self, name, value)
 
     def __hash__(self) -> int:
         return hash((self.target, tuple(sorted(self.flags())), self.include_paths))
 
     def for_target(self, target: Target) -> CompileOptions:
         """These options with `target` filled in where none is named yet."""
-        return self if self.target is not None else self.__replace__(target=target)
+        return self if self.target is not None else replace(self, target=target)
 
     def flags(self) -> tuple[str, ...]:
         """The options as NVRTC spells them, without target and include folders."""
@@ -173,3 +151,38 @@ def _refuse_own_field(option: str) -> None:
 
 NO_FMA = CompileOptions(fmad=False)
 """FMA contraction off: a·b+c rounds twice, as a CPU reference does that has no FMA."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    """How nvJitLink generates code; None leaves its own default.
+
+    The floating-point options act on LTO-IR, whose code is generated at the link. `extra` are
+    further nvJitLink options, one string each. Source: nvJitLink manual, "Linking".
+    """
+
+    fmad: bool | None = None
+    ftz: bool | None = None
+    prec_div: bool | None = None
+    prec_sqrt: bool | None = None
+    lineinfo: bool = False
+    debug: bool = False
+    maxrregcount: int | None = None
+    extra: tuple[str, ...] = ()
+
+    def flags(self) -> tuple[str, ...]:
+        """The options as nvJitLink spells them, without architecture and kind of output."""
+        named = (
+            ("fma", self.fmad),
+            ("ftz", self.ftz),
+            ("prec-div", self.prec_div),
+            ("prec-sqrt", self.prec_sqrt),
+        )
+        flags = [f"-{name}={int(value)}" for name, value in named if value is not None]
+        if self.lineinfo:
+            flags.append("-lineinfo")
+        if self.debug:
+            flags.append("-g")
+        if self.maxrregcount is not None:
+            flags.append(f"-maxrregcount={self.maxrregcount}")
+        return (*flags, *self.extra)

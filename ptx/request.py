@@ -1,19 +1,12 @@
-"""Compiling CUDA C++ at run time: what is to be compiled, as one value."""
+"""What is to be compiled, as one value."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-from ptx.image import Image
 from ptx.options import DEFAULT_TARGET, CompileOptions
 from ptx.target import Target
-
-if TYPE_CHECKING:
-    from ptx.image_cache import ImageCache
-
-_DEFAULT = CompileOptions()
 
 
 class CompileRequest:
@@ -85,38 +78,6 @@ class CompileRequest:
         """Whether the compilation may look for a header file at all."""
         texts = (self.source, *(text for _, text in self.headers), *self.options.extra)
         return any(_may_include(text) for text in texts)
-
-
-def compile(
-    source: str,
-    options: CompileOptions = _DEFAULT,
-    *,
-    name: str = "kernel.cu",
-    name_expressions: Sequence[str] = (),
-    headers: Mapping[str, str] | None = None,
-    cache: ImageCache | bool = True,
-) -> Image:
-    """Compile CUDA C++ to an image.
-
-    `name_expressions` are template instances such as "scale<float>", whose names in the image
-    are in `lowered_names`. `headers` are texts by include name, used in place of files. `cache`
-    True is the process's default cache, False compiles anew; `Image.origin` says what became of it.
-
-    Raises:
-        CompileError: with the log, pointing at the first error's line.
-        UnsupportedTargetError: the installed NVRTC does not know the architecture.
-        NvrtcNotFoundError: NVRTC is not installed; the text has the command that brings it.
-    """
-    request = CompileRequest.of(source, options, name, name_expressions, headers)
-    # Here, so that importing this package stays quick; a hit needs no compiler.
-    if cache is False:
-        from ptx.nvrtc_build import build
-
-        return build(request)
-    from ptx.image_cache import default_cache
-
-    used = default_cache() if cache is True else cache
-    return used.get_or_build(request)
 
 
 def _may_include(text: str) -> bool:

@@ -5,20 +5,19 @@ Values only: `ptx.isa.signature` reads them from PTX, the cache of images keeps 
 
 from __future__ import annotations
 
-from ptx.record import Record
+from dataclasses import dataclass
 
 _KINDS = {True: "p", None: "?", False: "-"}
 _OF_KIND = {letter: kind for kind, letter in _KINDS.items()}
 
 
-class KernelParam(Record):
+@dataclass(frozen=True, slots=True)
+class KernelParam:
     """A kernel parameter: `count` elements of `ptx_type` at byte `offset` of the parameter block.
 
     `is_pointer` is True where the text says `.ptr`, None for another 64-bit integer (it may be a
     pointer: the dialect up to sm_90 does not tell), False for anything else.
     """
-
-    __slots__ = ("name", "ptx_type", "nbytes", "align", "offset", "is_pointer", "count")
 
     name: str
     ptx_type: str
@@ -28,20 +27,9 @@ class KernelParam(Record):
     is_pointer: bool | None
     count: int
 
-    def __init__(
-        self,
-        name: str,
-        ptx_type: str,
-        nbytes: int,
-        align: int,
-        offset: int,
-        is_pointer: bool | None,
-        count: int,
-    ) -> None:
-        self.set_fields(name, ptx_type, nbytes, align, offset, is_pointer, count)
 
-
-class KernelSignature(Record):
+@dataclass(frozen=True, slots=True)
+class KernelSignature:
     """A kernel's parameters and launch bounds.
 
     Attributes:
@@ -51,25 +39,12 @@ class KernelSignature(Record):
         required_block: by `.reqntid`; None if any will do.
     """
 
-    __slots__ = ("name", "params", "nbytes", "shared_bytes", "max_threads", "required_block")
-
     name: str
     params: tuple[KernelParam, ...]
     nbytes: int
     shared_bytes: int
     max_threads: int | None
     required_block: tuple[int, int, int] | None
-
-    def __init__(
-        self,
-        name: str,
-        params: tuple[KernelParam, ...],
-        nbytes: int,
-        shared_bytes: int,
-        max_threads: int | None,
-        required_block: tuple[int, int, int] | None,
-    ) -> None:
-        self.set_fields(name, params, nbytes, shared_bytes, max_threads, required_block)
 
     def to_line(self) -> str:
         """One line of words for a cache; names in PTX hold neither blanks nor colons."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
-
-from ptx.record import Record
 
 _SPELLING = r"(compute|sm|lto)_(\d{2,3})([af]?)"
 
@@ -22,35 +21,32 @@ class ImageKind(Enum):
 _KIND_OF_PREFIX = {"compute": ImageKind.PTX, "sm": ImageKind.CUBIN, "lto": ImageKind.LTOIR}
 
 
-class Target(Record):
+@dataclass(frozen=True, slots=True)
+class Target:
     """An image kind and an architecture, such as a cubin for sm_90a.
 
     `number` is the architecture as NVRTC counts it (90 is compute capability 9.0, 121 is 12.1).
     `suffix` is "" for a portable architecture, "a" for one capability alone (sm_90a) and "f" for a
     family (sm_100f runs on 10.0 and on later minors of the same family). Source: CUDA C++
     Programming Guide, "Feature Set Compiler Targets".
-    """
 
-    __slots__ = ("kind", "number", "suffix")
+    Raises:
+        TypeError: `kind` is no `ImageKind`; `Target.parse("sm_90")` reads a spelling.
+        ValueError: there is no such suffix or number.
+    """
 
     kind: ImageKind
     number: int
-    suffix: str
+    suffix: str = ""
 
-    def __init__(self, kind: ImageKind, number: int, suffix: str = "") -> None:
-        """A target.
-
-        Raises:
-            TypeError: `kind` is no `ImageKind`; `Target.parse("sm_90")` reads a spelling.
-            ValueError: there is no such suffix or number.
-        """
+    def __post_init__(self) -> None:
+        kind: object = self.kind
         if not isinstance(kind, ImageKind):
             raise TypeError(f'kind {kind!r}: expected an ImageKind, or Target.parse("sm_90")')
-        if suffix not in ("", "a", "f"):
-            raise ValueError(f"architecture suffix {suffix!r}: expected '', 'a' or 'f'")
-        if not 10 <= number <= 999:
-            raise ValueError(f"architecture number {number}: expected such as 90 or 120")
-        self.set_fields(kind, number, suffix)
+        if self.suffix not in ("", "a", "f"):
+            raise ValueError(f"architecture suffix {self.suffix!r}: expected '', 'a' or 'f'")
+        if not 10 <= self.number <= 999:
+            raise ValueError(f"architecture number {self.number}: expected such as 90 or 120")
 
     @classmethod
     def ptx(cls, arch: str) -> Target:

@@ -1,203 +1,58 @@
-"""Every header file that a source can reach, by content; found without NVRTC.
-
-NVRTC looks for a header, as tried on it: first among the headers given in memory, by their exact
-name; a name in quotes then in the folder of the file that includes it (for the source, the folder
-of its name); then in the include folders in order.
-"""
+"""What a compilation depends on beside its request: the NVRTC, the header folders and files."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import chain
+from typing import TYPE_CHECKING
 
-from ptx.cache.header_memo import HeaderMemo
-from ptx.cache.key import UncacheableError
-from ptx.cache.scan import References, defined_otherwise, scan
+from ptx.cache.key import Key, key_of
+from ptx.cache.store import Store
+from ptx.cache.toolchain import Build, LookForHeaders, build_of, folders_of_headers
 from ptx.request import CompileRequest
 
-MAX_FILES = 20_000
-MAX_BYTES = 256 * 1024 * 1024
-"""More than this in reach, and the image is not cached: only a computed name does that."""
-
-_PRE_INCLUDE = ("--pre-include", "-include")
+if TYPE_CHECKING:
+    from ptx.cache.header_dependencies import HeaderDependencies
 
 
-def closure_of(
-    request: CompileRequest, folders: Iterable[str], memo: HeaderMemo
-) -> tuple[tuple[str, str], ...]:
-    """Path and content hash of every header in reach of a request, sorted by path.
+class Dependencies:
+    """What requests depend on, in this process and on this machine.
 
-    Includes are followed through the request's own folders and then `folders`.
-
-    Raises:
-        UncacheableError: there are too many files that a computed name could mean.
+    Kept for the process: NVRTC's build and CUDA's header folders, which are looked for once. Header
+    files are looked at for every key.
     """
-    walk = _Walk(request, tuple(folders), memo)
-    walk.run()
-    return tuple(sorted(walk.found.items()))
 
+    def __init__(self, store: Store | None, look: LookForHeaders) -> None:
+        self._store = store
+        self._top = store.top if store else None
+        self._look = look
+        self._headers: HeaderDependencies | None = None
+        self._nvrtc: Build | None = None
+        self._folders: tuple[str, ...] | None = None
 
-def pre_included(extra: Iterable[str]) -> tuple[str, ...]:
-    """The headers that further options include ahead of the source."""
-    names = []
-    expect_value = False
-    for option in extra:
-        key, equals, value = option.partition("=")
-        if expect_value:
-            names.append(option)
-            expect_value = False
-        elif key in _PRE_INCLUDE:
-            expect_value = not equals
-            if equals:
-                names.append(value)
-    return tuple(names)
+    def key(self, request: CompileRequest) -> Key:
+        """The key of a request, as the file system is now.
 
+        Raises:
+            UncacheableError: what the image depends on cannot be told.
+        """
+        if not request.includes_anything():
+            return key_of(request, self.nvrtc(), ())
+        if self._headers is None:
+            from ptx.cache.header_dependencies import HeaderDependencies
 
-@dataclass(slots=True)
-class _Walk:
-    request: CompileRequest
-    folders: tuple[str, ...]
-    memo: HeaderMemo
-    found: dict[str, str] = field(default_factory=dict)
-    _waiting: list[tuple[str, References]] = field(default_factory=list)
-    _angled: set[str] = field(default_factory=set)
-    _definitions: dict[str, set[str]] = field(default_factory=dict)
-    _computed: dict[str, set[str]] = field(default_factory=dict)
-    _whole: set[str] = field(default_factory=set)
-    _took_paths_whole: bool = False
-    _paths: tuple[str, ...] = ()
-    _in_memory: frozenset[str] = frozenset()
+            self._headers = HeaderDependencies(self._store)
+        headers = self._headers.files(request, self.folders(request))
+        return key_of(request, self.nvrtc(), headers)
 
-    def run(self) -> None:
-        request = self.request
-        own = (os.path.abspath(path) for path in request.options.include_paths)
-        self._paths = (*own, *self.folders)
-        self._in_memory = frozenset(name for name, _ in request.headers)
-        home = os.path.dirname(os.path.abspath(request.name))
-        self._take(scan(request.source.encode()), home)
-        for name, text in request.headers:
-            references = scan(text.encode())
-            self._take(references, home)
-            # NVRTC does not look beside a header in memory; another version of it might.
-            self._take(references, os.path.dirname(os.path.join(home, name)))
-        for name in pre_included(request.options.extra):
-            self._quoted(name, home)
-        self._drain()
-        while self._resolve_computed():
-            self._drain()
+    def nvrtc(self) -> Build:
+        """The NVRTC of this process, which is not loaded for it where that is known already."""
+        if self._nvrtc is None:
+            self._nvrtc = build_of("nvrtc", self._top)
+        return self._nvrtc
 
-    def _drain(self) -> None:
-        while self._waiting:
-            path, references = self._waiting.pop()
-            self._take(references, os.path.dirname(path))
-
-    def _take(self, references: References, folder: str) -> None:
-        for name in references.quoted:
-            self._quoted(name, folder)
-        for name in references.angled:
-            if name not in self._angled and name not in self._in_memory:
-                self._angled.add(name)
-                self._first(self._candidates(name))
-        for name in references.following:
-            for path in self._candidates(name):
-                self._reach(path)
-        for macro, header in references.definitions:
-            self._definitions.setdefault(macro, set()).add(header)
-        for macro in references.computed:
-            self._computed.setdefault(macro, set()).add(folder)
-        if references.opaque:
-            self._whole_folders(folder)
-
-    def _quoted(self, name: str, folder: str) -> None:
-        if name not in self._in_memory:
-            self._first((os.path.join(folder, name), *self._candidates(name)))
-
-    def _candidates(self, name: str) -> Iterator[str]:
-        for folder in self._paths:
-            yield os.path.join(folder, name)
-
-    def _first(self, candidates: Iterable[str]) -> None:
-        for path in candidates:
-            if self._reach(path):
-                return
-
-    def _reach(self, path: str) -> bool:
-        """Put a file into the closure, if it is one that can be read."""
-        if path in self.found:
-            return True
-        if ".." in path:
-            # The same file by ever longer names would never end.
-            folder, name = os.path.split(path)
-            path = os.path.join(os.path.realpath(folder), name)
-            if path in self.found:
-                return True
-        header = self.memo.header(path)
-        if header is None:
-            return False
-        if len(self.found) >= MAX_FILES:
-            raise UncacheableError(f"more than {MAX_FILES} header files are in reach")
-        self.found[path] = header.digest
-        self._waiting.append((path, header.references))
-        return True
-
-    def _resolve_computed(self) -> bool:
-        """Follow the names that macros stand for; True when that reached anything new."""
-        before = len(self.found)
-        for macro in self._built_macros():
-            for folder in self._computed[macro]:
-                self._whole_folders(folder)
-        defined = self.request.options.defines
-        for macro, folders in self._computed.items():
-            given = {str(defined[macro])} if macro in defined else set()
-            for header in self._definitions.get(macro, set()) | given:
-                for folder in folders:
-                    self._quoted(header.strip('<>"'), folder)
-        return len(self.found) > before
-
-    def _built_macros(self) -> set[str]:
-        """The macros in a name's place that somewhere are more than one header's name."""
-        if not self._computed or self._took_paths_whole:
-            # Whatever they stand for in the include folders is in reach already.
-            return set(self._computed) if self._took_paths_whole else set()
-        defined = self.request.options.defines
-        given = {m for m in self._computed if m in defined and str(defined[m])[:1] not in '<"'}
-        own = (self.request.source, *(text for _, text in self.request.headers))
-        texts = chain((text.encode() for text in own), map(_content, list(self.found)))
-        macros = frozenset(self._computed)
-        return given.union(*(defined_otherwise(text, macros) for text in texts))
-
-    def _whole_folders(self, own: str) -> None:
-        """Everything that a name could mean which is put together by the preprocessor."""
-        for folder in (*self._paths, own):
-            if any(folder == done or folder.startswith(done + os.sep) for done in self._whole):
-                continue
-            self._whole.add(folder)
-            for path in _files_below(folder, MAX_FILES - len(self.found)):
-                self._reach(path)
-        self._took_paths_whole = True
-
-
-def _content(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
-def _files_below(folder: str, most: int) -> list[str]:
-    """Every file in a folder and the folders in it; counted and weighed before any is read."""
-    found: list[str] = []
-    nbytes = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(place, name)
-            with contextlib.suppress(OSError):
-                nbytes += os.stat(path).st_size
-            found.append(path)
-        if len(found) > most or nbytes > MAX_BYTES:
-            raise UncacheableError(f"a computed include could mean any file in {folder}")
-    return found
+    def folders(self, request: CompileRequest) -> tuple[str, ...]:
+        """The folders of CUDA's headers, none for a request that includes nothing."""
+        if not request.includes_anything():
+            return ()
+        if self._folders is None:
+            self._folders = folders_of_headers(self._top, self._look)
+        return self._folders

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from hashlib import sha256
 from pathlib import Path
 
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
@@ -14,7 +15,6 @@ _TEMPORARY = ".new-"
 _MAGIC = b"cudadrv cache 1\n"
 _NBYTES_OF_SUM = 32
 _OVERHEAD = len(_MAGIC) + _NBYTES_OF_SUM
-_FEW_BYTES = 1 << 20
 
 
 class UntrustedFolderError(OSError):
@@ -151,7 +151,7 @@ def _private(found: os.stat_result) -> bool:
 
 def seal(content: bytes) -> bytes:
     """The content behind a mark and the SHA-256 of mark and content."""
-    return b"".join((_MAGIC, sha256(_MAGIC + content), content))
+    return b"".join((_MAGIC, sha256(_MAGIC + content).digest(), content))
 
 
 def unseal(data: bytes) -> bytes | None:
@@ -160,26 +160,6 @@ def unseal(data: bytes) -> bytes | None:
     if data[:start] != _MAGIC:
         return None
     content = data[_OVERHEAD:]
-    if data[start:_OVERHEAD] != sha256(_MAGIC + content):
+    if data[start:_OVERHEAD] != sha256(_MAGIC + content).digest():
         return None
     return content
-
-
-def sha256(data: bytes) -> bytes:
-    """The SHA-256 of some bytes.
-
-    Loading OpenSSL for `hashlib` costs a start more than it saves for few bytes; Python's own
-    implementation, which `random` takes its hash from as well, is there already.
-    """
-    if len(data) < _FEW_BYTES:
-        try:
-            # A part of CPython 3.12 and newer that no stubs tell of.
-            from _sha2 import sha256 as own  # type: ignore[import-not-found]
-        except ImportError:
-            pass
-        else:
-            digest: bytes = own(data).digest()
-            return digest
-    import hashlib
-
-    return hashlib.sha256(data).digest()

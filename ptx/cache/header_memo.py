@@ -7,9 +7,10 @@ import os
 import stat
 import time
 from dataclasses import astuple, dataclass
+from hashlib import sha256
 from typing import Any, TypeAlias
 
-from ptx.cache.folder import seal, sha256, unseal
+from ptx.cache.folder import seal, unseal
 from ptx.cache.scan import References, scan
 
 RACY_NS = 2_000_000_000
@@ -57,7 +58,7 @@ class HeaderMemo:
         except OSError:
             return None
         self.read_count += 1
-        header = Header(stamp, sha256(content).hex(), scan(content))
+        header = Header(stamp, sha256(content).hexdigest(), scan(content))
         if max(found.st_mtime_ns, found.st_ctime_ns) + RACY_NS < now:
             self._headers[path] = header
         else:

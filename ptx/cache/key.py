@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from hashlib import sha256
 
-from ptx.cache.folder import sha256
-from ptx.cache.toolchain import Build, build_of, folders_of_headers
+from ptx.cache.toolchain import Build
 from ptx.image import Image
-from ptx.options import CompileOptions
+from ptx.options import CompileOptions, LinkOptions
 from ptx.request import CompileRequest
 from ptx.target import Target
 
-if TYPE_CHECKING:
-    from ptx.cache.header_dependencies import HeaderReach
-    from ptx.cache.store import Store
-    from ptx.linker import LinkOptions
-
 FORMAT = "2"
 """Raised when an entry's meaning changes, so that older entries are not found."""
-
 
 _SIDE_EFFECTS = frozenset(
     ("pch", "create-pch", "use-pch", "pch-dir", "time", "fdevice-time-trace", "options-file")
@@ -44,50 +37,6 @@ class Key:
         self.headers = headers
 
 
-class Reach:
-    """What requests reach: the NVRTC, the header folders, the header files.
-
-    Kept for the process: NVRTC's build and CUDA's header folders, which are looked for once. Header
-    files are looked at for every key.
-    """
-
-    def __init__(self, store: Store | None) -> None:
-        self._store = store
-        self._top = store.top if store else None
-        self._headers: HeaderReach | None = None
-        self._nvrtc: Build | None = None
-        self._folders: tuple[str, ...] | None = None
-
-    def key(self, request: CompileRequest) -> Key:
-        """The key of a request, as the file system is now.
-
-        Raises:
-            UncacheableError: what the image depends on cannot be told.
-        """
-        if not request.includes_anything():
-            return key_of(request, self.nvrtc(), ())
-        if self._headers is None:
-            from ptx.cache.header_dependencies import HeaderReach
-
-            self._headers = HeaderReach(self._store)
-        headers = self._headers.files(request, self.folders(request))
-        return key_of(request, self.nvrtc(), headers)
-
-    def nvrtc(self) -> Build:
-        """The NVRTC of this process, which is not loaded for it where that is known already."""
-        if self._nvrtc is None:
-            self._nvrtc = build_of("nvrtc", self._top)
-        return self._nvrtc
-
-    def folders(self, request: CompileRequest) -> tuple[str, ...]:
-        """The folders of CUDA's headers, none for a request that includes nothing."""
-        if not request.includes_anything():
-            return ()
-        if self._folders is None:
-            self._folders = folders_of_headers(self._top)
-        return self._folders
-
-
 def key_of(request: CompileRequest, nvrtc: Build, headers: Sequence[tuple[str, str]]) -> Key:
     """The key of a compilation; `headers` are path and hash of every file in reach."""
     options = request.options
@@ -109,7 +58,9 @@ def key_of(request: CompileRequest, nvrtc: Build, headers: Sequence[tuple[str, s
 
 def link_key(images: Sequence[Image], target: Target, options: LinkOptions, linker: Build) -> Key:
     """The key of a link: its inputs in their order, and what was told to the linker."""
-    inputs = [[str(image.target), sha256(image.data).hex(), _names(image)] for image in images]
+    inputs = [
+        [str(image.target), sha256(image.data).hexdigest(), _names(image)] for image in images
+    ]
     return sealed_key(
         {
             "inputs": repr(inputs),
@@ -164,4 +115,4 @@ def _names(image: Image) -> list[list[str]]:
 
 
 def _sha(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hex()
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

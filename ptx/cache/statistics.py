@@ -1,13 +1,19 @@
-"""What a cache did, in this process and in those that ended."""
+"""What a cache did, in this process and in those that ended.
+
+It is counted in memory, and added to a file in the cache's folder when the process ends.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from ptx.cache.counter import FILE
+_FILE = "statistics"
+_COMPACT_NBYTES = 64 * 1024
 
 
 @dataclass(slots=True)
@@ -74,11 +80,43 @@ class CacheStatistics:
     lifetime: Tally
 
 
+class Counter:
+    """Counts by the names of `Tally`, in which threads may count at once."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._counts: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    def add(self, **counts: float) -> None:
+        """Add to the counts of these names."""
+        if os.getpid() != self._pid:  # the parent's counts are the parent's to write down
+            self._begin()
+        with self._lock:
+            for name, count in counts.items():
+                self._counts[name] = self._counts.get(name, 0) + count
+
+    def read(self) -> dict[str, float]:
+        """The counts so far, without those that are zero."""
+        if os.getpid() != self._pid:
+            return {}
+        with self._lock:
+            return {name: count for name, count in self._counts.items() if count}
+
+
+def add_counts(folder: Path, counter: Counter) -> None:
+    """Add a process's counts to the folder's, at its end."""
+    add_to_file(folder, counter.read())
+
+
 def sum_of_file(folder: Path) -> Tally:
     """The counts of every process that ended."""
     total = Tally()
     try:
-        text = (folder / FILE).read_text(encoding="utf-8", errors="replace")
+        text = (folder / _FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return total
     for line in text.splitlines():
@@ -87,3 +125,21 @@ def sum_of_file(folder: Path) -> Tally:
         except (ValueError, TypeError):
             continue  # two processes wrote at once, or the file is damaged
     return total
+
+
+def add_to_file(folder: Path, counts: Mapping[str, float]) -> None:
+    """Add counts to the folder's; losing them to a fault, such as a missing folder, is harmless."""
+    if not counts:
+        return
+    try:
+        path = folder / _FILE
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with open(descriptor, "ab") as file:
+            file.write(f"{json.dumps(counts)}\n".encode())
+            grown = file.tell() > _COMPACT_NBYTES
+        if grown:
+            total = sum_of_file(folder)
+            path.unlink()
+            add_to_file(folder, total.counts())
+    except OSError:
+        pass

@@ -10,10 +10,12 @@ import os
 import site
 import sys
 from ast import literal_eval
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ptx.cache.folder import PrivateFolder, seal, sha256, unseal
+from ptx.cache.folder import PrivateFolder, seal, unseal
 
 _FILE = "toolchain"
 _MOST_NOTES = 64
@@ -33,6 +35,9 @@ _SYSTEM = ("/etc/ld.so.cache", "/usr/local", "/usr/local/cuda")
 
 Library: TypeAlias = Literal["nvrtc", "nvJitLink"]
 """A library of the toolkit, by the name that cuda-pathfinder knows it by."""
+
+LookForHeaders: TypeAlias = Callable[[Path | None], tuple[str, ...]]
+"""Finds the folders of CUDA's headers; it may unpack bundled ones into the folder given."""
 
 
 class Build:
@@ -89,15 +94,13 @@ def _believed(library: Library, note: dict[str, Any] | None) -> Build | None:
     return build
 
 
-def folders_of_headers(folder: PrivateFolder | None) -> tuple[str, ...]:
+def folders_of_headers(folder: PrivateFolder | None, look: LookForHeaders) -> tuple[str, ...]:
     """The folders of CUDA's headers, from the note in a cache folder where it still holds."""
     key = f"headers {_fingerprint()}"
     note = _noted(folder, key)
     if note is not None and "paths" in note and all(map(os.path.isdir, note["paths"])):
         return tuple(note["paths"])
-    from ptx.headers import header_folders
-
-    paths = header_folders(folder.path if folder else None).paths
+    paths = look(folder.path if folder else None)
     _note(folder, key, {"paths": paths})
     return paths
 
@@ -167,7 +170,7 @@ def _fingerprint() -> str:
         changed = _changed_ns(path)
         if changed is not None:
             parts.append(f"{path} {changed}")
-    return sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hex()
+    return sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _places() -> Iterator[str]:

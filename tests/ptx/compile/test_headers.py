@@ -141,7 +141,11 @@ def test_bundled_headers_are_unpacked_into_the_cache_folder_once(
     written = header.stat().st_mtime_ns
     ptx.compile(source + " ", PTX80)
     assert header.stat().st_mtime_ns == written
-    folders = toolchain.folders_of_headers(PrivateFolder(cache_folder))
+
+    def look(folder: Path | None) -> tuple[str, ...]:
+        raise AssertionError("the note in the cache folder was not believed")
+
+    folders = toolchain.folders_of_headers(PrivateFolder(cache_folder), look)
     assert folders == (str(unpacked), str(unpacked / "cccl"))
     ptx.default_cache().clear()
     assert not unpacked.exists()

@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 import ptx
-from ptx import CompileOptions, Image, ImageCache, ImageKind, ImageOrigin, LinkError, Target
-from ptx.linker import LinkOptions
+from ptx import (
+    CompileOptions,
+    Image,
+    ImageCache,
+    ImageKind,
+    ImageOrigin,
+    LinkError,
+    LinkOptions,
+    Target,
+)
 
 CALLER = """
 extern "C" __device__ float triple(float x);

@@ -1,5 +1,7 @@
 """Module-level directives, function bodies, scopes and errors of the PTX parser."""
 
+from dataclasses import replace
+
 import pytest
 
 from ptx.isa import PtxSyntaxError, parse, signatures_of
@@ -165,7 +167,7 @@ def test_signatures_lay_parameters_out_at_their_alignment() -> None:
     assert (signature.nbytes, signature.shared_bytes) == (60, 24)
     assert (signature.max_threads, signature.required_block) == (64, (32, 2, 1))
     assert KernelSignature.from_line(signature.to_line()) == signature
-    unbound = signature.__replace__(max_threads=None, required_block=None, params=())
+    unbound = replace(signature, max_threads=None, required_block=None, params=())
     assert KernelSignature.from_line(unbound.to_line()) == unbound
 
 
