@@ -1,6 +1,6 @@
 """`trace`: what the driver was asked to do and what the device did, as a file for Perfetto.
 
-While a trace is recorded the driver's functions are substituted by ones that take times; before
+While a trace is recorded an object that times calls stands around the driver's functions; before
 and after, nothing of it is there. The file is Chrome's trace format ("Trace Event Format"), which
 https://ui.perfetto.dev and chrome://tracing open. Where the nvtx package is installed, the same
 spans are NVTX ranges for Nsight Systems.
