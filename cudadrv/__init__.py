@@ -1,270 +1,193 @@
 """cudadrv: the typed, pure-Python CUDA driver layer, with an emulator for machines without a GPU.
 
-Importing this package touches no driver, no GPU and no disk. What stands above devices and contexts
-is imported when it is first used.
+Importing this package touches no driver, no GPU and no disk. What stands above devices
+is imported when it is first used: its names stand here twice, for type checkers and for the run.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+import importlib
+import types
+import typing
 
-from .driver.device import Device, best_device, can_access_peer, driver_version, init, list_devices
-from .errors import (
-    ArgumentError,
-    ClosedError,
-    CopyError,
-    CudadrvError,
-    CudaError,
-    DriverNotFoundError,
-    KernelNotFoundError,
-    LaunchConfigError,
-    WrongDeviceError,
+from .driver.device import (
+    Device as Device,
+    best_device as best_device,
+    can_access_peer as can_access_peer,
+    driver_version as driver_version,
+    init as init,
+    list_devices as list_devices,
 )
-from .stream import Context, cuda_context_for
+from .errors import (
+    ArgumentError as ArgumentError,
+    ClosedError as ClosedError,
+    CopyError as CopyError,
+    CudadrvError as CudadrvError,
+    CudaError as CudaError,
+    DriverNotFoundError as DriverNotFoundError,
+    KernelNotFoundError as KernelNotFoundError,
+    LaunchConfigError as LaunchConfigError,
+    WrongDeviceError as WrongDeviceError,
+)
+from .version import VERSION as _VERSION
 
-if TYPE_CHECKING:
-    from .blas import LinearAlgebra, NotPositiveDefiniteError
-    from .client import CapturedGraph, CudaClient, CudaRawHandle, register_module
-    from .client.sobol import SobolDvCache
-    from .driver.attributes import DeviceAttribute
-    from .driver.capability import GpuCapability, GpuDeviceInfo
-    from .driver.event import Event
-    from .driver.types import ContextFlags, MemoryInfo
-    from .errors import GpuError, OutOfMemoryError
-    from .graph import Graph, GraphExec
-    from .launch.config import LaunchConfig
-    from .launch.kernel_core import KernelAttributes
-    from .launch.module import Kernel, Module
-    from .launch.types import Launcher, PreparedLaunch
-    from .memory.array import DeviceArray
-    from .memory.buffer import DeviceBuffer
-    from .memory.driver_pool import PoolInfo, pool_info, set_release_threshold, trim_pool
-    from .memory.pinned import managed_empty, pinned_empty
-    from .memory.reuse.allocator import CudaAllocator
-    from .memory.reuse.arena import DeviceArena
-    from .pool.device_pool import DevicePool
-    from .pool.failures import NotInTileError, ScatterError, TileError
-    from .pool.partition import balanced_partition
-    from .pool.scatter import scatter_batched, scatter_map
-    from .pool.tile import Tile, current_tile
+__version__ = _VERSION
+
+if typing.TYPE_CHECKING:
+    from .blas import (
+        LinearAlgebra as LinearAlgebra,
+        NotPositiveDefiniteError as NotPositiveDefiniteError,
+    )
+    from .client import (
+        CapturedGraph as CapturedGraph,
+        CudaClient as CudaClient,
+        CudaRawHandle as CudaRawHandle,
+        register_module as register_module,
+    )
+    from .client.sobol import SobolDvCache as SobolDvCache
+    from .driver.attributes import DeviceAttribute as DeviceAttribute
+    from .driver.capability import GpuCapability as GpuCapability, GpuDeviceInfo as GpuDeviceInfo
+    from .driver.event import Event as Event
+    from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
+    from .errors import GpuError as GpuError, OutOfMemoryError as OutOfMemoryError
+    from .graph import Graph as Graph, GraphExec as GraphExec
+    from .launch.config import LaunchConfig as LaunchConfig
+    from .launch.kernel_core import KernelAttributes as KernelAttributes
+    from .launch.module import Kernel as Kernel, Module as Module
+    from .launch.types import Launcher as Launcher, PreparedLaunch as PreparedLaunch
+    from .memory.array import DeviceArray as DeviceArray
+    from .memory.buffer import DeviceBuffer as DeviceBuffer
+    from .memory.driver_pool import (
+        PoolInfo as PoolInfo,
+        pool_info as pool_info,
+        set_release_threshold as set_release_threshold,
+        trim_pool as trim_pool,
+    )
+    from .memory.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
+    from .memory.reuse.allocator import CudaAllocator as CudaAllocator
+    from .memory.reuse.arena import DeviceArena as DeviceArena
+    from .pool.device_pool import DevicePool as DevicePool
+    from .pool.failures import (
+        NotInTileError as NotInTileError,
+        ScatterError as ScatterError,
+        TileError as TileError,
+    )
+    from .pool.partition import balanced_partition as balanced_partition
+    from .pool.scatter import scatter_batched as scatter_batched, scatter_map as scatter_map
+    from .pool.tile import Tile as Tile, current_tile as current_tile
     from .runtime.admission import (
-        PirlsCurvature,
-        PirlsFamily,
-        PirlsLoopAdmission,
-        RemlOuterAdmission,
+        PirlsCurvature as PirlsCurvature,
+        PirlsFamily as PirlsFamily,
+        PirlsLoopAdmission as PirlsLoopAdmission,
+        RemlOuterAdmission as RemlOuterAdmission,
     )
     from .runtime.availability import (
-        AbsenceReason,
-        GpuAbsent,
-        GpuAvailability,
-        GpuAvailable,
-        GpuBroken,
-        GpuPolicy,
+        AbsenceReason as AbsenceReason,
+        GpuAbsent as GpuAbsent,
+        GpuBroken as GpuBroken,
+        GpuPolicy as GpuPolicy,
     )
     from .runtime.backend import (
-        CudaBackendContext,
-        CudaBackendParts,
-        probe_backend_with_compile,
-        probe_cuda_backend,
+        CudaBackendContext as CudaBackendContext,
+        CudaBackendParts as CudaBackendParts,
+        probe_backend_with_compile as probe_backend_with_compile,
+        probe_cuda_backend as probe_cuda_backend,
     )
-    from .runtime.calibration import Calibration, PolicyOrigin, calibrated_policy_for_device
-    from .runtime.module_cache import KeyedPtxModuleCache, PtxModuleCache
-    from .runtime.policy import GpuDispatchPolicy, GpuMixedPrecisionPolicy
-    from .runtime.probe import GpuRuntime
-    from .stream import Stream
-    from .texture.array import CudaArray
-    from .texture.mipmap import MipmappedArray
-    from .texture.modes import AddressMode, FilterMode, ReadMode
-    from .texture.surface import Surface
-    from .texture.texture import Texture
-    from .tracing import Trace, trace
-    from .version import VERSION as __version__
+    from .runtime.calibration import (
+        Calibration as Calibration,
+        PolicyOrigin as PolicyOrigin,
+        calibrated_policy_for_device as calibrated_policy_for_device,
+    )
+    from .runtime.module_cache import (
+        KeyedPtxModuleCache as KeyedPtxModuleCache,
+        PtxModuleCache as PtxModuleCache,
+    )
+    from .runtime.policy import (
+        GpuDispatchPolicy as GpuDispatchPolicy,
+        GpuMixedPrecisionPolicy as GpuMixedPrecisionPolicy,
+    )
+    from .runtime.probe import (
+        GpuAvailability as GpuAvailability,
+        GpuAvailable as GpuAvailable,
+        GpuRuntime as GpuRuntime,
+    )
+    from .stream import (
+        Context as Context,
+        Stream as Stream,
+        cuda_context_for as cuda_context_for,
+    )
+    from .texture.array import CudaArray as CudaArray
+    from .texture.mipmap import MipmappedArray as MipmappedArray
+    from .texture.modes import (
+        AddressMode as AddressMode,
+        FilterMode as FilterMode,
+        ReadMode as ReadMode,
+    )
+    from .texture.surface import Surface as Surface
+    from .texture.texture import Texture as Texture
+    from .tracing import Trace as Trace, trace as trace
+else:
+    _AT_FIRST_USE = {
+        "blas": "LinearAlgebra NotPositiveDefiniteError",
+        "client": "CapturedGraph CudaClient CudaRawHandle register_module",
+        "client.sobol": "SobolDvCache",
+        "driver.attributes": "DeviceAttribute",
+        "driver.capability": "GpuCapability GpuDeviceInfo",
+        "driver.event": "Event",
+        "driver.types": "ContextFlags MemoryInfo",
+        "errors": "GpuError OutOfMemoryError",
+        "graph": "Graph GraphExec",
+        "launch.config": "LaunchConfig",
+        "launch.kernel_core": "KernelAttributes",
+        "launch.module": "Kernel Module",
+        "launch.types": "Launcher PreparedLaunch",
+        "memory.array": "DeviceArray",
+        "memory.buffer": "DeviceBuffer",
+        "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
+        "memory.pinned": "managed_empty pinned_empty",
+        "memory.reuse.allocator": "CudaAllocator",
+        "memory.reuse.arena": "DeviceArena",
+        "pool.device_pool": "DevicePool",
+        "pool.failures": "NotInTileError ScatterError TileError",
+        "pool.partition": "balanced_partition",
+        "pool.scatter": "scatter_batched scatter_map",
+        "pool.tile": "Tile current_tile",
+        "runtime.admission": "PirlsCurvature PirlsFamily PirlsLoopAdmission RemlOuterAdmission",
+        "runtime.availability": ("AbsenceReason GpuAbsent GpuBroken GpuPolicy"),
+        "runtime.backend": (
+            "CudaBackendContext CudaBackendParts probe_backend_with_compile probe_cuda_backend"
+        ),
+        "runtime.calibration": "Calibration PolicyOrigin calibrated_policy_for_device",
+        "runtime.module_cache": "KeyedPtxModuleCache PtxModuleCache",
+        "runtime.policy": "GpuDispatchPolicy GpuMixedPrecisionPolicy",
+        "runtime.probe": "GpuAvailability GpuAvailable GpuRuntime",
+        "stream": "Context Stream cuda_context_for",
+        "texture.array": "CudaArray",
+        "texture.mipmap": "MipmappedArray",
+        "texture.modes": "AddressMode FilterMode ReadMode",
+        "texture.surface": "Surface",
+        "texture.texture": "Texture",
+        "tracing": "Trace trace",
+    }
+    """The names above by module, for the run.
 
-_LATER = {
-    "DeviceAttribute": "driver.attributes",
-    "GpuError": "errors",
-    "OutOfMemoryError": "errors",
-    "Event": "driver.event",
-    "Graph": "graph",
-    "GraphExec": "graph",
-    "Kernel": "launch.module",
-    "KernelAttributes": "launch.kernel_core",
-    "LaunchConfig": "launch.config",
-    "Launcher": "launch.types",
-    "PreparedLaunch": "launch.types",
-    "DeviceArray": "memory.array",
-    "DeviceBuffer": "memory.buffer",
-    "Module": "launch.module",
-    "Stream": "stream",
-    "PoolInfo": "memory.driver_pool",
-    "pool_info": "memory.driver_pool",
-    "set_release_threshold": "memory.driver_pool",
-    "trim_pool": "memory.driver_pool",
-    "managed_empty": "memory.pinned",
-    "pinned_empty": "memory.pinned",
-    "ContextFlags": "driver.types",
-    "MemoryInfo": "driver.types",
-    "__version__": "version",
-    "CudaArray": "texture.array",
-    "MipmappedArray": "texture.mipmap",
-    "AddressMode": "texture.modes",
-    "FilterMode": "texture.modes",
-    "ReadMode": "texture.modes",
-    "Surface": "texture.surface",
-    "Texture": "texture.texture",
-    "Trace": "tracing",
-    "trace": "tracing",
-    "GpuCapability": "driver.capability",
-    "GpuDeviceInfo": "driver.capability",
-    "LinearAlgebra": "blas",
-    "NotPositiveDefiniteError": "blas",
-    "CapturedGraph": "client",
-    "CudaClient": "client",
-    "CudaRawHandle": "client",
-    "CudaAllocator": "memory.reuse.allocator",
-    "DeviceArena": "memory.reuse.arena",
-    "KeyedPtxModuleCache": "runtime.module_cache",
-    "PtxModuleCache": "runtime.module_cache",
-    "register_module": "client",
-    "DevicePool": "pool.device_pool",
-    "NotInTileError": "pool.failures",
-    "ScatterError": "pool.failures",
-    "TileError": "pool.failures",
-    "balanced_partition": "pool.partition",
-    "scatter_batched": "pool.scatter",
-    "scatter_map": "pool.scatter",
-    "Tile": "pool.tile",
-    "current_tile": "pool.tile",
-    "PirlsCurvature": "runtime.admission",
-    "PirlsFamily": "runtime.admission",
-    "PirlsLoopAdmission": "runtime.admission",
-    "RemlOuterAdmission": "runtime.admission",
-    "AbsenceReason": "runtime.availability",
-    "GpuAbsent": "runtime.availability",
-    "GpuAvailability": "runtime.availability",
-    "GpuAvailable": "runtime.availability",
-    "GpuBroken": "runtime.availability",
-    "GpuPolicy": "runtime.availability",
-    "CudaBackendContext": "runtime.backend",
-    "CudaBackendParts": "runtime.backend",
-    "probe_backend_with_compile": "runtime.backend",
-    "probe_cuda_backend": "runtime.backend",
-    "Calibration": "runtime.calibration",
-    "PolicyOrigin": "runtime.calibration",
-    "calibrated_policy_for_device": "runtime.calibration",
-    "GpuDispatchPolicy": "runtime.policy",
-    "GpuMixedPrecisionPolicy": "runtime.policy",
-    "GpuRuntime": "runtime.probe",
-    "SobolDvCache": "client.sobol",
-}
-"""Public names by the module that is imported at their first use."""
-
-__all__ = [
-    "AbsenceReason",
-    "AddressMode",
-    "ArgumentError",
-    "Calibration",
-    "CapturedGraph",
-    "ClosedError",
-    "Context",
-    "ContextFlags",
-    "CopyError",
-    "CudaAllocator",
-    "CudaArray",
-    "CudaBackendContext",
-    "CudaBackendParts",
-    "CudaClient",
-    "CudaError",
-    "CudaRawHandle",
-    "CudadrvError",
-    "Device",
-    "DeviceArena",
-    "DeviceArray",
-    "DeviceAttribute",
-    "DeviceBuffer",
-    "DevicePool",
-    "DriverNotFoundError",
-    "Event",
-    "FilterMode",
-    "GpuAbsent",
-    "GpuAvailability",
-    "GpuAvailable",
-    "GpuBroken",
-    "GpuCapability",
-    "GpuDeviceInfo",
-    "GpuDispatchPolicy",
-    "GpuError",
-    "GpuMixedPrecisionPolicy",
-    "GpuPolicy",
-    "GpuRuntime",
-    "Graph",
-    "GraphExec",
-    "Kernel",
-    "KernelAttributes",
-    "KernelNotFoundError",
-    "KeyedPtxModuleCache",
-    "LaunchConfig",
-    "LaunchConfigError",
-    "Launcher",
-    "LinearAlgebra",
-    "MemoryInfo",
-    "MipmappedArray",
-    "Module",
-    "NotInTileError",
-    "NotPositiveDefiniteError",
-    "OutOfMemoryError",
-    "PirlsCurvature",
-    "PirlsFamily",
-    "PirlsLoopAdmission",
-    "PolicyOrigin",
-    "PoolInfo",
-    "PreparedLaunch",
-    "PtxModuleCache",
-    "ReadMode",
-    "RemlOuterAdmission",
-    "ScatterError",
-    "SobolDvCache",
-    "Stream",
-    "Surface",
-    "Texture",
-    "Tile",
-    "TileError",
-    "Trace",
-    "WrongDeviceError",
-    "__version__",
-    "balanced_partition",
-    "best_device",
-    "calibrated_policy_for_device",
-    "can_access_peer",
-    "cuda_context_for",
-    "current_tile",
-    "driver_version",
-    "init",
-    "list_devices",
-    "managed_empty",
-    "pinned_empty",
-    "pool_info",
-    "probe_backend_with_compile",
-    "probe_cuda_backend",
-    "register_module",
-    "scatter_batched",
-    "scatter_map",
-    "set_release_threshold",
-    "trace",
-    "trim_pool",
-]
-
-
-if not TYPE_CHECKING:  # a type checker sees each name above, and that there are no others
+    All of them at once would cost each start 100 ms, and those of `launch`, `memory` and `stream`,
+    which need NumPy, an import that launches nothing 90 ms.
+    """
 
     def __getattr__(name: str) -> object:
-        module = _LATER.get(name)
-        if module is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = "VERSION" if name == "__version__" else name
-        value: object = getattr(import_module(f"{__name__}.{module}"), found)
-        globals()[name] = value
-        return value
+        if name == "__all__":
+            return __dir__()
+        for module, names in _AT_FIRST_USE.items():
+            if name in names.split():
+                value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__() -> list[str]:
+        here = {
+            name
+            for name, value in globals().items()
+            if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        }
+        later = " ".join(_AT_FIRST_USE.values()).split()
+        return sorted({"__version__", *here, *later})

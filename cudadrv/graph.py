@@ -10,7 +10,7 @@ from typing import Final
 from . import errors
 from .driver._api import CUgraph, CUgraphExec, CUstreamCaptureMode
 from .driver.context import ContextCore
-from .driver.handle import Owner, Part, check
+from .driver.handle import Closing, Part, check
 from .driver.in_use import failure
 from .driver.later import drop_later, drop_now
 from .driver.stream_box import Capture as CaptureState, StreamBox
@@ -104,7 +104,7 @@ class ExecBox(Part[CUgraphExec]):
         check(self, code, "cuGraphExecDestroy", doing)
 
 
-class Graph(Owner):
+class Graph(Closing):
     """What a stream was given during a capture; `instantiate` makes it ready to run.
 
     The graph keeps what its work uses, device arrays among it, until the last replay is done.
@@ -170,13 +170,13 @@ class Graph(Owner):
     def _fill(self, box: GraphBox, needs: Needs) -> None:
         """Take over the graph that a capture gave."""
         self.allocates = bool(needs.born)
-        self._own(box)
+        self._box = box
         self._is_filled = True
         self._needs = needs
         self.context._adopt(self)
 
 
-class GraphExec(Owner):
+class GraphExec(Closing):
     """A graph ready to run; made by `Graph.instantiate`.
 
     Attributes:
@@ -202,7 +202,7 @@ class GraphExec(Owner):
         # The stream for which all memory was ordered, and the epoch of that.
         self._stream: StreamBox | None = None
         self._epoch: object = None
-        self._own(ExecBox(source.context, handle))
+        self._box = ExecBox(source.context, handle)
         context._adopt(self)
 
     def __repr__(self) -> str:
@@ -330,5 +330,6 @@ class Capture:
             return
         graph = GraphBox(box.context, handle)
         if error is None:
+            self._stream.handle  # noqa: B018  # raises if it was closed in the block
             needs.give_to(graph)
             self._graph._fill(graph, needs)

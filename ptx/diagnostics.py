@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+__all__ = ["Diagnostic"]
+
 _HEAD = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): "
     r"(?P<severity>(?:catastrophic |internal )?error|warning|remark)"

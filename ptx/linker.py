@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from ptx import _nvrtc
 from ptx.errors import LinkError
 from ptx.image import Image
-from ptx.options import LinkOptions
+from ptx.isa.signature import signatures_of
+from ptx.link_options import LinkOptions
+from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
-
-if TYPE_CHECKING:
-    from ptx.signature import KernelSignature
 
 # nvJitLinkInputType
 _INPUT = {ImageKind.CUBIN: 1, ImageKind.PTX: 2, ImageKind.LTOIR: 3, ImageKind.FATBIN: 4}
@@ -154,8 +153,6 @@ def _add(linker: Linker, images: Sequence[Image]) -> None:
 
 
 def _signatures(images: Sequence[Image], text: str | None) -> Mapping[str, KernelSignature]:
-    from ptx.isa.signature import signatures_of
-
     found = {name: kernel for image in images for name, kernel in image.signatures.items()}
     return {**found, **(signatures_of(text) if text else {})}
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ptx import _nvrtc
 from ptx.diagnostics import parse_log
 from ptx.errors import CompileError, HeaderNotFoundError, UnsupportedTargetError
 from ptx.headers import header_folders, package_of
 from ptx.image import Image
+from ptx.isa.errors import PtxSyntaxError
+from ptx.isa.signature import signatures_of
 from ptx.request import CompileRequest
+from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
-
-if TYPE_CHECKING:
-    from ptx.signature import KernelSignature
 
 
 def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Image:
@@ -63,9 +62,6 @@ def _signatures(text: str | None) -> tuple[dict[str, KernelSignature], str]:
 
     The image is good nevertheless: a driver loads it, and can be asked for sizes and offsets.
     """
-    from ptx.isa.errors import PtxSyntaxError  # here: a hit in the cache needs no parser
-    from ptx.isa.signature import signatures_of
-
     try:
         return (signatures_of(text) if text else {}), ""
     except PtxSyntaxError as error:

@@ -12,6 +12,8 @@ from ptx.image import ImageOrigin
 from ptx.image_cache import ImageCache, default_cache
 from ptx.request import CompileRequest
 
+__all__ = ["Prewarmed", "prewarm"]
+
 
 @dataclass(frozen=True, slots=True)
 class Prewarmed:
@@ -61,6 +63,7 @@ def _results(
         for index, request in enumerate(requests):
             yield _one(cache, index, request)
         return
+    # Saves 20 ms where one process does it.
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
 

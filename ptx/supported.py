@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ptx import _nvrtc
+from ptx.cache.toolchain import Build
+from ptx.errors import UnsupportedTargetError
+from ptx.image_cache import default_cache
 from ptx.target import ImageKind, Target
-
-if TYPE_CHECKING:
-    from ptx.cache.toolchain import Build
 
 
 def nvrtc_version() -> tuple[int, int]:
@@ -16,8 +15,6 @@ def nvrtc_version() -> tuple[int, int]:
     Raises:
         NvrtcNotFoundError: there is no NVRTC.
     """
-    from ptx import _nvrtc  # a start whose images are cached needs no NVRTC
-
     return _nvrtc.version()
 
 
@@ -46,8 +43,6 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
     fitting = [target for target in known if target.runs_on(compute_capability)]
     if fitting:
         return fitting[-1]
-    from ptx.errors import UnsupportedTargetError
-
     raise UnsupportedTargetError(
         f"NVRTC {_dotted(_nvrtc_of_cache().version)} makes no {kind.value} for a device of compute "
         f"capability {_dotted(compute_capability)}: it knows {_listed(known)}. Install an NVRTC "
@@ -73,8 +68,6 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
         return cubin
     version = _nvrtc_of_cache().version
     if version > driver_version:
-        from ptx.errors import UnsupportedTargetError
-
         raise UnsupportedTargetError(
             f"NVRTC {_dotted(version)} does not know {cubin.arch}, and the driver, of CUDA "
             f"{_dotted(driver_version)}, refuses PTX from a newer NVRTC than itself. Either "
@@ -87,8 +80,6 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
 
 
 def _nvrtc_of_cache() -> Build:
-    from ptx.image_cache import default_cache
-
     return default_cache().nvrtc()
 
 

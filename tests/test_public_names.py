@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import ast
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +14,8 @@ import ptx
 
 @pytest.mark.parametrize("package", [cudadrv, ptx], ids=["cudadrv", "ptx"])
 def test_every_public_name_is_there_and_listed(package: object) -> None:
-    names = vars(package)["__all__"]
-    assert len(names) == len(set(names))
+    names = package.__all__  # type: ignore[attr-defined]  # there at run time alone
+    assert len(names) == len(set(names)) > 30
     for name in names:
         assert getattr(package, name) is not None
         assert name in dir(package)
@@ -20,26 +23,65 @@ def test_every_public_name_is_there_and_listed(package: object) -> None:
         _ = package.absent  # type: ignore[attr-defined]  # what is tested
 
 
-def test_importing_loads_only_devices_and_contexts() -> None:
-    code = (
-        "import sys, cudadrv\n"
-        "print(*[m for m in sys.modules if m.startswith(('cudadrv.', 'rich', 'scipy', 'logging'))])"
+def test_type_checkers_read_the_names_that_are_imported_at_first_use() -> None:
+    (block,) = (
+        node
+        for node in ast.parse(Path(cudadrv.__file__).read_text()).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "typing.TYPE_CHECKING"
     )
+    read = {
+        (node.module, alias.name, alias.asname)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    imported = {
+        (module, name, name)
+        for module, names in vars(cudadrv)["_AT_FIRST_USE"].items()
+        for name in names.split()
+    }
+    assert read == imported
+
+
+@pytest.mark.parametrize("package", ["cudadrv", "cudadrv.errors", "ptx"])
+def test_a_star_import_brings_the_public_names_and_no_others(package: str) -> None:
+    names: dict[str, object] = {}
+    exec(f"from {package} import *", names)
+    assert names.keys() - {"__builtins__"} == set(dir(sys.modules[package]))
+
+
+def test_importing_loads_no_driver_and_nothing_that_a_start_may_not_need() -> None:
+    code = "import sys, cudadrv; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = done.stdout.split()
-    assert "cudadrv.driver.context" in loaded
-    for name in (
-        "launch",
-        "memory",
-        "stream",
-        "runtime",
-        "pool",
-        "client",
-        "emulator",
-        "cli",
-        "blas",
-        "texture",
-    ):
-        assert not [module for module in loaded if module.startswith(f"cudadrv.{name}")], name
-    assert "rich" not in loaded
-    assert "scipy" not in loaded
+    loaded = set(done.stdout.split())
+    assert {"cudadrv.driver.context", "ptx.image_cache"} <= loaded
+    heavy = ("blas", "cli", "client", "emulator", "pool", "runtime", "texture", "tracing")
+    rooms = {".".join(module.split(".")[:2]) for module in loaded}
+    assert not rooms & {f"cudadrv.{room}" for room in heavy}
+    assert not loaded & {"rich", "scipy", "ptx.emulate", "ptx.isa", "ptx.nvrtc_build"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_importing_loads_no_library_of_cuda() -> None:
+    code = "import cudadrv; print(open('/proc/self/maps').read())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for name in ("libcuda.so", "libnvrtc", "libnvJitLink"):
+        assert name not in done.stdout
+
+
+def test_importing_opens_nothing_of_the_cache(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "opened = []\n"
+        "sys.addaudithook(lambda event, args: opened.append(f'{event} {args}'))\n"
+        "import cudadrv\n"
+        "print(*opened, sep='\\n')"
+    )
+    folder = tmp_path / "images"
+    environment = {**os.environ, "CUDADRV_CACHE_DIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert "open" in done.stdout
+    assert str(folder) not in done.stdout
+    assert not folder.exists()

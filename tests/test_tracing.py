@@ -19,7 +19,7 @@ from cudadrv import LaunchConfig, emulator
 from cudadrv.driver._api import DriverApi
 from cudadrv.driver.in_use import Driver, current
 from cudadrv.errors import InvalidValueError, OutOfMemoryError
-from cudadrv.memory.staging import StagingRing
+from cudadrv.memory.staging import ring_of
 from cudadrv.tracing import Trace, device_times, trace
 from cudadrv.tracing.traced_api import SPANS, TracedApi
 
@@ -152,7 +152,7 @@ def test_what_was_made_in_a_trace_does_not_hold_it(
         gone = weakref.ref(driver.api)
         launcher = add_kernel(context).bind(stream, ONE)
         launcher(stream.zeros(1, "i4"), 1)
-        ring = StagingRing.of(context)
+        ring = ring_of(context)
     gc.collect()
     assert gone() is None
     assert ring is not None

@@ -8,7 +8,7 @@ from typing import Final, Self, TypeVar
 from ._api import CUcontext, DriverApi
 from .capability import GpuCapability
 from .device import Device
-from .handle import ContextBox, Owner
+from .handle import Closing, ContextBox
 from .in_use import failure
 from .registry import Registry
 from .types import ContextFlags, MemoryInfo
@@ -16,7 +16,7 @@ from .types import ContextFlags, MemoryInfo
 _T = TypeVar("_T")
 
 
-class ContextCore(Owner):
+class ContextCore(Closing):
     """A CUDA context: what streams, modules and memory belong to.
 
     Attributes:
@@ -34,9 +34,9 @@ class ContextCore(Owner):
         self.device: Final = device
         self.is_primary = is_primary
         # What is named closed with the context. A primary one is never closed.
-        self._children: Registry[Owner] = Registry()
+        self._children: Registry[Closing] = Registry()
         self._kept: dict[type, object] = {}
-        self._own(ContextBox(device.driver, handle, device.ordinal, is_primary=is_primary))
+        self._box = ContextBox(device.driver, handle, device.ordinal, is_primary=is_primary)
 
     @classmethod
     def create(cls, device: Device | int = 0, flags: ContextFlags | int = 0) -> Self:
@@ -144,7 +144,7 @@ class ContextCore(Owner):
         if faults:
             raise ExceptionGroup(f"closing {self!r}", faults)
 
-    def _adopt(self, child: Owner) -> None:
+    def _adopt(self, child: Closing) -> None:
         """Remember what closes with the context."""
         if not self.is_primary:
             self._children.add(child)
@@ -160,6 +160,10 @@ class ContextCore(Owner):
         # The key is the type of the value.
         assert isinstance(kept, kind)
         return kept
+
+    def _drop(self, kind: type) -> None:
+        """Keep the one object of `kind` no longer."""
+        self._kept.pop(kind, None)
 
 
 def _collect(faults: list[Exception], close: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from ._api import CUevent, CUevent_flags
 from .context import ContextCore
-from .handle import Owner
+from .handle import Closing
 from .in_use import failure
 from .later import drop_now
 from .stream_box import UNTIMED, EventBox, StreamName
@@ -15,7 +15,7 @@ _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
 
 
-class Event(Owner):
+class Event(Closing):
     """A point in a stream; made by `Stream.record`, or by hand and recorded later.
 
     Args:
@@ -40,7 +40,7 @@ class Event(Owner):
         flags = (_DEFAULT if timing else UNTIMED) | (_BLOCKING if blocking else _DEFAULT)
         self.context = context
         self.timing = timing
-        self._own(EventBox(context._box, flags))
+        self._box = EventBox(context._box, flags)
         context._adopt(self)
 
     def __repr__(self) -> str:

@@ -2,17 +2,19 @@
 
 A `Box` holds a raw handle and the boxes that must outlive it. Python's reference counts are the
 counts: what was made of a stream holds the stream's box, that holds the context's, so nothing is
-destroyed before what needs it, whichever thread or finalizer lets go last. A public object, an
-`Owner`, holds one box; `close` takes the box out of it.
+destroyed before what needs it, whichever thread or finalizer lets go last. A public object is a
+`Closing`; `close` takes the box out of it.
 
-A garbage collection runs the finalizers of all it found in any order. So boxes that others need are
-kept in `_held` until their owner goes: the collector never finds them, and they go by their
-counts, children first. docs/lifetimes.md has the invariants and the tests that hold them.
+A garbage collection runs the finalizers of all that it found in any order. So a box that is found
+while something refers to it waits in `_found` until the collection has ended; then what refers to
+nothing but parents goes first. docs/lifetimes.md has the invariants and the tests that hold them.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
+from sys import getrefcount
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -32,7 +34,24 @@ from .in_use import Bound, Driver, failure
 
 _RawT = TypeVar("_RawT")
 
-# What `Owner.close` leaves behind where a later error would be put.
+
+class _Alone:
+    """Finds out what `getrefcount` gives in the finalizer of an object that nothing refers to.
+
+    Attributes:
+        count: the references that the call itself makes.
+    """
+
+    count = 0
+
+    def __del__(self) -> None:
+        references = getrefcount(self)
+        _Alone.count = references
+
+
+_Alone()  # it goes at once
+
+# What `Closing.close` leaves behind where a later error would be put.
 _LEFT: Final = object()
 
 
@@ -115,6 +134,14 @@ class Box(Generic[_RawT]):
         raise NotImplementedError
 
     def __del__(self) -> None:
+        references = getrefcount(self)
+        if references > _Alone.count:
+            _found.append(self)  # the collector found it, together with what refers to it
+        else:
+            self._go()
+
+    def _go(self) -> None:
+        """Destroy the driver's object, and tell of a failure."""
         try:
             driver = self.driver
         except AttributeError:
@@ -198,9 +225,6 @@ def check(box: Box[_RawT], code: CUresult, call: str, doing: str) -> None:
         raise failure(box.api, code, call, doing)
 
 
-# Boxes that others may need, until their owner lets go of them; see the text above.
-_held: Final[set[Box[Any]]] = set()
-
 # The type of the handle does not matter to those that keep boxes.
 AnyBox: TypeAlias = Box[Any]
 
@@ -256,28 +280,11 @@ class Closing(Uncopied):
         self._shut()
         outcome: list[object] = []
         box._outcome = outcome
-        _held.discard(box)
         del box  # destroyed here, unless something needs it or a call is using it
         outcome.append(_LEFT)
         fault = outcome[0]
         if isinstance(fault, CudaError):
             raise fault
-
-
-class Owner(Closing):
-    """One whose box others may need; see the text above."""
-
-    __slots__ = ()
-
-    def _own(self, box: AnyBox) -> None:
-        self._box = box
-        _held.add(box)
-
-    def __del__(self) -> None:
-        # An object whose constructor failed has none.
-        box = getattr(self, "_box", None)
-        if isinstance(box, Box):
-            _held.discard(box)
 
     def _close_with_context(self) -> None:
         """Close, as the context it belongs to was closed."""
@@ -287,11 +294,49 @@ class Owner(Closing):
         return ClosedError(self._closed_text)
 
 
-def let_go(box: AnyBox) -> None:
-    """Keep a box for its owner no longer; it goes with the last that needs it."""
-    _held.discard(box)
+# Boxes that a collection found together with what refers to them.
+_found: Final[list[AnyBox]] = []
 
 
+def _after_collection(phase: str, _: object) -> None:
+    """Destroy what the collection found and nothing refers to any more, children first.
+
+    What a survivor of the collection refers to waits for the next one.
+    """
+    if phase == "stop":
+        while sum(_goes() for _ in range(len(_found))):
+            pass
+
+
+def _goes() -> bool:
+    """Whether the first of the boxes that were found goes; otherwise it becomes the last."""
+    try:
+        box = _found.pop(0)
+    except IndexError:
+        return False  # the collection of another thread took it
+    if getrefcount(box) > 2:  # the name here and the call's argument
+        _found.append(box)
+        return False
+    try:
+        box._go()
+    except CudadrvError as error:
+        _Unraisable(error)  # goes at once
+    return True
+
+
+class _Unraisable:
+    """Hands an error to sys.unraisablehook, by raising it in its finalizer."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __del__(self) -> None:
+        raise self.error
+
+
+gc.callbacks.append(_after_collection)
 _ended = False
 
 

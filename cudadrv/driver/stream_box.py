@@ -11,7 +11,7 @@ import weakref
 from typing import Any, Final, Protocol
 
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus
-from .handle import AnyBox, ContextBox, Part, check, let_go
+from .handle import AnyBox, ContextBox, Part, check
 from .in_use import failure
 
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
@@ -88,6 +88,11 @@ class StreamBox(Part[CUstream]):
         self.unordered = 0
         self.is_closed = False
 
+    @property
+    def own(self) -> StreamBox:
+        """The stream's own box, of which this may be the twin in a capture."""
+        return self.keeps if isinstance(self.keeps, StreamBox) else self
+
     def __str__(self) -> str:
         return f"the stream {int(self.raw):#x} of device {self.context.ordinal}"
 
@@ -159,7 +164,7 @@ class StreamBox(Part[CUstream]):
 class StreamName(Protocol):
     """A public stream, whose box a capture replaces by its twin."""
 
-    # While it is open, a StreamBox; see `Owner`.
+    # While it is open, a StreamBox; see `Closing`.
     _box: Any
 
 
@@ -218,10 +223,12 @@ class Capture:
             box = stream._box
             if isinstance(box, StreamBox) and box.capture is self:
                 stream._box = own
-            else:  # it was closed in the capture
-                let_go(own)
         for own, event in self.before.items():
             own.spare.append(event)
+        # The twins refer to the capture: nothing of it refers to them any more.
         self._members.clear()
         self.before.clear()
+        self.order.clear()
+        self.uses.clear()
+        self.keeps = []
         self.deferred.clear()

@@ -9,13 +9,13 @@ from ..errors import WrongDeviceError
 from ._api import CUresult, CUstream
 from .context import ContextCore
 from .event import Event
-from .handle import Owner
+from .handle import Closing
 from .in_use import failure
 from .later import drop_now
 from .stream_box import StreamBox
 
 
-class StreamCore(Owner):
+class StreamCore(Closing):
     """A queue of work on one context's device.
 
     Attributes:
@@ -32,7 +32,7 @@ class StreamCore(Owner):
     def __init__(self, context: ContextCore, box: StreamBox, *, is_default: bool = False) -> None:
         self.context = context
         self._is_default = is_default
-        self._own(box)
+        self._box = box
         context.device.driver.streams.add(self)
         context._adopt(self)
 
@@ -87,9 +87,7 @@ class StreamCore(Owner):
     def _close_with_context(self) -> None:
         if not self.closed:
             box = self._box
-            box.is_closed = True
-            if isinstance(box.keeps, StreamBox):
-                box.keeps.is_closed = True  # this is its twin in a capture
+            box.own.is_closed = True
             del box
             for launcher in self.context.device.driver.launchers.alive():
                 launcher.let_go(self)

@@ -1,7 +1,8 @@
 """Every error of cudadrv: `CudaError` (one class a CUresult), `GpuError`, and the library's own.
 
 The roots, and what cudadrv raises by itself, are here. The class of a result is made when it is
-first named or its result answered: a hundred of them would cost each start two milliseconds.
+first named or its result answered: a hundred of them would cost each start two milliseconds. Each
+name stands in its class's module alone.
 """
 
 from __future__ import annotations
@@ -10,129 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from .execution import (
-        CapturedEventError as CapturedEventError,
-        CDPNotSupportedError as CDPNotSupportedError,
-        CDPVersionMismatchError as CDPVersionMismatchError,
-        CompatNotSupportedOnDeviceError as CompatNotSupportedOnDeviceError,
-        ContextIsDestroyedError as ContextIsDestroyedError,
-        CooperativeLaunchTooLargeError as CooperativeLaunchTooLargeError,
-        DeviceAssertError as DeviceAssertError,
-        DriverTimeoutError as DriverTimeoutError,
-        ExternalDeviceError as ExternalDeviceError,
-        FabricNotReadyError as FabricNotReadyError,
-        FunctionNotLoadedError as FunctionNotLoadedError,
-        GraphExecUpdateFailureError as GraphExecUpdateFailureError,
-        GraphRecaptureFailureError as GraphRecaptureFailureError,
-        HardwareStackError as HardwareStackError,
-        HostMemoryAlreadyRegisteredError as HostMemoryAlreadyRegisteredError,
-        HostMemoryNotRegisteredError as HostMemoryNotRegisteredError,
-        IllegalAddressError as IllegalAddressError,
-        IllegalInstructionError as IllegalInstructionError,
-        InvalidAddressSpaceError as InvalidAddressSpaceError,
-        InvalidClusterSizeError as InvalidClusterSizeError,
-        InvalidPCError as InvalidPCError,
-        InvalidResourceConfigurationError as InvalidResourceConfigurationError,
-        InvalidResourceTypeError as InvalidResourceTypeError,
-        KeyRotationError as KeyRotationError,
-        LaunchFailedError as LaunchFailedError,
-        LaunchIncompatibleTexturingError as LaunchIncompatibleTexturingError,
-        LaunchOutOfResourcesError as LaunchOutOfResourcesError,
-        LaunchTimeoutError as LaunchTimeoutError,
-        MisalignedAddressError as MisalignedAddressError,
-        MPSClientTerminatedError as MPSClientTerminatedError,
-        MPSConnectionFailedError as MPSConnectionFailedError,
-        MPSMaxClientsReachedError as MPSMaxClientsReachedError,
-        MPSMaxConnectionsReachedError as MPSMaxConnectionsReachedError,
-        MPSRPCFailureError as MPSRPCFailureError,
-        MPSServerNotReadyError as MPSServerNotReadyError,
-        NotPermittedError as NotPermittedError,
-        NotSupportedError as NotSupportedError,
-        PeerAccessAlreadyEnabledError as PeerAccessAlreadyEnabledError,
-        PeerAccessNotEnabledError as PeerAccessNotEnabledError,
-        PrimaryContextActiveError as PrimaryContextActiveError,
-        StreamCaptureImplicitError as StreamCaptureImplicitError,
-        StreamCaptureInvalidatedError as StreamCaptureInvalidatedError,
-        StreamCaptureIsolationError as StreamCaptureIsolationError,
-        StreamCaptureMergeError as StreamCaptureMergeError,
-        StreamCaptureUnjoinedError as StreamCaptureUnjoinedError,
-        StreamCaptureUnmatchedError as StreamCaptureUnmatchedError,
-        StreamCaptureUnsupportedError as StreamCaptureUnsupportedError,
-        StreamCaptureWrongThreadError as StreamCaptureWrongThreadError,
-        StreamDetachedError as StreamDetachedError,
-        SystemDriverMismatchError as SystemDriverMismatchError,
-        SystemNotReadyError as SystemNotReadyError,
-        TensorMemoryLeakError as TensorMemoryLeakError,
-        TooManyPeersError as TooManyPeersError,
-        UnknownError as UnknownError,
-    )
-    from .gpu import (
-        CalibrationFailed as CalibrationFailed,
-        DriverCallFailed as DriverCallFailed,
-        DriverLibraryLoadFailed as DriverLibraryLoadFailed,
-        DriverLibraryUnavailable as DriverLibraryUnavailable,
-        DriverSymbolMissing as DriverSymbolMissing,
-        GpuError as GpuError,
-        NoDeviceKernel as NoDeviceKernel,
-        RequiredDeviceUnavailable as RequiredDeviceUnavailable,
-        RuntimeDependencyUnavailable as RuntimeDependencyUnavailable,
-    )
-    from .loading import (
-        ContainedError as ContainedError,
-        ContextAlreadyInUseError as ContextAlreadyInUseError,
-        IllegalStateError as IllegalStateError,
-        InsufficientLoaderVersionError as InsufficientLoaderVersionError,
-        InvalidGraphicsContextError as InvalidGraphicsContextError,
-        InvalidHandleError as InvalidHandleError,
-        InvalidPTXError as InvalidPTXError,
-        InvalidSourceError as InvalidSourceError,
-        JITCompilationDisabledError as JITCompilationDisabledError,
-        JITCompilerNotFoundError as JITCompilerNotFoundError,
-        LossyQueryError as LossyQueryError,
-        NotFoundError as NotFoundError,
-        NotReadyError as NotReadyError,
-        NvLinkUncorrectableError as NvLinkUncorrectableError,
-        OperatingSystemError as OperatingSystemError,
-        PeerAccessUnsupportedError as PeerAccessUnsupportedError,
-        SharedObjectInitFailedError as SharedObjectInitFailedError,
-        SharedObjectSymbolNotFoundError as SharedObjectSymbolNotFoundError,
-        SourceFileNotFoundError as SourceFileNotFoundError,
-        UnsupportedDevsideSyncError as UnsupportedDevsideSyncError,
-        UnsupportedExecAffinityError as UnsupportedExecAffinityError,
-        UnsupportedPTXVersionError as UnsupportedPTXVersionError,
-    )
-    from .setup import (
-        AlreadyAcquiredError as AlreadyAcquiredError,
-        AlreadyMappedError as AlreadyMappedError,
-        ArrayIsMappedError as ArrayIsMappedError,
-        CallRequiresNewerDriverError as CallRequiresNewerDriverError,
-        ContextAlreadyCurrentError as ContextAlreadyCurrentError,
-        DeinitializedError as DeinitializedError,
-        DeviceNotLicensedError as DeviceNotLicensedError,
-        DeviceUnavailableError as DeviceUnavailableError,
-        ECCUncorrectableError as ECCUncorrectableError,
-        InvalidContextError as InvalidContextError,
-        InvalidDeviceError as InvalidDeviceError,
-        InvalidImageError as InvalidImageError,
-        InvalidValueError as InvalidValueError,
-        MapFailedError as MapFailedError,
-        MulticastResourceFullError as MulticastResourceFullError,
-        NoBinaryForGPUError as NoBinaryForGPUError,
-        NoDeviceError as NoDeviceError,
-        NotInitializedError as NotInitializedError,
-        NotMappedAsArrayError as NotMappedAsArrayError,
-        NotMappedAsPointerError as NotMappedAsPointerError,
-        NotMappedError as NotMappedError,
-        OutOfMemoryError as OutOfMemoryError,
-        ProfilerAlreadyStartedError as ProfilerAlreadyStartedError,
-        ProfilerAlreadyStoppedError as ProfilerAlreadyStoppedError,
-        ProfilerDisabledError as ProfilerDisabledError,
-        ProfilerNotInitializedError as ProfilerNotInitializedError,
-        StubLibraryError as StubLibraryError,
-        UnmapFailedError as UnmapFailedError,
-        UnsupportedLimitError as UnsupportedLimitError,
-    )
-    from .texture import TextureError as TextureError
+    from .execution import *  # noqa: F403
+    from .gpu import *  # noqa: F403
+    from .loading import *  # noqa: F403
+    from .setup import *  # noqa: F403
+    from .texture import *  # noqa: F403
 
 _RESULTS = ("setup", "loading", "execution")
 """The modules of the results' classes, by ascending CUresult."""
@@ -281,17 +164,17 @@ def _remade(
     return error
 
 
-if not TYPE_CHECKING:  # a type checker sees each name above, and that there are no others
+if not TYPE_CHECKING:  # a type checker sees what the modules above have, and nothing else
 
     def __getattr__(name: str) -> object:
-        if name[:1].isupper():
-            for module in (*_RESULTS, *_OTHERS):
-                found = getattr(import_module(f"{__name__}.{module}"), name, None)
-                if found is not None:
-                    globals()[name] = found
-                    return found
         if name == "__all__":
             return __dir__()
+        if not name.startswith("_"):
+            for module in (*_RESULTS, *_OTHERS):
+                found = vars(import_module(f"{__name__}.{module}")).get(name)
+                if _is_error(found):
+                    globals()[name] = found
+                    return found
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -300,8 +183,8 @@ def __dir__() -> list[str]:
     known = dict(globals())
     for module in (*_RESULTS, *_OTHERS):
         known |= vars(import_module(f"{__name__}.{module}"))
-    return sorted(
-        name
-        for name, value in known.items()
-        if isinstance(value, type) and issubclass(value, CudadrvError)
-    )
+    return sorted(name for name, value in known.items() if _is_error(value))
+
+
+def _is_error(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, CudadrvError)

@@ -12,7 +12,7 @@ import ptx
 from .. import errors
 from ..driver._api import CUfunction, CUjit_option, CUmodule, CUresult
 from ..driver.context import ContextCore
-from ..driver.handle import ContextBox, Owner
+from ..driver.handle import Closing, ContextBox
 from ..driver.in_use import failure
 from ..driver.registry import Registry
 from ..driver.stream_core import StreamCore
@@ -132,7 +132,7 @@ class Kernel(KernelCore):
                 self._launchers.pop(key, None)
 
 
-class Module(Owner):
+class Module(Closing):
     """An image loaded on a context; made by `Context.load_module`.
 
     Attributes:
@@ -159,7 +159,7 @@ class Module(Owner):
         # The module's own memory, which is closed with it.
         self._variables: Registry[DeviceBuffer] = Registry()
         box = context._box
-        self._own(ModuleBox(box, _load(box, _bytes_of(image))))
+        self._box = ModuleBox(box, _load(box, _bytes_of(image)))
         context._adopt(self)
 
     def __repr__(self) -> str:

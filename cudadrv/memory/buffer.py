@@ -10,6 +10,7 @@ from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import ContextCore
 from ..driver.handle import Closed, Closing, Uncopied
 from ..driver.in_use import failure
+from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError
 from .order import AnyMemory, BorrowedMemory, NoMemory, PoolMemory, note
@@ -96,7 +97,7 @@ class DeviceBuffer(Addressed, Closing):
 
     __slots__ = ("_address", "_pointer", "context", "nbytes", "stream")
 
-    # No `Owner`: nothing else of the driver is destroyed after memory.
+    # No `Closing`: nothing else of the driver is destroyed after memory.
     _box: AnyMemory | Closed
 
     def __init__(self, stream: StreamCore, nbytes: int) -> None:
@@ -142,7 +143,10 @@ class DeviceBuffer(Addressed, Closing):
         self.nbytes = nbytes
         self._address = pointer
         self._pointer = None
-        self._box = BorrowedMemory(stream._box.context, pointer, stream._box, owner)
+        queue: StreamBox = stream._box
+        # A capture notes its use as that of any memory from before it.
+        home = queue if queue.capture is None else queue.own
+        self._box = BorrowedMemory(queue.context, pointer, home, owner)
         return self
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from ..errors import CopyError, CudadrvError, WrongDeviceError
 from .array import AnyArray, AnyDeviceArray, DeviceArray
 from .buffer import DeviceBuffer
 from .order import AnyMemory, use
-from .staging import LEAST_STAGED_BYTES, StagingRing
+from .staging import LEAST_STAGED_BYTES, ring_of
 from .transfer import transfer
 
 HostArray: TypeAlias = AnyArray
@@ -136,7 +136,7 @@ def upload(stream: StreamCore, dst: DeviceMemory, src: HostArray, wait: bool = T
         _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
     else:
         pinned = src.flags.c_contiguous and is_reachable(box.api, src)
-        ring = None if pinned else StagingRing.of(stream.context)
+        ring = None if pinned else ring_of(stream.context)
         if ring is None:
             _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
         else:
@@ -238,7 +238,7 @@ def _download_staged(stream: StreamCore, dst: HostArray, src: DeviceMemory) -> b
         return False
     if dst.flags.c_contiguous and is_reachable(box.api, dst):
         return False
-    ring = StagingRing.of(stream.context)
+    ring = ring_of(stream.context)
     if ring is None:
         return False
     ring.download(box, dst, src._address)

@@ -112,14 +112,6 @@ class StagingRing:
         """The driver's functions."""
         return self._context.api
 
-    @staticmethod
-    def of(context: ContextCore) -> StagingRing | None:
-        """The ring of a context, made at its first large copy; it goes with the context.
-
-        None, after one warning, where the system cannot pin its memory.
-        """
-        return context._keep(_Ring, lambda: _Ring(context)).ring
-
     def upload(self, stream: StreamBox, pointer: int, source: AnyArray) -> None:
         """Queue the copy of a host array to device memory; the array may be changed on return."""
 
@@ -223,8 +215,21 @@ class _Ring:
             warnings.warn(
                 f"large copies of ordinary arrays on {context!r} go unstaged and slow: {error}",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=5,
             )
+
+
+def ring_of(context: ContextCore) -> StagingRing | None:
+    """The ring of a context, made at its first large copy; it goes with the context.
+
+    None, after one warning, where the system cannot pin its memory.
+    """
+    return context._keep(_Ring, lambda: _Ring(context)).ring
+
+
+def release_ring(context: ContextCore) -> None:
+    """Give a context's pinned buffers back; the next large copy makes new ones. Idempotent."""
+    context._drop(_Ring)
 
 
 def _chunks(array: AnyArray) -> list[Chunk]:

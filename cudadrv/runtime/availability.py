@@ -1,15 +1,12 @@
-"""The three outcomes of looking for devices: there are some, there are none, or it failed."""
+"""What a search for devices finds where there are none, and what a caller makes of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn
 
 from ..errors import GpuError
-
-if TYPE_CHECKING:
-    from .probe import GpuRuntime
 
 
 class GpuPolicy(Enum):
@@ -29,13 +26,6 @@ class AbsenceReason(Enum):
     UNSUPPORTED_PLATFORM = "unsupported platform"
     NO_DRIVER = "no driver"
     NO_DEVICE = "no device"
-
-
-@dataclass(frozen=True, slots=True)
-class GpuAvailable:
-    """There are devices."""
-
-    runtime: GpuRuntime
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +58,3 @@ class GpuBroken:
             GpuError: always; of the failure's class, its cause the same, its reason prefixed.
         """
         raise type(self.error)(prefix + self.error.reason) from self.error.__cause__
-
-
-GpuAvailability: TypeAlias = GpuAvailable | GpuAbsent | GpuBroken

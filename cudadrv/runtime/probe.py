@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from ..driver import in_use
 from ..driver.capability import GpuDeviceInfo
@@ -26,8 +27,6 @@ from ..errors import (
 from .availability import (
     AbsenceReason,
     GpuAbsent,
-    GpuAvailability,
-    GpuAvailable,
     GpuBroken,
     GpuPolicy,
 )
@@ -222,6 +221,17 @@ class _Slot:
 
 
 _kept: Final = _KeptOutcome()
+
+
+@dataclass(frozen=True, slots=True)
+class GpuAvailable:
+    """There are devices."""
+
+    runtime: GpuRuntime
+
+
+GpuAvailability: TypeAlias = GpuAvailable | GpuAbsent | GpuBroken
+"""The three outcomes of looking for devices: there are some, there are none, or it failed."""
 
 
 def _as_gpu_error(error: CudadrvError | OSError) -> GpuError:

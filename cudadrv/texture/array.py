@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
 from ..driver._api import CUarray
 from ..driver.context import ContextCore
-from ..driver.handle import Owner
 from ..driver.stream_core import StreamCore
 from ..errors import TextureError
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_shape
+from .copy import copy_in, copy_out
 from .descriptor import descriptor_of, refused
 from .extents import Extents
 from .storage import ArrayMemory, MipmapMemory
 from .texel import Texel
+from .texel_array import TexelArray
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
-class CudaArray(Owner, Generic[_ScalarT]):
+class CudaArray(TexelArray[_ScalarT]):
     """Texels of one to three dimensions, or layers of them, in a device's memory.
 
     Kernels read it through a `Texture` and write it through a `Surface`; it has no address. It is
@@ -59,10 +60,8 @@ class CudaArray(Owner, Generic[_ScalarT]):
     Source: CUDA Driver API, cuArray3DCreate.
     """
 
-    __slots__ = ("_array", "context", "extents", "texel")
+    __slots__ = ()
 
-    # A level has the box of its whole mipmapped array.
-    _box: ArrayMemory | MipmapMemory
     # What an argument's refusal adds.
     argument_hint = "kernels read it through a Texture over it, and write it through a Surface"
 
@@ -141,7 +140,7 @@ class CudaArray(Owner, Generic[_ScalarT]):
         self.extents = extents
         self.texel = texel
         self._array = handle
-        self._own(memory)
+        self._box = memory
         context._adopt(self)
 
     @classmethod
@@ -178,49 +177,6 @@ class CudaArray(Owner, Generic[_ScalarT]):
         result.copy_from(stream, array)
         return result
 
-    def __repr__(self) -> str:
-        state = ", closed" if self.closed else ""
-        return f"<CudaArray {self.shape} {self.texel} on device {self.context.ordinal}{state}>"
-
-    @property
-    def _closed_text(self) -> str:
-        return f"the CUDA array of shape {self.shape} {self.texel} was closed"
-
-    @property
-    def handle(self) -> CUarray:
-        """The CUarray.
-
-        Raises:
-            ClosedError: it was closed.
-        """
-        self._box.raw  # noqa: B018  # raises once it is closed
-        return self._array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents, in texels."""
-        return self.extents.shape
-
-    @property
-    def dtype(self) -> np.dtype[_ScalarT]:
-        """The dtype of a channel."""
-        return self.texel.dtype
-
-    @property
-    def channels(self) -> int:
-        """Numbers in a texel."""
-        return self.texel.channels
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the texels."""
-        return self.extents.size * self.texel.nbytes
-
-    @property
-    def host_shape(self) -> tuple[int, ...]:
-        """The shape of a host or device array of the same content: the channels come last."""
-        return (*self.shape, *self.texel.axes)
-
     def copy_from(
         self,
         stream: StreamCore,
@@ -243,8 +199,6 @@ class CudaArray(Owner, Generic[_ScalarT]):
             CopyError: the source has another dtype or number of axes, or goes beyond the array.
             WrongDeviceError: stream, source and array are not of one context.
         """
-        from .copy import copy_in
-
         copy_in(stream, self, source, origin, wait=wait)
 
     @overload
@@ -292,8 +246,6 @@ class CudaArray(Owner, Generic[_ScalarT]):
                 than there is.
             WrongDeviceError: stream, `out` and array are not of one context.
         """
-        from .copy import copy_out
-
         if out is None:
             shape = self.shape
             if origin is not None:

@@ -7,7 +7,7 @@ bytes over, to pageable memory when they are there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,17 +18,14 @@ from ..errors import CopyError, WrongDeviceError
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
 from ..memory.copy import host_address, is_reachable
 from ..memory.order import AnyMemory, use
+from .texel_array import AnyTexelArray
 
-if TYPE_CHECKING:
-    from .array import CudaArray
-
-AnyCudaArray: TypeAlias = "CudaArray[Any]"
-Side: TypeAlias = "AnyArray | AnyDeviceArray | AnyCudaArray"
+Side: TypeAlias = AnyArray | AnyDeviceArray | AnyTexelArray
 
 
 def copy_in(
     stream: StreamCore,
-    array: AnyCudaArray,
+    array: AnyTexelArray,
     source: Side,
     origin: Sequence[int] | None,
     *,
@@ -68,7 +65,7 @@ def copy_in(
 
 def copy_out(
     stream: StreamCore,
-    array: AnyCudaArray,
+    array: AnyTexelArray,
     out: AnyArray | AnyDeviceArray,
     origin: Sequence[int] | None,
     *,
@@ -112,7 +109,7 @@ def copy_out(
         out[...] = target
 
 
-def _require(stream: StreamCore, array: AnyCudaArray, other: Side) -> None:
+def _require(stream: StreamCore, array: AnyTexelArray, other: Side) -> None:
     """Raise unless all is of one context, and of one dtype."""
     if array.context is not stream.context:
         raise WrongDeviceError(f"{array!r} is copied on {stream!r}: use a stream of its context")
@@ -126,7 +123,7 @@ def _require(stream: StreamCore, array: AnyCudaArray, other: Side) -> None:
 
 
 def _box(
-    array: AnyCudaArray, other: Side, origin: Sequence[int] | None
+    array: AnyTexelArray, other: Side, origin: Sequence[int] | None
 ) -> tuple[tuple[int, ...], tuple[int, int, int]]:
     """The extents of what is copied, and its place in bytes, rows and slices.
 
@@ -156,7 +153,7 @@ def _box(
     return shape, (x * array.texel.nbytes, y, z)
 
 
-def _boxed(array: AnyCudaArray, shape: tuple[int, ...]) -> CUDA_MEMCPY3D:
+def _boxed(array: AnyTexelArray, shape: tuple[int, ...]) -> CUDA_MEMCPY3D:
     width, height, depth = array.extents.along(shape, 1)
     copy = CUDA_MEMCPY3D()
     copy.WidthInBytes, copy.Height, copy.Depth = width * array.texel.nbytes, height, depth
@@ -167,7 +164,7 @@ def _run(
     stream: StreamCore,
     copy: CUDA_MEMCPY3D,
     doing: str,
-    array: AnyCudaArray,
+    array: AnyTexelArray,
     other: Side,
     *,
     into_array: bool,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..driver._api import CUmipmappedArray
 from ..driver.context import ContextCore
-from ..driver.handle import Owner
+from ..driver.handle import Closing
 from ..driver.in_use import failure
 from ..errors import TextureError
 from ..memory.array import Shape, TypedDType, checked_shape
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
-class MipmappedArray(Owner, Generic[_ScalarT]):
+class MipmappedArray(Closing, Generic[_ScalarT]):
     """Levels of texels, each half as large along every dimension as the one before.
 
     Each level is a `CudaArray`, to be filled by copies or, with `surface`, by kernels.
@@ -114,7 +114,7 @@ class MipmappedArray(Owner, Generic[_ScalarT]):
         self.extents = extents
         self.texel = texel
         self._levels: list[CudaArray[_ScalarT]] = []
-        self._own(MipmapMemory(box, handle, None))
+        self._box = MipmapMemory(box, handle, None)
         context._adopt(self)
         self._find_levels()
 

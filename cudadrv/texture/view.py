@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, TypeAlias
 
 from ..driver.context import ContextCore
-from ..driver.handle import Closed, Owner
+from ..driver.handle import Closed, Closing
 from ..errors import ClosedError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
@@ -17,7 +17,7 @@ from .storage import ViewBox
 Resource: TypeAlias = CudaArray[Any] | MipmappedArray[Any] | AnyDeviceArray
 
 
-class View(Owner):
+class View(Closing):
     """A texture or surface object over some memory, which it keeps.
 
     Attributes:
@@ -38,7 +38,7 @@ class View(Owner):
         self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceBuffer = (
             resource.buffer if isinstance(resource, DeviceArray) else resource
         )
-        self._own(box)
+        self._box = box
         self.context._adopt(self)
 
     def __repr__(self) -> str:

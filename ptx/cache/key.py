@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from ptx.cache.toolchain import Build
 from ptx.image import Image
-from ptx.options import CompileOptions, LinkOptions
+from ptx.options import CompileOptions
 from ptx.request import CompileRequest
 from ptx.target import Target
+
+if TYPE_CHECKING:
+    from ptx.link_options import LinkOptions
 
 FORMAT = "2"
 """Raised when an entry's meaning changes, so that older entries are not found."""

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
+from ptx.errors import PtxError
 from ptx.image import Image
 
 
@@ -65,8 +66,6 @@ class MemoryImages:
             flight.done.wait()
             if flight.image is not None:
                 return flight.image, True
-            from ptx.errors import PtxError
-
             if isinstance(flight.error, PtxError):
                 raise flight.error
             # The maker was interrupted, which is not this thread's fault: try for oneself.

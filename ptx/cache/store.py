@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 from pathlib import Path
 
 from ptx.cache.folder import PrivateFolder, remove
+from ptx.cache.lock import exclusive
 
 _SUFFIX = ".image"
 _STALE_SECONDS = 3600.0
@@ -61,8 +63,6 @@ class Store:
 
         The wait ends early when the entry appears. 256 lock files serve all entries.
         """
-        from ptx.cache.lock import exclusive  # a hit takes none
-
         return exclusive(self.top.path / "locks" / digest[:2], lambda: self.has(digest))
 
     def digests(self) -> list[str]:
@@ -78,8 +78,6 @@ class Store:
 
     def clear(self) -> int:
         """Remove what the cache keeps, and nothing else; how many entries went."""
-        import shutil
-
         entries = sum(remove(entry.path) for entry in self.images.files())
         for folder in (self.images, self.memos, self.top):
             for entry in folder.unfinished():

@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ptx import _nvrtc
 from ptx.cache.folder import PrivateFolder, seal, unseal
 
 _FILE = "toolchain"
@@ -67,8 +68,6 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
     believed = _believed(library, _noted(folder, key))
     if believed is not None:
         return believed
-    from ptx import _nvrtc  # not where a note answers
-
     nvrtc = library == "nvrtc"
     version = _nvrtc.version() if nvrtc else _nvrtc.linker_version()
     archs = _nvrtc.supported_archs() if nvrtc else ()

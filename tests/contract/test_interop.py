@@ -8,8 +8,8 @@ import pytest
 import cudadrv
 from cudadrv import LaunchConfig
 from cudadrv.errors import DTypeError, WrongDeviceError
-from cudadrv.interop.array_interface import CudaArrayInterface
 from cudadrv.memory.array import AnyDeviceArray
+from cudadrv.memory.export import CudaArrayInterface
 
 from .conftest import compile_module
 

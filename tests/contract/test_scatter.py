@@ -145,7 +145,8 @@ def test_a_kernel_queued_without_a_wait_has_run_when_the_call_returns(
 
     items = np.random.default_rng(3).random(4000)
     there = scatter_map(twice, items, queue)
-    found = np.concatenate([array.stream.to_host(array) for array in there])
+    streams = [cudadrv.cuda_context_for(array.context.ordinal).default_stream for array in there]
+    found = np.concatenate([s.to_host(array) for s, array in zip(streams, there, strict=True)])
     scatter_batched(twice, items, lambda ordinal, part: iterate(cache, ordinal, part))
     assert np.array_equal(found, items)
 

@@ -9,7 +9,7 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver.event import Event
+from cudadrv.driver.stream_box import EventBox, StreamBox
 from cudadrv.memory.reuse.arena import DeviceArena
 
 
@@ -34,11 +34,11 @@ def test_a_stream_that_closes_meanwhile_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, follow: Callable[[cudadrv.Stream, cudadrv.Stream], None]
 ) -> None:
     closers: list[threading.Thread] = []
-    recorded: list[cudadrv.Stream] = []
-    record = Event.record
+    recorded: list[StreamBox] = []
+    record = EventBox.record
 
-    def record_while_it_closes(event: Event, stream: cudadrv.Stream) -> None:
-        if stream is former and not closers:
+    def record_while_it_closes(event: EventBox, stream: StreamBox) -> None:
+        if stream is own and not closers:
             closers.append(threading.Thread(target=former.close))
             closers[0].start()
             closers[0].join(0.2)  # as far as it comes
@@ -48,8 +48,9 @@ def test_a_stream_that_closes_meanwhile_is_waited_for(
     with emulator.session():
         context = cudadrv.cuda_context_for(0)
         with context.new_stream() as former, context.new_stream() as stream:
-            monkeypatch.setattr(Event, "record", record_while_it_closes)
+            own = former._box
+            monkeypatch.setattr(EventBox, "record", record_while_it_closes)
             follow(former, stream)
             closers[0].join()
             assert former.closed
-            assert recorded[0] is former
+            assert recorded[0] is own

@@ -73,9 +73,9 @@ def test_a_failed_copy_gives_its_buffers_back() -> None:
             device = stream.empty(source.size, "u1")
             stream.synchronize()
             with pytest.raises(cudadrv.CudaError):
-                ring.upload(stream, 0, source)
+                ring.upload(stream._box, 0, source)
             with pytest.raises(cudadrv.CudaError):
-                ring.download(stream, source, 0)
+                ring.download(stream._box, source, 0)
             stream.copy(device, source)
             assert (stream.to_host(device) == 1).all()
     assert ring_of(context) is ring
@@ -86,7 +86,7 @@ def test_a_ring_goes_with_its_context() -> None:
     with context.new_stream() as stream:
         stream.to_device(np.zeros(LEAST_STAGED_BYTES, np.uint8))
         stream.synchronize()
-    ring = weakref.ref(staging._rings[context])
+    ring = weakref.ref(staging.ring_of(context))
     assert ring() is not None
     context.close()
     del context, stream
@@ -100,7 +100,7 @@ def test_where_nothing_can_be_pinned_it_is_said_once_and_copies_are_direct(
     def refuse(*_: object) -> None:
         raise OutOfMemoryError("pinning", call="cuMemHostAlloc")
 
-    monkeypatch.setattr(staging, "pinned_empty", refuse)
+    monkeypatch.setattr(staging, "pinned_in", refuse)
     with cudadrv.Context.create(0) as context, context.new_stream() as stream:
         source = np.arange(LEAST_STAGED_BYTES, dtype=np.uint16)
         with pytest.warns(RuntimeWarning, match="go unstaged and slow"):
@@ -111,5 +111,5 @@ def test_where_nothing_can_be_pinned_it_is_said_once_and_copies_are_direct(
 def test_nothing_is_pinned_before_it_is_needed() -> None:
     with cudadrv.Context.create(0) as context, context.new_stream() as stream:
         stream.to_host(stream.to_device(np.zeros(LEAST_STAGED_BYTES - 1, np.uint8)))
-        assert context not in staging._rings
+        assert not context._kept
         assert isinstance(ring_of(context), StagingRing)

@@ -301,3 +301,10 @@ def test_place_where_another_library_could_appear_changes_the_fingerprint(
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "nvidia" / "cuda_nvrtc" / "lib").mkdir(parents=True)
     assert toolchain._fingerprint() not in (before, named)
+
+
+def test_damaged_and_foreign_counts_in_the_folder_are_passed_over(tmp_path: Path) -> None:
+    tmp_path.joinpath("statistics").write_text(
+        '{"misses": 2}\n{"mis\n[1]\n{"misses": "many", "of_another_version": 7}\n{"misses": 3}\n'
+    )
+    assert ImageCache(tmp_path).stats().lifetime.misses == 5

@@ -1,0 +1,40 @@
+"""The options of a link, each with one accepted form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    """How nvJitLink generates code; None leaves its own default.
+
+    The floating-point options act on LTO-IR, whose code is generated at the link. `extra` are
+    further nvJitLink options, one string each. Source: nvJitLink manual, "Linking".
+    """
+
+    fmad: bool | None = None
+    ftz: bool | None = None
+    prec_div: bool | None = None
+    prec_sqrt: bool | None = None
+    lineinfo: bool = False
+    debug: bool = False
+    maxrregcount: int | None = None
+    extra: tuple[str, ...] = ()
+
+    def flags(self) -> tuple[str, ...]:
+        """The options as nvJitLink spells them, without architecture and kind of output."""
+        named = (
+            ("fma", self.fmad),
+            ("ftz", self.ftz),
+            ("prec-div", self.prec_div),
+            ("prec-sqrt", self.prec_sqrt),
+        )
+        flags = [f"-{name}={int(value)}" for name, value in named if value is not None]
+        if self.lineinfo:
+            flags.append("-lineinfo")
+        if self.debug:
+            flags.append("-g")
+        if self.maxrregcount is not None:
+            flags.append(f"-maxrregcount={self.maxrregcount}")
+        return (*flags, *self.extra)
