@@ -268,20 +268,39 @@ def test_a_trace_that_was_never_left_ends_when_it_goes(
 
 
 @pytest.mark.parametrize("function", ["cuCtxPushCurrent", "cuEventCreate", "cuEventRecord"])
-def test_a_driver_that_fails_while_entering_costs_the_device_times_alone(
+def test_a_driver_that_fails_costs_device_times_alone_and_the_file_says_so(
     machine: emulator.Emulator, tmp_path: Path, function: str
 ) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
     array = stream.zeros(4, "u1")
     path = tmp_path / "trace.json"
-    with machine.fail(function) as fault, trace(path):
+    with machine.fail(function, times=2) as fault, trace(path):
         assert fault.hits == 1
         stream.fill(array, 1)
+        assert fault.hits == 2
+        stream.fill(array, 2)
     assert current().api is machine
-    assert stream.to_host(array).tolist() == [1] * 4
-    assert spans(path, device=False) == ["cuMemsetD8Async"]
-    assert spans(path, device=True) == []
-    assert written(path)["otherData"] == {"device 0": "1 calls queued work that could not be timed"}
+    assert stream.to_host(array).tolist() == [2] * 4
+    assert spans(path, device=False) == ["cuMemsetD8Async"] * 2
+    assert spans(path, device=True) == ["cuMemsetD8Async"]
+    said = "1 calls queued work that could not be timed"
+    assert written(path)["otherData"] == {"device 0": said}
+
+
+def test_a_context_that_is_closed_within_the_trace_goes_then(
+    counting: Counting, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.json"
+    with trace(path):
+        for value in range(3):
+            before = counting.left
+            with cudadrv.Context.create(0) as context, context.new_stream() as stream:
+                array = stream.empty(4, "u1")
+                stream.fill(array, value)
+                array.close()
+            assert counting.calls["cuCtxDestroy"] == value + 1
+            assert counting.left == before
+    assert spans(path, device=True) == ["cuMemsetD8Async"] * 3
 
 
 def test_errors_are_those_of_the_inner_functions(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
-from ..driver._api import CUcontext, CUmodule, CUresult, CUstream, DriverApi
+from ..driver._api import CUmodule, CUresult, CUstream, DriverApi
 from ..driver.in_use import Driver
 from ..driver.types import Dependent
 from ..errors import ClosedError, InvalidValueError
@@ -106,21 +106,9 @@ class TracedApi:
             return getattr(self.inner, name)
         if span is not None:
             return partial(self._call, name, span)
-        if name == "cuCtxDestroy":
-            return self._destroy_context
         if name == "cuModuleUnload":
             return self._unload_module
         return getattr(self.inner, name)
-
-    def _destroy_context(self, context: CUcontext) -> tuple[CUresult]:
-        """Take the times on a context before, as its events go with it."""
-        recorder = self._recorder
-        try:
-            if recorder is not None:
-                recorder.devices.forget(context)
-        finally:
-            result = self.inner.cuCtxDestroy(context)
-        return result
 
     def _unload_module(self, module: CUmodule) -> tuple[CUresult]:
         """Forget names, as the handles of kernels may be given to others from now on."""
