@@ -183,6 +183,26 @@ static status graph_nodes(handle graph, handle *nodes, size_t *out)
     return *out = 0, SUCCESS;
 }
 
+typedef void (*destructor)(void *);
+static destructor last_destructor;
+static status user_object(handle *out, void *data, destructor destroy, unsigned count, unsigned flags)
+{
+    /* One destructor serves every object; the handle is the data it is called with. */
+    (void)count, (void)flags;
+    last_destructor = destroy;
+    return *out = data, SUCCESS;
+}
+static status with_count(handle object, unsigned count)
+{
+    (void)count;
+    return last_destructor(object), SUCCESS;
+}
+static status retain_user_object(handle graph, handle object, unsigned count, unsigned flags)
+{
+    (void)graph, (void)object, (void)count, (void)flags; /* kept as long as the process */
+    return SUCCESS;
+}
+
 /* Memory. */
 static status take(address *out, size_t nbytes)
 {
@@ -411,6 +431,9 @@ const struct function functions[] = {
     {"cuGraphDestroy", with_handle},
     {"cuGraphExecDestroy", with_handle},
     {"cuGraphGetNodes", graph_nodes},
+    {"cuUserObjectCreate", user_object},
+    {"cuUserObjectRelease", with_count},
+    {"cuGraphRetainUserObject", retain_user_object},
     {"cuMemAlloc", allocate},
     {"cuMemFree", free_memory},
     {"cuMemAllocAsync", allocate_async},

@@ -10,7 +10,7 @@ from .capability import GpuCapability
 from .device import Device
 from .handle import Closing, ContextBox
 from .in_use import failure
-from .registry import Registry
+from .later import drop_now
 from .types import ContextFlags, MemoryInfo
 
 _T = TypeVar("_T")
@@ -26,15 +26,13 @@ class ContextCore(Closing):
         closed: whether it was closed.
     """
 
-    __slots__ = ("_children", "_kept", "device", "is_primary")
+    __slots__ = ("_kept", "device", "is_primary")
 
     _box: ContextBox
 
     def __init__(self, device: Device, handle: CUcontext, *, is_primary: bool) -> None:
         self.device: Final = device
         self.is_primary = is_primary
-        # What is named closed with the context. A primary one is never closed.
-        self._children: Registry[Closing] = Registry()
         self._kept: dict[type, object] = {}
         self._box = ContextBox(device.driver, handle, device.ordinal, is_primary=is_primary)
 
@@ -109,10 +107,12 @@ class ContextCore(Closing):
         Raises:
             CudaError: some of that work failed.
         """
+        drop_now()
         with self._box.bound():
             (code,) = self._api.cuCtxSynchronize()
         if code:
             raise failure(self._api, code, "cuCtxSynchronize", f"waiting for {self!r}")
+        drop_now()
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes of the device, as of now."""
@@ -132,25 +132,15 @@ class ContextCore(Closing):
             CudaError: something was destroyed, and the driver refused.
             ExceptionGroup: several were.
         """
-        if self.is_primary or self.closed:
+        if self.is_primary:
             return
-        faults: list[Exception] = []
-        for child in self._children.alive():
-            _collect(faults, child._close_with_context)
         self._kept.clear()
-        _collect(faults, super().close)
-        if len(faults) == 1:
-            raise faults[0]
-        if faults:
-            raise ExceptionGroup(f"closing {self!r}", faults)
+        super().close()
 
     def _adopt(self, child: Closing) -> None:
-        """Remember what closes with the context."""
+        """Remember what closes with the context; a primary one is never closed."""
         if not self.is_primary:
-            self._children.add(child)
-            if self.closed:  # another thread has closed it since
-                child._close_with_context()
-                raise self._closed_error()
+            super()._adopt(child)
 
     def _keep(self, kind: type[_T], make: Callable[[], _T]) -> _T:
         """The one object of `kind` that goes with the context; made at the first call."""
@@ -165,9 +155,3 @@ class ContextCore(Closing):
         """Keep the one object of `kind` no longer."""
         self._kept.pop(kind, None)
 
-
-def _collect(faults: list[Exception], close: Callable[[], None]) -> None:
-    try:
-        close()
-    except Exception as fault:
-        faults.append(fault)

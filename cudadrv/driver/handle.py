@@ -31,6 +31,7 @@ from typing import (
 from ..errors import ClosedError, CudadrvError, CudaError
 from ._api import CUcontext, CUresult, DriverApi
 from .in_use import Bound, Driver, failure
+from .registry import Registry
 
 _RawT = TypeVar("_RawT")
 
@@ -232,7 +233,10 @@ AnyBox: TypeAlias = Box[Any]
 class Closing(Uncopied):
     """A public object that holds a box, and gives it up when it is closed."""
 
-    __slots__ = ("__weakref__", "_box")
+    __slots__ = ("__weakref__", "_box", "_dependents")
+
+    # What is named closed with it; most have none, and do without.
+    _dependents: Registry[Closing]
 
     # A subclass has boxes of one type, and says so; once closed it holds a `Closed`.
     _box: Any
@@ -273,6 +277,7 @@ class Closing(Uncopied):
 
         Raises:
             CudaError: it went at once, and the driver refused or told of the failure of its work.
+            ExceptionGroup: so did several that were closed with it.
         """
         box = self._box
         if isinstance(box, Closed):
@@ -280,14 +285,39 @@ class Closing(Uncopied):
         self._shut()
         outcome: list[object] = []
         box._outcome = outcome
+        faults = self._close_dependents()
         del box  # destroyed here, unless something needs it or a call is using it
         outcome.append(_LEFT)
         fault = outcome[0]
         if isinstance(fault, CudaError):
-            raise fault
+            faults.append(fault)
+        if len(faults) == 1:
+            raise faults[0]
+        if faults:
+            raise ExceptionGroup(f"closing {self!r}", faults)
 
-    def _close_with_context(self) -> None:
-        """Close, as the context it belongs to was closed."""
+    def _adopt(self, child: Closing) -> None:
+        """Remember what stands over this, and closes with it."""
+        if not hasattr(self, "_dependents"):
+            self._dependents = Registry()
+        self._dependents.add(child)
+        if self.closed:  # another thread has closed it since
+            child._close_with_parent()
+            raise self._closed_error()
+
+    def _close_dependents(self) -> list[Exception]:
+        """Close what stands over this; gives what that raised."""
+        faults: list[Exception] = []
+        dependents: Registry[Closing] | None = getattr(self, "_dependents", None)
+        for child in dependents.alive() if dependents is not None else ():
+            try:
+                child._close_with_parent()
+            except Exception as fault:
+                faults.append(fault)
+        return faults
+
+    def _close_with_parent(self) -> None:
+        """Close, as what it belongs to was closed."""
         self.close()
 
     def _closed_error(self) -> ClosedError:

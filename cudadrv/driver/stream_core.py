@@ -82,9 +82,9 @@ class StreamCore(Closing):
             CudaError: the stream was destroyed, and the driver refused.
         """
         if not self._is_default:
-            self._close_with_context()
+            self._close_with_parent()
 
-    def _close_with_context(self) -> None:
+    def _close_with_parent(self) -> None:
         if not self.closed:
             box = self._box
             box.own.is_closed = True

@@ -107,6 +107,7 @@ class Kernel(KernelCore):
                 "cudadrv, such as Context.default_stream, or Context.external_stream(...)",
                 kernel=self.name,
             )
+        self.handle, stream.handle  # noqa: B018  # raise if the module or the stream was closed
         stream._require(self.module.context, f"kernel {self.name!r}")
         check_launch(self, config)
         self._allow_shared(config.shared_bytes)

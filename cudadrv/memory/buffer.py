@@ -130,6 +130,8 @@ class DeviceBuffer(Addressed, Closing):
                 raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
             self._box = NoMemory(queue.context, None, queue)
             self._address = 0
+        if not stream.context.is_primary:
+            stream.context._adopt(self)
 
     @classmethod
     def borrowed(cls, stream: StreamCore, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:

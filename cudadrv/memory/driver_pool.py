@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..driver._api import CUmemoryPool, CUmemPool_attribute, cuuint64_t
 from ..driver.device import Device
 from ..driver.in_use import failure
+from ..driver.later import drop_now
 
 _THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
@@ -39,6 +40,7 @@ def _default_pool(device: Device) -> CUmemoryPool:
 
 def pool_info(device: Device) -> PoolInfo:
     """What the pool that a device's stream-ordered memory comes from holds now."""
+    drop_now()
     api, pool = device.driver.api, _default_pool(device)
     values = []
     for attribute in (

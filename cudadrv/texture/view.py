@@ -39,6 +39,7 @@ class View(Closing):
             resource.buffer if isinstance(resource, DeviceArray) else resource
         )
         self._box = box
+        self.buffer._adopt(self)
         self.context._adopt(self)
 
     def __repr__(self) -> str:

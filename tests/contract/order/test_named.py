@@ -169,6 +169,7 @@ def test_a_refused_update_keeps_the_host_arrays_of_the_graph(lab: Lab) -> None:
         executable.launch(stream)
         assert np.array_equal(stream.to_host(x), count_from(5, N))
         assert noise
+        executable.close()
         del x
 
 
