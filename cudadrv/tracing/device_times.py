@@ -26,7 +26,7 @@ from ..driver.handle import Closing
 from ..driver.in_use import Driver, failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
-from ..errors import CudadrvError
+from ..errors import ClosedError, CudadrvError
 
 _MOST_PENDING: Final = 4096  # spans of a context, before those that are done are taken
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
@@ -142,11 +142,15 @@ class DeviceTimes:
 
     def _know_streams(self) -> None:
         for stream in self._driver.streams.alive():
-            if isinstance(stream, StreamCore):
-                box = stream._box
+            if not isinstance(stream, StreamCore):
+                continue
+            box = stream._box
+            try:
                 # A stream that captures has its own box again afterwards.
-                if isinstance(box, StreamBox) and box.capture is None:
+                if box.capture is None:
                     self._streams[int(box.raw)] = weakref.ref(box), stream.context
+            except ClosedError:
+                continue
 
     def _times_of(self, context: ContextCore) -> ContextTimes | None:
         """The times of a context; None once it is closed, and where the driver refuses."""
@@ -187,7 +191,7 @@ class ContextTimes(Closing):
         self._api = api
         self._pending: deque[tuple[Queued, _Mark, int]] = deque()
         self._placed: list[DeviceSpan] = []  # with times from the origin
-        self._unfinished = [True]
+        self._finisher: dict[str, object] = {}
         self._finished = Event()
         self._shut()
         box = context._box
@@ -222,11 +226,10 @@ class ContextTimes(Closing):
         self._finished.wait()  # for a thread that closes the context meanwhile
 
     def _finish_once(self) -> None:
+        me = object()  # an interrupt leaves no doubt about who finishes
         try:
-            self._unfinished.pop()
-        except IndexError:
-            return
-        try:
+            if self._finisher.setdefault("me", me) is not me:
+                return
             self._place(wait=True)
             origin_ns = self._located()
             for span in self._placed:
@@ -235,11 +238,12 @@ class ContextTimes(Closing):
                 else:
                     self.spans.append(span._replace(start_ns=origin_ns + span.start_ns))
         finally:
-            self.close()
-            self._origin = None
-            self._placed.clear()
-            self._pending.clear()
-            self._finished.set()
+            if self._finisher.get("me") is me:
+                self._finished.set()
+                self.close()
+                self._origin = None
+                self._placed.clear()
+                self._pending.clear()
 
     def _place(self, *, wait: bool) -> None:
         """Take the times of what is done, in the order of the calls; or wait for everything."""
