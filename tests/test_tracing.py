@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import threading
 import weakref
@@ -112,9 +113,12 @@ def spans(path: Path, *, device: bool) -> list[str]:
     ]
 
 
+def module_of(context: cudadrv.Context, source: str = SOURCE) -> cudadrv.Module:
+    return context.load_module(ptx.compile(source, ptx.CompileOptions(target=context.target)))
+
+
 def add_kernel(context: cudadrv.Context, name: str = "add") -> cudadrv.Kernel:
-    options = ptx.CompileOptions(target=context.target)
-    return context.load_module(ptx.compile(SOURCE, options)).kernel(name)
+    return module_of(context).kernel(name)
 
 
 def test_each_function_that_is_shown_is_one_of_the_driver() -> None:
@@ -301,6 +305,28 @@ def test_a_context_that_is_closed_within_the_trace_goes_then(
             assert counting.calls["cuCtxDestroy"] == value + 1
             assert counting.left == before
     assert spans(path, device=True) == ["cuMemsetD8Async"] * 3
+
+
+def test_a_kernel_with_the_handle_of_one_that_is_gone_has_its_own_name(
+    machine: emulator.Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    out = stream.zeros(1, "i4")
+    with trace(tmp_path / "trace.json"):
+        with module_of(context) as module:
+            former = module.kernel("add")
+            handle = int(former.handle)
+            former.launch(stream, ONE, out, 1)
+        del former, module
+        gc.collect()
+        with monkeypatch.context() as patch:
+            # The module's handle is the one before its first kernel's.
+            patch.setattr(machine, "_handles", itertools.count(handle - 16, 16))
+            latter = module_of(context, SOURCE.replace("add(", "sum(")).kernel("sum")
+        assert int(latter.handle) == handle
+        latter.launch(stream, ONE, out, 1)
+    assert spans(tmp_path / "trace.json", device=True) == ["add", "sum"]
 
 
 def test_errors_are_those_of_the_inner_functions(

@@ -19,7 +19,8 @@ def trace(path: str | os.PathLike[str]) -> Trace:
     Launches, copies, allocations, compilations and waits, each with its thread and host times, and
     what runs on a device also with device times (by events: the trace makes the stream wait for
     nothing, but an event stands before and after each). What a graph replays is one span. Device
-    times are exact to about a microsecond in the first ten seconds.
+    times are exact to about a microsecond in the first ten seconds. Calls whose work could not be
+    timed, as on a context that has failed, are counted in the file's "otherData".
 
     Args:
         path: the file; it is opened at once and written when the block ends.

@@ -38,12 +38,13 @@ class Trace:
     def __enter__(self) -> Trace:
         if self._begun is not None:
             raise InvalidValueError("this trace is being recorded already")
-        traced = TracedApi(current())
+        driver = current()
+        traced = TracedApi(driver)
         leaving = ExitStack()
         try:
             traced.install()
             file = leaving.enter_context(self.path.open("w", encoding="utf-8"))
-            recorder = Recorder(DeviceTimes(current(), traced.inner))
+            recorder = Recorder(DeviceTimes(driver, traced.inner))
             leaving.enter_context(ptx.observe(recorder.compiling))
             self._begun = _Begun(traced, recorder, file, leaving)
             traced.start(recorder)

@@ -101,13 +101,12 @@ class TracedApi:
 
     def __getattr__(self, name: str) -> Any:
         """A function of the driver, or another attribute of the object that has the functions."""
-        span = SPANS.get(name)
-        if self._recorder is None:
-            return getattr(self.inner, name)
-        if span is not None:
-            return partial(self._call, name, span)
-        if name == "cuModuleUnload":
-            return self._unload_module
+        if self._recorder is not None:
+            span = SPANS.get(name)
+            if span is not None:
+                return partial(self._call, name, span)
+            if name == "cuModuleUnload":
+                return self._unload_module
         return getattr(self.inner, name)
 
     def _unload_module(self, module: CUmodule) -> tuple[CUresult]:
