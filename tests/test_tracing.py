@@ -1,50 +1,417 @@
-"""That a trace leaves nothing behind."""
+"""That a trace stands around the driver's functions only as long as it is recorded."""
 
 from __future__ import annotations
 
+import gc
+import itertools
+import json
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import cudadrv
 import ptx
-from cudadrv.driver import in_use
-from cudadrv.tracing import trace
+from cudadrv import LaunchConfig, emulator
+from cudadrv.driver._api import DriverApi
+from cudadrv.driver.in_use import Driver, current
+from cudadrv.errors import InvalidValueError, OutOfMemoryError
+from cudadrv.memory.staging import ring_of
+from cudadrv.tracing import Trace, device_times, trace
+from cudadrv.tracing.traced_api import SPANS, TracedApi
+
+SOURCE = """
+extern "C" __global__ void add(int* out, int value) { atomicAdd(out, value); }
+extern "C" __global__ void astray(int* out) { out[1 << 20] = 1; }
+"""
+ONE = LaunchConfig(1, 1)
 
 
-def functions() -> dict[str, object]:
-    """What is found under the names of the driver's functions and the compiler's."""
-    api = in_use.current().api
-    found = {name: getattr(api, name) for name in dir(api) if name.startswith("cu")}
-    return {**found, "compile": ptx.compile, "link": ptx.link}
+class Counting:
+    """The functions of a driver, whose calls are counted."""
+
+    def __init__(self, inner: DriverApi) -> None:
+        self.inner = inner
+        self.calls: Counter[str] = Counter()
+        self.before: dict[str, Callable[[], object]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self.inner, name)
+        if not name.startswith("cu"):
+            return function
+
+        def call(*args: object) -> object:
+            self.calls[name] += 1
+            self.before.get(name, lambda: None)()
+            return function(*args)
+
+        return call
+
+    @property
+    def left(self) -> Counter[str]:
+        """How many events and streams there are."""
+        return Counter(
+            {
+                kind: self.calls[made] - self.calls[f"cu{kind}Destroy"]
+                for kind, made in (
+                    ("Event", "cuEventCreate"),
+                    ("Stream", "cuStreamCreateWithPriority"),
+                )
+            }
+        )
 
 
-def test_every_function_is_back_after_a_trace(tmp_path: Path) -> None:
-    cudadrv.init()
-    before = functions()
-    own = dict(vars(in_use.current().api))
+class Renewing:
+    """Stands for a launcher; raises what it is given when it is to take the functions anew."""
+
+    def __init__(self, driver: Driver, *raised: BaseException | None) -> None:
+        self.raised = list(raised)
+        self.times = 0
+        driver.launchers.add(self)
+
+    def let_go(self, owner: object) -> None:
+        """Nothing is held."""
+
+    def renew(self) -> None:
+        self.times += 1
+        error = self.raised.pop(0) if self.raised else None
+        if error is not None:
+            raise error
+
+
+@pytest.fixture
+def machine() -> Iterator[emulator.Emulator]:
+    with emulator.session() as machine:
+        yield machine
+
+
+@pytest.fixture
+def counting(machine: emulator.Emulator) -> Counting:
+    """Counts the calls of a new driver."""
+    counting = Counting(machine)
+    # It has the functions of the emulator.
+    current().api = cast(DriverApi, counting)
+    return counting
+
+
+def written(path: Path) -> dict[str, Any]:
+    found = json.loads(path.read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def spans(path: Path, *, device: bool) -> list[str]:
+    """The names of the spans of the host's threads, or of the devices."""
+    return [
+        event["name"]
+        for event in written(path)["traceEvents"]
+        if event["ph"] == "X" and (event["pid"] >= 1_000_000) is device
+    ]
+
+
+def module_of(context: cudadrv.Context, source: str = SOURCE) -> cudadrv.Module:
+    return context.load_module(ptx.compile(source, ptx.CompileOptions(target=context.target)))
+
+
+def add_kernel(context: cudadrv.Context, name: str = "add") -> cudadrv.Kernel:
+    return module_of(context).kernel(name)
+
+
+def test_each_function_that_is_shown_is_one_of_the_driver() -> None:
+    assert set(SPANS) <= set(vars(DriverApi))
+
+
+def test_launchers_made_before_are_traced_and_then_call_the_inner_functions(
+    counting: Counting, tmp_path: Path
+) -> None:
+    driver, context = current(), cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    out = stream.zeros(1, "i4")
+    launcher = add_kernel(context).bind(stream, ONE)
+    prepared = launcher.prepare(out, 10)
+    for _ in range(3):  # code is made for the second call
+        launcher(out, 1)
+    path = tmp_path / "trace.json"
+    with trace(path):
+        launcher(out, 1)
+        prepared()
+    assert driver.api is cast(object, counting)
+    launches = counting.calls["cuLaunchKernelEx"]
+    launcher(out, 1)
+    prepared()
+    assert counting.calls["cuLaunchKernelEx"] == launches + 2
+    assert stream.to_host(out).tolist() == [3 + 11 + 11]
+    assert spans(path, device=False) == spans(path, device=True) == ["add", "add"]
+
+
+def test_what_was_made_in_a_trace_does_not_hold_it(
+    machine: emulator.Emulator, tmp_path: Path
+) -> None:
+    driver, context = current(), cudadrv.cuda_context_for(0)
+    with trace(tmp_path / "trace.json"), context.new_stream() as stream:
+        gone = weakref.ref(driver.api)
+        launcher = add_kernel(context).bind(stream, ONE)
+        launcher(stream.zeros(1, "i4"), 1)
+        ring = ring_of(context)
+    gc.collect()
+    assert gone() is None
+    assert ring is not None
+    assert ring.api is driver.api is machine
+
+
+def test_its_own_events_and_streams_go(counting: Counting, tmp_path: Path) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    array = stream.zeros(4, "u1")
+    before = counting.left
     with trace(tmp_path / "trace.json"):
-        within = functions()
-    assert functions() == before
-    assert vars(in_use.current().api) == own
-    changed = {name for name in before if within[name] != before[name]}
-    assert {"cuLaunchKernel", "cuMemAllocAsync", "cuStreamSynchronize", "compile"} <= changed
+        stream.fill(array, 1)
+        stream.fill(array, 2)
+    assert counting.left == before
 
 
-def test_every_function_is_back_after_an_error(tmp_path: Path) -> None:
-    cudadrv.init()
-    before = functions()
+def test_a_call_that_is_under_way_when_the_trace_ends_leaves_nothing(
+    counting: Counting, tmp_path: Path
+) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    array = stream.zeros(4, "u1")
+    before = counting.left
+    reached, ended = threading.Event(), threading.Event()
+
+    def pause() -> None:
+        reached.set()
+        assert ended.wait(60)
+
+    counting.before["cuMemsetD8Async"] = pause
+    thread = threading.Thread(target=stream.fill, args=(array, 7))
+    with trace(tmp_path / "trace.json"):
+        thread.start()
+        assert reached.wait(60)
+    ended.set()
+    thread.join()
+    assert stream.to_host(array).tolist() == [7] * 4
+    assert counting.left == before
+    assert spans(tmp_path / "trace.json", device=True) == []
+
+
+def test_what_is_done_is_timed_before_the_end_when_much_is_pending(
+    counting: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_times, "_MOST_PENDING", 8)
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    array = stream.zeros(4, "u1")
+    before = counting.left["Event"]
+    with trace(tmp_path / "trace.json"):
+        for _ in range(50):
+            stream.fill(array, 1)
+        assert counting.left["Event"] - before < 20
+    assert spans(tmp_path / "trace.json", device=True) == ["cuMemsetD8Async"] * 50
+
+
+def test_an_error_in_the_block_passes_and_the_file_is_written(
+    machine: emulator.Emulator, tmp_path: Path
+) -> None:
     with pytest.raises(ZeroDivisionError), trace(tmp_path / "trace.json"):
         _ = 1 / 0
-    assert functions() == before
-    assert (tmp_path / "trace.json").stat().st_size > 0
+    assert current().api is machine
+    assert written(tmp_path / "trace.json")["traceEvents"]
 
 
-def test_a_file_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
-    cudadrv.init()
-    before = functions()
+def test_a_file_that_cannot_be_written_is_said_at_once(
+    machine: emulator.Emulator, tmp_path: Path
+) -> None:
     with pytest.raises(FileNotFoundError):
         trace(tmp_path / "missing" / "trace.json").__enter__()
-    assert functions() == before
+    assert current().api is machine
     with trace(tmp_path / "trace.json"):
         pass
+
+
+def test_an_interrupt_while_entering_leaves_the_driver_as_it_was(
+    machine: emulator.Emulator, tmp_path: Path
+) -> None:
+    driver = current()
+    one = Renewing(driver, KeyboardInterrupt())
+    others = [Renewing(driver), Renewing(driver)]
+    recording = trace(tmp_path / "trace.json")
+    with pytest.raises(KeyboardInterrupt):
+        recording.__enter__()
+    assert driver.api is machine
+    assert [other.times for other in others] == [2, 2]
+    del one
+    with recording:
+        assert driver.api is not machine
+    assert driver.api is machine
+
+
+def test_an_interrupt_while_leaving_leaves_the_driver_as_it_was(
+    machine: emulator.Emulator, tmp_path: Path
+) -> None:
+    driver = current()
+    one = Renewing(driver, None, KeyboardInterrupt())
+    other = Renewing(driver)
+    path = tmp_path / "trace.json"
+    with pytest.raises(KeyboardInterrupt), trace(path) as recording, recording.span("mine"):
+        pass
+    assert (one.times, other.times) == (2, 2)
+    assert driver.api is machine
+    assert spans(tmp_path / "trace.json", device=False) == ["mine"]
+
+
+def test_a_trace_that_was_never_left_ends_when_it_goes(
+    machine: emulator.Emulator, tmp_path: Path
+) -> None:
+    with pytest.warns(ResourceWarning, match="unclosed file"):  # that of the trace
+        trace(tmp_path / "trace.json").__enter__()
+    assert current().api is machine
+    with trace(tmp_path / "trace.json"):
+        assert current().api is not machine
+
+
+@pytest.mark.parametrize("function", ["cuCtxPushCurrent", "cuEventCreate", "cuEventRecord"])
+def test_a_driver_that_fails_costs_device_times_alone_and_the_file_says_so(
+    machine: emulator.Emulator, tmp_path: Path, function: str
+) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    array = stream.zeros(4, "u1")
+    path = tmp_path / "trace.json"
+    with machine.fail(function, times=2) as fault, trace(path):
+        assert fault.hits == 1
+        stream.fill(array, 1)
+        assert fault.hits == 2
+        stream.fill(array, 2)
+    assert current().api is machine
+    assert stream.to_host(array).tolist() == [2] * 4
+    assert spans(path, device=False) == ["cuMemsetD8Async"] * 2
+    assert spans(path, device=True) == ["cuMemsetD8Async"]
+    said = "1 calls queued work that could not be timed"
+    assert written(path)["otherData"] == {"device 0": said}
+
+
+def test_a_context_that_is_closed_within_the_trace_goes_then(
+    counting: Counting, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.json"
+    with trace(path):
+        for value in range(3):
+            before = counting.left
+            with cudadrv.Context.create(0) as context, context.new_stream() as stream:
+                array = stream.empty(4, "u1")
+                stream.fill(array, value)
+                array.close()
+            assert counting.calls["cuCtxDestroy"] == value + 1
+            assert counting.left == before
+    assert spans(path, device=True) == ["cuMemsetD8Async"] * 3
+
+
+def test_a_kernel_with_the_handle_of_one_that_is_gone_has_its_own_name(
+    machine: emulator.Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    out = stream.zeros(1, "i4")
+    with trace(tmp_path / "trace.json"):
+        with module_of(context) as module:
+            former = module.kernel("add")
+            handle = int(former.handle)
+            former.launch(stream, ONE, out, 1)
+        del former, module
+        gc.collect()
+        with monkeypatch.context() as patch:
+            # The module's handle is the one before its first kernel's.
+            patch.setattr(machine, "_handles", itertools.count(handle - 16, 16))
+            latter = module_of(context, SOURCE.replace("add(", "sum(")).kernel("sum")
+        assert int(latter.handle) == handle
+        latter.launch(stream, ONE, out, 1)
+    assert spans(tmp_path / "trace.json", device=True) == ["add", "sum"]
+
+
+def test_errors_are_those_of_the_inner_functions(
+    machine: emulator.Emulator, tmp_path: Path
+) -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    path = tmp_path / "trace.json"
+    with trace(path):
+        assert current().api.is_emulated  # type: ignore[attr-defined]  # as the emulator has it
+        with machine.fail("cuMemAllocAsync", with_=2), pytest.raises(OutOfMemoryError):
+            stream.empty(4, "u1")
+        with pytest.raises(cudadrv.CudaError) as caught:
+            add_kernel(context, "astray").launch(stream, ONE, stream.zeros(1, "i4"))
+            stream.synchronize()
+    assert isinstance(caught.value.__cause__, ptx.emulate.EmulationFault)
+
+
+def test_streams_of_other_libraries_taken_within_the_trace_have_times(
+    machine: emulator.Emulator, tmp_path: Path
+) -> None:
+    context = cudadrv.cuda_context_for(0)
+    theirs = context.new_stream()
+    with trace(tmp_path / "trace.json"):
+        stream = context.external_stream(int(theirs.handle))
+        stream.fill(stream.empty(4, "u1"), 1)
+        stream.synchronize()
+    assert spans(tmp_path / "trace.json", device=True) == ["cuMemsetD8Async"]
+
+
+def test_of_two_threads_one_records(machine: emulator.Emulator, tmp_path: Path) -> None:
+    start = threading.Barrier(4)
+    refused: list[int] = []
+    entered: list[Trace] = []
+
+    def enter(number: int) -> None:
+        recording = trace(tmp_path / f"{number}.json")
+        start.wait()
+        try:
+            entered.append(recording.__enter__())
+        except InvalidValueError:
+            refused.append(number)
+
+    threads = [threading.Thread(target=enter, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (recording,) = entered
+    assert sorted(path.name for path in tmp_path.iterdir()) == [recording.path.name]
+    with pytest.raises(InvalidValueError, match="already"):
+        recording.__enter__()
+    assert isinstance(current().api, TracedApi)
+    recording.__exit__(None, None, None)
+    assert current().api is machine
+
+
+def test_threads_launch_while_traces_begin_and_end(
+    machine: emulator.Emulator, tmp_path: Path
+) -> None:
+    context = cudadrv.cuda_context_for(0)
+    kernel = add_kernel(context)
+    over = threading.Event()
+    counts: list[tuple[int, int]] = []
+
+    def work() -> None:
+        with context.new_stream() as stream:
+            out, launches = stream.zeros(1, "i4"), 0
+            launcher = kernel.bind(stream, ONE)
+            prepared = launcher.prepare(out, 1)
+            while not over.is_set():
+                launcher(out, 1)
+                prepared()
+                launches += 2
+            counts.append((stream.to_host(out).tolist()[0], launches))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(20):
+        with trace(tmp_path / f"{number}.json"):
+            pass
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert len(counts) == 2
+    assert all(counted == launches for counted, launches in counts)
+    assert current().api is machine

@@ -96,7 +96,7 @@ class StagingRing:
     """
 
     def __init__(self, context: ContextBox) -> None:
-        self.api: DriverApi = context.api
+        self._context = context
         pairs = usable_threads()
         memory = pinned_in(context, 2 * pairs * _CHUNK_BYTES)
         self._pairs: SimpleQueue[tuple[Slot, Slot]] = SimpleQueue()
@@ -106,6 +106,11 @@ class StagingRing:
         ]
         for first, second in zip(slots[::2], slots[1::2], strict=True):
             self._pairs.put((first, second))
+
+    @property
+    def api(self) -> DriverApi:
+        """The driver's functions."""
+        return self._context.api
 
     def upload(self, stream: StreamBox, pointer: int, source: AnyArray) -> None:
         """Queue the copy of a host array to device memory; the array may be changed on return."""

@@ -5,32 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from .lane import Placed
+from .device_times import DeviceSpan
 
 _DEVICE_PROCESS: Final = 1_000_000  # the trace's process number of device 0; above any real one
 
 
 def device_events(
-    placed: Iterable[Placed], microseconds: Callable[[float], float]
+    spans: Iterable[DeviceSpan], microseconds: Callable[[float], float]
 ) -> Iterator[dict[str, object]]:
-    """The spans of devices and the names of their lanes.
+    """The spans of devices, and the names of their processes and threads.
 
     Args:
-        placed: the spans; those of a lane whose origin was not found are left out.
+        spans: the spans.
         microseconds: turns nanoseconds of the host's clock into the trace's time.
     """
     named: set[tuple[int, int]] = set()
-    for lane, name, category, since, duration, flow in placed:
-        if lane.origin_ns is None:
-            continue
-        place = _DEVICE_PROCESS + lane.ordinal, int(lane.stream) & 0x7FFFFFFF
+    for span in spans:
+        place = _DEVICE_PROCESS + span.ordinal, span.stream & 0x7FFFFFFF
         if place not in named:
             named.add(place)
-            yield naming("process_name", place[0], 0, f"device {lane.ordinal}")
-            yield naming("thread_name", *place, f"stream {int(lane.stream):#x}")
-        start = microseconds(lane.origin_ns + since)
-        yield complete_event(name, category, *place, start, duration / 1e3)
-        yield flow_event("f", flow, *place, start)
+            yield naming("process_name", place[0], 0, f"device {span.ordinal}")
+            yield naming("thread_name", *place, f"stream {span.stream:#x}")
+        start_us = microseconds(span.start_ns)
+        yield complete_event(span.name, span.category, *place, start_us, span.duration_ns / 1e3)
+        yield flow_event("f", span.flow, *place, start_us)
 
 
 def complete_event(

@@ -1,0 +1,324 @@
+"""The times of what runs on devices, by events on its streams.
+
+Nothing here waits before the trace ends or a context is closed. There is no lock: what threads
+share is changed by single operations of a dict, a list or a deque.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Iterator
+from threading import Event
+from typing import Final, NamedTuple
+
+from ..driver._api import (
+    CUresult,
+    CUstream,
+    CUstream_flags,
+    CUstreamCaptureStatus,
+    DriverApi,
+)
+from ..driver.context import ContextCore
+from ..driver.handle import Closing
+from ..driver.in_use import Driver, failure
+from ..driver.stream_box import EventBox, StreamBox
+from ..driver.stream_core import StreamCore
+from ..errors import ClosedError, CudadrvError
+
+_MOST_PENDING: Final = 4096  # spans of a context, before those that are done are taken
+_NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
+
+
+class DeviceSpan(NamedTuple):
+    """What ran on a stream, in nanoseconds of the host's clock.
+
+    Attributes:
+        flow: the number that ties it to the call that queued it.
+    """
+
+    ordinal: int
+    stream: int
+    name: str
+    category: str
+    start_ns: float
+    duration_ns: float
+    flow: int
+
+
+class Queued(NamedTuple):
+    """A call that queues work: its name, its stream and the event before the work."""
+
+    times: ContextTimes
+    stream: StreamBox
+    name: str
+    category: str
+    start: _Mark
+
+
+class DeviceTimes:
+    """The times of all contexts of a driver.
+
+    Args:
+        driver: the driver.
+        api: its own functions, which are not traced.
+    """
+
+    def __init__(self, driver: Driver, api: DriverApi) -> None:
+        self._driver = driver
+        self._api = api
+        self._streams: dict[int, tuple[weakref.ref[StreamBox], ContextCore]] = {}
+        self._contexts: dict[int, ContextTimes] = {}
+        self._all: list[ContextTimes] = []
+        self._untimed: list[int] = []  # the device of each call that could not be timed
+        self._flows = itertools.count(1)
+        self._closed = False
+        self._know_streams()
+        for _, context in list(self._streams.values()):
+            self._times_of(context)
+
+    def begin(self, name: str, category: str, stream: CUstream) -> Queued | None:
+        """Set an event before what a call queues on a stream.
+
+        None where there are no times: on a stream that captures, as nothing runs, on one that no
+        `Stream` of the driver stands for, and where the driver refuses.
+        """
+        code, status = self._api.cuStreamIsCapturing(stream)
+        if code or status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
+            return None
+        found = self._find(int(stream))
+        if found is None or self._closed:
+            return None
+        box, context = found
+        times = self._times_of(context)
+        start = None if times is None else _mark(box)
+        if times is None or start is None:
+            self._untimed.append(context.ordinal)
+            return None
+        return Queued(times, box, name, category, start)
+
+    def end(self, queued: Queued) -> int | None:
+        """Set an event after it; gives the number that ties what runs to the call."""
+        end = _mark(queued.stream)
+        if end is None:
+            self._untimed.append(queued.times.ordinal)
+            return None
+        flow = next(self._flows)
+        queued.times.add(queued, end, flow)
+        return flow
+
+    def finish(self) -> None:
+        """Take all times that are left, waiting for what runs."""
+        self._closed = True
+        for times in list(self._all):
+            times.finish()
+
+    def spans(self) -> Iterator[DeviceSpan]:
+        """What ran, once all is finished."""
+        for times in self._all:
+            yield from times.spans
+
+    def untimed(self) -> dict[int, int]:
+        """How many calls queued work that could not be timed, by device; zeros are left out."""
+        return Counter(
+            itertools.chain(self._untimed, *([t.ordinal] * len(t.untimed) for t in self._all))
+        )
+
+    def _find(self, number: int) -> tuple[StreamBox, ContextCore] | None:
+        """The stream of a handle, and its context."""
+        found = self._known(number)
+        if found is None:
+            self._know_streams()
+            found = self._known(number)
+        return found
+
+    def _known(self, number: int) -> tuple[StreamBox, ContextCore] | None:
+        known = self._streams.get(number)
+        # The number of a stream that was destroyed is soon another one's.
+        box = None if known is None else known[0]()
+        return None if known is None or box is None else (box, known[1])
+
+    def _know_streams(self) -> None:
+        for stream in self._driver.streams.alive():
+            if not isinstance(stream, StreamCore):
+                continue
+            box = stream._box
+            try:
+                # A stream that captures has its own box again afterwards.
+                if box.capture is None:
+                    self._streams[int(box.raw)] = weakref.ref(box), stream.context
+            except ClosedError:
+                continue
+
+    def _times_of(self, context: ContextCore) -> ContextTimes | None:
+        """The times of a context; None once it is closed, and where the driver refuses."""
+        try:
+            number = int(context.handle)
+            times = self._contexts.get(number)
+            if times is None or times.closed:
+                times = ContextTimes(context, self._api)
+                # Where two threads come here at once, both are finished with the others.
+                self._all.append(times)
+                self._contexts[number] = times
+        except CudadrvError:
+            return None
+        return times
+
+
+class ContextTimes(Closing):
+    """The times on one context, counted from an event on a stream of the trace's own.
+
+    It closes with the context: the times are taken then, as the events go with it.
+
+    Attributes:
+        ordinal: the device's ordinal.
+        spans: what ran, once it is finished.
+        untimed: the names of what could not be timed.
+
+    Raises:
+        ClosedError: the context was closed.
+        CudaError: the driver refused.
+    """
+
+    _box: StreamBox
+
+    def __init__(self, context: ContextCore, api: DriverApi) -> None:
+        self.ordinal = context.ordinal
+        self.spans: list[DeviceSpan] = []
+        self.untimed: list[str] = []
+        self._api = api
+        self._pending: deque[tuple[Queued, _Mark, int]] = deque()
+        self._placed: list[DeviceSpan] = []  # with times from the origin
+        self._finisher: dict[str, object] = {}
+        self._finished = Event()
+        self._shut()
+        box = context._box
+        with box.bound():
+            code, raw = api.cuStreamCreateWithPriority(_NON_BLOCKING, 0)
+        if code:
+            doing = f"a stream of a trace on {context!r}"
+            raise failure(api, code, "cuStreamCreateWithPriority", doing)
+        self._box = _OwnStream(box, raw, is_owned=True)
+        self._origin: _Mark | None = _Mark(box, 0)
+        self._origin.record(self._box)
+        context._adopt(self)
+
+    @property
+    def _closed_text(self) -> str:
+        return f"the times on device {self.ordinal} were taken"
+
+    def _close_with_parent(self) -> None:
+        self._finish_once()
+
+    def add(self, queued: Queued, end: _Mark, flow: int) -> None:
+        """Remember what was queued, to be timed once it is done."""
+        self._pending.append((queued, end, flow))
+        if self.closed:
+            self._pending.clear()  # it came too late
+        elif len(self._pending) > _MOST_PENDING:
+            self._place(wait=False)
+
+    def finish(self) -> None:
+        """Wait for what runs, and take its times; a failed context has none."""
+        self._finish_once()
+        self._finished.wait()  # for a thread that closes the context meanwhile
+
+    def _finish_once(self) -> None:
+        me = object()  # an interrupt leaves no doubt about who finishes
+        try:
+            if self._finisher.setdefault("me", me) is not me:
+                return
+            self._place(wait=True)
+            origin_ns = self._located()
+            for span in self._placed:
+                if origin_ns is None:
+                    self.untimed.append(span.name)
+                else:
+                    self.spans.append(span._replace(start_ns=origin_ns + span.start_ns))
+        finally:
+            if self._finisher.get("me") is me:
+                self._finished.set()
+                self.close()
+                self._origin = None
+                self._placed.clear()
+                self._pending.clear()
+
+    def _place(self, *, wait: bool) -> None:
+        """Take the times of what is done, in the order of the calls; or wait for everything."""
+        api, origin = self._api, self._origin
+        while self._pending:
+            try:
+                queued, end, flow = self._pending.popleft()
+            except IndexError:
+                return  # another thread was quicker
+            if wait:
+                (code,) = api.cuEventSynchronize(end.raw)
+            else:
+                (code,) = api.cuEventQuery(end.raw)
+                if not code and origin is not None:
+                    (code,) = api.cuEventQuery(origin.raw)
+                if code == CUresult.CUDA_ERROR_NOT_READY:
+                    self._pending.appendleft((queued, end, flow))
+                    return
+            since = None if code else self._elapsed_ns(origin, queued.start)
+            duration = None if code else self._elapsed_ns(queued.start, end)
+            if since is None or duration is None:
+                self.untimed.append(queued.name)
+            else:
+                what = self.ordinal, int(queued.stream.raw), queued.name, queued.category
+                self._placed.append(DeviceSpan(*what, since, duration, flow))
+
+    def _located(self) -> float | None:
+        """The origin on the host's clock, by the event after it that took the shortest wait."""
+        closest: tuple[int, float] | None = None
+        for _ in range(5):
+            before = time.perf_counter_ns()
+            now = _mark(self._box)
+            if now is None or self._api.cuEventSynchronize(now.raw)[0]:
+                return None
+            after = time.perf_counter_ns()
+            elapsed = self._elapsed_ns(self._origin, now)
+            if elapsed is not None and (closest is None or after - before < closest[0]):
+                closest = after - before, after - elapsed
+        return None if closest is None else closest[1]
+
+    def _elapsed_ns(self, start: _Mark | None, end: _Mark) -> float | None:
+        """Device time between two events that are done."""
+        if start is None:
+            return None
+        code, elapsed_ms = self._api.cuEventElapsedTime(start.raw, end.raw)
+        return None if code else elapsed_ms * 1e6
+
+
+def _mark(stream: StreamBox) -> _Mark | None:
+    """A timed event at this point of a stream; None where the driver refuses."""
+    try:
+        event = _Mark(stream.context, 0)
+        event.record(stream)
+    except CudadrvError:
+        return None
+    return event
+
+
+# What the driver says when they are destroyed is left out. It can only be that earlier work failed,
+# and whose work it was is told.
+
+
+class _Mark(EventBox):
+    """An event of the trace's."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        self.api.cuEventDestroy(self.raw)
+
+
+class _OwnStream(StreamBox):
+    """A stream of the trace's."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        self.api.cuStreamDestroy(self.raw)
