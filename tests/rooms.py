@@ -58,6 +58,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("interop", "cudadrv.interop"),
         ("memory/reuse", "cudadrv.memory.reuse"),
         ("memory", "cudadrv.memory"),
+        ("sessions", "cudadrv.emulator/ cudadrv.driver.emulated"),
         ("driver", "cudadrv.driver"),
         ("emulator", "cudadrv.emulator"),
         ("seam", "cudadrv.driver._api"),

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests import rooms
 from tests.rooms import ROOMS, Room
 
-# What breaks the laws still. The test wants exactly these, so that the list can only shrink:
-# `python -m tests.rooms --violations > tests/known_violations.txt` writes what is left.
-KNOWN_VIOLATIONS = Path(__file__).with_name("known_violations.txt").read_text().splitlines()
 SEAMS = {"cudadrv.driver._api", "ptx._nvrtc"}
 FILES = rooms.files()
 GRAPH = rooms.import_graph()
@@ -39,11 +34,7 @@ def test_every_file_stands_in_a_room() -> None:
 
 
 def test_imports_point_down_and_go_in_no_circle() -> None:
-    assert rooms.violations(GRAPH) == KNOWN_VIOLATIONS
-
-
-def test_the_emulator_of_ptx_breaks_no_law() -> None:
-    assert not [line for line in rooms.violations(GRAPH) if "ptx.emulate" in line]
+    assert rooms.violations(GRAPH) == []
 
 
 @pytest.mark.parametrize(

@@ -392,7 +392,9 @@ class OrderMachine(RuleBasedStateMachine):
         """Everything, on new streams, which must come after what there was."""
         for array in self.arrays:
             if not array.life.closed:
-                with array.real.context.new_stream() as stream:
+                context = array.real.context
+                assert isinstance(context, cudadrv.Context)
+                with context.new_stream() as stream:
                     assert np.array_equal(stream.to_host(array.real), array.values)
         for out, expected, of in self.later:
             if not of.life.closed:

@@ -56,11 +56,9 @@ def test_a_full_device_says_what_is_free() -> None:
 def test_an_error_of_giving_back_is_raised_by_close(function: str, failing: str) -> None:
     with emulator.session() as machine:
         context = cudadrv.cuda_context_for(0)
-        made = {
-            "array": CudaArray(context, 9, np.float32, surface=True),
-            "mipmapped": MipmappedArray(context, 9, np.float32),
-        }
-        views = {"texture": Texture(made["array"]), "surface": Surface(made["array"])}
+        array = CudaArray(context, 9, np.float32, surface=True)
+        made = {"array": array, "mipmapped": MipmappedArray(context, 9, np.float32)}
+        views = {"texture": Texture(array), "surface": Surface(array)}
         for view in views.values():
             if views.get(failing) is not view:
                 view.close()
