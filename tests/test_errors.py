@@ -7,7 +7,7 @@ from cuda.bindings import driver
 
 import cudadrv
 import ptx
-from cudadrv import errors
+from cudadrv import emulator, errors
 from cudadrv.errors import CudadrvError, CudaError, GpuError
 from ptx.isa.errors import PtxSyntaxError
 
@@ -108,7 +108,7 @@ def test_a_target_that_nothing_can_be_made_for_is_an_error_of_both_packages(
         raise refused
 
     monkeypatch.setattr(ptx, "nearest_target", refuse)
-    with cudadrv.emulator.session():
+    with emulator.session():
         context = cudadrv.cuda_context_for(0)
         with pytest.raises(cudadrv.errors.UnsupportedTargetError, match="no such") as caught:
             _ = context.target
