@@ -240,8 +240,8 @@ class Closing(Uncopied):
 
     __slots__ = ("__weakref__", "_box", "_dependents")
 
-    # What is named closed with it; most have none, and do without.
-    _dependents: Registry[Closing]
+    # What is named closed with it; the slot is filled at the first one.
+    _dependents: Registry[Closing] | None
 
     # A subclass has boxes of one type, and says so; once closed it holds a `Closed`.
     _box: Any
@@ -290,22 +290,24 @@ class Closing(Uncopied):
         self._shut()
         outcome: list[object] = []
         box._outcome = outcome
-        faults = self._close_dependents()
+        faults = self._close_dependents() if getattr(self, "_dependents", None) else []
         del box  # destroyed here, unless something needs it or a call is using it
         outcome.append(_LEFT)
         fault = outcome[0]
+        if fault is _LEFT and not faults:
+            return
         if isinstance(fault, CudaError):
             faults.append(fault)
         if len(faults) == 1:
             raise faults[0]
-        if faults:
-            raise ExceptionGroup(f"closing {self!r}", faults)
+        raise ExceptionGroup(f"closing {self!r}", faults)
 
     def _adopt(self, child: Closing) -> None:
         """Remember what stands over this, and closes with it."""
-        if not hasattr(self, "_dependents"):
-            self._dependents = Registry()
-        self._dependents.add(child)
+        dependents = getattr(self, "_dependents", None)
+        if dependents is None:
+            dependents = self._dependents = Registry()
+        dependents.add(child)
         if self.closed:  # another thread has closed it since
             child._close_with_parent()
             raise self._closed_error()

@@ -13,6 +13,8 @@ from typing import Any, Final, Protocol
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus
 from .handle import AnyBox, ContextBox, Part, check
 from .in_use import failure
+from .registry import Registry
+from .types import Dependent
 
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
 
@@ -166,6 +168,8 @@ class StreamName(Protocol):
 
     # While it is open, a StreamBox; see `Closing`.
     _box: Any
+    _launchers: Registry[Dependent]
+    capturing: bool
 
 
 class Capture:
@@ -206,6 +210,9 @@ class Capture:
         self._members.append((stream, own, twin))
         own.captured_by = self
         stream._box = twin
+        stream.capturing = True
+        for launcher in stream._launchers.alive():
+            launcher.take_slow_way()
 
     def add_born(self, memory: AnyBox) -> None:
         """Note memory that was allocated in the capture; it may go again before that ends."""
@@ -220,6 +227,7 @@ class Capture:
         self.is_open = False
         for stream, own, _ in self._members:
             own.captured_by = None
+            stream.capturing = False
             box = stream._box
             if isinstance(box, StreamBox) and box.capture is self:
                 stream._box = own

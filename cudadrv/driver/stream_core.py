@@ -12,7 +12,9 @@ from .event import Event
 from .handle import Closing
 from .in_use import failure
 from .later import drop_now
+from .registry import Registry
 from .stream_box import StreamBox
+from .types import Dependent
 
 
 class StreamCore(Closing):
@@ -21,17 +23,21 @@ class StreamCore(Closing):
     Attributes:
         context: the context, kept alive by the stream.
         handle: the CUstream; reading it after `close` raises `ClosedError`.
+        capturing: whether a capture records what the stream is given.
         closed: whether it was closed.
     """
 
-    __slots__ = ("_is_default", "context")
+    __slots__ = ("_is_default", "_launchers", "capturing", "context")
 
     context: ContextCore
     _box: StreamBox
 
     def __init__(self, context: ContextCore, box: StreamBox, *, is_default: bool = False) -> None:
         self.context = context
+        self.capturing = False
         self._is_default = is_default
+        # What has the stream's handle built in.
+        self._launchers: Registry[Dependent] = Registry()
         self._box = box
         context.device.driver.streams.add(self)
         context._adopt(self)
@@ -56,11 +62,6 @@ class StreamCore(Closing):
             ClosedError: it was closed.
         """
         return self._box.raw
-
-    @property
-    def capturing(self) -> bool:
-        """Whether a capture records what the stream is given."""
-        return not self.closed and self._box.capture is not None
 
     @property
     def priority(self) -> int:
@@ -89,7 +90,7 @@ class StreamCore(Closing):
             box = self._box
             box.own.is_closed = True
             del box
-            for launcher in self.context.device.driver.launchers.alive():
+            for launcher in self._launchers.alive():
                 launcher.let_go(self)
             super().close()
 

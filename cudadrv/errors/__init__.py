@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from .gpu import *  # noqa: F403
     from .loading import *  # noqa: F403
     from .setup import *  # noqa: F403
+    from .target import *  # noqa: F403
     from .texture import *  # noqa: F403
 
-_OTHERS = ("setup", "loading", "execution", "gpu", "texture")
+_OTHERS = ("setup", "loading", "execution", "gpu", "target", "texture")
 """The modules of the classes that are made when they are named."""
 
 

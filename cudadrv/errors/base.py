@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import ClassVar
 
-from ptx import errors as ptx_errors
-
 _RESULTS = ("setup", "loading", "execution")
 """The modules of the results' classes, by ascending CUresult."""
 
@@ -131,13 +129,6 @@ class KernelNotFoundError(CudadrvError):
         super().__init__(message)
         self.name = name
         self.available = available
-
-
-class UnsupportedTargetError(CudadrvError, ptx_errors.UnsupportedTargetError):
-    """No image that the installed NVRTC can make will load on the device.
-
-    It is the error of package `ptx`, too, for those that compile without a device.
-    """
 
 
 class CopyError(CudadrvError):

@@ -1,9 +1,10 @@
 """The code of launches, generated for the kinds of their arguments.
 
-Its tests are those that packing makes anyway, that stream and module are open, that the launch's
-stream is the home of each memory, and that numbers are numbers. Only a refusal leads to the slow
-path, which finds the words for it. What a launch uses is held in local names until it is queued:
-another thread may close it meanwhile.
+Its tests are those that packing makes anyway, that the launch's stream is the home of each memory,
+and that numbers are numbers. Only a refusal leads to the slow path, which finds the words for it.
+Stream and module are not looked at: closing one of them, and a capture, takes this code away from
+the launcher. What a launch uses is held in local names until it is queued, stream and module by the
+block: another thread may close it meanwhile.
 """
 
 from __future__ import annotations
@@ -47,14 +48,12 @@ else:
 _PREPARED: Final = """
 def prepared():
     if {conditions}:
-        code = call()[0]
+        code = held[1]()[0]
         if code:
             fail(code)
     else:
         slowly()
 """
-# A capture gives the stream another box, so the first test sends what is captured the slow way.
-_OPEN: Final = ("own_stream._box is (o := own)", "module._box is (l := loaded)")
 # The type that most numbers have, which is seen faster, and all types that are packed as they are.
 _NUMBERS: Final = {
     "whole": ("int", "WHOLE"),
@@ -73,8 +72,8 @@ LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     """The code for arguments of these kinds.
 
-    It takes from its globals: slowly, fail, elsewhere, own_stream, own, own_config, module, loaded,
-    follow, follow_reading, REFUSALS, int, float, WHOLE, REALS, the convert of each argument by its
+    It takes from its globals: slowly, fail, elsewhere, own_stream, own, own_config, follow,
+    follow_reading, REFUSALS, int, float, WHOLE, REALS, the convert of each argument by its
     number, pack, pop and push of its version, and, where other libraries' memory is among the
     kinds, interface_address and order_after.
     """
@@ -103,10 +102,10 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
 def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     """The code of a prepared launch with memory of these kinds.
 
-    It takes from its globals: the arguments a0, a1 and so on, call, slowly, fail, own_stream, own,
-    module, loaded, follow and follow_reading.
+    It takes from its globals: the arguments a0, a1 and so on, block, slowly, fail, own, follow and
+    follow_reading.
     """
-    conditions = list(_OPEN)
+    conditions = ["(held := block)"]
     for i, kind in enumerate(kinds):
         if kind in _FOLLOW:
             conditions += _memory_conditions(i, kind)
@@ -118,7 +117,7 @@ def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
 
 def _reading(kinds: Sequence[Kind]) -> tuple[str, list[str]]:
     """The values to pack, as text that follows an argument, and what must hold beside."""
-    values, conditions = "", [*_OPEN, "not rest"]
+    values, conditions = "", ["not rest"]
     for i, kind in enumerate(kinds):
         if kind in _FOLLOW:
             conditions += _memory_conditions(i, kind)

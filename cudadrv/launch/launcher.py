@@ -33,9 +33,11 @@ from .types import Launcher, PreparedLaunch
 _REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, IndexError, ClosedError)
 _MISSING: Final = object()
 
-# A driver call with all its arguments, handles among them, whose boxes the launcher holds.
+# A driver call with all its arguments, handles among them.
 DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
-_Blocks: TypeAlias = list[tuple[bytearray, DriverCall, ParameterBlock]]
+# What one launch at a time uses: where parameters are packed, the call, and what must live for it,
+# the stream's box and the module's among it.
+_Block: TypeAlias = tuple[bytearray, DriverCall, ParameterBlock, StreamBox, ModuleBox]
 
 
 # The code below is never run in this module; these stand for the globals that it is given.
@@ -88,12 +90,11 @@ class LauncherState:
         self.kernel = kernel
         self._stream = stream
         self._config = config
-        # Held as long as launches may be made with their handles; None once one was closed.
-        self._own: StreamBox | None = stream._box
-        self._loaded: ModuleBox | None = kernel._module._box
+        # The home of memory that needs no wait; None once stream or module was closed.
+        self._own: StreamBox | None = stream._box.own
         self._use = _use_ordered if ordered else _use_unordered
         self._native = native_config(config, stream._box)
-        self._blocks: _Blocks = []
+        self._blocks: list[_Block] = []
         self._kinds: tuple[Kind, ...] | None = None
         self._version = 0
         self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
@@ -106,8 +107,6 @@ class LauncherState:
             "own_stream": stream,
             "own": self._own,
             "own_config": config,
-            "module": kernel._module,
-            "loaded": self._loaded,
             "follow": partial(self._follow, writes=True),
             "follow_reading": partial(self._follow, writes=False),
             "interface_address": interface_address,
@@ -130,60 +129,62 @@ class LauncherState:
         }  # fmt: skip
         self.launcher = cast("Launcher", launch)
         stream.context.device.driver.launchers.add(self)
+        stream._launchers.add(self)
 
     def renew(self) -> None:
         """Take the driver's functions anew, for whoever has put others in their place."""
-        self._blocks = []
-        if self._version:
-            assert self._kinds is not None  # code was made for them
-            self._generate(self._kinds)
-        for prepared in self._prepared.alive():
-            # What `_prepare` made is a function.
-            scope = cast(FunctionType, prepared).__globals__
-            scope["call"] = self._driver_call(prepared.block)
+        self.take_slow_way()
 
-    def let_go(self, owner: object) -> None:
-        """Take the slow way, which finds the words, as `owner` was closed; hold nothing of it.
+    def take_slow_way(self) -> None:
+        """Check everything at the next launch; from then on run what is generated anew.
 
-        A call under way holds what it uses in its own names.
+        A call under way goes on with the former code, and holds what it uses.
         """
-        if owner is not self._stream and owner is not self.kernel._module:
-            return
         self._blocks = []
         self._version = 0
-        self._own = self._loaded = None
-        for prepared in self._prepared.alive():
-            scope = cast(FunctionType, prepared).__globals__
-            scope |= {"own": None, "loaded": None, "call": None}
-        self._globals |= {"own": None, "loaded": None}
         for function, code in zip(self._functions, SLOW, strict=True):
             function.__code__ = code
-        self.kernel._forget(self.launcher)
+        for prepared in self._prepared.alive():
+            # What `_prepare` made is a function.
+            cast(FunctionType, prepared).__globals__["block"] = None
+
+    def let_go(self, owner: object) -> None:
+        """Hold nothing of a stream or module that was closed, if it is this launcher's."""
+        if owner is self._stream or owner is self.kernel._module:
+            self.take_slow_way()
+            self._own = self._globals["own"] = None
+            for prepared in self._prepared.alive():
+                cast(FunctionType, prepared).__globals__["own"] = None
+            self.kernel._forget(self.launcher)
 
     def _prepare(self, *args: object) -> PreparedLaunch:
-        read, block = self._pack(args)
+        read, parameters = self._pack(args)
         scope: dict[str, object] = {
-            name: self._globals[name]
-            for name in (
-                "__builtins__", "fail", "own_stream", "own", "module", "loaded", "follow",
-                "follow_reading",
-            )
-        }  # fmt: skip
-        scope |= {f"a{number}": value for number, value in enumerate(args)}
-        code = prepared_code(tuple(argument.kind for argument in read))
-        launch = FunctionType(code, scope)
+            "__builtins__": {},
+            "fail": self._fail,
+            "follow": self._globals["follow"],
+            "follow_reading": self._globals["follow_reading"],
+            "own": self._own,
+            **{f"a{number}": value for number, value in enumerate(args)},
+        }
+        launch = FunctionType(prepared_code(tuple(argument.kind for argument in read)), scope)
+        scope["slowly"] = partial(self._launch_prepared, args, parameters, scope)
+        scope["block"] = self._block(parameters)
         # Given its attributes, the function is what the protocol says.
         prepared = cast("PreparedLaunch", launch)
-        prepared.launcher, prepared.args_kept, prepared.block = self.launcher, args, block
-        scope["call"] = self._driver_call(block)
-        scope["slowly"] = partial(self._launch_prepared, args, block)
+        prepared.launcher, prepared.args_kept, prepared.block = self.launcher, args, parameters
         self._prepared.add(prepared)
         return prepared
 
-    def _launch_prepared(self, args: tuple[object, ...], block: ParameterBlock) -> None:
-        """Launch what is packed, with what quick tests refused: find out why, and order it."""
+    def _launch_prepared(
+        self, args: tuple[object, ...], parameters: ParameterBlock, scope: dict[str, object]
+    ) -> None:
+        """Launch what is packed, where a quick test refused: find out why, and order it."""
         read, _ = self._pack(args)
-        self._launch(read, self._driver_call(block))
+        block = self._block(parameters)
+        self._launch(read, block)
+        if self._is_quick():
+            scope["own"], scope["block"] = self._own, block
 
     def _generate(self, kinds: tuple[Kind, ...]) -> None:
         """Run code for arguments of these kinds from now on, on the present list of blocks."""
@@ -204,12 +205,12 @@ class LauncherState:
         """Check, pack and launch with whatever `args` are; from the second time on make code."""
         while args and args[-1] is _MISSING:
             args = args[:-1]
-        read, block = self._pack(args)
-        call = self._driver_call(block)
-        self._launch(read, call)
-        if self._stream._box is not self._own:
-            return  # in a capture, or closed since
-        self._blocks.append((block.buffer, call, block))
+        read, parameters = self._pack(args)
+        block = self._block(parameters)
+        self._launch(read, block)
+        if not self._is_quick():
+            return
+        self._blocks.append(block)
         kinds = tuple(argument.kind for argument in read)
         known = self._kinds
         if known is None:
@@ -223,20 +224,23 @@ class LauncherState:
             self._kinds = kinds
             self._generate(kinds)
 
-    def _launch(self, read: list[Argument], call: DriverCall) -> None:
+    def _is_quick(self) -> bool:
+        """Whether the next launch may go without looking at stream and module.
+
+        Not in a capture, which has put another box in the stream, nor once one was closed.
+        """
+        return self._own is not None and self._stream._box is self._own
+
+    def _launch(self, read: list[Argument], block: _Block) -> None:
         """Order the stream after what the arguments wait for, and launch."""
         box: StreamBox = self._stream._box
         for argument in read:
             if argument.memory is not None:
                 self._use(argument.memory, box, argument.writes)
         if box.capture is not None:
-            box.capture.keeps += [
-                self.kernel._module._box,
-                *(a.holds for a in read if a.holds is not None),
-            ]
-        held = self._own, self._loaded  # until it is queued
-        (code,) = call()
-        del held
+            holds = (argument.holds for argument in read if argument.holds is not None)
+            box.capture.keeps += [block[-1], *holds]
+        (code,) = block[1]()
         if code:
             raise self._failure(code)
 
@@ -278,12 +282,19 @@ class LauncherState:
         fitting.pack_into(block.buffer, 0, *(argument.value for argument in read))
         return read, block
 
-    def _driver_call(self, block: ParameterBlock) -> DriverCall:
-        handle = self.kernel.handle  # raises once the module is closed
-        api = self._stream._box.api  # raises once the stream is closed
+    def _block(self, parameters: ParameterBlock) -> _Block:
+        """What one launch at a time uses.
+
+        Raises:
+            ClosedError: the stream or the module was closed.
+        """
+        handle, loaded = self.kernel.handle, self.kernel._module._box
+        box: StreamBox = self._stream._box
         # This call takes the configuration as it is, where cuLaunchKernel converts nine numbers. A
         # partial costs less than loading the arguments for each call.
-        return partial(api.cuLaunchKernelEx, self._native, handle, block.address, 0)
+        launch = box.api.cuLaunchKernelEx
+        call = partial(launch, self._native, handle, parameters.address, 0)
+        return parameters.buffer, call, parameters, box, loaded
 
     def _failure(self, code: CUresult) -> Exception:
         doing = f"launching kernel {self.kernel.name!r} with {self._config} on {self._stream!r}"

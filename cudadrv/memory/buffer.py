@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from .. import errors
 from ..driver._api import CUdeviceptr, CUresult
@@ -14,6 +14,8 @@ from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError
 from .order import AnyMemory, BorrowedMemory, NoMemory, PoolMemory, note
+
+_CLOSED: Final = Closed("the device memory was closed")
 
 
 class Addressed(Uncopied):
@@ -107,7 +109,7 @@ class DeviceBuffer(Addressed, Closing):
         self.stream = stream
         self.context = stream.context
         self.nbytes = nbytes
-        self._pointer = None
+        self._pointer = self._dependents = None
         if nbytes > 0:
             context = queue.context
             code, pointer = context._driver.api.cuMemAllocAsync(nbytes, queue.raw)
@@ -181,6 +183,10 @@ class DeviceBuffer(Addressed, Closing):
             CudaError: the driver refused, or told of the failure of that work.
         """
         super().close()
+
+    def _shut(self) -> None:
+        # One for all: who finds it has better words than it, see `Addressed`.
+        self._box = _CLOSED
 
 
 def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:
