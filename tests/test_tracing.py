@@ -5,18 +5,21 @@ from __future__ import annotations
 import gc
 import itertools
 import json
+import os
+import sys
 import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
 import pytest
 
 import cudadrv
 import ptx
-from cudadrv import LaunchConfig, emulator
+from cudadrv import LaunchConfig, emulator, tracing
 from cudadrv.driver._api import DriverApi
 from cudadrv.driver.in_use import Driver, current
 from cudadrv.errors import InvalidValueError, OutOfMemoryError
@@ -256,9 +259,54 @@ def test_an_interrupt_while_leaving_leaves_the_driver_as_it_was(
     path = tmp_path / "trace.json"
     with pytest.raises(KeyboardInterrupt), trace(path) as recording, recording.span("mine"):
         pass
-    assert (one.times, other.times) == (2, 2)
+    assert (one.times, other.times) == (3, 3)  # the second time for the interrupt
     assert driver.api is machine
     assert spans(tmp_path / "trace.json", device=False) == ["mine"]
+
+
+def interrupting_line(number: int) -> Callable[[FrameType, str, object], Any]:
+    """A trace function that interrupts before the line of this number of the tracing package."""
+    folder, lines = os.path.dirname(tracing.__file__), itertools.count()
+
+    def trace_lines(frame: FrameType, event: str, _: object) -> Any:
+        code = frame.f_code
+        if os.path.dirname(code.co_filename) != folder or code.co_name in ("__del__", "_destroy"):
+            return None  # what a finalizer raises goes no further
+        if event == "line" and next(lines) == number:
+            raise KeyboardInterrupt(number)
+        return trace_lines
+
+    return trace_lines
+
+
+def trace_once(path: Path, stream: cudadrv.Stream, array: cudadrv.DeviceArray[Any]) -> None:
+    with trace(path):
+        stream.fill(array, 1)
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # those of broken traces
+def test_an_interrupt_at_any_line_leaves_the_driver_as_it_was(
+    machine: emulator.Emulator, tmp_path: Path
+) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    array = stream.zeros(4, "u1")
+    former = sys.gettrace()
+    for number in range(1000):
+        sys.settrace(interrupting_line(number))
+        try:
+            trace_once(tmp_path / "trace.json", stream, array)
+            break
+        except KeyboardInterrupt as interrupt:
+            interrupt.__traceback__ = interrupt.__context__ = None
+        finally:
+            sys.settrace(former)
+        if current().api is not machine:
+            gc.collect()  # an interrupt before the first line of `__exit__`
+        assert current().api is machine, number
+    gc.collect()
+    assert 100 < number < 999
+    stream.fill(array, 2)
+    assert stream.to_host(array).tolist() == [2] * 4
 
 
 def test_a_trace_that_was_never_left_ends_when_it_goes(
