@@ -13,7 +13,7 @@ import numpy as np
 import ptx
 
 from . import errors
-from .driver._api import CUdeviceptr, CUstream, CUstream_flags
+from .driver._api import CUcontext, CUdeviceptr, CUstream, CUstream_flags
 from .driver.context import ContextCore
 from .driver.device import Device, driver_version
 from .driver.event import Event
@@ -196,8 +196,10 @@ class Context(ContextCore):
 
     __slots__ = ("_default_stream", "_target")
 
-    _default_stream: Stream | None
-    _target: ptx.Target | None
+    def __init__(self, device: Device, handle: CUcontext, *, is_primary: bool) -> None:
+        super().__init__(device, handle, is_primary=is_primary)
+        self._default_stream: Stream | None = None
+        self._target: ptx.Target | None = None
 
     @property
     def target(self) -> ptx.Target:
@@ -207,7 +209,7 @@ class Context(ContextCore):
             UnsupportedTargetError: the installed NVRTC makes nothing that this driver loads; the
                 text names the versions and the remedy.
         """
-        target: ptx.Target | None = getattr(self, "_target", None)
+        target = self._target
         if target is None:
             capability = self.device.compute_capability
             try:
@@ -216,7 +218,9 @@ class Context(ContextCore):
                 else:
                     target = ptx.choose_target(capability, driver_version())
             except ptx.UnsupportedTargetError as error:
-                raise errors.UnsupportedTargetError(*error.args) from error
+                raise errors.UnsupportedTargetError(
+                    str(error), error.target, error.supported
+                ) from error
             self._target = target
         return target
 
@@ -227,10 +231,10 @@ class Context(ContextCore):
         It synchronises with the legacy default stream, so that it keeps the order of work that
         other libraries queue there, and unlike that stream it names its device.
         """
-        stream: Stream | None = getattr(self, "_default_stream", None)
+        stream = self._default_stream
         if stream is None:
             with self.device.driver.lock:
-                stream = getattr(self, "_default_stream", None)
+                stream = self._default_stream
                 if stream is None:
                     stream = self._default_stream = self._make_stream(_BLOCKING, 0)
         return stream

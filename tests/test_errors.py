@@ -7,7 +7,7 @@ from cuda.bindings import driver
 
 import cudadrv
 import ptx
-from cudadrv import errors
+from cudadrv import emulator, errors
 from cudadrv.errors import CudadrvError, CudaError, GpuError
 from ptx.isa.errors import PtxSyntaxError
 
@@ -85,6 +85,7 @@ def test_there_is_one_root() -> None:
         ptx.HeaderNotFoundError("a.h", None, ("/x",), "the log", ptx.CompileOptions()),
         ptx.LinkError("no", "the log", ("-arch=sm_90",)),
         ptx.UnsupportedTargetError("no", ptx.Target.ptx("compute_90"), ()),
+        cudadrv.errors.UnsupportedTargetError("no", ptx.Target.ptx("compute_90"), ()),
         ptx.NvrtcNotFoundError("pip", "not there"),
         PtxSyntaxError("no", line=1, column=2, source_line="abc"),
     ],
@@ -96,3 +97,22 @@ def test_errors_cross_processes_with_all_they_hold(error: Exception) -> None:
     assert type(twin) is type(error)
     assert (str(twin), repr(twin.args)) == (str(error), repr(error.args))
     assert {k: str(v) for k, v in vars(twin).items()} == {k: str(v) for k, v in vars(error).items()}
+
+
+def test_a_target_that_nothing_can_be_made_for_is_an_error_of_both_packages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused = ptx.UnsupportedTargetError("no such architecture", None, ())
+
+    def refuse(*_: object) -> ptx.Target:
+        raise refused
+
+    monkeypatch.setattr(ptx, "nearest_target", refuse)
+    with emulator.session():
+        context = cudadrv.cuda_context_for(0)
+        with pytest.raises(cudadrv.errors.UnsupportedTargetError, match="no such") as caught:
+            _ = context.target
+        with pytest.raises(cudadrv.CudadrvError):
+            context.compile("")
+    assert isinstance(caught.value, ptx.UnsupportedTargetError)
+    assert caught.value.__cause__ is refused

@@ -1,125 +1,136 @@
-"""The laws of imports: ptx stands alone, two files touch cuda.bindings, layers point down."""
+"""The laws of imports: ptx stands alone, two files touch cuda.bindings, rooms import downward."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
+import pytest
 
-ROOT = Path(__file__).parent.parent
-FILES = sorted([*ROOT.glob("cudadrv/**/*.py"), *ROOT.glob("ptx/**/*.py")])
+from tests import rooms
+from tests.rooms import ROOMS, Room
 
-# Lowest first: a file imports only what stands before it, or in its own group.
-CUDADRV_LAYERS = (
-    ("version", "errors", "driver", "driver.attributes", "interop", "launch"),
-    ("driver._api",),
-    ("emulator",),
-    ("driver.in_use", "driver.types", "driver.capability", "interop.array_interface"),
-    ("interop.capsule", "driver.device", "driver.emulated"),
-    ("driver.event", "interop.dlpack", "memory.buffer", "memory.array"),
-    ("interop.foreign", "memory.copy_threads", "memory.pinned", "memory.transfer"),
-    ("memory.staging",),
-    ("memory.copy",),
-    ("memory.fill",),
-    ("graph", "host_function"),
-    ("stream",),
-    ("launch.config", "launch.attributes", "launch.arguments", "launch.occupancy"),
-    ("launch.code",),
-    ("launch.launcher",),
-    ("launch.kernel",),
-    ("launch.types",),
-    ("launch.module",),
-    ("driver.context",),
-    ("memory", "texture"),
-    ("blas",),
-    ("runtime", "pool"),
-    ("client", "tracing"),
-    ("cli",),
-    ("__main__", "__init__"),
+SEAMS = {"cudadrv.driver._api", "ptx._nvrtc"}
+FILES = rooms.files()
+GRAPH = rooms.import_graph()
+
+
+def names_imported(module: str) -> list[str]:
+    path = FILES[module]
+    is_package = path.name == "__init__.py"
+    return list(rooms.names_imported(module, path.read_text(), is_package=is_package))
+
+
+def file_of(room: Room) -> str:
+    """A file of a room; a made-up one while the room has none."""
+    made_up = room.modules[0].rstrip("/")
+    return next((module for module in GRAPH if rooms.room_of(module) == room), made_up)
+
+
+def with_import(importer: str, imported: str) -> rooms.Graph:
+    """The graph with one import more."""
+    return {**GRAPH, importer: GRAPH.get(importer, set()) | {imported}}
+
+
+def test_every_file_stands_in_a_room() -> None:
+    assert all(rooms.room_of(module) for module in FILES)
+
+
+def test_imports_point_down_and_go_in_no_circle() -> None:
+    assert rooms.violations(GRAPH) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "room"),
+    [(package, room) for package in ROOMS for room in ROOMS[package][1:]],
+    ids=lambda each: each.name if isinstance(each, Room) else each,
 )
-PTX_LAYERS = (
-    ("errors", "record", "signature", "isa"),
-    ("target", "options", "diagnostics", "_nvrtc"),
-    ("",),  # the compiling half, whose files come and go
-    ("emulate",),
-    ("__init__",),
+def test_an_upward_import_is_reported(package: str, room: Room) -> None:
+    importer = file_of(room)
+    for above in ROOMS[package][: ROOMS[package].index(room)]:
+        imported = file_of(above)
+        found = rooms.upward_imports(with_import(importer, imported))
+        assert f"{importer} imports {imported}" in found
+
+
+def test_an_import_of_cudadrv_by_ptx_is_reported() -> None:
+    planted = with_import("ptx.signature", "cudadrv.version")
+    assert "ptx.signature imports cudadrv.version" in rooms.upward_imports(planted)
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported"),
+    [("ptx.image_cache", "ptx.emulate.program"), ("ptx.emulate.program", "ptx.image_cache")],
 )
+def test_compiling_and_emulating_do_not_know_each_other(importer: str, imported: str) -> None:
+    assert f"{importer} imports {imported}" in rooms.upward_imports(with_import(importer, imported))
 
 
-def module_name(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+def test_a_circle_is_reported_but_in_the_knot() -> None:
+    planted = with_import("ptx.emulate.memory.site", "ptx.emulate.memory.access")
+    circle = next(each for each in rooms.circles(planted) if "ptx.emulate.memory.site" in each)
+    assert "ptx.emulate.memory.access" in circle
+    within = with_import("ptx.emulate.exec.kernel_code", "ptx.emulate.exec.launch")
+    assert rooms.circles(within) == rooms.circles(GRAPH)
+    out_of_it = with_import("ptx.emulate.memory.site", "ptx.emulate.exec.fibre")
+    assert any("ptx.emulate.exec.fibre" in each for each in rooms.circles(out_of_it))
 
 
-def runtime_imports(path: Path) -> Iterator[str]:
-    """The modules a file imports when it runs; what only the type checker reads is left out."""
-    package = module_name(path).split(".")[:-1]
-    tree = ast.parse(path.read_text())
-    typing_only = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in ast.walk(block)
-    }
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            parts = [*base, *(node.module.split(".") if node.module else [])]
-            if node.module:
-                yield ".".join(parts)
-            else:
-                yield from (".".join([*parts, alias.name]) for alias in node.names)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import a.b.c",
+        "from a.b import c",
+        "from .c import name",
+        "from . import c",
+        "from ..b import c",
+        "if TYPE_CHECKING:\n    from a.b.c import Name",
+        "def f():\n    from a.b import c",
+        "class C:\n    import a.b.c as other",
+        "module = import_module('a.b.c')",
+    ],
+)
+def test_every_form_of_import_counts(text: str) -> None:
+    found = list(rooms.names_imported("a.b.d", text, is_package=False))
+    assert found[0].removesuffix(".name").removesuffix(".Name") == "a.b.c"
 
 
-def rank(name: str, layers: tuple[tuple[str, ...], ...]) -> int:
-    """The layer of a module without its package's name; the longest name that matches decides."""
-    best, length = None, -1
-    for number, group in enumerate(layers):
-        for entry in group:
-            hit = entry == "" or name == entry or name.startswith(entry + ".")
-            if hit and len(entry) > length:
-                best, length = number, len(entry)
-    assert best is not None, f"{name} has no layer: add it to the list"
-    return best
+def test_a_relative_import_of_a_package_starts_in_it() -> None:
+    assert list(rooms.names_imported("a.b", "from .c import d", is_package=True)) == ["a.b.c.d"]
 
 
 def test_ptx_never_imports_cudadrv() -> None:
-    for path in ROOT.glob("ptx/**/*.py"):
-        found = [name for name in runtime_imports(path) if name.split(".")[0] == "cudadrv"]
-        assert not found, f"{module_name(path)} imports {found}"
+    for module in FILES:
+        if module.partition(".")[0] == "ptx":
+            found = [name for name in names_imported(module) if name.split(".")[0] == "cudadrv"]
+            assert not found, f"{module} imports {found}"
 
 
 def test_only_the_seams_import_cuda_bindings() -> None:
-    for path in FILES:
-        if module_name(path) not in ("cudadrv.driver._api", "ptx._nvrtc"):
-            found = [name for name in runtime_imports(path) if name.startswith("cuda.bindings")]
-            assert not found, f"{module_name(path)} imports {found}"
+    touching = {
+        module
+        for module in FILES
+        if any(name.startswith("cuda.bindings") for name in names_imported(module))
+    }
+    assert touching == SEAMS
 
 
-# Two of the emulator's public names choose the driver in use; they are imported when asked for.
-NAMES_OF_THE_EMULATOR = "cudadrv.emulator.__init__"
+def test_the_picture_has_every_room_and_no_arrow_up() -> None:
+    downward = {
+        module: {
+            target
+            for target in imported
+            if not rooms.upward_imports({module: [target]}) and target in GRAPH
+        }
+        for module, imported in GRAPH.items()
+    }
+    drawn = rooms.picture(downward)
+    assert "upward" not in drawn
+    assert all(f'["{rooms.room_of(module).name}"]' in drawn for module in FILES)
+    assert "-. upward .->" in rooms.picture(with_import("ptx.signature", "ptx.image_cache"))
 
 
-def test_imports_point_down() -> None:
-    upward = []
-    for path in FILES:
-        package, _, name = module_name(path).partition(".")
-        layers = CUDADRV_LAYERS if package == "cudadrv" else PTX_LAYERS
-        for imported in runtime_imports(path):
-            root, _, target = imported.partition(".")
-            if root != package or not target:
-                continue
-            if module_name(path) == NAMES_OF_THE_EMULATOR and target == "driver":
-                continue
-            if rank(target, layers) > rank(name, layers):
-                upward.append(f"{module_name(path)} imports {imported}")
-    assert not upward
-
-
-def test_an_upward_import_would_be_seen() -> None:
-    assert rank("client.sobol", CUDADRV_LAYERS) > rank("stream", CUDADRV_LAYERS)
-    assert "cudadrv.stream" in set(runtime_imports(ROOT / "cudadrv/driver/context.py"))
-    assert "cudadrv.stream" not in set(runtime_imports(ROOT / "cudadrv/driver/event.py"))
+def test_the_picture_replaces_what_stands_between_the_markers() -> None:
+    text = f"before\n{rooms.BEGIN}\nold\n{rooms.END}\nbehind\n"
+    made = rooms.replaced(text, "new\n")
+    assert made == f"before\n{rooms.BEGIN}\nnew\n{rooms.END}\nbehind\n"
+    assert rooms.replaced(made, "new\n") == made
+    with pytest.raises(ValueError, match="begin"):
+        rooms.replaced("nothing", "new\n")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ptx
-from ptx.emulate.exec.device import DeviceModel
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.program import Program
 
 from .cases import Argument, Case

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import ptx
-from ptx.emulate.exec.device import DeviceModel
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.program import EmulatedKernel, Program
 
 

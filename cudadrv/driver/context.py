@@ -154,4 +154,3 @@ class ContextCore(Closing):
     def _drop(self, kind: type) -> None:
         """Keep the one object of `kind` no longer."""
         self._kept.pop(kind, None)
-

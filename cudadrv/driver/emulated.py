@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Unpack
 
-from ptx.emulate.exec.device import DEFAULT_LIMITS, Limits
+from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice

@@ -141,28 +141,33 @@ class Box(Generic[_RawT]):
         else:
             self._go()
 
-    def _go(self) -> None:
-        """Destroy the driver's object, and tell of a failure."""
+    def _go(self) -> bool:
+        """Destroy the driver's object, and tell of a failure; False if it must be tried later."""
         try:
             driver = self.driver
         except AttributeError:
-            return  # it was never finished
+            return True  # it was never finished
         if _ended or driver.is_foreign:
-            return
+            return True
         had_failed = driver.has_failed
         try:
             self._destroy()
         except CudaError as error:
+            if error.code == CUresult.CUDA_ERROR_NOT_PERMITTED:
+                # A collection came in a thread of the driver's, which calls a function of ours.
+                _found.append(self)
+                return False
             outcome = self._outcome
             if outcome is not None:
                 # Whoever appends first has the error told: this, or the `close` that has left.
                 outcome.append(error)
                 if outcome[0] is error:
-                    return
+                    return True
             if error.sticky and had_failed:
-                return  # a broken context refuses everything, and that was raised already
+                return True  # a broken context refuses everything, and that was raised already
             # Python hands it to sys.unraisablehook, as any error of a finalizer.
             raise
+        return True
 
 
 class ContextBox(Box[CUcontext]):
@@ -348,10 +353,10 @@ def _goes() -> bool:
         _found.append(box)
         return False
     try:
-        box._go()
+        return box._go()
     except CudadrvError as error:
         _Unraisable(error)  # goes at once
-    return True
+        return True
 
 
 class _Unraisable:

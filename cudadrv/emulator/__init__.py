@@ -6,7 +6,7 @@ the PTX that NVRTC makes and reports wrong accesses with their place; tests can 
 
 from typing import TYPE_CHECKING
 
-from ptx.emulate.exec.device import Limits as Limits
+from ptx.emulate.exec.limits import Limits as Limits
 
 from .emulator import Emulator as Emulator
 from .fault_injection import (

@@ -19,8 +19,8 @@ removal must be the only one it is done under the lock of what is removed.
 Order: no call takes one of these locks while it holds another, but for a copy between two devices,
 which takes theirs in the order of ordinals. No lock is held while a host function or the destructor
 of a user object runs. Both kinds are re-entrant, because a collection may call finalizers at any
-allocation, in a thread that holds one: a finalizer may then take the other. What it frees while
-memory changes or a kernel runs is given back afterwards (`DeviceState.run_alone`). What a kernel
+allocation, in a thread that holds one. What they give back is put off until the call has ended
+(`Core._begin_call`): so no thread that holds a device's lock waits for another's. What a kernel
 prints is written to `sys.stdout` under its device's lock.
 """
 
@@ -29,10 +29,11 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.errors import PtxError
 
 from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
@@ -75,6 +76,18 @@ class _ThreadState(threading.local):
         self.stack: list[int] = []
         self.failure: Failure | None = None
         self.runs_host_function = False
+        self.depth = 0
+        self.put_off: deque[tuple[tuple[int, ...], Callable[[], object]]] = deque()
+
+
+class _Unraisable:
+    """Hands an error that has no caller to sys.unraisablehook, by raising it in its finalizer."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __del__(self) -> None:
+        raise self.error
 
 
 class Core:
@@ -157,6 +170,33 @@ class Core:
                 due = [fault for fault in scheduled if fault.count()]
                 if due:
                     raise due[0].strike()
+
+    def _begin_call(self, call: Callable[[], object] | None) -> bool:
+        """Begin a call; but one that gives something back in the middle of another is put off.
+
+        It comes from a finalizer then, in a thread that may hold a lock.
+        """
+        thread = self._thread
+        if call is not None and thread.depth:
+            thread.put_off.append((tuple(thread.stack), call))
+            return False
+        thread.depth += 1
+        return True
+
+    def _end_call(self) -> None:
+        """End a call that has begun; after the outermost, do what was put off meanwhile."""
+        thread = self._thread
+        thread.depth -= 1
+        while not thread.depth and thread.put_off:
+            stack, call = thread.put_off.popleft()
+            now, failure = thread.stack, thread.failure
+            thread.stack = list(stack)
+            try:
+                result = call()
+            finally:
+                thread.stack, thread.failure = now, failure
+            if isinstance(result, tuple) and result[0]:
+                _Unraisable(RuntimeError(f"{call}, put off in a finalizer, gave {result[0]!r}"))
 
     def _note(self, failure: Failure) -> None:
         self._thread.failure = failure

@@ -10,8 +10,8 @@ from enum import Enum
 from hashlib import blake2b
 from typing import TypeVar
 
-from ptx.emulate.exec.device import DeviceModel
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.model.errors import OutOfMemory
 
 from ..driver._api import CUresult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ptx.emulate.exec.device import DEFAULT_LIMITS, Limits
+from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 
 from ..driver._api import DriverApi
 from .calls.array import ArrayCalls

@@ -7,7 +7,7 @@ import mmap
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from ptx.emulate.memory.host_memory import HostMemory as ReachableMemory
+from ptx.emulate.memory.host_memory import MappedHostMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class HostMemory:
             if piece.context == context:
                 self.free(piece.address, managed=piece.managed)
 
-    def reachable(self, address: int) -> ReachableMemory | None:
+    def reachable(self, address: int) -> MappedHostMemory | None:
         """The allocation that holds an address, as kernels reach it: at the same address."""
         piece = self.find(address)
-        return None if piece is None else ReachableMemory(piece.address, piece.nbytes)
+        return None if piece is None else MappedHostMemory(piece.address, piece.nbytes)
 
     def find(self, address: int) -> HostPiece | None:
         """The allocation that holds an address."""

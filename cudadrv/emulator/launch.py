@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     AssertionFailed,
     Deadlock,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
 from ptx.errors import PtxError
@@ -17,6 +17,17 @@ _R = TypeVar("_R", bound=tuple[Any, ...])
 
 SUCCESS: Final = CUresult.CUDA_SUCCESS
 OK: Final[tuple[CUresult]] = (SUCCESS,)
+
+# What finalizers call. A collection may run them in the middle of another call, in a thread that
+# holds a lock: done then, two threads could wait for each other.
+_GIVE_BACK: Final = frozenset(
+    {
+        "cuArrayDestroy", "cuCtxDestroy", "cuEventDestroy", "cuGraphDestroy", "cuGraphExecDestroy",
+        "cuMemFree", "cuMemFreeAsync", "cuMemFreeHost", "cuMipmappedArrayDestroy",
+        "cuModuleUnload", "cuStreamDestroy", "cuSurfObjectDestroy", "cuTexObjectDestroy",
+        "cuUserObjectRelease",
+    }
+)  # fmt: skip
 
 
 class Refusal(Exception):
@@ -61,6 +72,12 @@ class _Called(Protocol):
     def _note(self, failure: Failure, /) -> None:
         """Keep the calling thread's last failure."""
 
+    def _begin_call(self, call: Callable[[], object] | None, /) -> bool:
+        """Begin a call, or put one off that only gives something back, and need not be now."""
+
+    def _end_call(self) -> None:
+        """End a call that has begun; do what was put off meanwhile."""
+
 
 _S = TypeVar("_S", bound=_Called)
 
@@ -77,9 +94,13 @@ def call(
 
     def decorate(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
         name = function.__name__
+        gives_back = name in _GIVE_BACK
 
         @wraps(function)
         def checked(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+            later = partial(checked, self, *args, **kwargs) if gives_back else None
+            if not self._begin_call(later):
+                return cast(_R, OK)  # such a call gives the result alone
             try:
                 self._enter(name, always)
                 return function(self, *args, **kwargs)
@@ -87,6 +108,8 @@ def call(
                 self._note(Failure(name, refusal.code, refusal.text, refusal.cause))
                 # The Nones stand where the declared values would be, as in cuda.bindings.
                 return cast(_R, (refusal.code, *nothing))
+            finally:
+                self._end_call()
 
         return checked
 

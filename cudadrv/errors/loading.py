@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from . import CudaError
+from .base import CudaError
 
 
 class ContextAlreadyInUseError(CudaError):

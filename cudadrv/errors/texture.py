@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import CudadrvError
+from .base import CudadrvError
 
 
 class TextureError(CudadrvError):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
+import numpy as np
+
+import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.generate import generate
-from ptx.emulate.exec.code import KernelCode
 from ptx.emulate.exec.collection import collection_paused
-from ptx.emulate.exec.device import DEFAULT_LIMITS, DeviceModel, Limits
+from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch import Launch
-from ptx.emulate.exec.special import RESERVED_BYTES
-from ptx.emulate.memory.heap import keep_temporaries
+from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate.exec.special_registers import RESERVED_BYTES
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.model.errors import LaunchError
 from ptx.emulate.model.geometry import Dim3
@@ -24,6 +27,21 @@ from ptx.signature import KernelSignature
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
 _LARGE = 100_000  # characters of a kernel, some 3,000 instructions
+# Just below glibc's limit for its moving threshold, DEFAULT_MMAP_THRESHOLD_MAX (mallopt(3)).
+_LARGE_BLOCK = (32 << 20) - 8192
+
+
+@cache
+def _keep_temporaries() -> None:
+    """Have the process reuse the memory of freed temporaries; done once, as the cache remembers.
+
+    glibc maps every block above 128 KiB on its own and gives it back to the kernel when it is
+    freed, so that each temporary of a basic block costs a page fault every 4 KiB: half of the time
+    of a fused multiply-add. Freeing one large block raises that threshold, and the one for trimming
+    the heap, above the sizes that occur (mallopt(3), M_MMAP_THRESHOLD). Other C libraries do not
+    mind.
+    """
+    np.empty(_LARGE_BLOCK, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +99,7 @@ class EmulatedKernel:
 
     @property
     def source(self) -> str:
-        """The generated Python, for those who want to know."""
+        """The generated Python code."""
         return self._code.blocks.source
 
     def launch(
@@ -155,10 +173,10 @@ class Program:
     """
 
     def __init__(self, module: PtxModule, device: DeviceModel, *, name: str = "a module") -> None:
-        keep_temporaries()
+        _keep_temporaries()
         self.module = module
         self.device = device
-        self._layout = ModuleLayout(module, device, name)
+        self._layout = ModuleLayout(module, device.memory, name)
         self._kernels: dict[str, EmulatedKernel] = {}
 
     @property

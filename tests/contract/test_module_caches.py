@@ -32,7 +32,8 @@ def put(value: int) -> str:
 
 
 def value_of(module: Module) -> int:
-    stream = cudadrv.cuda_context_for(module.context.ordinal).default_stream
+    assert isinstance(module.context, cudadrv.Context)
+    stream = module.context.default_stream
     with stream.zeros(1, "i4") as out:
         module.kernel("put").launch(stream, LaunchConfig(1, 1), out)
         return int(stream.to_host(out)[0])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import re
 
-from ptx.emulate.exec.device import DeviceModel, Limits
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.exec.limits import Limits
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.program import Program
 from ptx.errors import PtxError
 from ptx.isa import parse

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from tests.fuzz.maker import ProgramMaker
 from tests.fuzz.programs import ROW, TABLE, TALLIES, Node, Program
 from tests.fuzz.registers import BYTES, COUNTS
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.reference.interpreter import Interpreter
 
 Bytes = NDArray[np.uint8]
@@ -39,13 +39,13 @@ def difference(program: Program, seed: int) -> str:
     given = _memory(program, seed)
     rng = random.Random(seed + 1)
     chunks = rng.choice((32, 96, 65536) if program.grid < _MANY else (2048, 6000, 65536))
-    machine = Machine(text, 1 << 25)
-    places = {name: machine.put(data) for name, data in given.items()}
+    runner = KernelRunner(text, 1 << 25)
+    places = {name: runner.put(data) for name, data in given.items()}
     for _ in range(rng.choice((1, 1, 2))):
         # A second launch meets what the first one left in the caches.
         for name, data in given.items():
-            machine.set(places[name], data)
-        machine.launch("k", program.grid, program.block, *places.values(),
+            runner.set(places[name], data)
+        runner.launch("k", program.grid, program.block, *places.values(),
                        limits=Limits(chunk_threads=chunks, share_from=1))  # fmt: skip
     pieces = {places[name]: bytearray(data.tobytes()) for name, data in given.items()}
     blocks: Sequence[int] = range(program.grid)
@@ -54,7 +54,7 @@ def difference(program: Program, seed: int) -> str:
     Interpreter(text, pieces).run("k", program.grid, program.block, places, blocks=blocks)
     nbytes = program.block * ROW
     for name in given if program.grid < _MANY else ("in", "out"):
-        found = machine.get(places[name], given[name].size, np.uint8)
+        found = runner.get(places[name], given[name].size, np.uint8)
         wanted = np.frombuffer(bytes(pieces[places[name]]), dtype=np.uint8)
         wrong = np.nonzero(found != wanted)[0]
         if name in ("in", "out"):

@@ -31,7 +31,7 @@ class Instructions(Picker):
     def _source(self, bits: int) -> str:
         """A register or a constant."""
         if bits == 32 and self.rng.random() < 0.08:
-            return self.steady()
+            return self.invariant()
         if self.rng.random() < 0.75:
             return self.of(bits)
         if self.rng.random() < 0.5:
@@ -129,11 +129,14 @@ class Instructions(Picker):
 
     def _place(self) -> str:
         """A predicate of, or a sum with, what depends on the thread's place alone."""
-        steady, other = self.steady(), self.pick(self.steady(), str(self.rng.randrange(40)))
+        invariant, other = (
+            self.invariant(),
+            self.pick(self.invariant(), str(self.rng.randrange(40))),
+        )
         name = self.pick("eq", "lt", "ge")
         return self.pick(
-            f"setp.{name}.u32 {self.register('p')}, {steady}, {other};",
-            f"{self.pick('add', 'sub', 'min')}.u32 {self.of(32)}, {steady}, {other};",
+            f"setp.{name}.u32 {self.register('p')}, {invariant}, {other};",
+            f"{self.pick('add', 'sub', 'min')}.u32 {self.of(32)}, {invariant}, {other};",
         )
 
     def _compare(self) -> str:

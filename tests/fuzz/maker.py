@@ -1,4 +1,4 @@
-"""Random valid programs: nested loops and branches around instructions, accesses and meetings."""
+"""Random valid programs: nested loops and branches around everything else that there is."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tests.fuzz.accesses import Accesses
 from tests.fuzz.conversions import Conversions
 from tests.fuzz.floats import FloatInstructions
 from tests.fuzz.instructions import Instructions
-from tests.fuzz.meetings import Meetings
 from tests.fuzz.programs import Node, Program
 from tests.fuzz.registers import COUNTS, Picker
+from tests.fuzz.synchronisation import Synchronisation
 
 
 class ProgramMaker(Picker):
@@ -24,7 +24,9 @@ class ProgramMaker(Picker):
         # Programs of integers alone, of floats for the most part, and of both.
         self._weights = rng.choice(((1, 0, 0), (2, 6, 3), (4, 3, 2)))
         self._accesses = Accesses(rng)
-        self._meetings = Meetings(rng, self._block, lambda: self._nodes(rng.randrange(3), 1))
+        self._synchronisation = Synchronisation(
+            rng, self._block, lambda: self._nodes(rng.randrange(3), 1)
+        )
         self._labels = 0
         self._functions = 0
 
@@ -55,7 +57,7 @@ class ProgramMaker(Picker):
         if depth and chance < 0.25:
             return self._switch(depth, private=private)
         if top and chance < 0.37:
-            return self._meeting(depth)
+            return self._synchronise(depth)
         if not private and chance < 0.48:
             return self._accesses.one()
         if self._functions and chance < 0.53 and not private:
@@ -108,8 +110,8 @@ class ProgramMaker(Picker):
             [f"TWO{n}:"],
         )  # fmt: skip
 
-    def _meeting(self, depth: int) -> Node:
-        """Where threads meet: now and then in a loop, or after some of them have gone."""
+    def _synchronise(self, depth: int) -> Node:
+        """Threads wait for each other: now and then in a loop, or after some of them have gone."""
         if depth > 1 and self.rng.random() < 0.15:
             n = self._label()
             return Node(
@@ -122,7 +124,7 @@ class ProgramMaker(Picker):
             )
         if self._block % 32 and self.rng.random() < 0.3:
             return Node([f"@{self.pick('', '!')}{self.register('p')} {self.pick('exit', 'ret')};"])
-        return self._meetings.one()
+        return self._synchronisation.one()
 
     def _call(self) -> Node:
         number = self.rng.randrange(self._functions)
@@ -142,5 +144,5 @@ class ProgramMaker(Picker):
             return Node([*lines, f"ld.param.b32 {self.of(32)}, [z];", "}"])
         # In a register of its own: what is written once may be taken for what chunks share.
         lines += [".reg .b32 back; .reg .b32 sum;", "ld.param.b32 back, [z];"]
-        lines.append(f"add.u32 sum, back, {self.steady()}; mov.b32 {self.of(32)}, sum;")
+        lines.append(f"add.u32 sum, back, {self.invariant()}; mov.b32 {self.of(32)}, sum;")
         return Node([*lines, "}"])

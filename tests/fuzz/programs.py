@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.fuzz.floats import SCRATCH
-from tests.fuzz.registers import BYTES, COUNTS, STEADY, TYPES
+from tests.fuzz.registers import BYTES, COUNTS, INVARIANT, TYPES
 
 ROW = 192  # bytes of results a thread; every register is stored there at the end
 TABLE = 256  # bytes that all threads read
@@ -70,7 +70,7 @@ class Program:
 _DECLARATIONS = [
     *(f".reg .{TYPES[bank]} %{bank}<{count}>;" for bank, count in COUNTS.items()),
     ".reg .b64 %a<9>; .reg .b32 %s<9>; .reg .b32 %i<99>; .reg .pred %q<99>; .reg .b32 %m<99>;",
-    f".reg .f32 %u<{SCRATCH}>; .reg .b32 %t<{len(STEADY)}>;",
+    f".reg .f32 %u<{SCRATCH}>; .reg .b32 %t<{len(INVARIANT)}>;",
 ]
 
 
@@ -92,7 +92,7 @@ def _start() -> list[str]:
         for number in range(COUNTS[bank]):
             lines.append(f"ld.global.b{8 * size} %{bank}{number}, [%a0+{at}];")
             at += size
-    lines += STEADY.values()
+    lines += INVARIANT.values()
     lines += [f"setp.lt.s32 %p{n}, %r{n}, %r{n + 1};" for n in range(COUNTS["p"])]
     return [*lines, "bar.sync 0;"]
 
@@ -121,7 +121,7 @@ def _function(number: int, body: list[Node]) -> list[str]:
         "{", *_DECLARATIONS,
         "ld.param.b32 %r0, [one]; ld.param.b64 %d0, [two]; mov.u32 %s2, %tid.x;",
     ]  # fmt: skip
-    lines += STEADY.values()
+    lines += INVARIANT.values()
     lines += [f"add.u32 %r{n}, %r0, {n * 77};" for n in range(1, COUNTS["r"])]
     lines += [f"xor.b64 %d{n}, %d0, {n * 12345};" for n in range(1, COUNTS["d"])]
     lines += [f"cvt.u16.u32 %h{n}, %r{n};" for n in range(COUNTS["h"])]

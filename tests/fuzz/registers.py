@@ -12,7 +12,7 @@ BYTES: Final = {"d": 8, "g": 8, "r": 4, "f": 4, "h": 2}
 TYPES: Final = {"d": "b64", "g": "f64", "r": "b32", "f": "f32", "h": "b16", "p": "pred"}
 _BANK: Final = {16: "h", 32: "r", 64: "d"}
 # Numbers that depend on a thread's place in its block only, and how they are made; never changed.
-STEADY: Final = {
+INVARIANT: Final = {
     "%t0": "and.b32 %t0, %s2, 7;",
     "%t1": "mad.lo.u32 %t1, %s2, 3, 5;",
     "%t2": "mov.u32 %t2, %laneid;",
@@ -42,9 +42,9 @@ class Picker:
     def pick(self, *choices: str) -> str:
         return self.rng.choice(choices)
 
-    def steady(self) -> str:
+    def invariant(self) -> str:
         """A register with a number that is the same in every block."""
-        return self.pick(*STEADY)
+        return self.pick(*INVARIANT)
 
     def maybe(self, word: str, chance: float = 0.3) -> str:
         """A word, or nothing."""

@@ -21,7 +21,7 @@ from tests.stress import threads
 from tests.stress.model import machine_in
 
 _BATCH = 200
-_PATIENCE_S = 120.0
+_PATIENCE_S = 60.0
 
 
 def main() -> int:

@@ -7,8 +7,9 @@ was closed. What uses something closed must raise `ClosedError` and change nothi
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import hypothesis.strategies as st
 import numpy as np
@@ -88,6 +89,22 @@ class AnEvent:
     life: Life
 
 
+class Living(Protocol):
+    """What can be closed."""
+
+    @property
+    def life(self) -> Life: ...
+
+
+_LivingT = TypeVar("_LivingT", bound=Living)
+
+
+def picked(among: Sequence[_LivingT], index: int) -> _LivingT:
+    """One of them; mostly one that is open."""
+    alive = [each for each in among if not each.life.closed]
+    return alive[index % len(alive)] if alive and index % 7 else among[index % len(among)]
+
+
 class OrderMachine(RuleBasedStateMachine):
     """Everything that the rules have made and not dropped."""
 
@@ -136,7 +153,7 @@ class OrderMachine(RuleBasedStateMachine):
     def stream_of(self, index: int, of: AContext) -> AStream:
         """A stream of a context; a new one if it has none."""
         found = [stream for stream in self.streams if stream.of is of]
-        return found[index % len(found)] if found else self._make_stream(of)
+        return picked(found, index) if found else self._make_stream(of)
 
     def _make_stream(self, of: AContext) -> AStream:
         stream = AStream(of.real.new_stream(), of, Life((of.life,)))
@@ -170,7 +187,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.streams and len(self.arrays) < _MOST)
     @rule(index=_index, value=_value)
     def new_array(self, index: int, value: int) -> None:
-        stream = self.streams[index % len(self.streams)]
+        stream = picked(self.streams, index)
         if stream.life.closed:
             self.attempt(lambda: stream.real.empty(N, np.int32), stream.life)
         else:
@@ -179,7 +196,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.arrays and len(self.arrays) < _MOST)
     @rule(index=_index, start=st.integers(0, N), stop=st.integers(0, N))
     def new_view(self, index: int, start: int, stop: int) -> None:
-        base = self.arrays[index % len(self.arrays)]
+        base = picked(self.arrays, index)
         if not base.life.closed:
             start, stop = sorted((start % base.real.size, stop % base.real.size))
             start, stop = start // 64 * 64, (stop // 64 + 1) * 64
@@ -191,7 +208,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.streams and len(self.events) < _MOST)
     @rule(index=_index)
     def new_event(self, index: int) -> None:
-        stream = self.streams[index % len(self.streams)]
+        stream = picked(self.streams, index)
         made: list[cudadrv.Event] = []
         if self.attempt(lambda: made.append(stream.real.record(timing=False)), stream.life):
             self.events.append(AnEvent(made[0], stream.of, Life((stream.of.life,))))
@@ -201,7 +218,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.arrays)
     @rule(index=_index, on=_index, value=_value)
     def fill(self, index: int, on: int, value: int) -> None:
-        array = self.arrays[index % len(self.arrays)]
+        array = picked(self.arrays, index)
         if not array.of.life.closed:
             stream = self.stream_of(on, array.of)
             if self.attempt(lambda: stream.real.fill(array.real, value), stream.life, array.life):
@@ -210,7 +227,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.arrays)
     @rule(index=_index, on=_index, value=_value, writes=st.booleans())
     def launch(self, index: int, on: int, value: int, writes: bool) -> None:
-        array = self.arrays[index % len(self.arrays)]
+        array = picked(self.arrays, index)
         of = array.of
         if of.life.closed:
             return
@@ -227,7 +244,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.arrays)
     @rule(to=_index, of=_index, on=_index)
     def copy(self, to: int, of: int, on: int) -> None:
-        target, source = self.arrays[to % len(self.arrays)], self.arrays[of % len(self.arrays)]
+        target, source = picked(self.arrays, to), picked(self.arrays, of)
         n = min(target.values.size, source.values.size)
         overlap = np.shares_memory(target.values, source.values)
         if overlap or target.of is not source.of or target.of.life.closed:
@@ -242,7 +259,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.arrays)
     @rule(index=_index, on=_index, value=_value, is_pinned=st.booleans())
     def upload(self, index: int, on: int, value: int, is_pinned: bool) -> None:
-        array = self.arrays[index % len(self.arrays)]
+        array = picked(self.arrays, index)
         if array.of.life.closed:
             return
         stream, n = self.stream_of(on, array.of), array.values.size
@@ -256,7 +273,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.arrays)
     @rule(index=_index, on=_index, is_pinned=st.booleans())
     def download(self, index: int, on: int, is_pinned: bool) -> None:
-        array = self.arrays[index % len(self.arrays)]
+        array = picked(self.arrays, index)
         if array.of.life.closed:
             return
         stream, n = self.stream_of(on, array.of), array.values.size
@@ -273,7 +290,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.events and self.streams)
     @rule(index=_index, on=_index, records=st.booleans())
     def use_event(self, index: int, on: int, records: bool) -> None:
-        event = self.events[index % len(self.events)]
+        event = picked(self.events, index)
         if event.of.life.closed:
             self.attempt(event.real.synchronize, event.life)
             return
@@ -286,7 +303,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.arrays and len(self.graphs) < _MOST)
     @rule(index=_index, on=_index, by=st.integers(1, 9), value=_value)
     def capture(self, index: int, on: int, by: int, value: int) -> None:
-        array = self.arrays[index % len(self.arrays)]
+        array = picked(self.arrays, index)
         of = array.of
         if of.life.closed or of.module.closed:
             return
@@ -309,7 +326,7 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.graphs)
     @rule(index=_index, on=_index)
     def replay(self, index: int, on: int) -> None:
-        graph = self.graphs[index % len(self.graphs)]
+        graph = picked(self.graphs, index)
         if graph.of.life.closed:
             return
         stream = self.stream_of(on, graph.of)
@@ -321,28 +338,28 @@ class OrderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.streams)
     @rule(index=_index)
     def close_stream(self, index: int) -> None:
-        stream = self.streams[index % len(self.streams)]
+        stream = picked(self.streams, index)
         stream.real.close()
         stream.life.ended = True
 
     @precondition(lambda self: self.arrays)
     @rule(index=_index)
     def close_array(self, index: int) -> None:
-        array = self.arrays[index % len(self.arrays)]
+        array = picked(self.arrays, index)
         array.real.close()
         array.life.ended = True
 
     @precondition(lambda self: self.graphs)
     @rule(index=_index)
     def close_graph(self, index: int) -> None:
-        graph = self.graphs[index % len(self.graphs)]
+        graph = picked(self.graphs, index)
         graph.real.close()
         graph.life.ended = True
 
     @precondition(lambda self: self.events)
     @rule(index=_index)
     def close_event(self, index: int) -> None:
-        event = self.events[index % len(self.events)]
+        event = picked(self.events, index)
         event.real.close()
         event.life.ended = True
 
@@ -375,7 +392,9 @@ class OrderMachine(RuleBasedStateMachine):
         """Everything, on new streams, which must come after what there was."""
         for array in self.arrays:
             if not array.life.closed:
-                with array.real.context.new_stream() as stream:
+                context = array.real.context
+                assert isinstance(context, cudadrv.Context)
+                with context.new_stream() as stream:
                     assert np.array_equal(stream.to_host(array.real), array.values)
         for out, expected, of in self.later:
             if not of.life.closed:

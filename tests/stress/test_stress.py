@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.contract.order.lab import Lab
@@ -41,11 +41,12 @@ def test_the_command_runs_programs_of_its_choice() -> None:
 def test_objects_of_all_kinds_follow_the_model() -> None:
     with Lab() as lab:
         few = settings(
-            max_examples=40 if lab.is_emulated else 15,
-            stateful_step_count=40,
+            max_examples=120 if lab.is_emulated else 15,
+            stateful_step_count=50,
             deadline=None,
             database=None,
             derandomize=True,
+            phases=[Phase.generate],  # the command finds the smallest example
             suppress_health_check=list(HealthCheck),
         )
         run_state_machine_as_test(machine_in(lab), settings=few)

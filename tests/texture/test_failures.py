@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -42,20 +44,47 @@ def test_a_full_device_says_what_is_free() -> None:
 
 
 @pytest.mark.parametrize(
-    "function",
-    ["cuArrayDestroy", "cuMipmappedArrayDestroy", "cuTexObjectDestroy", "cuSurfObjectDestroy",
-     "cuCtxPushCurrent"],
-)  # fmt: skip
-def test_giving_back_raises_nothing(function: str) -> None:
+    ("function", "failing"),
+    [
+        ("cuArrayDestroy", "array"),
+        ("cuMipmappedArrayDestroy", "mipmapped"),
+        ("cuTexObjectDestroy", "texture"),
+        ("cuSurfObjectDestroy", "surface"),
+        ("cuCtxPushCurrent", "array"),
+    ],
+)
+def test_an_error_of_giving_back_is_raised_by_close(function: str, failing: str) -> None:
     with emulator.session() as machine:
         context = cudadrv.cuda_context_for(0)
         array = CudaArray(context, 9, np.float32, surface=True)
-        mipmapped = MipmappedArray(context, 9, np.float32)
-        views = Texture(array), Surface(array), Texture(mipmapped, normalized_coordinates=True)
-        with machine.fail(function, times=None):
-            array.close()
-            mipmapped.close()
-        assert all(view.closed for view in views)
+        made = {"array": array, "mipmapped": MipmappedArray(context, 9, np.float32)}
+        views = {"texture": Texture(array), "surface": Surface(array)}
+        for view in views.values():
+            if views.get(failing) is not view:
+                view.close()
+        closing = {**made, **views}[failing]
+        with machine.fail(function), pytest.raises(UnknownError, match="destroying|binding"):
+            closing.close()
+        assert closing.closed
+        closing.close()
+
+
+@pytest.mark.parametrize("function", ["cuArrayDestroy", "cuTexObjectDestroy", "cuMemFreeAsync"])
+def test_an_error_of_giving_back_reaches_the_hook_where_nobody_closes(
+    function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: told.append(str(args.exc_value)))
+    with emulator.session() as machine:
+        context = cudadrv.cuda_context_for(0)
+        array = CudaArray(context, 9, np.float32)
+        texture, memory = Texture(array), context.default_stream.alloc(100)
+        with machine.fail(function):
+            del texture, array, memory
+            gc.collect()
+    (text,) = told
+    assert function in text
+    assert "device 0" in text
 
 
 def test_objects_outlive_their_driver() -> None:

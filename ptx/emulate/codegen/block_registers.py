@@ -1,7 +1,7 @@
 """The registers of one basic block as Python variables: loaded when first read, stored at its end.
 
 Integer sums are put off until their value is needed: where a sum is only an address, its constant
-and its array stay apart in a `Span`, and the sum is never computed.
+and its array stay apart in `Addresses`, and the sum is never computed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.model.addresses import Span, number as number_span
+from ptx.emulate.model.addresses import Addresses, same_address
 from ptx.emulate.model.types import NUMPY
 from ptx.isa.model import Immediate, Operand, Register
 
@@ -34,7 +34,7 @@ class BlockRegisters:
         self._home = scope.home
         self._kinds: dict[int, str] = {}
         self._views: dict[int, dict[str, str]] = {}
-        self._spans: dict[int, str] = {}
+        self._addresses: dict[int, str] = {}
         self._pending: dict[int, _Terms] = {}
         self._depths: dict[int, int] = {}
         self._constants: dict[int, np.generic] = {}
@@ -48,7 +48,7 @@ class BlockRegisters:
         """Start a block: nothing is loaded."""
         self.lines = []
         for known in (
-            self._kinds, self._views, self._spans, self._pending, self._depths, self._constants,
+            self._kinds, self._views, self._addresses, self._pending, self._depths, self._constants,
             self._dependents, self._written, self._slots,
         ):  # fmt: skip
             known.clear()
@@ -98,7 +98,7 @@ class BlockRegisters:
         self._written.add(number)
 
     def write_sum(self, number: int, left: Operand, right: Operand) -> bool:
-        """Let the register be a sum, computed when it is needed; as an address it may never be.
+        """Let the register be a sum that is computed when needed; an address may never need it.
 
         False where it cannot be put off.
         """
@@ -131,32 +131,32 @@ class BlockRegisters:
         self._written.add(number)
         return True
 
-    def span(self, number: int) -> str:
-        """The name of the `Span` of the addresses in a register."""
-        found = self._spans.get(number)
+    def addresses(self, number: int) -> str:
+        """The name of the `Addresses` in a register."""
+        found = self._addresses.get(number)
         if found is None:
             pending = self._pending.get(number)
             if pending is not None:
-                left, right = (self._span_of(each) for each in pending)
+                left, right = (self._addresses_of(each) for each in pending)
                 expression = f"{left}.plus({right})"
-            elif self._scope.steady:
-                expression = f"f.chunk.kept.span({self._loaded(number)})"
+            elif self._scope.invariants:
+                expression = f"f.blocks.cache.addresses({self._loaded(number)})"
             else:
-                expression = f"{self._scope.span}({self._loaded(number)})"
-            found = self._spans[number] = self.temporary(expression)
+                expression = f"{self._scope.addresses_in}({self._loaded(number)})"
+            found = self._addresses[number] = self.temporary(expression)
         return found
 
-    def number_span(self, expression: str) -> str:
-        """The name of the `Span` of one address; that of a constant is made once and for all."""
+    def same_address(self, expression: str) -> str:
+        """The name of the `Addresses` of one address; that of a constant is made once."""
         if expression.isdigit():
-            return self._scope.bind(Span(int(expression), None), "span")
-        return self.temporary(f"{self._scope.bind(number_span, 'number')}({expression})")
+            return self._scope.bind(Addresses(int(expression), None), "addresses")
+        return self.temporary(f"{self._scope.bind(same_address, 'same_address')}({expression})")
 
-    def _span_of(self, term: Operand) -> str:
+    def _addresses_of(self, term: Operand) -> str:
         if isinstance(term, Register):
-            return self.span(self._numbers[term.name])
+            return self.addresses(self._numbers[term.name])
         assert isinstance(term, Immediate)
-        return self._scope.bind(Span(term.value, None), "span")
+        return self._scope.bind(Addresses(term.value, None), "addresses")
 
     def _loaded(self, number: int) -> str:
         """The variable of a register, loaded or computed if it was not yet."""
@@ -179,10 +179,12 @@ class BlockRegisters:
         self._compute(number, f"{left} + {right}", self._slots.pop(number, None))
 
     def _compute(self, number: int, expression: str, slot: int | None) -> None:
-        """Set the register's variable; a steady value is computed once a launch."""
+        """Set the register's variable; a block-invariant value is computed once a launch."""
         if slot is not None:
-            self.lines.append(f"k = f.kept({slot})")
-            self.lines.append(f"r{number} = f.keeping({slot}, {expression}) if k is None else k")
+            self.lines.append(f"k = f.invariant({slot})")
+            self.lines.append(
+                f"r{number} = f.store_invariant({slot}, {expression}) if k is None else k"
+            )
         else:
             self.lines.append(f"r{number} = {expression}")
 
@@ -210,5 +212,5 @@ class BlockRegisters:
             self._slots.pop(number, None)
             self._depths.pop(number, None)
             self._constants.pop(number, None)
-            self._spans.pop(number, None)
+            self._addresses.pop(number, None)
             self._views.pop(number, None)

@@ -9,35 +9,29 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from ptx.emulate.codegen.registers import CARRY, registers_in
 from ptx.emulate.codegen.table import Effect, Operation, find_operation, in_table_order
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa.model import (
     Address,
     Arguments,
     Body,
-    Bracket,
     FloatImmediate,
     Guard,
     Immediate,
     Instruction,
     Label,
-    Negated,
-    Operand,
-    Pair,
     Register,
-    Selected,
     SpecialRegister,
     Symbol,
-    Vector,
 )
 
 _NEVER_WRITTEN = (Address, Immediate)
 _WITHOUT_REGISTERS = (Immediate, FloatImmediate, Symbol, SpecialRegister)
-CARRY = Register("%CC", "u32")
 
 
 @dataclass(slots=True)
-class Step:
+class BlockStep:
     """One instruction and its record in the table; `reads` and `writes` are register numbers."""
 
     instruction: Instruction
@@ -57,7 +51,7 @@ class Block:
     """
 
     index: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[BlockStep] = field(default_factory=list)
     guard: Guard | None = None
     target: int | None = None
     following: int | None = None
@@ -80,7 +74,7 @@ class Block:
 _NEVER_RETURN = frozenset({"ret", "exit", "trap", "brx"})
 
 
-class FlowBuilder:
+class CfgBuilder:
     """Cuts a body into blocks."""
 
     def __init__(self, function: str, body: Body) -> None:
@@ -119,7 +113,7 @@ class FlowBuilder:
         return self._blocks[-1]
 
     def _start(self) -> None:
-        """Begin a block, which the last one falls into, unless the last is empty."""
+        """Begin a block behind the last one, unless the last is empty."""
         if self._last.steps or self._last.target is not None or self._last.guard is not None:
             self._next()
 
@@ -152,7 +146,7 @@ class FlowBuilder:
         if operation is None:
             raise self._refused(instruction)
         if operation.effect is Effect.PURE:
-            self._last.steps.append(Step(instruction, operation))
+            self._last.steps.append(BlockStep(instruction, operation))
             return
         skip: Block | None = None
         if instruction.guard is not None:
@@ -161,9 +155,9 @@ class FlowBuilder:
             skip.guard = Guard(guard.register, not guard.negated)
             self._next()
             instruction = replace(instruction, guard=None)
-        elif operation.effect is Effect.MEETS:
+        elif operation.effect is Effect.SYNCS:
             self._start()
-        self._last.steps.append(Step(instruction, operation))
+        self._last.steps.append(BlockStep(instruction, operation))
         self._last.pure = False
         if operation.effect is Effect.ENDS:
             if instruction.opcode == "brx":
@@ -184,26 +178,7 @@ class FlowBuilder:
         self._next(falls=instruction.guard is not None)
 
 
-def registers_in(operand: Operand) -> Iterator[Register]:
-    """The registers that an operand names."""
-    if isinstance(operand, Register):
-        yield operand
-    elif isinstance(operand, Address):
-        if isinstance(operand.base, Register):
-            yield operand.base
-    elif isinstance(operand, Vector | Arguments | Bracket):
-        for item in operand.items:
-            yield from registers_in(item)
-    elif isinstance(operand, Pair):
-        yield from registers_in(operand.first)
-        yield from registers_in(operand.second)
-    elif isinstance(operand, Negated):
-        yield operand.operand
-    elif isinstance(operand, Selected):
-        yield operand.register
-
-
-def reads_and_writes(step: Step) -> tuple[list[Register], list[Register]]:
+def reads_and_writes(step: BlockStep) -> tuple[list[Register], list[Register]]:
     """Registers that an instruction reads and those it writes; a guarded write also reads."""
     instruction, operation = step.instruction, step.operation
     reads: list[Register] = []

@@ -10,7 +10,7 @@ from ptx.isa.model import FloatImmediate
 
 
 class Constants:
-    """Names of typed scalars, found again by what was asked for."""
+    """Names of typed scalars; the same scalar gets the same name."""
 
     def __init__(self, scope: FunctionScope) -> None:
         self._scope = scope

@@ -12,9 +12,10 @@ import numpy as np
 from ptx.emulate.codegen.block_registers import BlockRegisters
 from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.exec.device import LOCAL_WINDOW, PARAM_WINDOW
-from ptx.emulate.exec.special import known_special
-from ptx.emulate.memory.access import Site, load, store
+from ptx.emulate.exec.special_registers import known_special
+from ptx.emulate.memory.access import load, store
+from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, unsigned, width_of
@@ -83,7 +84,7 @@ class Emitter:
         """Go on to the next instruction."""
         self.instruction = instruction
         self._condition = ""
-        self._registers.slot = self.scope.steady.get(id(instruction))
+        self._registers.slot = self.scope.invariants.get(id(instruction))
 
     @property
     def lines(self) -> list[str]:
@@ -98,9 +99,7 @@ class Emitter:
 
     def refuse(self, reason: str = "") -> UnsupportedInstruction:
         """The error that this instruction is not executed; raise it."""
-        return UnsupportedInstruction(
-            self.scope.kernel, self.instruction.text, self.instruction.line, reason
-        )
+        return self.scope.refused(self.instruction, reason)
 
     def value(self, operand: Operand, ptx_type: str) -> str:
         """An expression (a name) for an operand, read as a PTX type: its bits are reinterpreted."""
@@ -193,7 +192,7 @@ class Emitter:
             self.assign(item, ptx_type, expression)
 
     def add_later(self, operand: Operand, left: Operand, right: Operand) -> bool:
-        """Put off an integer sum until its value is needed; as an address it may never be.
+        """Put off an integer sum until its value is needed; an address may never need it.
 
         False where it cannot be put off.
         """
@@ -217,7 +216,7 @@ class Emitter:
         return self.scope.bind(made, "site")
 
     def address(self, operand: Operand, space: str) -> tuple[str, int, str]:
-        """A memory operand: the name of its `Span`, a constant offset, and the space it is in.
+        """A memory operand: the name of its `Addresses`, a constant offset, and the space it is in.
 
         The space differs from the asked one where a symbol says better.
         """
@@ -226,21 +225,21 @@ class Emitter:
         if not -_FARTHEST <= operand.offset < (2**63 if operand.base is None else _FARTHEST):
             raise self.refuse(f"the offset {operand.offset} is beyond the address space")
         if operand.base is None:
-            return self._registers.number_span(str(operand.offset)), 0, space
+            return self._registers.same_address(str(operand.offset)), 0, space
         if isinstance(operand.base, Symbol):
-            found, expression = self.scope.symbol(operand.base.name, self)
+            found, expression = self.scope.symbol(operand.base.name, self.instruction)
             if found == "code":
                 raise self.refuse(f"{operand.base.name} is a function, which is not read")
             if space == "generic" and found == "param":
                 found = "generic"
             space = found
-            return self._registers.number_span(expression), operand.offset, space
+            return self._registers.same_address(expression), operand.offset, space
         if space == "param":
             space = "generic"
         number = self._numbers[operand.base.name]
         if self.scope.width[number] not in (4, 8):
             raise self.refuse(f"{operand.base.name} is no register of 32 or 64 bits")
-        return self._registers.span(number), operand.offset, space
+        return self._registers.addresses(number), operand.offset, space
 
     def parameter(self, symbol: Symbol, ptx_type: str, offset: int = 0) -> str:
         """The value of a `.param` variable of this function, as the arguments of a call."""
@@ -304,7 +303,7 @@ class Emitter:
 
     def _symbol(self, symbol: Symbol, kind: str) -> str:
         """The address of a symbol, as `mov` gives it."""
-        space, expression = self.scope.symbol(symbol.name, self)
+        space, expression = self.scope.symbol(symbol.name, self.instruction)
         offset = symbol.offset
         if self.scope.is_parameter(symbol.name):
             offset += PARAM_WINDOW if space == "param" else LOCAL_WINDOW

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import ptx.emulate.ops  # noqa: F401  # fills the table of operations
-from ptx.emulate.codegen.analysis.block_invariant import steady_definitions
+from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.cfg import (
     Block,
-    FlowBuilder,
+    CfgBuilder,
     find_live_registers,
 )
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.exec.block_functions import BlockFunctions
-from ptx.emulate.exec.code import KernelCode
 from ptx.emulate.exec.fibre import GONE
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,
@@ -107,7 +106,7 @@ class _KernelWriter:
         function = self._module.functions[name]
         body = self._module.body(name)
         try:
-            blocks = FlowBuilder(self._code.kernel, body).build()
+            blocks = CfgBuilder(self._code.kernel, body).build()
             scope = FunctionScope(
                 self._code.kernel, function, body, frame_layout(function, body), self._layout,
                 self._code.shared_offsets, self._namespace, self._code.sites,
@@ -118,9 +117,9 @@ class _KernelWriter:
             ) from None
         find_live_registers(blocks, scope.numbers)
         if function.is_entry:
-            found = sorted(steady_definitions(blocks, scope.kernel_parameters))
+            found = sorted(invariant_definitions(blocks, scope.kernel_parameters))
             steps = [blocks[block].steps[position] for block, position in found]
-            scope.steady = {id(step.instruction): slot for slot, step in enumerate(steps)}
+            scope.invariants = {id(step.instruction): slot for slot, step in enumerate(steps)}
         return _Unit(function, blocks, scope)
 
     def _callees(self, name: str) -> list[str]:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptx.emulate.codegen.analysis.nan_bits import registers_with_visible_bits
 from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
-from ptx.emulate.codegen.cfg import CARRY
-from ptx.emulate.memory.access import Site
+from ptx.emulate.codegen.registers import CARRY
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
-from ptx.emulate.model.addresses import span
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import addresses_in
+from ptx.emulate.model.errors import UnsupportedInstruction
+from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
 from ptx.isa.model import TYPE_BYTES, Body, Function, Instruction, Register
 from ptx.isa.signature import kernel_params
-
-if TYPE_CHECKING:
-    from ptx.emulate.codegen.emitter import Emitter
-    from ptx.emulate.model.geometry import Value
 
 
 class Namespace:
@@ -43,11 +40,12 @@ class Namespace:
 
 
 class FunctionScope:
-    """What names mean in one function of a kernel.
+    """The names of one function of a kernel, and what they stand for.
 
     Attributes:
         numbers: of the registers, by name.
-        steady: by identity of an instruction whose result chunks share, the number of the result.
+        invariants: the slot in the launch's cache of a result that chunks share, by the identity of
+            its instruction.
         width: bytes of each register; home: the kind in which it is held between blocks.
     """
 
@@ -71,7 +69,7 @@ class FunctionScope:
         self.sites = sites
         self._shared = shared
         self._namespace = namespace
-        self.span = namespace.bind(span, "span")
+        self.addresses_in = namespace.bind(addresses_in, "addresses_in")
         self.numbers: dict[str, int] = {}
         self.width: list[int] = []
         self.home: list[str] = []
@@ -85,7 +83,7 @@ class FunctionScope:
             kind = kind_of(register.ptx_type)
             self.width.append(TYPE_BYTES[register.ptx_type])
             self.home.append(kind if kind[0] in "fp" else unsigned(kind))
-        self.steady: dict[int, int] = {}
+        self.invariants: dict[int, int] = {}
         self._parameters = {
             *frame.params,
             *(param.name for param in (*function.returns, *function.params)),
@@ -141,12 +139,18 @@ class FunctionScope:
         """The symbols of an entry's own parameters that no variable of its body hides."""
         return frozenset(self.frame.params) - frozenset(self.frame.offsets)
 
+    def refused(self, instruction: Instruction, reason: str) -> UnsupportedInstruction:
+        """The error that an instruction of this function is not executed."""
+        return UnsupportedInstruction(self.kernel, instruction.text, instruction.line, reason)
+
     def is_parameter(self, name: str) -> bool:
         """Whether a symbol is a formal parameter or result of this function."""
         return name in self._parameters
 
-    def symbol(self, name: str, emitter: Emitter) -> tuple[str, str]:
+    def symbol(self, name: str, user: Instruction) -> tuple[str, str]:
         """The space of a symbol and an expression for its address there: digits where constant.
+
+        `user` is the instruction that names it.
 
         Raises:
             UnsupportedInstruction: the symbol is not defined.
@@ -165,14 +169,14 @@ class FunctionScope:
             return "global", str(self.layout.globals[name][0])
         if name in self.layout.code:
             return "code", str(self.layout.code[name])
-        raise emitter.refuse(f"the symbol {name} is not defined in this module")
+        raise self.refused(user, f"the symbol {name} is not defined in this module")
 
     @property
     def param_bytes(self) -> int:
         """Size of the kernel's parameter block."""
         return kernel_params(self.function.params)[1]
 
-    def frame_place(self, name: str, emitter: Emitter) -> tuple[int, int]:
+    def frame_place(self, name: str, user: Instruction) -> tuple[int, int]:
         """Offset and size of a `.param` variable of this function's frame.
 
         Raises:
@@ -184,7 +188,7 @@ class FunctionScope:
         for param in (*self.function.returns, *self.function.params):
             if param.name == name and name in self.frame.offsets:
                 return self.frame.offsets[name], param.nbytes
-        raise emitter.refuse(f"{name} is no .param variable of this function")
+        raise self.refused(user, f"{name} is no .param variable of this function")
 
     def real_name(self, name: str) -> str:
         """The function that a name means, through `.alias`."""

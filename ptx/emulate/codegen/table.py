@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from ptx.emulate.codegen.emitter import Emitter
 from ptx.isa.model import TYPE_BYTES, Instruction, Symbol
 
-if TYPE_CHECKING:
-    from ptx.emulate.codegen.emitter import Emitter
-
-EmitExternal = Callable[["Emitter", tuple[Symbol, ...], tuple[Symbol, ...]], None]
-EmitFunction = Callable[["Emitter", Instruction], None]
+EmitExternal = Callable[[Emitter, tuple[Symbol, ...], tuple[Symbol, ...]], None]
+EmitFunction = Callable[[Emitter, Instruction], None]
 
 
 class Effect(Enum):
@@ -29,13 +26,14 @@ class Effect(Enum):
     PURE: nothing; under a guard its result is selected lane by lane, and it may be executed for
         lanes that do not need it.
     MEMORY: reads or writes memory, or may fault; under a guard it is branched around.
-    MEETS: lanes of several fibres meet; it starts a basic block (see `ptx.emulate`).
+    SYNCS: threads of several fibres wait for each other; it starts a basic block (see
+        `ptx.emulate.ops`).
     ENDS: control leaves the basic block here; the emitter writes its `return`.
     """
 
     PURE = "pure"
     MEMORY = "memory"
-    MEETS = "meets"
+    SYNCS = "syncs"
     ENDS = "ends"
 
 

@@ -20,7 +20,7 @@ Places = tuple[tuple[int, int], ...]  # offset and size of each `.param` variabl
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class OpenCall:
     """What a call left behind: the caller's registers, the lanes they belong to, its stack.
 
     `function` was called; `results`: where the caller wants its results, offsets and sizes.
@@ -41,14 +41,17 @@ def call(
 
     `arguments` and `results` are `.param` variables of the caller.
     """
-    chunk = fibre.chunk
-    code = chunk.code
+    blocks = fibre.blocks
+    scheduler = fibre.scheduler
+    code = blocks.code
     base = fibre.stack_pointer + frame_bytes
-    chunk.check_stack(fibre, base + code.frame_bytes[function])
+    scheduler.check_stack(fibre, base + code.frame_bytes[function])
     for (source, nbytes), (target, room) in zip(arguments, code.params[function], strict=False):
         _copy(fibre, fibre.stack_pointer + source, base + target, min(nbytes, room))
-    frame = Frame(fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[back], function, results)
-    fibre.frames = (*fibre.frames, frame)
+    opened = OpenCall(
+        fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[back], function, results
+    )
+    fibre.calls = (*fibre.calls, opened)
     fibre.prefix = (*fibre.prefix, back)
     fibre.stack_pointer = base
     fibre.regs = list(code.zeros[function])
@@ -65,53 +68,53 @@ def call_address(
     results: Places,
     instruction: Instruction,
 ) -> int:
-    """An indirect call: threads that call different functions part.
+    """An indirect call; threads that call different functions become separate fibres.
 
     Raises:
         InvalidCall: an address is no function.
     """
-    code = fibre.chunk.code
+    code = fibre.blocks.code
     if address.ndim == 0:
         function = code.by_address.get(int(address))
         if function is None:
             raise InvalidCall(
                 f"a call to {int(address):#x}, which is no function",
-                fibre.chunk.launch.where(fibre, 0, instruction),
+                fibre.where(0, instruction),
             )
         return call(fibre, function, back, frame_bytes, arguments, results)
     addresses = np.asarray(address)
     for each in np.unique(addresses):
         part = fibre.subset((addresses == each).nonzero()[0], code.live[back])
         block = call_address(part, each, back, frame_bytes, arguments, results, instruction)
-        fibre.chunk.wait(part, block)
+        fibre.scheduler.wait(part, block)
     return GONE
 
 
 def leave(fibre: Fibre) -> int:
     """`ret`: back to the caller; from the kernel itself, the threads are done."""
-    if not fibre.frames:
+    if not fibre.calls:
         return fibre.finish()
-    frame = fibre.frames[-1]
-    sources = fibre.chunk.code.results[frame.function]
-    for (source, room), (target, nbytes) in zip(sources, frame.results, strict=False):
-        _copy(fibre, fibre.stack_pointer + source, frame.stack_pointer + target, min(room, nbytes))
+    opened = fibre.calls[-1]
+    sources = fibre.blocks.code.results[opened.function]
+    for (source, room), (target, nbytes) in zip(sources, opened.results, strict=False):
+        _copy(fibre, fibre.stack_pointer + source, opened.stack_pointer + target, min(room, nbytes))
     block = fibre.prefix[-1]
-    fibre.regs = registers_of(fibre, frame)
-    fibre.frames = fibre.frames[:-1]
+    fibre.regs = registers_of(fibre, opened)
+    fibre.calls = fibre.calls[:-1]
     fibre.prefix = fibre.prefix[:-1]
-    fibre.stack_pointer = frame.stack_pointer
+    fibre.stack_pointer = opened.stack_pointer
     fibre.lineage = None
     return block
 
 
-def registers_of(fibre: Fibre, frame: Frame) -> Registers:
+def registers_of(fibre: Fibre, opened: OpenCall) -> Registers:
     """The caller's registers for the lanes that the fibre has now."""
-    if frame.lanes is fibre.lanes:
-        return list(frame.registers)
+    if opened.lanes is fibre.lanes:
+        return list(opened.registers)
     mine = fibre.lane_numbers()
-    where = mine if frame.lanes is None else np.searchsorted(frame.lanes, mine)
-    regs = list(frame.registers)
-    for number in frame.live:
+    where = mine if opened.lanes is None else np.searchsorted(opened.lanes, mine)
+    regs = list(opened.registers)
+    for number in opened.live:
         value = regs[number]
         if value.ndim:
             regs[number] = value.take(where, mode="clip")
@@ -120,8 +123,8 @@ def registers_of(fibre: Fibre, frame: Frame) -> Registers:
 
 def _copy(fibre: Fibre, source: int, target: int, nbytes: int) -> None:
     """Copy bytes within every thread's local memory."""
-    local = fibre.chunk.local.reshape(fibre.chunk.geometry.threads, -1)
+    local = fibre.blocks.local.reshape(fibre.blocks.geometry.threads, -1)
     rows = slice(None) if fibre.lanes is None else fibre.lanes
     local[rows, target : target + nbytes] = local[rows, source : source + nbytes]
-    if fibre.chunk.shadow is not None:
-        fibre.chunk.shadow.copy(rows, source, target, nbytes, len(local))
+    if fibre.blocks.shadow is not None:
+        fibre.blocks.shadow.copy(rows, source, target, nbytes, len(local))

@@ -1,4 +1,4 @@
-"""Making many objects that all stay, without the garbage collector looking through them in between.
+"""Pauses of the garbage collector while many objects are made that all stay.
 
 A kernel of 50,000 instructions is some 500,000 objects. That none of them is garbage takes the
 collector a fifth of the time in which they are made.

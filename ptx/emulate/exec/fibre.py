@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.errors import InvalidBranch, Trap
+from ptx.emulate.model.errors import InvalidBranch, Trap, Where
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.calls import Frame
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.calls import OpenCall
+    from ptx.emulate.exec.device_model import DeviceModel
+    from ptx.emulate.exec.scheduler import Scheduler
 
 Bools = NDArray[np.bool_]
 Registers = list[Value]
@@ -51,26 +52,29 @@ class Fibre:
         n: the length of the register arrays.
         present: (n,) which elements still belong to the fibre; None where all do.
         count: how many belong to it.
+        calls: those that it is in, outermost first.
         prefix: return addresses of the calls that it is in, outermost first.
         written: registers written since it was split off `lineage`.
-        released: a rendezvous let it pass; its block is executed again with this set.
-        exchange: values that lanes in other fibres brought to the rendezvous, by name.
+        released: what it waited for is there; its block is executed again with this set.
+        exchange: values that lanes in other fibres brought where it waited, by name.
     """
 
     __slots__ = (
-        "_cached", "_places", "chunk", "count", "exchange", "frames", "lanes", "lineage", "n",
-        "prefix", "present", "regs", "released", "stack_pointer", "tick", "token", "written",
+        "_cached", "_places", "blocks", "calls", "count", "exchange", "lanes", "lineage", "n",
+        "prefix", "present", "regs", "released", "scheduler", "stack_pointer", "tick", "token",
+        "written",
     )  # fmt: skip
 
-    def __init__(self, chunk: Chunk, regs: Registers, lanes: Index | None, n: int) -> None:
-        self.chunk = chunk
+    def __init__(self, scheduler: Scheduler, regs: Registers, lanes: Index | None, n: int) -> None:
+        self.scheduler = scheduler
+        self.blocks = scheduler.blocks
         self.regs = regs
         self.lanes = lanes
         self.n = n
         self.count = n
         self.present: Bools | None = None
         self.prefix: tuple[int, ...] = ()
-        self.frames: tuple[Frame, ...] = ()
+        self.calls: tuple[OpenCall, ...] = ()
         self.stack_pointer = 0
         self.lineage: Lineage | None = None
         self.token: Lineage | None = None
@@ -84,7 +88,7 @@ class Fibre:
     # What generated code calls.
 
     def at(self, values: Value) -> Value:
-        """This fibre's elements of one value a lane of the chunk."""
+        """This fibre's elements of an array that has one value for each lane of the chunk."""
         if self.lanes is None or values.ndim == 0:
             return values
         return values.take(self.lanes, mode="clip")
@@ -92,52 +96,52 @@ class Fibre:
     def place(self, name: str) -> Value:
         """A `Geometry` array for this fibre's threads."""
         if self.lanes is None:
-            return self.chunk.geometry.array(name)
+            return self.blocks.geometry.array(name)
         found = self._places.get(name)
         if found is None:
-            found = self._places[name] = self.at(self.chunk.geometry.array(name))
+            found = self._places[name] = self.at(self.blocks.geometry.array(name))
         return found
 
-    def kept(self, slot: int) -> Value | None:
-        """A steady value as another chunk computed it, for all threads of this one."""
-        return self.chunk.kept.values.get(slot) if self.lanes is None else None
+    def invariant(self, slot: int) -> Value | None:
+        """What another chunk computed for this value; None unless all threads are here."""
+        return self.blocks.cache.values.get(slot) if self.lanes is None else None
 
-    def keeping(self, slot: int, value: Value) -> Value:
-        """A steady value, remembered where it is there for all threads."""
-        kept = self.chunk.kept
-        if self.n >= kept.fewest and self.lanes is None and self.present is None and value.ndim:
-            kept.keep(slot, value)
+    def store_invariant(self, slot: int, value: Value) -> Value:
+        """A block-invariant value, stored for later chunks if all threads have it."""
+        cache = self.blocks.cache
+        if self.n >= cache.fewest and self.lanes is None and self.present is None and value.ndim:
+            cache.store(slot, value)
         return value
 
     def start_index(self, space: str, shift: int) -> Index:
         """(n,) where each thread's shared or local memory starts, in elements of 2**shift bytes."""
         if self.lanes is None:
-            return self.chunk.start_index(space, shift)
+            return self.blocks.start_index(space, shift)
         name = f"{space}{shift}"
         found: Index | None = self._places.get(name)
         if found is None:
-            found = self.chunk.start_index(space, shift).take(self.lanes, mode="clip")
+            found = self.blocks.start_index(space, shift).take(self.lanes, mode="clip")
             self._places[name] = found
         return found
 
     def special(self, name: str) -> Value:
         """A special register."""
         if self.lanes is None:
-            return self.chunk.special(name)
+            return self.blocks.special(name)
         found = self._cached.get(name)
         if found is None:
-            found = self._cached[name] = self.at(self.chunk.special(name))
+            found = self._cached[name] = self.at(self.blocks.special(name))
         return found
 
     def lane_numbers(self) -> Index:
         """(n,) the threads' numbers in the chunk."""
-        return self.chunk.geometry.index("lane") if self.lanes is None else self.lanes
+        return self.blocks.geometry.index("lane") if self.lanes is None else self.lanes
 
     def recall(self, name: str) -> Value:
-        """What was kept for this set of threads, None if nothing was."""
+        """What was remembered for this set of threads, None if nothing was."""
         return self._cached.get(name)
 
-    def keep(self, name: str, thing: Value) -> None:
+    def remember(self, name: str, thing: Value) -> None:
         """Remember what depends on this set of threads only."""
         self._cached[name] = thing
 
@@ -147,8 +151,17 @@ class Fibre:
             return np.asarray(value)
         return np.full(self.n, value, dtype=value.dtype)
 
+    @property
+    def device(self) -> DeviceModel:
+        """The device that the fibre runs on."""
+        return self.blocks.launch.device
+
+    def where(self, position: int, instruction: Instruction | None) -> Where:
+        """The place of thread number `position`, which executes an instruction."""
+        return self.blocks.launch.where(self, position, instruction)
+
     def split(self, taken: Value, target: int, following: int) -> int:
-        """A branch: the next block, of this fibre or of its part that is `chunk.successor`."""
+        """A branch: the next block, of this fibre or of its part that is `scheduler.successor`."""
         if taken.ndim == 0:
             return target if taken else following
         mask: Bools = np.asarray(taken, dtype=np.bool_)
@@ -166,11 +179,12 @@ class Fibre:
         return self._part(others, self.count - count, following, mask, target)
 
     def _part(self, running: Bools, count: int, to: int, waiting: Bools, at: int) -> int:
-        """Split: `count` lanes run on at the smaller block `to`, the rest wait at `at`."""
-        chunk = self.chunk
+        """Split: `count` lanes run on at block `to`, the smaller one; the others wait at `at`."""
+        blocks = self.blocks
+        scheduler = self.scheduler
         rest = self.count - count
-        if chunk.code.is_pure[to] and count >= _KEEP_SHARE * self.n:
-            chunk.wait(self.subset(waiting.nonzero()[0], chunk.code.live[at]), at)
+        if blocks.code.is_pure[to] and count >= _KEEP_SHARE * self.n:
+            scheduler.wait(self.subset(waiting.nonzero()[0], blocks.code.live[at]), at)
             self.present = running
             self.count = count
             return to
@@ -180,24 +194,24 @@ class Fibre:
             part.lineage, part.written = self.token, 0
             self.present = waiting
             self.count = rest
-            chunk.wait(self, at)
+            scheduler.wait(self, at)
         else:
-            chunk.wait(self.subset(waiting.nonzero()[0], chunk.code.live[at]), at)
-        chunk.successor = part
+            scheduler.wait(self.subset(waiting.nonzero()[0], blocks.code.live[at]), at)
+        scheduler.successor = part
         return to
 
     def _running(self, running: Bools, count: int, to: int) -> Fibre:
-        """The part that runs on; where threads parted alike before, with what was found then."""
-        chunk = self.chunk
-        live = chunk.code.live[to]
+        """The part that runs on; a division that occurred before is taken from the cache."""
+        blocks = self.blocks
+        live = blocks.code.live[to]
         whole = self.lanes is None and self.present is None
-        division = chunk.kept.division(to, running, count) if whole else None
+        division = blocks.cache.division(to, running, count) if whole else None
         if division is None:
             return self.subset(running.nonzero()[0], live)
         part = self.subset(division.positions, ())
         for number in live:
             value = self.regs[number]
-            part.regs[number] = chunk.kept.part(value, division) if value.ndim else value
+            part.regs[number] = blocks.cache.part(value, division) if value.ndim else value
         part._places = division.places
         return part
 
@@ -209,9 +223,9 @@ class Fibre:
             value = mine[number]
             regs[number] = value.take(positions, mode="clip") if value.ndim else value
         lanes = positions if self.lanes is None else self.lanes.take(positions, mode="clip")
-        found = Fibre(self.chunk, regs, lanes, len(positions))
+        found = Fibre(self.scheduler, regs, lanes, len(positions))
         found.prefix = self.prefix
-        found.frames = self.frames
+        found.calls = self.calls
         found.stack_pointer = self.stack_pointer
         found.lineage = self.lineage
         found.written = self.written
@@ -240,14 +254,14 @@ class Fibre:
         if numbers.flat[beyond] >= len(targets):
             raise InvalidBranch(
                 f"a branch to target {numbers.flat[beyond]} of {len(targets)}",
-                self.chunk.launch.where(self, beyond, instruction),
+                self.where(beyond, instruction),
             )
         if index.ndim == 0:
             return targets[int(index)]
         for number in np.unique(numbers):
             block = targets[int(number)]
             chosen = (numbers == number).nonzero()[0]
-            self.chunk.wait(self.subset(chosen, self.chunk.code.live[block]), block)
+            self.scheduler.wait(self.subset(chosen, self.blocks.code.live[block]), block)
         return GONE
 
     def trap(self, instruction: Instruction) -> None:
@@ -256,9 +270,9 @@ class Fibre:
         Raises:
             Trap: always.
         """
-        raise Trap("the kernel trapped", self.chunk.launch.where(self, 0, instruction))
+        raise Trap("the kernel trapped", self.where(0, instruction))
 
     def finish(self) -> int:
         """`exit`: the threads are done."""
-        self.chunk.finished(self)
+        self.scheduler.finished(self)
         return GONE

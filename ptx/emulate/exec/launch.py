@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,16 +10,17 @@ from contextlib import ExitStack
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.cluster import ClusterShape
-from ptx.emulate.exec.code import KernelCode
-from ptx.emulate.exec.device import DeviceModel, Limits
+from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.launch_cache import Kept
-from ptx.emulate.exec.scheduler import Chunk
+from ptx.emulate.exec.kernel_code import KernelCode
+from ptx.emulate.exec.launch_cache import LaunchCache
+from ptx.emulate.exec.limits import Limits
+from ptx.emulate.exec.resident_blocks import ResidentBlocks
+from ptx.emulate.exec.scheduler import Scheduler
 from ptx.emulate.memory.layout import aligned
+from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, geometry
-from ptx.emulate.model.output import Output
 from ptx.emulate.model.types import NUMPY
 from ptx.isa.model import Instruction
 
@@ -27,6 +29,7 @@ _WORKSPACE_BYTES = 64
 _FIRST_TURN = 16384  # basic blocks that a chunk executes before another one may go on
 _LEAST_TURN = 256
 _CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more has fewer blocks
+_MOST_TEXT = 1 << 20  # characters that are held back
 
 
 class Parameters(dict[tuple[str, int], Value]):
@@ -44,6 +47,31 @@ class Parameters(dict[tuple[str, int], Value]):
         return value
 
 
+class Output:
+    """What a kernel prints: text for the process's standard output.
+
+    A GPU fills a buffer that the host writes out when it synchronises. So does this, so that other
+    output does not come between the parts of a line.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+
+    def write(self, text: str) -> None:
+        """Add text; bytes of it come as the characters U+0000 to U+00FF."""
+        self._parts.append(text)
+        self._size += len(text)
+        if self._size > _MOST_TEXT:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write to `sys.stdout`, as it is now, what was added."""
+        text, self._parts, self._size = "".join(self._parts), [], 0
+        if text:
+            sys.stdout.write(text.encode("latin-1").decode(errors="replace"))
+
+
 class Launch:
     """A launch in progress.
 
@@ -52,7 +80,6 @@ class Launch:
         shared_bytes: a block's shared memory, static and dynamic.
         shared_stride, local_stride: distance of the windows of two blocks, of two threads.
         reserved_start: where the part of a block's shared memory begins that the system reserves.
-        results: what device-side functions leave for the host, by name.
         output: what they print.
         cluster: how its blocks form clusters; is_cluster: whether that was asked for.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
@@ -89,18 +116,17 @@ class Launch:
             stack = max(stack, limits.stack_bytes)
         self.local_stride = aligned(stack, 16)
         self._shared = np.empty(0, dtype=np.uint8)
-        self._kept: dict[int, Kept] = {}
+        self._caches: dict[int, LaunchCache] = {}
         self.cluster = ClusterShape(grid, cluster)
         self.is_cluster = cluster != (1, 1, 1)
         self.workspace = 0
         self.output = Output()
-        self.results: dict[str, object] = {}
 
-    def kept_for(self, shape: Geometry) -> Kept:
+    def cache_for(self, shape: Geometry) -> LaunchCache:
         """What the chunks of a geometry share."""
-        found = self._kept.get(shape.blocks)
+        found = self._caches.get(shape.blocks)
         if found is None:
-            found = self._kept[shape.blocks] = Kept(self.limits.share_from)
+            found = self._caches[shape.blocks] = LaunchCache(self.limits.share_from)
         return found
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
@@ -133,51 +159,52 @@ class Launch:
                 after.callback(self.memory.free, self.workspace)
                 start = self.workspace - self.memory.base
                 self.memory.data[start : start + _WORKSPACE_BYTES] = 0
-            chunks = (
-                Chunk(self, geometry(self.block, min(size, blocks - first)), first)
+            schedulers = (
+                Scheduler(
+                    ResidentBlocks(self, geometry(self.block, min(size, blocks - first)), first)
+                )
                 for first in range(0, blocks, size)
             )
             if size < blocks <= self.device.resident_blocks(threads, self.shared_stride):
-                self._take_turns(chunks)
+                self._take_turns(schedulers)
                 return
-            for chunk in chunks:
-                chunk.run()
+            for scheduler in schedulers:
+                scheduler.run()
 
-    def _take_turns(self, chunks: Iterator[Chunk]) -> None:
+    def _take_turns(self, schedulers: Iterator[Scheduler]) -> None:
         """Execute chunks whose blocks a GPU would hold all at once: they may wait for each other.
 
         One that is still running when its turn is over goes on after the others had theirs.
         """
         turn = _FIRST_TURN
-        unfinished: deque[Chunk] = deque()
-        for chunk in chunks:
-            if not chunk.run(turn):
-                unfinished.append(chunk)
+        unfinished: deque[Scheduler] = deque()
+        for scheduler in schedulers:
+            if not scheduler.run(turn):
+                unfinished.append(scheduler)
                 turn = max(turn // 2, _LEAST_TURN)
-                self._shared = np.empty(0, dtype=np.uint8)  # the chunk needs its own
+                self._shared = np.empty(0, dtype=np.uint8)  # its blocks need their own
         while len(unfinished) > 1:
-            chunk = unfinished.popleft()
-            if not chunk.run(turn):
-                unfinished.append(chunk)
+            scheduler = unfinished.popleft()
+            if not scheduler.run(turn):
+                unfinished.append(scheduler)
             turn = max(turn // 2, _LEAST_TURN)
-        for chunk in unfinished:
-            chunk.run()
+        for scheduler in unfinished:
+            scheduler.run()
 
     def where(self, fibre: Fibre, position: int, instruction: Instruction | None) -> Where:
         """The place of the fibre's thread number `position`, which executes an instruction."""
         lane = int(fibre.lane_numbers()[position])
-        chunk = fibre.chunk
-        return self._where(chunk.block_of(lane), chunk.thread_of(lane), instruction)
+        blocks = fibre.blocks
+        return self._where(blocks.block_of(lane), blocks.thread_of(lane), instruction)
 
-    def where_of_block(
-        self, chunk: Chunk, fibre: Fibre, block: int, *, last: bool = False
-    ) -> Where:
-        """The place of the fibre's first thread, at the first (or last) instruction of a block."""
-        table = self.code.last if last else self.code.first
+    def where_of_block(self, fibre: Fibre, block: int) -> Where:
+        """The place of the fibre's first thread, at the first instruction of a block."""
+        table = self.code.first
         instruction = table[block] if 0 <= block < len(table) else None
         position = 0 if fibre.present is None else int(np.argmax(fibre.present))
         lane = int(fibre.lane_numbers()[position])
-        return self._where(chunk.block_of(lane), chunk.thread_of(lane), instruction)
+        blocks = fibre.blocks
+        return self._where(blocks.block_of(lane), blocks.thread_of(lane), instruction)
 
     def _where(self, block: Dim3, thread: Dim3, instruction: Instruction | None) -> Where:
         location = instruction.location if instruction is not None else None

@@ -1,8 +1,9 @@
-"""What chunks of one launch share: steady values, their addresses, and how they part threads.
+"""What chunks of one launch share: block-invariant values, their addresses, their branches.
 
-A steady value (`steady.py`) is the same array in every chunk of the same geometry; from it follow
-the same bounds and element indices of accesses, the same divisions at branches, and the same
-parts of it behind them. All is found again by the identity of the arrays, which are kept alive.
+A block-invariant value (`codegen/analysis/block_invariant.py`) is the same array in every chunk of
+the same geometry. From it follow the same bounds and element indices of accesses, the same
+divisions at branches, and the same parts of it behind them. All is found again by the identity of
+the arrays, which are therefore held.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.model.addresses import Index, Part, Span, span
+from ptx.emulate.model.addresses import Addresses, Index, Varying, addresses_in
 
 Bools = NDArray[np.bool_]
 Array = NDArray[Any]
 _MOST_BYTES = 64 << 20  # of all arrays that one launch keeps
-_MOST_MISSES = 32  # at a branch, less two for each hit, before its masks are no longer kept
+_MOST_MISSES = 32  # at a branch, less two for each hit, before its masks are no longer stored
 
 
 class Division:
     """A mask that a branch gave before, and the positions of its elements.
 
-    `parts`: what was taken at these positions of arrays that are kept, by their identity;
+    `parts`: what was taken at these positions of arrays that are cached, by their identity;
     `places`: what a fibre of these threads remembers of their places.
     """
 
@@ -36,12 +37,12 @@ class Division:
         self.places: dict[str, Any] = {}  # arrays of any type, as `Fibre.place` gives them
 
 
-class Kept:
+class LaunchCache:
     """The arrays that chunks of one geometry share.
 
     Attributes:
         fewest: threads of a chunk from which on it shares (`Limits.share_from`).
-        values: steady values by their slots.
+        values: block-invariant values by their slots.
         starts: where each lane's shared or local memory starts, by space and shift.
     """
 
@@ -49,21 +50,21 @@ class Kept:
         self.fewest = fewest
         self.values: dict[int, Array] = {}
         self.starts: dict[tuple[str, int], Index] = {}
-        self._spans: dict[int, Span] = {}
+        self._addresses: dict[int, Addresses] = {}
         self._alive: list[Array] = []
         self._divisions: dict[tuple[int, int], Division] = {}
         self._misses: dict[int, int] = {}
         self._room = _MOST_BYTES
 
-    def keep(self, slot: int, value: Array) -> None:
-        """Remember a steady value for all threads of a chunk."""
+    def store(self, slot: int, value: Array) -> None:
+        """Store a block-invariant value for all threads of a chunk."""
         if self._remember(value):
             self.values[slot] = value
 
-    def span(self, value: Any) -> Span:  # a scalar or array of any type that addresses have
-        """The addresses in a register; those of a kept array are found again."""
-        found = self._spans.get(id(value))
-        return span(value) if found is None else found
+    def addresses(self, value: Any) -> Addresses:  # an array or scalar of 32 or 64 bits
+        """The addresses in a register; those of a cached array are found again."""
+        found = self._addresses.get(id(value))
+        return addresses_in(value) if found is None else found
 
     def division(self, block: int, mask: Bools, count: int) -> Division | None:
         """A mask of the chunk's threads that part at a branch to `block`, `count` of them there.
@@ -91,13 +92,13 @@ class Kept:
         if found is not None:
             return found
         taken: Array = value.take(division.positions, mode="clip")
-        if id(value) in self._spans and self._remember(taken):
+        if id(value) in self._addresses and self._remember(taken):
             division.parts[id(value)] = taken
         return taken
 
     def _remember(self, value: Array) -> bool:
         """Keep an array alive, with room for the indices that its accesses will compute."""
-        if id(value) in self._spans:
+        if id(value) in self._addresses:
             return True
         nbytes = value.nbytes + 16 * len(value)
         if self._room < nbytes:
@@ -106,13 +107,13 @@ class Kept:
         self._alive.append(value)
         if value.dtype.itemsize in (4, 8) and value.dtype.kind in "iu":
             signed = value.view(np.int64 if value.dtype.itemsize == 8 else np.int32)
-            self._spans[id(value)] = Span(0, Part(signed, kept=True))
+            self._addresses[id(value)] = Addresses(0, Varying(signed, cached=True))
         else:
-            self._spans[id(value)] = _NO_ADDRESSES
+            self._addresses[id(value)] = _NO_ADDRESSES
         return True
 
 
-_NO_ADDRESSES = Span(0, None)
+_NO_ADDRESSES = Addresses(0, None)
 
 
 def _equal(a: Bools, b: Bools) -> bool:

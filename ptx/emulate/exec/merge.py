@@ -1,4 +1,4 @@
-"""Fibres that meet at one block become one again."""
+"""Merging: fibres that wait at the same basic block become one again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ptx.emulate.exec.calls import Frame, registers_of
+from ptx.emulate.exec.calls import OpenCall, registers_of
 from ptx.emulate.exec.fibre import Fibre, Registers
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
@@ -34,7 +34,7 @@ def _take_back(base: Fibre, part: Fibre, live: tuple[int, ...]) -> bool:
     if part.present is not None:
         part.compact(live)
     where = _positions(base, part)
-    if where is None or (base.frames is not part.frames and not _same_frames(base, part)):
+    if where is None or (base.calls is not part.calls and not _same_calls(base, part)):
         return False
     written = _written_since(base, part)
     if written:
@@ -51,8 +51,8 @@ def _take_back(base: Fibre, part: Fibre, live: tuple[int, ...]) -> bool:
     return True
 
 
-def _same_frames(base: Fibre, part: Fibre) -> bool:
-    return all(mine is theirs for mine, theirs in zip(base.frames, part.frames, strict=True))
+def _same_calls(base: Fibre, part: Fibre) -> bool:
+    return all(mine is theirs for mine, theirs in zip(base.calls, part.calls, strict=True))
 
 
 def _positions(base: Fibre, part: Fibre) -> Index | None:
@@ -61,7 +61,7 @@ def _positions(base: Fibre, part: Fibre) -> Index | None:
         return part.lanes
     if part.lanes is None:
         return None
-    table = base.chunk.scratch_index()
+    table = base.blocks.scratch_index()
     table[base.lanes] = np.arange(base.n, dtype=np.intp)
     where = table.take(part.lanes)
     np.minimum(where, base.n - 1, out=where)
@@ -101,28 +101,28 @@ def _union(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
         return fibres[0]
     for fibre in fibres:
         fibre.compact(live)
-    chunk = fibres[0].chunk
-    mark = np.zeros(chunk.geometry.threads, dtype=np.bool_)
+    blocks = fibres[0].blocks
+    mark = np.zeros(blocks.geometry.threads, dtype=np.bool_)
     for fibre in fibres:
         mark[fibre.lane_numbers()] = True
     lanes: Index | None = mark.nonzero()[0]
     assert lanes is not None
     count = len(lanes)
     places: list[Index] = []
-    if count == chunk.geometry.threads:
+    if count == blocks.geometry.threads:
         lanes = None
         places = [fibre.lane_numbers() for fibre in fibres]
     else:
-        table = chunk.scratch_index()
+        table = blocks.scratch_index()
         table[lanes] = np.arange(count, dtype=np.intp)
         places = [table.take(fibre.lane_numbers()) for fibre in fibres]
     regs: Registers = list(fibres[0].regs)
     for number in live:
         regs[number] = _joined([fibre.regs[number] for fibre in fibres], places, count)
-    found = Fibre(chunk, regs, lanes, count)
+    found = Fibre(fibres[0].scheduler, regs, lanes, count)
     first = fibres[0]
     found.prefix, found.stack_pointer = first.prefix, first.stack_pointer
-    found.frames = _merged_frames(fibres, places, lanes, count)
+    found.calls = _merged_calls(fibres, places, lanes, count)
     if all(fibre.lineage is first.lineage for fibre in fibres):
         found.lineage = first.lineage
         for fibre in fibres:
@@ -140,18 +140,18 @@ def _joined(values: list[Value], places: list[Index], count: int) -> Value:
     return fresh
 
 
-def _merged_frames(
+def _merged_calls(
     fibres: list[Fibre], places: list[Index], lanes: Index | None, count: int
-) -> tuple[Frame, ...]:
+) -> tuple[OpenCall, ...]:
     """The callers' registers: shared where all fibres share them, else joined lane by lane."""
-    merged: list[Frame] = []
-    for frames in zip(*(fibre.frames for fibre in fibres), strict=True):
-        first = frames[0]
-        if all(frame is first for frame in frames):
+    merged: list[OpenCall] = []
+    for calls in zip(*(fibre.calls for fibre in fibres), strict=True):
+        first = calls[0]
+        if all(call is first for call in calls):
             merged.append(first)
             continue
         regs: Registers = list(first.registers)
-        columns = [registers_of(fibre, frame) for fibre, frame in zip(fibres, frames, strict=True)]
+        columns = [registers_of(fibre, call) for fibre, call in zip(fibres, calls, strict=True)]
         for number in first.live:
             regs[number] = _joined([column[number] for column in columns], places, count)
         merged.append(replace(first, registers=regs, lanes=lanes))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.ieee import lanes
+from ptx.emulate.ieee.array_types import F64, Array, Float, Mask
 from ptx.emulate.ieee.directed import narrow, towards
 from ptx.emulate.ieee.error_free import (
     minus_product_error,
@@ -25,7 +26,6 @@ from ptx.emulate.ieee.lanes import elementwise
 from ptx.emulate.ieee.modifiers import flush_result, flush_subnormals
 from ptx.emulate.ieee.nan import settle_nans
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import F64, Array, Float, Mask
 
 
 @elementwise

@@ -8,9 +8,9 @@ from types import MappingProxyType
 import numpy as np
 
 from ptx.emulate.ieee import lanes
+from ptx.emulate.ieee.array_types import Array, Float, Mask
 from ptx.emulate.ieee.lanes import elementwise
 from ptx.emulate.ieee.nan import settle_nans
-from ptx.emulate.ieee.types import Array, Float, Mask
 
 
 def _unordered(a: Array, b: Array) -> Mask:

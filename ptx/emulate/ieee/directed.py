@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptx.emulate.ieee.array_types import F32, F64, Array
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import F32, F64, Array
 
 
 def towards(nearest: Array, error: Array, rounding: Rounding) -> Array:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptx.emulate.ieee.array_types import F64, I64, Array, Mask
 from ptx.emulate.ieee.formats import Format
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import F64, I64, Array, Mask
 
 _EXPONENT = np.int64(0x7FF << 52)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.ieee import lanes
-from ptx.emulate.ieee.types import F64, Array
+from ptx.emulate.ieee.array_types import F64, Array
 
 _SPLITTER = 2.0**27 + 1.0
 

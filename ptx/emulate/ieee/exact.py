@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.ieee import formats
+from ptx.emulate.ieee.array_types import F64, I64, U64, Mask
 from ptx.emulate.ieee.error_free import minus_product_error
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import F64, I64, U64, Mask
 
 _LOW32 = np.uint64(0xFFFF_FFFF)
 _ONE = np.uint64(1)

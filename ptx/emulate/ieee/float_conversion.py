@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ptx.emulate.ieee import half
+from ptx.emulate.ieee.array_types import Array, Bits, Float
 from ptx.emulate.ieee.directed import narrow
 from ptx.emulate.ieee.encode import encode
 from ptx.emulate.ieee.formats import F16, F32, F64, Format
@@ -18,7 +19,6 @@ from ptx.emulate.ieee.lanes import elementwise
 from ptx.emulate.ieee.modifiers import flush_result, flush_subnormals, saturate
 from ptx.emulate.ieee.nan import F32_NAN, quiet, settle_nans
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import Array, Bits, Float
 
 _AWAY = (Rounding.RM, Rounding.RP)
 """The modes in which `cvt.ftz.f16.f32` was seen not to flush its operand (capability 9.0)."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.ieee import lanes
+from ptx.emulate.ieee.array_types import F32, F64, Array, Float
 from ptx.emulate.ieee.directed import narrow
 from ptx.emulate.ieee.error_free import round_to_odd, set_zero_sums_negative, sum_error
 from ptx.emulate.ieee.nan import settle_nans
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import F32, F64, Array, Float
 
 _LEAST_NORMAL = np.float32(2.0**-126)
 _DROPPED = np.int64((1 << 29) - 1)

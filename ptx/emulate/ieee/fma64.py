@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.ieee import exact, lanes
+from ptx.emulate.ieee.array_types import F64, Mask
 from ptx.emulate.ieee.directed import towards
 from ptx.emulate.ieee.error_free import (
     minus_product_error,
@@ -13,7 +14,6 @@ from ptx.emulate.ieee.error_free import (
 )
 from ptx.emulate.ieee.nan import settle_nans
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import F64, Mask
 
 SMALL_PRODUCT = 2.0**-900
 """Below this a product's error term may underflow."""

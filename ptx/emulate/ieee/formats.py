@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptx.emulate.ieee.array_types import I64, U64, Mask
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import I64, U64, Mask
 
 
 @dataclass(frozen=True, slots=True)

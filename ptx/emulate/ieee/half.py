@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ptx.emulate.ieee.array_types import F32, Array, Bits
 from ptx.emulate.ieee.formats import F16, Format
 from ptx.emulate.ieee.nan import BF16_NAN, F16_NAN
-from ptx.emulate.ieee.types import F32, Array, Bits
 
 _SIGN = np.uint16(0x8000)
 _MAGNITUDE = np.uint16(0x7FFF)

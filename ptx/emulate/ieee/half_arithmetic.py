@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.ieee import half, lanes
+from ptx.emulate.ieee.array_types import Array, Bits, Mask
 from ptx.emulate.ieee.comparison import COMPARISONS
 from ptx.emulate.ieee.encode import encode
 from ptx.emulate.ieee.error_free import round_to_odd, sum_error
 from ptx.emulate.ieee.formats import BF16, F16, Format
 from ptx.emulate.ieee.lanes import elementwise
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import Array, Bits, Mask
 
 _SIGN = np.uint16(0x8000)
 _MAGNITUDE = np.uint16(0x7FFF)

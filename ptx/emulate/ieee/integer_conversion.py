@@ -6,13 +6,13 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ptx.emulate.ieee.array_types import F64, Array, Bits, Float, Integer
 from ptx.emulate.ieee.directed import narrow, towards
 from ptx.emulate.ieee.encode import encode
 from ptx.emulate.ieee.error_free import round_to_odd
 from ptx.emulate.ieee.formats import Format
 from ptx.emulate.ieee.lanes import elementwise
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import F64, Array, Bits, Float, Integer
 
 _INTEGRAL = MappingProxyType(
     {

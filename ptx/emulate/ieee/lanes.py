@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.ieee.types import Array, Mask
+from ptx.emulate.ieee.array_types import Array, Mask
 
 P = ParamSpec("P")
 Indices: TypeAlias = NDArray[np.intp]

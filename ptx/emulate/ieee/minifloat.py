@@ -6,13 +6,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from ptx.emulate.ieee.array_types import Array, Bits, Float
 from ptx.emulate.ieee.encode import encode
 from ptx.emulate.ieee.formats import F16, Format
 from ptx.emulate.ieee.half import nearest, rectify, widen
 from ptx.emulate.ieee.lanes import elementwise
 from ptx.emulate.ieee.nan import BF16_NAN
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import Array, Bits, Float
 
 
 @elementwise

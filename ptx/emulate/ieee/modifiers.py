@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ptx.emulate.ieee import lanes
+from ptx.emulate.ieee.array_types import F32, F64, Float
 from ptx.emulate.ieee.directed import narrow
 from ptx.emulate.ieee.lanes import elementwise
 from ptx.emulate.ieee.rounding import Rounding
-from ptx.emulate.ieee.types import F32, F64, Float
 
 _LEAST_NORMAL = np.float32(2.0**-126)
 _LEAST_NORMAL_64 = np.float64(2.0**-1022)

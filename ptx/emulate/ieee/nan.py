@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.ieee import lanes
-from ptx.emulate.ieee.types import Array
+from ptx.emulate.ieee.array_types import Array
 
 F32_NAN = 0x7FFF_FFFF
 """The canonical NaN of `.f32`."""

@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
+from ptx.emulate.ieee.array_types import Float, Mask
 from ptx.emulate.ieee.lanes import elementwise
 from ptx.emulate.ieee.nan import settle_nans
-from ptx.emulate.ieee.types import Float, Mask
 
 Property = Literal["finite", "infinite", "number", "notanumber", "normal", "subnormal"]
 

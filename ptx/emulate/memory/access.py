@@ -1,71 +1,37 @@
 """Accesses to memory: where an element lies, whether the access is allowed, and its value.
 
-Each instruction that touches memory has a `Site`, which remembers the last allocation it hit, so
-that the allocation table is asked only when that does not hold all of its addresses.
+Each instruction that touches memory has a `Site`, which remembers the last allocation that it hit.
+The allocation table is asked only when that one does not hold all of its addresses.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.cluster import locate_remote
-from ptx.emulate.exec.device import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from ptx.emulate.memory.fault import (
+from ptx.emulate.memory.accessing_threads import AccessingThreads
+from ptx.emulate.memory.cluster_shared import locate_remote
+from ptx.emulate.memory.faults import (
     InParameters,
-    Memory,
     SeveralMemories,
     find_memory,
     memory_fault,
 )
-from ptx.emulate.model.addresses import Index, Span, span
+from ptx.emulate.memory.site import Memory, Site
+from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.model.types import NUMPY
 
-if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.isa.model import Instruction
-
+_Threads = TypeVar("_Threads", bound=AccessingThreads)
 Elements = NDArray[Any]  # of the type that the access has
 Located = tuple[Elements, Index | int]
-Group = tuple[Index, "Fibre", Span]  # positions, a fibre of these threads, their addresses
+Group = tuple[Index, _Threads, Addresses]  # positions, just these threads, their addresses
 
 
-class Site:
-    """One memory instruction: what it accesses, and the bounds that its last access kept.
-
-    Attributes:
-        kind: of one element; `nbytes` its size, `total` that of all `count` elements of a vector.
-        space: "global", "shared", "local", "param" or "generic".
-        bounds: start and end of the allocation that the last access was in, the version of the
-            device's allocation table then, and the memory that it is in; replaced as a whole, as
-            several threads may launch the kernel at once.
-    """
-
-    __slots__ = (
-        "bounds", "count", "dtype", "instruction", "kind", "nbytes", "shift", "space", "total",
-        "writes",
-    )  # fmt: skip
-
-    def __init__(
-        self, instruction: Instruction, space: str, kind: str, count: int, *, writes: bool
-    ) -> None:
-        self.instruction = instruction
-        self.space = space
-        self.kind = kind
-        self.dtype = NUMPY[kind]
-        self.nbytes = np.dtype(self.dtype).itemsize
-        self.shift = self.nbytes.bit_length() - 1
-        self.count = count
-        self.total = self.nbytes * count
-        self.writes = writes
-        self.bounds: tuple[int, int, int, Memory | None] = (0, 0, -1, None)
-
-
-def locate(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
-    """The elements that an access means: an array and where in it, one index for all lanes or each.
+def locate(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
+    """The elements of an access: an array, and one index into it for all lanes or one for each.
 
     `addresses` must lie in one space; `divide` splits generic addresses that do not.
 
@@ -76,55 +42,60 @@ def locate(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
     if space == "generic":
         space, addresses = _window(addresses, offset)
     if space == "global":
-        return _global(fibre, addresses, offset, site)
+        return _global(threads, addresses, offset, site)
     if space == "param":
-        return _params(fibre, addresses, offset, site)
-    elements, index = _per_thread(fibre, addresses, offset, site, space)
-    if fibre.chunk.shadow is not None:
-        fibre.chunk.shadow.note(fibre, elements, index, site, space)
+        return _params(threads, addresses, offset, site)
+    elements, index = _per_thread(threads, addresses, offset, site, space)
+    blocks = threads.blocks
+    if blocks.shadow is not None:
+        memory = blocks.shared if space == "shared" else blocks.local
+        start = elements.ctypes.data - memory.ctypes.data
+        blocks.shadow.note(threads, start, index, site, space)
     return elements, index
 
 
-def _global(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
-    memory = _checked(fibre, addresses, offset, site)
+def _global(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
+    memory = _checked(threads, addresses, offset, site)
     elements = memory.view(site.dtype)
     start = addresses.base + offset - memory.base
-    part = addresses.part
-    if part is None:
+    varying = addresses.varying
+    if varying is None:
         return elements, start >> site.shift
-    least, _, bits = part.bounds()
+    least, _, bits = varying.bounds()
     if start < 0 or least < 0 or (bits | start) & (site.nbytes - 1):
-        return elements, (part.array + np.int64(start)) >> site.shift
-    return elements[start >> site.shift :], part.index(site.shift)
+        return elements, (varying.array + np.int64(start)) >> site.shift
+    return elements[start >> site.shift :], varying.index(site.shift)
 
 
-def _in_line(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[Elements] | None:
+def _in_line(
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
+) -> list[Elements] | None:
     """Views of the elements of each thread's vector, where addresses rise by one step."""
-    line = addresses.part.line() if addresses.part is not None else None
+    line = addresses.varying.line() if addresses.varying is not None else None
     if line is None or site.space != "global":
         return None
-    memory = _checked(fibre, addresses, offset, site)
+    memory = _checked(threads, addresses, offset, site)
     first, step = line
     start = (addresses.base + offset + first - memory.base) >> site.shift
     step >>= site.shift
-    stop = start + step * (fibre.n - 1) + 1
+    stop = start + step * (threads.n - 1) + 1
     elements = memory.view(site.dtype)
     return [elements[start + k : stop + k : step] for k in range(site.count)]
 
 
-def _checked(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memory:
-    """The memory that holds global addresses; the site's bounds spare asking its table.
+def _checked(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Memory:
+    """The memory that holds global addresses; within the site's bounds no table is asked.
 
     Raises:
         MemoryFault: an address is out of bounds, freed or misaligned.
     """
     base = addresses.base + offset
-    part = addresses.part
-    if part is None:
+    varying = addresses.varying
+    if varying is None:
         low = high = base
         bits = base
     else:
-        least, greatest, bits = part.bounds()
+        least, greatest, bits = varying.bounds()
         low, high = base + least, base + greatest
         bits |= base
     least_known, end_known, version, known = site.bounds
@@ -132,70 +103,72 @@ def _checked(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Memory:
         low < least_known
         or high + site.total > end_known
         or bits & (site.total - 1)
-        or version != fibre.chunk.launch.memory.version
+        or version != threads.blocks.launch.memory.version
         or known is None
     ):
-        return find_memory(fibre, addresses, offset, site)
+        return find_memory(threads, addresses, offset, site)
     return known
 
 
-def _params(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Located:
-    params = fibre.chunk.launch.param_bytes
+def _params(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
+    params = threads.blocks.launch.param_bytes
     low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
     if site.writes or low < 0 or high > len(params):
-        raise memory_fault(fibre, addresses, offset, site, "param", len(params))
+        raise memory_fault(threads, addresses, offset, site, "param", len(params))
     elements = params.view(site.dtype)
-    if addresses.part is None:
+    if addresses.varying is None:
         return elements, (addresses.base + offset) >> site.shift
-    return elements, (addresses.addresses(fibre.n) + offset) >> site.shift
+    return elements, (addresses.every(threads.n) + offset) >> site.shift
 
 
-def _per_thread(fibre: Fibre, addresses: Span, offset: int, site: Site, space: str) -> Located:
-    """Shared and local memory: every thread's window starts at a place of its own."""
-    chunk = fibre.chunk
+def _per_thread(
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, space: str
+) -> Located:
+    """Shared and local memory, where each thread's part starts at another place of the array."""
+    blocks = threads.blocks
     base = addresses.base + offset
-    part = addresses.part
+    varying = addresses.varying
     shift = site.shift
     if space == "shared":
-        limit, memory = chunk.launch.shared_bytes, chunk.shared
+        limit, memory = blocks.launch.shared_bytes, blocks.shared
     else:
-        limit, memory = chunk.local_stride, chunk.local
-    least, greatest, bits = (0, 0, 0) if part is None else part.bounds()
+        limit, memory = blocks.local_stride, blocks.local
+    least, greatest, bits = (0, 0, 0) if varying is None else varying.bounds()
     if base + least < 0 or base + greatest + site.total > limit or (bits | base) & (site.total - 1):
         if space == "shared":
-            return locate_remote(fibre, addresses, offset, site, memory)
-        raise_if_wrong(fibre, addresses, offset, site, space, limit)
+            return locate_remote(threads, addresses, offset, site, memory)
+        raise_if_wrong(threads, addresses, offset, site, space, limit)
     elements = memory.view(site.dtype)
-    if space == "shared" and chunk.geometry.blocks == 1:
-        if part is None:
+    if space == "shared" and blocks.geometry.blocks == 1:
+        if varying is None:
             return elements, base >> shift
-        return elements, (addresses.addresses(fibre.n) + offset) >> shift
-    start = fibre.start_index(space, shift)
-    if part is None:
+        return elements, (addresses.every(threads.n) + offset) >> shift
+    start = threads.start_index(space, shift)
+    if varying is None:
         return elements[base >> shift :], start
     if base >= 0 and least >= 0 and not bits & (site.nbytes - 1):
-        return elements[base >> shift :], part.placed(space, shift, start)
-    return elements, ((addresses.addresses(fibre.n) + offset) >> shift) + start
+        return elements[base >> shift :], varying.placed(space, shift, start)
+    return elements, ((addresses.every(threads.n) + offset) >> shift) + start
 
 
 def raise_if_wrong(
-    fibre: Fibre, addresses: Span, offset: int, site: Site, space: str, limit: int
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, space: str, limit: int
 ) -> None:
     """The exact check, lane by lane, after the quick one failed.
 
     Raises:
         MemoryFault: a lane is outside the window of `limit` bytes, or misaligned.
     """
-    every = addresses.addresses(fibre.n) + offset
+    every = addresses.every(threads.n) + offset
     wrong = (every < 0) | (every > limit - site.total) | ((every & (site.total - 1)) != 0)
     if wrong.any():
-        raise memory_fault(fibre, addresses, offset, site, space, limit)
+        raise memory_fault(threads, addresses, offset, site, space, limit)
 
 
 _WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW))
 
 
-def _window(addresses: Span, offset: int) -> tuple[str, Span]:
+def _window(addresses: Addresses, offset: int) -> tuple[str, Addresses]:
     """The space that generic addresses lie in, and the addresses within it."""
     low, high = addresses.lowest() + offset, addresses.highest() + offset
     for space, start in _WINDOWS:
@@ -204,9 +177,9 @@ def _window(addresses: Span, offset: int) -> tuple[str, Span]:
     return "global", addresses
 
 
-def is_mixed(addresses: Span, offset: int) -> bool:
+def is_mixed(addresses: Addresses, offset: int) -> bool:
     """Whether generic addresses lie in several spaces."""
-    if addresses.part is None:
+    if addresses.varying is None:
         return False
     low, high = addresses.lowest() + offset, addresses.highest() + offset
     for _, start in _WINDOWS:
@@ -216,102 +189,116 @@ def is_mixed(addresses: Span, offset: int) -> bool:
     return False
 
 
-def divide(fibre: Fibre, addresses: Span, offset: int) -> list[Group]:
+def divide(threads: _Threads, addresses: Addresses, offset: int) -> list[Group[_Threads]]:
     """Lanes grouped by the space that their generic addresses lie in.
 
-    Each group gives its positions, a fibre of just these threads (without registers) and their
-    addresses without the offset.
+    Each group gives its positions, just these threads (without registers) and their addresses
+    without the offset.
     """
-    every = addresses.addresses(fibre.n)
+    every = addresses.every(threads.n)
     groups = (every + offset) // WINDOW_BYTES
     groups[groups > PARAM_WINDOW // WINDOW_BYTES] = 0
-    return _parts(fibre, every, [(groups == group).nonzero()[0] for group in np.unique(groups)])
+    return _parts(threads, every, [(groups == group).nonzero()[0] for group in np.unique(groups)])
 
 
-def _parts(fibre: Fibre, every: NDArray[np.int64], groups: list[Index]) -> list[Group]:
-    return [(each, fibre.subset(each, ()), span(every[each])) for each in groups]
+def _parts(
+    threads: _Threads, every: NDArray[np.int64], groups: list[Index]
+) -> list[Group[_Threads]]:
+    return [(each, threads.subset(each, ()), addresses_in(every[each])) for each in groups]
 
 
-def _groups(fibre: Fibre, addresses: Span, groups: list[Index]) -> list[Group]:
+def _groups(threads: _Threads, addresses: Addresses, groups: list[Index]) -> list[Group[_Threads]]:
     """The same for lanes that reach memories of several devices."""
-    return _parts(fibre, addresses.addresses(fibre.n), groups)
+    return _parts(threads, addresses.every(threads.n), groups)
 
 
-def load(fibre: Fibre, addresses: Span, offset: int, site: Site) -> Value:
+def load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Value:
     """`ld`: the value, a scalar where all threads read the same place."""
-    return load_vector(fibre, addresses, offset, site)[0]
+    return load_vector(threads, addresses, offset, site)[0]
 
 
-def load_vector(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[Value]:
+def load_vector(
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
+) -> list[Value]:
     """`ld.vN`: the elements of the vector."""
     if site.space == "generic" and is_mixed(addresses, offset):
-        return _load_parts(fibre, divide(fibre, addresses, offset), offset, site)
+        return _load_parts(threads, divide(threads, addresses, offset), offset, site)
     try:
-        return _load(fibre, addresses, offset, site)
+        return _load(threads, addresses, offset, site)
     except SeveralMemories as several:
-        return _load_parts(fibre, _groups(fibre, addresses, several.groups), offset, site)
+        return _load_parts(threads, _groups(threads, addresses, several.groups), offset, site)
     except InParameters:
         there = Site(site.instruction, "param", site.kind, site.count, writes=False)
-        return _load(fibre, addresses.moved(-PARAM_WINDOW), offset, there)
+        return _load(threads, addresses.moved(-PARAM_WINDOW), offset, there)
 
 
-def _load_parts(fibre: Fibre, parts: list[Group], offset: int, site: Site) -> list[Value]:
-    results = [np.empty(fibre.n, dtype=site.dtype) for _ in range(site.count)]
+def _load_parts(
+    threads: AccessingThreads, parts: list[Group[_Threads]], offset: int, site: Site
+) -> list[Value]:
+    results = [np.empty(threads.n, dtype=site.dtype) for _ in range(site.count)]
     for positions, part, where in parts:
         for result, value in zip(results, load_vector(part, where, offset, site), strict=True):
             result[positions] = value
     return list(results)
 
 
-def _load(fibre: Fibre, addresses: Span, offset: int, site: Site) -> list[Value]:
-    lines = _in_line(fibre, addresses, offset, site)
+def _load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> list[Value]:
+    lines = _in_line(threads, addresses, offset, site)
     if lines is not None:
         return [line.copy() for line in lines]
-    elements, index = locate(fibre, addresses, offset, site)
+    elements, index = locate(threads, addresses, offset, site)
     count = site.count
     if not isinstance(index, np.ndarray):
         return [elements[index + k] for k in range(count)]
-    run = -1 if addresses.part is None or count > 1 else addresses.part.run(index)
+    run = -1 if addresses.varying is None or count > 1 else addresses.varying.run(index)
     if run >= 0:
-        return [elements[run : run + fibre.n].copy()]
+        return [elements[run : run + threads.n].copy()]
     if count == 1:
         return [elements.take(index, mode="clip")]
     return [elements[k:].take(index, mode="clip") for k in range(count)]
 
 
-def store(fibre: Fibre, addresses: Span, offset: int, site: Site, *values: Value) -> None:
+def store(
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, *values: Value
+) -> None:
     """`st`: where several threads write one place, the last thread's value stays."""
     if site.space == "generic" and is_mixed(addresses, offset):
-        _store_parts(divide(fibre, addresses, offset), offset, site, values)
+        _store_parts(divide(threads, addresses, offset), offset, site, values)
         return
     try:
-        _store(fibre, addresses, offset, site, values)
+        _store(threads, addresses, offset, site, values)
     except SeveralMemories as several:
-        _store_parts(_groups(fibre, addresses, several.groups), offset, site, values)
+        _store_parts(_groups(threads, addresses, several.groups), offset, site, values)
 
 
-def _store_parts(parts: list[Group], offset: int, site: Site, values: tuple[Value, ...]) -> None:
+def _store_parts(
+    parts: list[Group[_Threads]], offset: int, site: Site, values: tuple[Value, ...]
+) -> None:
     for positions, part, where in parts:
         chosen = [value.take(positions) if value.ndim else value for value in values]
         store(part, where, offset, site, *chosen)
 
 
 def _store(
-    fibre: Fibre, addresses: Span, offset: int, site: Site, values: tuple[Value, ...]
+    threads: AccessingThreads,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    values: tuple[Value, ...],
 ) -> None:
-    lines = _in_line(fibre, addresses, offset, site)
+    lines = _in_line(threads, addresses, offset, site)
     if lines is not None:
         for line, value in zip(lines, values, strict=True):
             line[:] = value
         return
-    elements, index = locate(fibre, addresses, offset, site)
+    elements, index = locate(threads, addresses, offset, site)
     if not isinstance(index, np.ndarray):
         for k, value in enumerate(values):
             elements[index + k] = value[-1] if value.ndim else value
         return
-    run = -1 if addresses.part is None or site.count > 1 else addresses.part.run(index)
+    run = -1 if addresses.varying is None or site.count > 1 else addresses.varying.run(index)
     if run >= 0:
-        elements[run : run + fibre.n] = values[0]
+        elements[run : run + threads.n] = values[0]
         return
     for k, value in enumerate(values):
         elements[k:][index] = value

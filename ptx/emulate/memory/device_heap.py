@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.model.errors import BadFree, OutOfMemory
 
 DEFAULT_HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize
@@ -28,7 +28,10 @@ class DeviceHeap:
         return self._used
 
     def allocate(self, nbytes: int, origin: str) -> int:
-        """The address of fresh bytes, 0 where the heap is full; for none, too, as on an H100."""
+        """The address of fresh bytes, 0 where the heap is full.
+
+        A request for 0 bytes gets an address, as on an H100.
+        """
         nbytes = max(nbytes, 1)
         held = -(-nbytes // _GRANULE) * _GRANULE
         if held > self.limit - self._used:

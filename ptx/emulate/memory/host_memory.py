@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.memory import Allocation
+from ptx.emulate.memory.device_memory import Allocation
 
 _ALIGN = 16  # of the first element of a view: the size of the largest element
 
 
-class HostMemory:
+class MappedHostMemory:
     """`nbytes` of existing host memory at `address`, seen as `DeviceMemory` is by accesses.
 
     The caller keeps the memory alive.

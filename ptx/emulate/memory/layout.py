@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptx.emulate.exec.device import CODE_WINDOW, DeviceModel
+from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.windows import CODE_WINDOW
 from ptx.isa.model import (
     TYPE_BYTES,
     Body,
@@ -38,8 +39,8 @@ class ModuleLayout:
         code: function name -> address for indirect calls.
     """
 
-    def __init__(self, module: PtxModule, device: DeviceModel, origin: str) -> None:
-        self._memory = device.memory
+    def __init__(self, module: PtxModule, memory: DeviceMemory, origin: str) -> None:
+        self._memory = memory
         self.aliases = module.aliases
         self.globals: dict[str, tuple[int, int]] = {}
         self.code: dict[str, int] = {
@@ -50,7 +51,7 @@ class ModuleLayout:
         placed = [v for v in placed if v.nbytes]
         try:
             for variable in placed:
-                address = device.memory.allocate(
+                address = memory.allocate(
                     variable.nbytes,
                     origin=f"variable {variable.name} of {origin}",
                     alignment=max(variable.align, 1),
@@ -68,7 +69,7 @@ class ModuleLayout:
             self.initialise(variable)
 
     def initialise(self, variable: Variable) -> None:
-        """Write a variable's initial value; what it does not say is zero."""
+        """Write a variable's initial value; bytes without one are zero."""
         address, nbytes = self.globals[variable.name]
         size = TYPE_BYTES[variable.ptx_type]
         data = self._content(variable.initialiser, size)

@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import UninitialisedRead
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.emulate.exec.scheduler import Chunk
-    from ptx.emulate.memory.access import Site
+from ptx.emulate.model.threads import Threads
 
 _READ_FIRST = ("atom", "red")
 
 
 class Shadow:
-    """One flag for each byte of a chunk's shared and local memory."""
+    """One flag for each byte of the shared memory of `blocks` and of the local one of `threads`.
 
-    def __init__(self, chunk: Chunk) -> None:
-        geometry = chunk.geometry
+    The strides are the bytes that each block and each thread has.
+    """
+
+    def __init__(self, blocks: int, shared_stride: int, threads: int, local_stride: int) -> None:
+        self._strides = {"shared": shared_stride, "local": local_stride}
         self._flags: dict[str, NDArray[np.bool_]] = {
-            "shared": np.zeros(geometry.blocks * chunk.shared_stride, dtype=np.bool_),
-            "local": np.zeros(geometry.threads * chunk.local_stride, dtype=np.bool_),
+            "shared": np.zeros(blocks * shared_stride, dtype=np.bool_),
+            "local": np.zeros(threads * local_stride, dtype=np.bool_),
         }
 
     def note(
-        self, fibre: Fibre, elements: NDArray[Any], index: Index | int, site: Site, space: str
+        self, threads: Threads, start: int, index: Index | int, site: Site, space: str
     ) -> None:
-        """An access to `elements[index]`, and what lies behind them in a vector.
+        """An access to the elements at `index` from byte `start` on, and to those of their vectors.
 
         Raises:
             UninitialisedRead: a thread reads what no thread has written.
         """
-        chunk = fibre.chunk
-        memory = chunk.shared if space == "shared" else chunk.local
-        start = elements.ctypes.data - memory.ctypes.data
         first = start + (np.atleast_1d(np.asarray(index, dtype=np.int64)) << site.shift)
         every = first[:, None] + np.arange(site.total)
         flags = self._flags[space]
         if not site.writes or site.instruction.opcode in _READ_FIRST:
             known = flags[every].all(axis=1)
             if not known.all():
-                self._fail(fibre, int(np.argmin(known)), first, site, space)
+                position = int(np.argmin(known))
+                raise self._fault(threads, position, int(first[position]), site, space)
         if site.writes:
             flags[every] = True
 
@@ -56,15 +52,13 @@ class Shadow:
         flags = self._flags["local"].reshape(threads, -1)
         flags[rows, target : target + nbytes] = flags[rows, source : source + nbytes]
 
-    def _fail(
-        self, fibre: Fibre, position: int, first: NDArray[np.int64], site: Site, space: str
-    ) -> None:
-        chunk = fibre.chunk
-        stride = chunk.shared_stride if space == "shared" else chunk.local_stride
-        address = int(first[position]) % stride
-        raise UninitialisedRead(
+    def _fault(
+        self, threads: Threads, position: int, first: int, site: Site, space: str
+    ) -> UninitialisedRead:
+        address = first % self._strides[space]
+        return UninitialisedRead(
             f"read of {site.total} bytes at {space} address {address:#x}, which nothing has"
             " written",
-            chunk.launch.where(fibre, position, site.instruction),
+            threads.where(position, site.instruction),
             address=address, nbytes=site.total, space=space,
         )  # fmt: skip

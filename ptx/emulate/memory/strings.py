@@ -1,31 +1,30 @@
-"""Text that device code hands over by address."""
+"""Strings in memory that device code passes by address."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from ptx.emulate.memory.access import Site, load
-from ptx.emulate.model.addresses import Span, number, span
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.isa.model import Instruction
+from ptx.emulate.memory.access import load
+from ptx.emulate.memory.accessing_threads import AccessingThreads
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, addresses_in, same_address
+from ptx.isa.model import Instruction
 
 _STEP = 64
 _LONGEST = 1 << 20
 
 
-def read_string(fibre: Fibre, position: int, address: int, instruction: Instruction) -> str:
+def read_string(
+    threads: AccessingThreads, position: int, address: int, instruction: Instruction
+) -> str:
     """The characters at a thread's generic address, one for each byte, up to a zero.
 
     Raises:
         MemoryFault: it runs out of the memory that it lies in.
     """
-    thread = fibre.subset(np.array([position], dtype=np.intp), ())
+    thread = threads.subset(np.array([position], dtype=np.intp), ())
     site = Site(instruction, "generic", "u8", 1, writes=False)
-    memory = fibre.chunk.launch.memory
+    memory = threads.blocks.launch.memory
     allocation = memory.find(address)
     if allocation is not None:
         start = address - memory.base
@@ -44,5 +43,5 @@ def read_string(fibre: Fibre, position: int, address: int, instruction: Instruct
     return bytes(found).decode("latin-1")
 
 
-def _at(address: int) -> Span:
-    return number(address) if address < 1 << 63 else span(np.uint64(address))
+def _at(address: int) -> Addresses:
+    return same_address(address) if address < 1 << 63 else addresses_in(np.uint64(address))

@@ -1,1 +1,1 @@
-"""What every other part speaks of: types, places of threads, faults, addresses."""
+"""What all other rooms use: types, places of threads, addresses, errors, the clock."""

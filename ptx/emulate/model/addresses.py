@@ -18,18 +18,18 @@ _max: Any = np.maximum.reduce
 _or: Any = np.bitwise_or.reduce
 
 
-class Part:
+class Varying:
     """The part of an address that differs from lane to lane: (n,) int64 or int32.
 
-    `kept`: it lives as long as the launch (`kept.Kept`); `sums` with other such parts, by identity.
+    `cached`: it lives as long as its launch; `sums`: with other such parts, by their identity.
     """
 
-    __slots__ = ("_bounds", "_indices", "_line", "_placed", "_run", "array", "kept", "sums")
+    __slots__ = ("_bounds", "_indices", "_line", "_placed", "_run", "array", "cached", "sums")
 
-    def __init__(self, array: NDArray[Any], *, kept: bool = False) -> None:
+    def __init__(self, array: NDArray[Any], *, cached: bool = False) -> None:
         self.array = array
-        self.kept = kept
-        self.sums: dict[int, Part] = {}
+        self.cached = cached
+        self.sums: dict[int, Varying] = {}
         self._bounds: tuple[int, int, int] | None = None
         self._line: tuple[int, int] | Literal[0] | None = 0  # 0: not looked for yet
         self._indices: dict[int, Index] = {}
@@ -51,7 +51,7 @@ class Part:
         return found
 
     def line(self) -> tuple[int, int] | None:
-        """The first value and the step where the values rise by one step, None for any others."""
+        """The first value and the step if the values rise by a constant step, else None."""
         if self._line == 0:
             self._line = _line_of(self.array)
         return self._line
@@ -77,7 +77,7 @@ class Part:
         return found
 
     def run(self, index: Index) -> int:
-        """Where an index begins that counts up by one, so that a slice does; -1 for any other."""
+        """The first number of an index that counts up by one; -1 for any other."""
         known = self._run
         if known is not None and known[0] is index:
             return known[1]
@@ -103,60 +103,60 @@ def _line_of(array: NDArray[Any]) -> tuple[int, int] | None:
     return first, step
 
 
-def _sum(a: Part, b: Part) -> Part:
-    """The sum of two parts; that of kept ones is kept as well."""
-    known = a.sums.get(id(b)) if a.kept and b.kept else None
+def _sum(a: Varying, b: Varying) -> Varying:
+    """The sum of two parts; that of cached ones is cached as well."""
+    known = a.sums.get(id(b)) if a.cached and b.cached else None
     if known is not None:
         return known
     total: NDArray[Any] = a.array + b.array
-    made = Part(total, kept=a.kept and b.kept)
-    if made.kept:
+    made = Varying(total, cached=a.cached and b.cached)
+    if made.cached:
         a.sums[id(b)] = made
     return made
 
 
-class Span:
-    """Addresses `base + part.array`, or just `base` for all lanes."""
+class Addresses:
+    """Addresses `base + varying.array`, or just `base` for all lanes."""
 
-    __slots__ = ("base", "part")
+    __slots__ = ("base", "varying")
 
-    def __init__(self, base: int, part: Part | None) -> None:
+    def __init__(self, base: int, varying: Varying | None) -> None:
         self.base = base
-        self.part = part
+        self.varying = varying
 
-    def plus(self, other: Span) -> Span:
+    def plus(self, other: Addresses) -> Addresses:
         """The sum; it shares the array where only one of the two has one."""
-        if other.part is None:
-            return Span(self.base + other.base, self.part)
-        if self.part is None:
-            return Span(self.base + other.base, other.part)
-        return Span(self.base + other.base, _sum(self.part, other.part))
+        if other.varying is None:
+            return Addresses(self.base + other.base, self.varying)
+        if self.varying is None:
+            return Addresses(self.base + other.base, other.varying)
+        return Addresses(self.base + other.base, _sum(self.varying, other.varying))
 
-    def moved(self, offset: int) -> Span:
+    def moved(self, offset: int) -> Addresses:
         """The same addresses, `offset` further."""
-        return Span(self.base + offset, self.part)
+        return Addresses(self.base + offset, self.varying)
 
     def lowest(self) -> int:
         """The least address."""
-        return self.base if self.part is None else self.base + self.part.bounds()[0]
+        return self.base if self.varying is None else self.base + self.varying.bounds()[0]
 
     def highest(self) -> int:
         """The greatest address."""
-        return self.base if self.part is None else self.base + self.part.bounds()[1]
+        return self.base if self.varying is None else self.base + self.varying.bounds()[1]
 
-    def addresses(self, count: int) -> NDArray[np.int64]:
+    def every(self, count: int) -> NDArray[np.int64]:
         """(count,) int64: every lane's address."""
-        if self.part is None:
+        if self.varying is None:
             return np.full(count, self._wrapped, dtype=np.int64)
-        return self.part.array.astype(np.int64) + np.int64(self._wrapped)
+        return self.varying.array.astype(np.int64) + np.int64(self._wrapped)
 
     @property
     def _wrapped(self) -> int:
-        """The base as 64 bits hold it; sums of bases may be beyond."""
+        """The base modulo 2**64, as a signed number; sums of bases may exceed 64 bits."""
         return (self.base + 2**63) % 2**64 - 2**63
 
 
-def span(value: Any) -> Span:  # a NumPy array or scalar of any 32- or 64-bit type
+def addresses_in(value: Any) -> Addresses:  # a NumPy array or scalar of any 32- or 64-bit type
     """The addresses in a register of 32 or 64 bits.
 
     A 32-bit one names shared or local memory, far below 2**31: it is read as signed, so that sums
@@ -164,9 +164,9 @@ def span(value: Any) -> Span:  # a NumPy array or scalar of any 32- or 64-bit ty
     """
     wide = value.dtype.itemsize == 8
     signed = value.view(np.int64 if wide else np.int32)
-    return Span(int(signed), None) if value.ndim == 0 else Span(0, Part(signed))
+    return Addresses(int(signed), None) if value.ndim == 0 else Addresses(0, Varying(signed))
 
 
-def number(address: int) -> Span:
+def same_address(address: int) -> Addresses:
     """The same address for all lanes."""
-    return Span(address, None)
+    return Addresses(address, None)

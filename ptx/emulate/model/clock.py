@@ -1,4 +1,4 @@
-"""A device's time: that of the wall, and what its sleeping threads were spared."""
+"""A device's clock: the host's time, plus the time that was skipped while all threads slept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong in a kernel, and when one is taken from its module."""
+"""The errors of kernels, and of taking a kernel from its module."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class UninitialisedRead(MemoryFault):
 
 
 class SynchronisationFault(EmulationFault):
-    """A barrier or warp instruction whose barrier, count or membermask cannot be."""
+    """A barrier or warp instruction with an invalid barrier, count or membermask."""
 
 
 class Deadlock(EmulationFault):

@@ -1,4 +1,83 @@
-"""The families of operations; importing this package fills the table."""
+"""The operations, a family a file; importing this package fills the table.
+
+How to add an opcode
+--------------------
+Write a file in the folder of its group, import it in that folder's `__init__.py`, and call for each
+opcode
+
+    operation("bfe", ("u32", "s32", "u64", "s64"), 4, _extract, section="bfe")
+
+with the type suffixes as they are written ("f32.s32" for two), the number of operands, and an
+emitter. Modifiers that only vary the emitter's work go into `modifiers=`; one that is not named
+there refuses the instruction. A modifier may also be part of the name, so that another family can
+own it: the record whose name covers most modifiers wins ("bar.warp.sync" before "bar"). Two
+records for the same name and type fail at import. `writes=` is how many of the first operands are
+destinations (1 unless told; 0 for `st`, `red`, `bar`), `updates` that it reads them, too;
+`reads_carry` and `writes_carry` say that it uses CC.CF, which emitters read and write as the
+operand `codegen.registers.CARRY`. A text may have modifiers in any order: an emitter finds those of
+the record's name in front, in the name's order.
+
+An emitter gets a `codegen.emitter.Emitter` and the `Instruction`, and writes Python:
+
+    def _extract(e: Emitter, i: Instruction) -> None:
+        kind = type_suffix(i)
+        value = e.value(i.operands[1], kind)
+        start, length = (e.value(operand, "u32") for operand in i.operands[2:])
+        e.assign(i.operands[0], kind, f"{e.helper(extract)}({value}, {start}, {length})")
+
+- `e.value(operand, type)` gives an expression for a register, constant, special register, symbol
+  or negated predicate, its bits read as that PTX type; `e.values` the elements of a vector.
+- `e.assign(operand, type, expression)` writes a result. The expression must have exactly the NumPy
+  type of that PTX type (`model.types.NUMPY`; bit, packed and bf16/fp8 types are unsigned integers).
+  It sees to guards, sinks and wider registers. `e.assign_all` writes a vector destination.
+- `e.constant(value, kind)` names a typed scalar; `e.helper(function)` names a Python function,
+  which gets arrays or scalars and must give a scalar if all its arguments are
+  (`codegen.emitter.choose` is `where` with that habit; index a 0-d array with `[()]`).
+- `e.temporary(expression)` names an intermediate value, `e.line(code)` is a statement, `f` is the
+  fibre and `R` its registers. `e.is_used(operand)` says whether a result is ever read.
+- `raise e.refuse("why")` when a form is not executed: never guess.
+
+The effect says what else an operation does. `PURE`: nothing; it may run for absent threads, and is
+dropped where its result is not used. `MEMORY`: it touches memory or may fault; under a guard it is
+branched around, so emitters never see its guard. `ENDS`: it ends its basic block; the emitter calls
+`e.leave(expression)` with what to return: the next block's number (`e.following`) or `GONE`.
+
+Memory: `where, offset, space = e.address(operand, space)` and `site = e.site(space, type, count)`
+are handed to `memory.access.load`, `store`, or, for anything else, `locate(f, where, offset,
+site)`, which checks the access and gives an array and an index: an int for one common address,
+else (n,). `is_mixed` and `divide` part generic addresses of several spaces, see
+`ops/memory/atomic.py`.
+
+Waiting: an operation with `Effect.SYNCS` always starts its basic block, so that the block can be
+executed again. Its emitter calls `ops.warp.lane_sync.sync_lanes`:
+
+    value = e.temporary(e.value(i.operands[1], "b32"))
+    group = sync_lanes(e, i, i.operands[-1], {"value": value})
+    e.assign(i.operands[0], "b32", f"{e.helper(function)}(f, {group}, {value})")
+
+When the generated code goes on behind it, all lanes that the membermask names (and that have not
+exited) have arrived, and `group` is an `exec.sync.warp_group.Group`: rows of 32 places, one row for
+each set of lanes that wait for each other. `group.grid(f, "value", value)` gives what every place
+brought, also from lanes in other fibres, `group.mine` the places of this fibre's threads,
+`group.each` spreads one result a row. Lanes wait in `exec.sync.warp_sync.WarpSync`, threads at
+barriers in `exec.sync.block_barrier.BlockBarriers` and
+`exec.sync.cluster_barrier.ClusterBarriers`; block barriers end a block instead: see
+`ops/warp/barrier.py`. What a whole warp must execute at one place, as
+the instructions of the tensor cores, waits by `ops.warp.lane_sync.sync_warp`.
+
+Textures and surfaces: a handle in a register names a `texture.texture.Texture` or `Image` of the
+`DeviceModel`; `texture.handles.by_handle` finds it. `ops/texture/texture.py` calls
+`texture.texture_fetch.fetch`, which goes to `sampling` (with `texel_place`, `mipmap`, `cubemap`,
+`texels`, `filtering`); `ops/texture/surface.py` calls `texture.surface_access`. Their arithmetic is
+an H100's, measured; each module says where it is only near.
+
+Functions that PTX only declares (`vprintf`, `malloc`): `codegen.table.external(name, emit)`, whose
+emitter reads the caller's arguments with `e.parameter(symbol, type)`, and writes its result
+with `e.set_parameter(symbol, type, expression)`.
+
+Faults are raised with a place: `f.where(position, instruction)`; `position` is an index into the
+fibre's threads and the instruction is named by `e.scope.bind(i, "instruction")`.
+"""
 
 from ptx.emulate.ops import (
     arithmetic,

@@ -27,8 +27,8 @@ def fail(
     Raises:
         AssertionFailed: always.
     """
-    chunk = fibre.chunk
-    chunk.launch.output.flush()
+    blocks = fibre.blocks
+    blocks.launch.output.flush()
 
     def words(position: int) -> tuple[str, str, int, str]:
         text, name, caller = (
@@ -43,8 +43,8 @@ def fail(
     report: list[str] = []
     for position in range(min(fibre.n, _MOST_LINES)):
         text, name, number, caller = first if uniform else words(position)
-        block = ",".join(map(str, chunk.block_of(int(lanes[position]))))
-        thread = ",".join(map(str, chunk.thread_of(int(lanes[position]))))
+        block = ",".join(map(str, blocks.block_of(int(lanes[position]))))
+        thread = ",".join(map(str, blocks.thread_of(int(lanes[position]))))
         report.append(
             f"{name}:{number}: {caller}: block: [{block}], thread: [{thread}] "
             f"Assertion `{text}` failed.\n"
@@ -55,7 +55,7 @@ def fail(
     text, name, number, caller = first
     raise AssertionFailed(
         f"assertion `{text}` failed in {caller} at {name}:{number}",
-        chunk.launch.where(fibre, 0, instruction),
+        fibre.where(0, instruction),
         assertion=text, file=name, line=number, function=caller,
     )  # fmt: skip
 

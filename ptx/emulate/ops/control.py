@@ -1,4 +1,4 @@
-"""Control flow beside `bra`, which the flow graph itself knows. PTX ISA, "Control Flow"."""
+"""Control flow beside `bra`, which the control-flow graph itself knows. PTX ISA, "Control Flow"."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _branch_index(e: Emitter, i: Instruction) -> None:
 
 def _sleep(e: Emitter, i: Instruction) -> None:
     duration = e.value(i.operands[0], "u32")
-    e.leave(f"f.chunk.meeting.sleepers.sleep(f, {duration}, {e.following})")
+    e.leave(f"f.scheduler.waiting.timed_waits.sleep(f, {duration}, {e.following})")
 
 
 def _split(e: Emitter, i: Instruction) -> tuple[Operand, tuple[Operand, ...], tuple[Operand, ...]]:
@@ -59,7 +59,7 @@ def _symbols(e: Emitter, operands: tuple[Operand, ...]) -> tuple[Symbol, ...]:
 
 def _places(e: Emitter, symbols: tuple[Symbol, ...]) -> str:
     """Offsets and sizes of `.param` variables in this function's frame."""
-    return repr(tuple(e.scope.frame_place(symbol.name, e) for symbol in symbols))
+    return repr(tuple(e.scope.frame_place(symbol.name, e.instruction) for symbol in symbols))
 
 
 def _call(e: Emitter, i: Instruction) -> None:

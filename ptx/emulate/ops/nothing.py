@@ -1,4 +1,4 @@
-"""The emitter of instructions that have nothing to do here.
+"""The emitter of instructions that need no code in the emulator.
 
 Every access, copy and product happens at once and in order, there are no caches, every thread has
 the registers that it needs, and grids run one after another: nothing is left to order, to wait for

@@ -11,12 +11,13 @@ import numpy as np
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import external
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Site, load
+from ptx.emulate.memory.access import load
+from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.strings import read_string
-from ptx.emulate.model.addresses import span
+from ptx.emulate.model.addresses import addresses_in
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import width_of
-from ptx.emulate.printf import Conversion, conversions, render
+from ptx.emulate.ops.printf_format import Conversion, conversions, render
 from ptx.isa.model import Instruction, Symbol
 
 _NO_FORMAT = np.int32(-1)
@@ -43,7 +44,7 @@ def _print(
 ) -> int:
     """Print one format for all threads; the number of arguments."""
     columns = _columns(fibre, pieces, arguments, instruction)
-    out = fibre.chunk.launch.output
+    out = fibre.blocks.launch.output
     for position in range(fibre.n):
         taken = 0
         line: list[str] = []
@@ -63,7 +64,7 @@ def _columns(
     fibre: Fibre, pieces: tuple[Conversion, ...], arguments: Value, instruction: Instruction
 ) -> list[Value]:
     """Each argument, a scalar or one for each thread."""
-    base = span(arguments)
+    base = addresses_in(arguments)
     found: list[Value] = []
     offset = 0
     for piece in pieces:

@@ -1,9 +1,9 @@
-"""What texture and surface handles in registers mean: objects by handle, checked before use."""
+"""Texture and surface objects by the handles in registers, checked before use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,18 +15,16 @@ from ptx.emulate.model.errors import (
     UseAfterFree,
 )
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import Threads
 from ptx.emulate.texture.texture import Image, Texture
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.isa.model import Instruction
+from ptx.isa.model import Instruction
 
 _Object = TypeVar("_Object", Texture, Image)
 _SHOWN = 4
 
 
 def by_handle(
-    fibre: Fibre, handle: Value, objects: Mapping[int, _Object], kind: str, i: Instruction
+    threads: Threads, handle: Value, objects: Mapping[int, _Object], kind: str, i: Instruction
 ) -> Iterator[tuple[Index | None, _Object]]:
     """Each object that threads name, with the positions of these threads; None: all of them.
 
@@ -34,16 +32,16 @@ def by_handle(
         InvalidTextureHandle: a handle is no live object of this kind.
     """
     if handle.ndim == 0:
-        yield None, _find(fibre, 0, int(handle), objects, kind, i)
+        yield None, _find(threads, 0, int(handle), objects, kind, i)
         return
     values, firsts = np.unique(handle, return_index=True)
     for value, first in zip(values.tolist(), firsts.tolist(), strict=True):
-        found = _find(fibre, first, value, objects, kind, i)
+        found = _find(threads, first, value, objects, kind, i)
         yield (None if len(values) == 1 else (handle == value).nonzero()[0]), found
 
 
 def _find(
-    fibre: Fibre,
+    threads: Threads,
     position: int,
     handle: int,
     objects: Mapping[int, _Object],
@@ -58,12 +56,12 @@ def _find(
     known = f"live {kind} objects are {live}{more}" if live else f"there is no live {kind} object"
     raise InvalidTextureHandle(
         f"{handle:#x} is no {kind} object; {known}",
-        fibre.chunk.launch.where(fibre, position, i),
+        threads.where(position, i),
         handle=handle,
     )
 
 
-def check_live(fibre: Fibre, image: Image, i: Instruction, *, writes: bool) -> None:
+def check_live(threads: Threads, image: Image, i: Instruction, *, writes: bool) -> None:
     """Refuse an image whose memory was given back.
 
     Raises:
@@ -73,7 +71,7 @@ def check_live(fibre: Fibre, image: Image, i: Instruction, *, writes: bool) -> N
     allocation = memory.find(address)
     if allocation is not None and address + image.nbytes <= allocation.end:
         return
-    where = fibre.chunk.launch.where(fibre, 0, i)
+    where = threads.where(0, i)
     access = "write" if writes else "read"
     words = f"{access} of an image of {image.nbytes} bytes at {address:#x}"
     freed = memory.find_freed(address)
@@ -88,6 +86,6 @@ def check_live(fibre: Fibre, image: Image, i: Instruction, *, writes: bool) -> N
     )  # fmt: skip
 
 
-def unsupported(fibre: Fibre, i: Instruction, why: str) -> UnsupportedFetch:
+def unsupported(threads: Threads, i: Instruction, why: str) -> UnsupportedFetch:
     """The fault of a fetch whose result is not known."""
-    return UnsupportedFetch(why, fibre.chunk.launch.where(fibre, 0, i))
+    return UnsupportedFetch(why, threads.where(0, i))

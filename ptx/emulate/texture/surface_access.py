@@ -9,21 +9,19 @@ stores are measured there too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.texture.fetching_threads import FetchingThreads
 from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import elements_of
 from ptx.emulate.texture.texture import Image
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.isa.model import Instruction
+from ptx.isa.model import Instruction
 
 AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
 _LAYERS = 0xFFFF
@@ -34,7 +32,7 @@ _REDUCTIONS: dict[str, np.ufunc] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SurfaceForm:
     """One surface instruction.
 
     Attributes:
@@ -67,15 +65,17 @@ class Places:
     inside: Bools | None
 
 
-def load(fibre: Fibre, form: Form, handle: Value, *coordinates: Value) -> list[Value]:
+def load(
+    threads: FetchingThreads, form: SurfaceForm, handle: Value, *coordinates: Value
+) -> list[Value]:
     """`suld.b`: the elements of each thread's vector.
 
     Raises:
         OutOfBounds, Misaligned: a thread's place is wrong.
         InvalidTextureHandle, UseAfterFree: there is no such image.
     """
-    found = np.zeros((fibre.n, form.count), dtype=form.dtype)
-    for here, image, places in _images(fibre, form, handle, coordinates):
+    found = np.zeros((threads.n, form.count), dtype=form.dtype)
+    for here, image, places in _images(threads, form, handle, coordinates):
         elements, index = _elements(image, places, form.nbytes)
         got = np.ascontiguousarray(elements.take(index)).view(form.dtype)
         if places.inside is not None:
@@ -84,15 +84,17 @@ def load(fibre: Fibre, form: Form, handle: Value, *coordinates: Value) -> list[V
     return list(found.T)
 
 
-def store(fibre: Fibre, form: Form, handle: Value, axes: int, *values: Value) -> None:
+def store(
+    threads: FetchingThreads, form: SurfaceForm, handle: Value, axes: int, *values: Value
+) -> None:
     """`sust`: `axes` coordinates, then the elements of each thread's vector.
 
     Raises:
         OutOfBounds, Misaligned: a thread's place is wrong.
         InvalidTextureHandle, UseAfterFree: there is no such image.
     """
-    vector = np.stack([np.broadcast_to(value, (fibre.n,)) for value in values[axes:]], axis=1)
-    for here, image, places in _images(fibre, form, handle, values[:axes]):
+    vector = np.stack([np.broadcast_to(value, (threads.n,)) for value in values[axes:]], axis=1)
+    for here, image, places in _images(threads, form, handle, values[:axes]):
         rows = vector[_rows(here)]
         if form.formatted:
             rows = _converted(image, rows)
@@ -103,25 +105,27 @@ def store(fibre: Fibre, form: Form, handle: Value, axes: int, *values: Value) ->
         elements[index] = words
 
 
-def reduce(fibre: Fibre, form: Form, handle: Value, axes: int, *values: Value) -> None:
+def reduce(
+    threads: FetchingThreads, form: SurfaceForm, handle: Value, axes: int, *values: Value
+) -> None:
     """`sured`: `axes` coordinates, then the value that each thread combines with the image.
 
     Raises:
         OutOfBounds, Misaligned: a thread's place is wrong.
         InvalidTextureHandle, UseAfterFree: there is no such image.
     """
-    value = np.broadcast_to(values[axes], (fibre.n,))
-    for here, image, places in _images(fibre, form, handle, values[:axes]):
+    value = np.broadcast_to(values[axes], (threads.n,))
+    for here, image, places in _images(threads, form, handle, values[:axes]):
         dtype = form.dtype
         if form.formatted:
             if image.channels != 1 or image.dtype.kind not in "iu" or image.dtype.itemsize != 4:
                 words = "sured.p needs an image of one channel of 32-bit integers"
-                raise unsupported(fibre, form.instruction, words)
+                raise unsupported(threads, form.instruction, words)
             dtype = image.dtype
         elements, index = _elements(image, places, dtype.itemsize)
         if elements.dtype.itemsize < dtype.itemsize:
             words = f"its rows of {image.pitch} bytes are no multiple of {dtype.itemsize}"
-            raise unsupported(fibre, form.instruction, words)
+            raise unsupported(threads, form.instruction, words)
         each = value[_rows(here)].view(dtype)
         flat = index[:, 0]
         if places.inside is not None:
@@ -133,18 +137,20 @@ def _rows(here: Any) -> Any:  # an index of rows
     return slice(None) if here is None else here
 
 
-def _images(fibre: Fibre, form: Form, handle: Value, coordinates: tuple[Value, ...]) -> Any:
+def _images(
+    threads: FetchingThreads, form: SurfaceForm, handle: Value, coordinates: tuple[Value, ...]
+) -> Any:
     """For each image that threads name: their positions, the image, their places in it."""
-    surfaces = fibre.chunk.launch.device.surfaces
-    spread = [np.broadcast_to(value, (fibre.n,)).astype(np.int64) for value in coordinates]
-    for here, image in by_handle(fibre, handle, surfaces, "surface", form.instruction):
-        check_live(fibre, image, form.instruction, writes=form.writes)
+    surfaces = threads.device.surfaces
+    spread = [np.broadcast_to(value, (threads.n,)).astype(np.int64) for value in coordinates]
+    for here, image in by_handle(threads, handle, surfaces, "surface", form.instruction):
+        check_live(threads, image, form.instruction, writes=form.writes)
         geometry = _geometry(image)
         if geometry != form.geometry:
             words = f"a {geometry} surface is accessed by an instruction for {form.geometry}"
-            raise unsupported(fibre, form.instruction, words)
+            raise unsupported(threads, form.instruction, words)
         some = spread if here is None else [value.take(here) for value in spread]
-        yield here, image, _places(fibre, form, here, image, some)
+        yield here, image, _places(threads, form, here, image, some)
 
 
 def _geometry(image: Image) -> str:
@@ -155,7 +161,11 @@ def _geometry(image: Image) -> str:
 
 
 def _places(
-    fibre: Fibre, form: Form, here: Any, image: Image, coordinates: list[Integers]
+    threads: FetchingThreads,
+    form: SurfaceForm,
+    here: Any,
+    image: Image,
+    coordinates: list[Integers],
 ) -> Places:
     layered = form.geometry[0] == "a"
     unit = image.texel_bytes if form.formatted else form.nbytes
@@ -172,9 +182,9 @@ def _places(
     for number, extent in zip(numbers, extents, strict=True):
         outside |= (number < 0) | (number >= extent)
     if form.mode == "trap" and outside.any():
-        _raise_outside(fibre, form, here, image, numbers, int(np.argmax(outside)))
+        _raise_outside(threads, form, here, image, numbers, int(np.argmax(outside)))
     if (x % unit).any():
-        _raise_misaligned(fibre, form, here, x, unit)
+        _raise_misaligned(threads, form, here, x, unit)
     clamped = [np.clip(n, 0, extent - 1) for n, extent in zip(numbers, extents, strict=True)]
     offsets = clamped[0] * unit
     if image.height:
@@ -221,23 +231,30 @@ def _position(here: Any, at: int) -> int:
 
 
 def _raise_outside(
-    fibre: Fibre, form: Form, here: Any, image: Image, numbers: list[Integers], at: int
+    threads: FetchingThreads,
+    form: SurfaceForm,
+    here: Any,
+    image: Image,
+    numbers: list[Integers],
+    at: int,
 ) -> None:
     place = ", ".join(str(int(number[at])) for number in numbers)
     access = "write" if form.writes else "read"
     raise OutOfBounds(
         f"out-of-bounds surface {access} at ({place}), counted in elements, of an image of"
         f" {image.width} x {image.height or 1} x {image.slices} texels with boundary mode trap",
-        fibre.chunk.launch.where(fibre, _position(here, at), form.instruction),
+        threads.where(_position(here, at), form.instruction),
         address=image.address, nbytes=form.nbytes, space="surface",
     )  # fmt: skip
 
 
-def _raise_misaligned(fibre: Fibre, form: Form, here: Any, x: Integers, unit: int) -> None:
+def _raise_misaligned(
+    threads: FetchingThreads, form: SurfaceForm, here: Any, x: Integers, unit: int
+) -> None:
     at = int(np.argmax(x % unit != 0))
     raise Misaligned(
         f"misaligned surface access of {unit} bytes at byte {int(x[at])} of a row: the x coordinate"
         " of a surface counts bytes",
-        fibre.chunk.launch.where(fibre, _position(here, at), form.instruction),
+        threads.where(_position(here, at), form.instruction),
         address=int(x[at]), nbytes=unit, space="surface",
     )  # fmt: skip

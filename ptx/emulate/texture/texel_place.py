@@ -35,7 +35,7 @@ class Axis:
 
     @property
     def effective(self) -> AddressMode:
-        """The mode: texel coordinates neither wrap nor mirror."""
+        """The mode that is used: WRAP and MIRROR are CLAMP for coordinates in texels."""
         if not self.normalized and self.mode in (AddressMode.WRAP, AddressMode.MIRROR):
             return AddressMode.CLAMP
         return self.mode

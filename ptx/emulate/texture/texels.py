@@ -87,7 +87,7 @@ def border_texel(texture: Texture, image: Image) -> Texels:
 
 
 def _encoded(light: Floats) -> Floats:
-    """Linear light as sRGB has it, both from 0 to 1."""
+    """Linear light encoded as sRGB, both from 0 to 1."""
     light = np.clip(light, np.float32(0), np.float32(1))
     curve = 1.055 * light ** (1 / 2.4) - 0.055
     return np.where(light <= 0.0031308, 12.92 * light, curve).astype(np.float32)
@@ -101,7 +101,7 @@ def with_border(texture: Texture, image: Image, texels: Texels, inside: Bools | 
 
 
 def _linear_light(texels: Texels) -> Floats:
-    """sRGB bytes as floats; a fourth channel is no colour."""
+    """sRGB bytes decoded to floats; a fourth channel is not a colour and stays linear."""
     found = (_SRGB.take(texels).astype(np.float32)) / np.float32(16384)
     if texels.shape[1] == 4:
         found[:, 3] = texels[:, 3] / np.float32(255)

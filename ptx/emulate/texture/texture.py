@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ptx.emulate.memory.memory import DeviceMemory
+from ptx.emulate.memory.device_memory import DeviceMemory
 
 
 class AddressMode(IntEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture import cubemap
+from ptx.emulate.texture.fetching_threads import FetchingThreads
 from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.sampling import Fetch, gather, level_of, read, sample
 from ptx.emulate.texture.texels import Words, can_filter
 from ptx.emulate.texture.texture import Texture
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.isa.model import Instruction
+from ptx.isa.model import Instruction
 
 CHANNELS = 4
 AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
@@ -26,7 +24,7 @@ _QUIET_NAN = 0x7FFF  # what a conversion to float16 makes of any NaN
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TextureForm:
     """One texture instruction.
 
     Attributes:
@@ -47,7 +45,9 @@ class Form:
     halves: bool
 
 
-def fetch(fibre: Fibre, form: Form, handle: Value, *values: Value) -> list[Value]:
+def fetch(
+    threads: FetchingThreads, form: TextureForm, handle: Value, *values: Value
+) -> list[Value]:
     """`tex` and `tld4`: four words, or two of packed halves, for each thread.
 
     `values`: the layer of an array, the coordinates, the level or the gradients, the offset.
@@ -58,14 +58,14 @@ def fetch(fibre: Fibre, form: Form, handle: Value, *values: Value) -> list[Value
         UseAfterFree: the image's memory was freed.
     """
     scalar = handle.ndim == 0 and all(value.ndim == 0 for value in values)
-    count = 1 if scalar else fibre.n
+    count = 1 if scalar else threads.n
     spread = [np.broadcast_to(value, (count,)) for value in values]
     words = np.zeros((count, CHANNELS), dtype=np.uint32)
-    textures = fibre.chunk.launch.device.textures
-    for here, texture in by_handle(fibre, handle, textures, "texture", form.instruction):
+    textures = threads.device.textures
+    for here, texture in by_handle(threads, handle, textures, "texture", form.instruction):
         for image in texture.levels:
-            check_live(fibre, image, form.instruction, writes=False)
-        _check(fibre, form, texture)
+            check_live(threads, image, form.instruction, writes=False)
+        _check(threads, form, texture)
         some = spread if here is None else [value.take(here) for value in spread]
         found = _fetch(form, texture, some)
         words[_rows(here), : found.shape[1]] = found
@@ -77,7 +77,7 @@ def _rows(here: Index | None) -> Any:  # an index of rows
     return slice(None) if here is None else here
 
 
-def _check(fibre: Fibre, form: Form, texture: Texture) -> None:
+def _check(threads: FetchingThreads, form: TextureForm, texture: Texture) -> None:
     image = texture.levels[0]
     words = ""
     if form.geometry == "1d" and form.by_number != texture.is_linear_memory:
@@ -102,10 +102,10 @@ def _check(fibre: Fibre, form: Form, texture: Texture) -> None:
     elif texture.linear and _filters(form) and not can_filter(texture, image.dtype):
         words = "linear filtering needs floats, or integers of 8 or 16 bits read as floats"
     if words:
-        raise unsupported(fibre, form.instruction, words)
+        raise unsupported(threads, form.instruction, words)
 
 
-def _filters(form: Form) -> bool:
+def _filters(form: TextureForm) -> bool:
     return not form.by_number and not form.component
 
 
@@ -119,7 +119,7 @@ def _geometry(texture: Texture) -> str:
     return f"a{plain}" if image.layers else plain
 
 
-def _fetch(form: Form, texture: Texture, values: list[NDArray[Any]]) -> Words:
+def _fetch(form: TextureForm, texture: Texture, values: list[NDArray[Any]]) -> Words:
     rest = list(values)
 
     def some(number: int, kind: Any) -> tuple[NDArray[Any], ...]:  # a NumPy type

@@ -140,6 +140,7 @@ class LateKernels:
     def _warm_up(self) -> None:
         """Run each once: the driver loads a kernel at its first launch, and waits for that."""
         context = self.module.context
+        assert isinstance(context, cudadrv.Context)
         cycles, self.cycles = self.cycles, 0
         n = 2 * BLOCK
         with context.new_stream() as stream:

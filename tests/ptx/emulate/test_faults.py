@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     BarrierDivergence,
     InvalidBranch,
@@ -18,18 +18,20 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
     UseAfterFree,
 )
-from tests.ptx.emulate.machine import Machine, compiled, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, compiled, ptx_text
 
 
 @pytest.fixture(params=["compute_90", "compute_100"])
-def machine(request: pytest.FixtureRequest) -> Machine:
-    return Machine(compiled(request.param, "lineinfo"))
+def runner(request: pytest.FixtureRequest) -> KernelRunner:
+    return KernelRunner(compiled(request.param, "lineinfo"))
 
 
-def test_a_write_past_the_end_names_thread_line_and_nearest_allocation(machine: Machine) -> None:
-    out = machine.put(np.zeros(100, np.int32), origin="the result")
+def test_a_write_past_the_end_names_thread_line_and_nearest_allocation(
+    runner: KernelRunner,
+) -> None:
+    out = runner.put(np.zeros(100, np.int32), origin="the result")
     with pytest.raises(OutOfBounds) as caught:
-        machine.launch("write_at", 2, 32, out, 100)
+        runner.launch("write_at", 2, 32, out, 100)
     fault = caught.value
     assert fault.address == out + 400
     assert (fault.where.block, fault.where.thread) == ((0, 0, 0), (0, 0, 0))
@@ -37,7 +39,7 @@ def test_a_write_past_the_end_names_thread_line_and_nearest_allocation(machine: 
     assert fault.where.source_file is not None
     assert fault.where.source_file.endswith("kernels.cu")
     assert fault.where.source_line is not None
-    line = machine.program.module.text.splitlines()[fault.where.ptx_line - 1]
+    line = runner.program.module.text.splitlines()[fault.where.ptx_line - 1]
     assert "st.global" in line
     assert "0 bytes behind the nearest allocation of 400 bytes" in str(fault)
     assert "the result" in str(fault)
@@ -50,10 +52,10 @@ def test_only_the_wrong_lane_is_blamed() -> None:
         ld.global.u32 %r3, [%rd3]; st.global.u32 [%rd1], %r3; ret;""",
         ".param .u64 a",
     )
-    machine = Machine(text)
-    address = machine.put(np.zeros(64, np.int32))
+    runner = KernelRunner(text)
+    address = runner.put(np.zeros(64, np.int32))
     with pytest.raises(OutOfBounds) as caught:
-        machine.launch("k", 1, 16, address)
+        runner.launch("k", 1, 16, address)
     assert caught.value.where.thread == (8, 0, 0)
     assert caught.value.address == address + 8 * 36
 
@@ -70,41 +72,41 @@ def test_an_address_at_the_end_of_all_numbers_is_out_of_bounds_too(space: str) -
         ".param .u64 a",
         ".shared .align 8 .b8 raw[64];" if space == "shared" else "",
     )
-    machine = Machine(text)
+    runner = KernelRunner(text)
     with pytest.raises(OutOfBounds) as caught:
-        machine.launch("k", 1, 16, machine.put(np.zeros(8, np.int64)))
+        runner.launch("k", 1, 16, runner.put(np.zeros(8, np.int64)))
     assert caught.value.where.thread == (5, 0, 0)
     if space == "global":
         assert caught.value.address == last
 
 
-def test_an_address_is_shown_without_a_sign(machine: Machine) -> None:
+def test_an_address_is_shown_without_a_sign(runner: KernelRunner) -> None:
     with pytest.raises(OutOfBounds, match="at 0xfffffffffffffff8") as caught:
-        machine.launch("write_at", 1, 1, 0, -2)
+        runner.launch("write_at", 1, 1, 0, -2)
     assert caught.value.address == (1 << 64) - 8
 
 
-def test_a_gap_between_neighbours_is_out_of_bounds(machine: Machine) -> None:
-    first = machine.put(np.zeros(64, np.int32))
-    machine.put(np.zeros(64, np.int32))
+def test_a_gap_between_neighbours_is_out_of_bounds(runner: KernelRunner) -> None:
+    first = runner.put(np.zeros(64, np.int32))
+    runner.put(np.zeros(64, np.int32))
     with pytest.raises(OutOfBounds):
-        machine.launch("write_at", 1, 1, first, 64)
+        runner.launch("write_at", 1, 1, first, 64)
 
 
-def test_null_pointers_and_freed_memory_are_told_apart(machine: Machine) -> None:
+def test_null_pointers_and_freed_memory_are_told_apart(runner: KernelRunner) -> None:
     with pytest.raises(OutOfBounds, match="null pointer"):
-        machine.launch("write_at", 1, 1, 0, 0)
-    freed = machine.put(np.zeros(8, np.int32), origin="the scratch")
-    machine.launch("write_at", 1, 1, freed, 0)
-    machine.memory.free(freed)
+        runner.launch("write_at", 1, 1, 0, 0)
+    freed = runner.put(np.zeros(8, np.int32), origin="the scratch")
+    runner.launch("write_at", 1, 1, freed, 0)
+    runner.memory.free(freed)
     with pytest.raises(UseAfterFree, match="the scratch"):
-        machine.launch("write_at", 1, 1, freed, 3)
+        runner.launch("write_at", 1, 1, freed, 3)
 
 
-def test_misaligned_access_names_the_address(machine: Machine) -> None:
-    out = machine.put(np.zeros(8, np.int32))
+def test_misaligned_access_names_the_address(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(8, np.int32))
     with pytest.raises(Misaligned, match="no multiple of 4") as caught:
-        machine.launch("write_at", 1, 1, out + 2, 0)
+        runner.launch("write_at", 1, 1, out + 2, 0)
     assert caught.value.address == out + 2
 
 
@@ -116,54 +118,54 @@ def test_shared_memory_ends_where_the_launch_says(offset: int) -> None:
         before=".extern .shared .align 4 .b8 raw[];",
     )
     with pytest.raises(OutOfBounds, match="256 bytes of shared memory"):
-        Machine(text).launch("k", 2, 64, shared=256)
+        KernelRunner(text).launch("k", 2, 64, shared=256)
 
 
-def test_an_unknown_opcode_refuses_its_kernel_with_opcode_and_line(machine: Machine) -> None:
+def test_an_unknown_opcode_refuses_its_kernel_with_opcode_and_line(runner: KernelRunner) -> None:
     with pytest.raises(UnsupportedInstruction) as caught:
-        machine.program.kernel("unknown")
+        runner.program.kernel("unknown")
     assert caught.value.opcode == "tcgen05.wait::ld.sync.aligned"
-    line = machine.program.module.text.splitlines()[caught.value.line - 1]
+    line = runner.program.module.text.splitlines()[caught.value.line - 1]
     assert "tcgen05" in line
-    machine.launch("write_at", 1, 1, machine.put(np.zeros(1, np.int32)), 0)
+    runner.launch("write_at", 1, 1, runner.put(np.zeros(1, np.int32)), 0)
 
 
 def test_an_unknown_modifier_refuses_the_instruction() -> None:
-    machine = Machine(ptx_text(".reg .b32 %r<3>; add.fancy.u32 %r1, %r2, 1; ret;"))
+    runner = KernelRunner(ptx_text(".reg .b32 %r<3>; add.fancy.u32 %r1, %r2, 1; ret;"))
     with pytest.raises(UnsupportedInstruction, match=r"add\.fancy\.u32 at PTX line 7"):
-        machine.program.kernel("k")
+        runner.program.kernel("k")
 
 
-def test_a_barrier_that_some_threads_never_reach_is_reported(machine: Machine) -> None:
-    out = machine.put(np.zeros(64, np.int32))
+def test_a_barrier_that_some_threads_never_reach_is_reported(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(64, np.int32))
     with pytest.raises(BarrierDivergence, match=r"16 at barrier 1 .*:\d+\), 48 at barrier 2 \("):
-        machine.launch("divergent_barrier", 1, 64, out)
+        runner.launch("divergent_barrier", 1, 64, out)
 
 
-def test_exited_threads_do_not_hold_a_barrier_up_unless_asked(machine: Machine) -> None:
-    out = machine.put(np.zeros(64, np.int32))
-    machine.launch("early_exit", 1, 64, out, 40)
+def test_exited_threads_do_not_hold_a_barrier_up_unless_asked(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(64, np.int32))
+    runner.launch("early_exit", 1, 64, out, 40)
     expected = [*range(39, -1, -1), *[0] * 24]
-    assert machine.get(out, 64, np.int32).tolist() == expected
+    assert runner.get(out, 64, np.int32).tolist() == expected
     with pytest.raises(BarrierDivergence, match="24 exited"):
-        machine.launch("early_exit", 1, 64, out, 40, limits=Limits(strict_barriers=True))
+        runner.launch("early_exit", 1, 64, out, 40, limits=Limits(strict_barriers=True))
 
 
-def test_an_endless_loop_meets_the_limit(machine: Machine) -> None:
-    out = machine.put(np.zeros(1, np.int32))
+def test_an_endless_loop_meets_the_limit(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(1, np.int32))
     with pytest.raises(Runaway, match=r"max_steps"):
-        machine.launch("forever", 1, 32, out, limits=Limits(max_steps=5000))
+        runner.launch("forever", 1, 32, out, limits=Limits(max_steps=5000))
 
 
 def test_trap_says_where() -> None:
-    machine = Machine(
+    runner = KernelRunner(
         ptx_text(
             """.reg .pred %p; .reg .b32 %r; mov.u32 %r, %tid.x; setp.eq.u32 %p, %r, 5;
             @%p trap; ret;"""
         )
     )
     with pytest.raises(Trap) as caught:
-        machine.launch("k", 1, 32)
+        runner.launch("k", 1, 32)
     assert caught.value.where.thread == (5, 0, 0)
 
 
@@ -174,9 +176,9 @@ def test_an_indexed_branch_beyond_its_targets_names_the_thread(index: str, threa
         places: .branchtargets A, B; brx.idx %r2, places; A: B: ret;"""
     )
     with pytest.raises(InvalidBranch, match="of 2") as caught:
-        Machine(text).launch("k", 1, 3)
+        KernelRunner(text).launch("k", 1, 3)
     assert caught.value.where.thread == (thread, 0, 0)
-    Machine(text.replace(f"%r2, {index}", "%r2, 1")).launch("k", 1, 3)
+    KernelRunner(text.replace(f"%r2, {index}", "%r2, 1")).launch("k", 1, 3)
 
 
 def test_endless_recursion_is_a_stack_overflow() -> None:
@@ -185,7 +187,7 @@ def test_endless_recursion_is_a_stack_overflow() -> None:
         " st.local.u8 [%r], 1; call f; ret; }",
     )  # fmt: skip
     with pytest.raises(StackOverflow, match="stack_bytes"):
-        Machine(text).launch("k", 1, 32, limits=Limits(stack_bytes=4096))
+        KernelRunner(text).launch("k", 1, 32, limits=Limits(stack_bytes=4096))
 
 
 @pytest.mark.parametrize(
@@ -199,12 +201,12 @@ def test_endless_recursion_is_a_stack_overflow() -> None:
     ],
 )
 def test_impossible_launches_are_refused(
-    machine: Machine,
+    runner: KernelRunner,
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
     shared: int,
     words: str,
 ) -> None:
-    out = machine.put(np.zeros(1, np.int32))
+    out = runner.put(np.zeros(1, np.int32))
     with pytest.raises(LaunchError, match=words):
-        machine.launch("write_at", grid, block, out, 0, shared=shared)
+        runner.launch("write_at", grid, block, out, 0, shared=shared)

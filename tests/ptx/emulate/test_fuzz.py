@@ -7,7 +7,7 @@ import pytest
 
 from ptx.emulate.model.errors import OutOfBounds, UnsupportedInstruction
 from tests.fuzz.search import Report, compare, refuse, try_any
-from tests.ptx.emulate.machine import Machine, ptx_text, run
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text, run
 
 SLICE = 20
 
@@ -67,7 +67,7 @@ def test_a_sum_of_a_wider_register_takes_its_low_bits() -> None:
 def test_what_cannot_be_executed_is_refused_with_its_reason(body: str, reason: str) -> None:
     text = ptx_text(f".reg .b32 %r<2>; {body} ret;", ".param .u64 n")
     with pytest.raises(UnsupportedInstruction, match=reason):
-        Machine(text).program.kernel("k")
+        KernelRunner(text).program.kernel("k")
 
 
 def test_a_generic_address_of_a_parameter_is_read_only() -> None:
@@ -75,4 +75,4 @@ def test_a_generic_address_of_a_parameter_is_read_only() -> None:
         """.reg .b64 %rd<2>; mov.u64 %rd0, n; cvta.param.u64 %rd1, %rd0; st.u32 [%rd1], 1; ret;"""
     )
     with pytest.raises(OutOfBounds, match="read-only"):
-        Machine(ptx_text(body, ".param .u64 n")).launch("k", 1, 1, 5)
+        KernelRunner(ptx_text(body, ".param .u64 n")).launch("k", 1, 1, 5)

@@ -6,36 +6,36 @@ import numpy as np
 import pytest
 
 from ptx.emulate import ieee
-from ptx.emulate.exec.device import Limits
-from tests.ptx.emulate.machine import Machine, compiled
+from ptx.emulate.exec.limits import Limits
+from tests.ptx.emulate.kernel_runner import KernelRunner, compiled
 
 TARGETS = ["compute_75", "compute_90", "compute_100", "compute_120"]
 CHUNKS = [Limits(chunk_threads=256), Limits(chunk_threads=1500), Limits()]
 
 
 @pytest.fixture(params=TARGETS)
-def machine(request: pytest.FixtureRequest) -> Machine:
-    return Machine(compiled(request.param))
+def runner(request: pytest.FixtureRequest) -> KernelRunner:
+    return KernelRunner(compiled(request.param))
 
 
-def test_saxpy_is_fused_and_leaves_what_lies_beyond_n(machine: Machine) -> None:
+def test_saxpy_is_fused_and_leaves_what_lies_beyond_n(runner: KernelRunner) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, 70000)).astype(np.float32)
-    out = machine.put(np.full(70000, 7, np.float32))
-    machine.launch("saxpy", 274, 256, 2.5, machine.put(x), machine.put(y), out, 69999)
+    out = runner.put(np.full(70000, 7, np.float32))
+    runner.launch("saxpy", 274, 256, 2.5, runner.put(x), runner.put(y), out, 69999)
     expected = ieee.fma(x, np.float32(2.5), y)
     expected[-1] = 7
-    np.testing.assert_array_equal(machine.get(out, 70000, np.float32), expected)
+    np.testing.assert_array_equal(runner.get(out, 70000, np.float32), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_block_reduction_adds_block_sums_in_order(
-    machine: Machine, dtype: type[np.floating]
+    runner: KernelRunner, dtype: type[np.floating]
 ) -> None:
     x = np.random.default_rng(1).standard_normal(300 * 256).astype(dtype)
-    out = machine.put(np.zeros(1, dtype))
+    out = runner.put(np.zeros(1, dtype))
     name = "reduce_f32" if dtype is np.float32 else "reduce_f64"
-    machine.launch(name, 300, 256, machine.put(x), out, x.size, shared=256 * x.itemsize)
+    runner.launch(name, 300, 256, runner.put(x), out, x.size, shared=256 * x.itemsize)
     sums = x.reshape(-1, 256).copy()
     half = 128
     while half:
@@ -44,27 +44,27 @@ def test_block_reduction_adds_block_sums_in_order(
     total = dtype(0)
     for each in sums[:, 0]:
         total = dtype(total + each)
-    assert machine.get(out, 1, dtype)[0] == total
+    assert runner.get(out, 1, dtype)[0] == total
 
 
-def test_tiled_product_accumulates_with_one_rounding_a_step(machine: Machine) -> None:
+def test_tiled_product_accumulates_with_one_rounding_a_step(runner: KernelRunner) -> None:
     rng = np.random.default_rng(2)
     a, b = rng.standard_normal((2, 64, 64)).astype(np.float32)
-    out = machine.put(np.zeros((64, 64), np.float32))
-    machine.launch("matmul", (4, 4, 1), (16, 16, 1), machine.put(a), machine.put(b), out, 64)
+    out = runner.put(np.zeros((64, 64), np.float32))
+    runner.launch("matmul", (4, 4, 1), (16, 16, 1), runner.put(a), runner.put(b), out, 64)
     expected = np.zeros((64, 64), np.float32)
     for k in range(64):
         expected = ieee.fma(
             np.repeat(a[:, k : k + 1], 64, 1).ravel(), np.tile(b[k], 64), expected.ravel()
         ).reshape(64, 64)
-    np.testing.assert_array_equal(machine.get(out, 4096, np.float32), expected.ravel())
+    np.testing.assert_array_equal(runner.get(out, 4096, np.float32), expected.ravel())
 
 
-def test_template_kernel_is_found_by_its_mangled_name(machine: Machine) -> None:
+def test_template_kernel_is_found_by_its_mangled_name(runner: KernelRunner) -> None:
     x = np.arange(30, dtype=np.float32)
-    address = machine.put(x)
-    machine.launch("_Z5scaleIfLi3EEvPT_S0_", 1, 10, address, 1.5)
-    np.testing.assert_array_equal(machine.get(address, 30, np.float32), x * np.float32(1.5))
+    address = runner.put(x)
+    runner.launch("_Z5scaleIfLi3EEvPT_S0_", 1, 10, address, 1.5)
+    np.testing.assert_array_equal(runner.get(address, 30, np.float32), x * np.float32(1.5))
 
 
 def mandelbrot(size: int, limit: int) -> np.ndarray:
@@ -87,19 +87,21 @@ def mandelbrot(size: int, limit: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("limits", CHUNKS)
-def test_divergent_loop_counts_each_thread_alone(machine: Machine, limits: Limits) -> None:
-    out = machine.put(np.zeros(96 * 96, np.int32))
-    machine.launch("mandelbrot", (6, 6, 1), (16, 16, 1), out, 96, 96, 64, limits=limits)
-    np.testing.assert_array_equal(machine.get(out, 96 * 96, np.int32), mandelbrot(96, 64))
+def test_divergent_loop_counts_each_thread_alone(runner: KernelRunner, limits: Limits) -> None:
+    out = runner.put(np.zeros(96 * 96, np.int32))
+    runner.launch("mandelbrot", (6, 6, 1), (16, 16, 1), out, 96, 96, 64, limits=limits)
+    np.testing.assert_array_equal(runner.get(out, 96 * 96, np.int32), mandelbrot(96, 64))
 
 
 @pytest.mark.parametrize("limits", CHUNKS)
-def test_histogram_with_shared_atomics_counts_every_byte(machine: Machine, limits: Limits) -> None:
+def test_histogram_with_shared_atomics_counts_every_byte(
+    runner: KernelRunner, limits: Limits
+) -> None:
     data = np.random.default_rng(3).integers(0, 256, 50001).astype(np.uint8)
-    bins = machine.put(np.zeros(256, np.uint32))
-    machine.launch("histogram", 13, 192, machine.put(data), data.size, bins, limits=limits)
+    bins = runner.put(np.zeros(256, np.uint32))
+    runner.launch("histogram", 13, 192, runner.put(data), data.size, bins, limits=limits)
     np.testing.assert_array_equal(
-        machine.get(bins, 256, np.uint32), np.bincount(data, minlength=256)
+        runner.get(bins, 256, np.uint32), np.bincount(data, minlength=256)
     )
 
 
@@ -107,7 +109,7 @@ def test_histogram_with_shared_atomics_counts_every_byte(machine: Machine, limit
     ("target", "debug"), [("compute_75", False), ("compute_90", True), ("compute_100", False)]
 )
 def test_calls_structs_recursion_and_module_variables(target: str, debug: bool) -> None:
-    machine = Machine(compiled(target, *(["debug"] if debug else [])))
+    runner = KernelRunner(compiled(target, *(["debug"] if debug else [])))
     values = (5, -7, 11)
     record = np.zeros(1, np.dtype({
         "names": ["weight", "value", "quad"], "formats": ["f8", "3i4", "4f4"],
@@ -115,8 +117,8 @@ def test_calls_structs_recursion_and_module_variables(target: str, debug: bool) 
     }))  # fmt: skip
     record["value"] = values
     quads = np.arange(64 * 4, dtype=np.float32)
-    out = machine.put(np.zeros(128, np.int32))
-    machine.launch("calls", 1, 64, record.tobytes(), out, machine.put(quads), 2)
+    out = runner.put(np.zeros(128, np.int32))
+    runner.launch("calls", 1, 64, record.tobytes(), out, runner.put(quads), 2)
     kept = {i % 32: quads[4 * i] for i in range(64)}
 
     def recurse(n: int) -> int:
@@ -127,21 +129,21 @@ def test_calls_structs_recursion_and_module_variables(target: str, debug: bool) 
         called = i * values[i % 3] if i % 2 == 0 else i + values[i % 3]
         table = (1, 2, 3, 0)[i % 4]
         expected += [called + 7 + table + int(kept[2]) + recurse(i % 7), i + i]
-    assert machine.get(out, 128, np.int32).tolist() == expected
+    assert runner.get(out, 128, np.int32).tolist() == expected
 
 
 @pytest.mark.parametrize("name", ["saxpy", "histogram"])
 def test_debug_code_gives_what_optimised_code_gives(name: str) -> None:
-    machine = Machine(compiled("compute_90", "debug"))
+    runner = KernelRunner(compiled("compute_90", "debug"))
     data = np.random.default_rng(5).integers(0, 256, 3000).astype(np.uint8)
     if name == "histogram":
-        bins = machine.put(np.zeros(256, np.uint32))
-        machine.launch(name, 3, 128, machine.put(data), data.size, bins)
+        bins = runner.put(np.zeros(256, np.uint32))
+        runner.launch(name, 3, 128, runner.put(data), data.size, bins)
         np.testing.assert_array_equal(
-            machine.get(bins, 256, np.uint32), np.bincount(data, minlength=256)
+            runner.get(bins, 256, np.uint32), np.bincount(data, minlength=256)
         )
         return
     x = data.astype(np.float32)
-    out = machine.put(np.zeros(3000, np.float32))
-    machine.launch(name, 12, 256, 2.0, machine.put(x), machine.put(x), out, 3000)
-    np.testing.assert_array_equal(machine.get(out, 3000, np.float32), 3 * x)
+    out = runner.put(np.zeros(3000, np.float32))
+    runner.launch(name, 12, 256, 2.0, runner.put(x), runner.put(x), out, 3000)
+    np.testing.assert_array_equal(runner.get(out, 3000, np.float32), 3 * x)

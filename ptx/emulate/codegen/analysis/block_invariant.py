@@ -1,15 +1,15 @@
-"""Which registers of a kernel hold the same for a thread's place in every chunk of a launch.
+"""Which registers of a kernel hold the same values in every chunk of a launch.
 
 Such a value depends on kernel parameters, constants and the thread's place in its block only:
-`threadIdx.x * 4` does, `blockIdx.x` does not. It is computed once a launch (`kept.Kept`), with
-all that is derived from it to access memory.
+`threadIdx.x * 4` does, `blockIdx.x` does not. It is computed once a launch, with all that is
+derived from it to access memory (`exec/launch_cache.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from ptx.emulate.codegen.cfg import Block, Step
+from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
 from ptx.isa.model import (
     Address,
@@ -36,8 +36,10 @@ _MOST_DEFINITIONS = 8  # of a register; one with more of them is a loop's, or no
 Definition = tuple[int, int]  # block, and position in it
 
 
-def steady_definitions(blocks: list[Block], parameters: Collection[str]) -> frozenset[Definition]:
-    """Where steady values that differ from thread to thread are written, in a kernel's function.
+def invariant_definitions(
+    blocks: list[Block], parameters: Collection[str]
+) -> frozenset[Definition]:
+    """Where a kernel's function writes block-invariant values that differ from thread to thread.
 
     Each source of such an instruction has one definition that reaches it, on every way to it, so
     that all threads which are there have executed that one. `parameters` are the symbols of the
@@ -72,7 +74,7 @@ def dominators(blocks: list[Block]) -> list[int]:
 
 
 class _Search:
-    """Finds steady definitions, from those that need no other to those that do."""
+    """Finds block-invariant definitions, from those that need no other to those that do."""
 
     def __init__(self, blocks: list[Block], parameters: Collection[str]) -> None:
         self._blocks = blocks
@@ -83,7 +85,7 @@ class _Search:
             for position, step in enumerate(block.steps):
                 for number in step.writes:
                     self._definitions.setdefault(number, []).append((block.index, position))
-        self._varies: dict[Definition, bool] = {}  # of what is steady: from thread to thread?
+        self._varies: dict[Definition, bool] = {}  # of block-invariant ones: do threads differ?
         self._reached: dict[tuple[int, int], int] = {}
 
     def run(self) -> frozenset[Definition]:
@@ -92,14 +94,14 @@ class _Search:
             ((block.index, position), step)
             for block in self._blocks
             for position, step in enumerate(block.steps)
-            if self._may_be_steady(step)
+            if self._may_be_invariant(step)
         ]
         found = True
         while found:
             found = False
-            rest: list[tuple[Definition, Step]] = []
+            rest: list[tuple[Definition, BlockStep]] = []
             for at, step in waiting:
-                varies = self._is_steady(at, step)
+                varies = self._is_invariant(at, step)
                 if varies is None:
                     rest.append((at, step))
                 else:
@@ -108,7 +110,7 @@ class _Search:
             waiting = rest
         return frozenset(at for at, varies in self._varies.items() if varies)
 
-    def _may_be_steady(self, step: Step) -> bool:
+    def _may_be_invariant(self, step: BlockStep) -> bool:
         instruction = step.instruction
         if instruction.guard is not None or len(step.writes) != 1 or not instruction.operands:
             return False
@@ -129,8 +131,8 @@ class _Search:
             and source.base.name in self._parameters
         )
 
-    def _is_steady(self, at: Definition, step: Step) -> bool | None:
-        """Whether the result differs from thread to thread; None where it is not steady."""
+    def _is_invariant(self, at: Definition, step: BlockStep) -> bool | None:
+        """Whether threads differ in the result; None where it is not block-invariant."""
         varies = any(map(_is_place, step.instruction.operands))
         for number in step.reads:
             source = self._source(number, at)
@@ -171,7 +173,7 @@ class _Search:
         return found
 
 
-def _reads_place(step: Step) -> bool:
+def _reads_place(step: BlockStep) -> bool:
     # Special registers are read by mov alone.
     return step.instruction.opcode == "mov" and any(map(_is_place, step.instruction.operands))
 

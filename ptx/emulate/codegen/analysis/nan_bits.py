@@ -8,7 +8,7 @@ reinterpretation, an exchange among lanes.
 
 from __future__ import annotations
 
-from ptx.emulate.codegen.cfg import registers_in
+from ptx.emulate.codegen.registers import registers_in
 from ptx.isa.model import TYPE_BYTES, Body, Instruction, Register
 
 _BLIND = frozenset(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptx.emulate.codegen.cfg import registers_in
+from ptx.emulate.codegen.registers import registers_in
 from ptx.isa.model import TYPE_BYTES, Body, FloatImmediate, Instruction, Operand, Register
 
 _EXPONENT = 0x7F80_0000

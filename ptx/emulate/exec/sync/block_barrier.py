@@ -1,7 +1,7 @@
 """The sixteen barriers of every thread block of a chunk. PTX ISA, "barrier".
 
 A fibre that holds all threads of the chunk that are alive passes a barrier for all at once. Any
-other is parked; barriers that are complete release their threads when nothing else can run, or
+other waits; barriers that are complete release their threads when nothing else can run, or
 before the first thread of their next phase arrives.
 """
 
@@ -19,7 +19,7 @@ from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.scheduler import Scheduler
     from ptx.isa.model import Instruction
 
 Bools = NDArray[np.bool_]
@@ -28,7 +28,7 @@ BARRIERS = 16
 
 
 @dataclass(slots=True)
-class WaitingThreads:
+class BarrierWait:
     """A fibre that waits at a barrier.
 
     `block` is where it goes on; with a `flag` it executes that block again, for the reduction.
@@ -49,7 +49,7 @@ class _Barrier:
     """One barrier of all blocks: who waits, and how many have arrived and are expected."""
 
     def __init__(self, blocks: int) -> None:
-        self.waiting: list[WaitingThreads] = []
+        self.waiting: list[BarrierWait] = []
         self.arrived: Counts = np.zeros(blocks, dtype=np.int64)
         self.expected: Counts = np.zeros(blocks, dtype=np.int64)  # 0: all that are alive
 
@@ -57,10 +57,11 @@ class _Barrier:
 class BlockBarriers:
     """The barriers that threads of one chunk wait at."""
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._blocks = scheduler.blocks
         self._barriers: dict[int, _Barrier] = {}
-        self._gone: Counts = np.zeros(chunk.geometry.blocks, dtype=np.int64)
+        self._gone: Counts = np.zeros(self._blocks.geometry.blocks, dtype=np.int64)
         self._exits_seen = 0
 
     # Called by generated code.
@@ -70,32 +71,31 @@ class BlockBarriers:
 
         `threads` are expected at barrier `which`, all that have not exited if None.
         """
-        chunk = self._chunk
-        parts = self._alike(fibre, which, threads, chunk.code.live[block])
+        blocks = self._blocks
+        scheduler = self._scheduler
+        parts = self._alike(fibre, which, threads, blocks.code.live[block])
         if len(parts) > 1:
             for part, one, expected in parts:
                 if self.sync(part, one, expected, block) != GONE:
-                    chunk.wait(part, block)
+                    scheduler.wait(part, block)
             return GONE
-        instruction = chunk.code.last[block - 1]
+        instruction = blocks.code.last[block - 1]
         number, count = self._checked(parts[0], threads is None, instruction)
         if self._passes(fibre, number, count):
             return block
-        self._arrives(fibre, number, count).waiting.append(
-            WaitingThreads(fibre, block, instruction)
-        )
+        self._arrives(fibre, number, count).waiting.append(BarrierWait(fibre, block, instruction))
         return GONE
 
     def arrive(self, fibre: Fibre, which: Value, threads: Value, block: int) -> None:
         """`barrier.arrive`: count the threads of a fibre in `block` without waiting."""
         for part in self._alike(fibre, which, threads, ()):
-            number, count = self._checked(part, False, self._chunk.code.first[block])
+            number, count = self._checked(part, False, self._blocks.code.first[block])
             self._arrives(part[0], number, count)
 
     def reduce(
         self, fibre: Fibre, which: Value, threads: Value | None, block: int, flag: Value
     ) -> tuple[Counts, Counts] | None:
-        """`barrier.red`: for each thread block, how many flags hold and how many there are.
+        """`barrier.red`: for each thread block, how many flags are true, and how many there are.
 
         None where the fibre waits; then `block` is executed again when all have arrived.
         """
@@ -103,14 +103,14 @@ class BlockBarriers:
             fibre.released = False
             found: dict[str, Value] = fibre.exchange or {}
             return found["set"], found["all"]
-        chunk = self._chunk
-        instruction = chunk.code.first[block]
-        for part, one, expected in self._alike(fibre, which, threads, chunk.code.live[block]):
+        blocks = self._blocks
+        instruction = blocks.code.first[block]
+        for part, one, expected in self._alike(fibre, which, threads, blocks.code.live[block]):
             number, count = self._checked((part, one, expected), threads is None, instruction)
             mine = flag
             if part is not fibre and flag.ndim:
                 mine = flag.take(np.searchsorted(fibre.lane_numbers(), part.lane_numbers()))
-            entry = WaitingThreads(part, block, instruction, mine)
+            entry = BarrierWait(part, block, instruction, mine)
             if part is fibre and self._passes(part, number, count):
                 return self._votes([entry])
             self._arrives(part, number, count).waiting.append(entry)
@@ -119,7 +119,7 @@ class BlockBarriers:
     # Called by the scheduler.
 
     @property
-    def waiting(self) -> dict[int, list[WaitingThreads]]:
+    def waiting(self) -> dict[int, list[BarrierWait]]:
         """Who waits, by the barrier's number."""
         return {number: b.waiting for number, b in self._barriers.items() if b.waiting}
 
@@ -136,21 +136,22 @@ class BlockBarriers:
         barrier = self._barriers[number]
         left = self._wanted(barrier) - barrier.arrived
         # A last thread that is missing does not miss the lanes that its warp does not have.
-        most = np.full_like(left, self._chunk.geometry.threads_per_block)
+        most = np.full_like(left, self._blocks.geometry.threads_per_block)
         for each in barrier.waiting:
             most -= self._weights(each.fibre, padded=False)
         return np.where(barrier.arrived > 0, np.clip(left, 0, most), 0)
 
     def _passes(self, fibre: Fibre, number: int, count: int | None) -> bool:
-        """Whether the fibre is all that the barrier can wait for, in every block."""
-        chunk = self._chunk
-        everyone = fibre.count == chunk.alive and number not in self._barriers
-        strict = chunk.launch.limits.strict_barriers and chunk.alive < chunk.geometry.threads
-        return everyone and not strict and count in (None, chunk.geometry.warps_per_block * WARP)
+        """Whether the barrier, in every block, waits for no thread outside this fibre."""
+        blocks = self._blocks
+        scheduler = self._scheduler
+        everyone = fibre.count == scheduler.alive and number not in self._barriers
+        strict = blocks.launch.limits.strict_barriers and scheduler.alive < blocks.geometry.threads
+        return everyone and not strict and count in (None, blocks.geometry.warps_per_block * WARP)
 
     def _arrives(self, fibre: Fibre, number: int, count: int | None) -> _Barrier:
         """Count the fibre's threads; a phase that is complete ends before the next one begins."""
-        blocks = self._chunk.geometry.blocks
+        blocks = self._blocks.geometry.blocks
         weights = self._weights(fibre)
         barrier = self._barriers.setdefault(number, _Barrier(blocks))
         full = (barrier.arrived >= self._wanted(barrier)) & (barrier.arrived > 0)
@@ -171,7 +172,7 @@ class BlockBarriers:
         return self._weigh(np.broadcast_to(np.asarray(fibre.place("lane")), (fibre.n,)), padded)
 
     def _weigh(self, lanes: NDArray[np.intp], padded: bool = True) -> Counts:
-        geometry = self._chunk.geometry
+        geometry = self._blocks.geometry
         threads = geometry.threads_per_block
         slots = lanes // threads if geometry.blocks > 1 else np.zeros(len(lanes), dtype=np.intp)
         counts = np.bincount(slots, minlength=geometry.blocks)
@@ -183,12 +184,13 @@ class BlockBarriers:
 
     def _wanted(self, barrier: _Barrier) -> Counts:
         """The threads that each block's barrier waits for."""
-        chunk = self._chunk
-        if not chunk.launch.limits.strict_barriers:
-            for lanes in chunk.exited[self._exits_seen :]:
+        blocks = self._blocks
+        scheduler = self._scheduler
+        if not blocks.launch.limits.strict_barriers:
+            for lanes in scheduler.exited[self._exits_seen :]:
                 self._gone += self._weigh(lanes)
-            self._exits_seen = len(chunk.exited)
-        alive = chunk.geometry.warps_per_block * WARP - self._gone
+            self._exits_seen = len(scheduler.exited)
+        alive = blocks.geometry.warps_per_block * WARP - self._gone
         return np.where(barrier.expected > 0, barrier.expected, alive)
 
     def _resolve(self, number: int, *, lenient: bool = False) -> bool:
@@ -199,8 +201,8 @@ class BlockBarriers:
         complete: Bools = (arrived >= self._wanted(barrier)) & (barrier.arrived > 0)
         if not complete.any():
             return False
-        go: list[WaitingThreads] = []
-        stay: list[WaitingThreads] = []
+        go: list[BarrierWait] = []
+        stay: list[BarrierWait] = []
         for entry in barrier.waiting:
             chosen = complete.take(np.asarray(entry.fibre.place("slot")))
             for part, into in ((chosen, go), (~chosen, stay)):
@@ -216,18 +218,18 @@ class BlockBarriers:
         return True
 
     def _exited_beside(self, barrier: _Barrier) -> Counts:
-        """Exited threads of the warps that wait."""
-        geometry = self._chunk.geometry
+        """(blocks,) the exited threads of those warps that have waiting threads."""
+        geometry = self._blocks.geometry
         warps: NDArray[np.intp] = geometry.index("warp_slot") // WARP
         here = np.zeros(geometry.warps_per_block * geometry.blocks, dtype=np.bool_)
         for entry in barrier.waiting:
             here[warps.take(entry.fibre.lane_numbers())] = True
         counts = np.zeros(geometry.blocks, dtype=np.int64)
-        for lanes in self._chunk.exited:
+        for lanes in self._scheduler.exited:
             counts += self._weigh(lanes[here.take(warps.take(lanes))])
         return counts
 
-    def _part(self, entry: WaitingThreads, chosen: Bools) -> WaitingThreads | None:
+    def _part(self, entry: BarrierWait, chosen: Bools) -> BarrierWait | None:
         """The entry for some of its threads; None if there are none."""
         if chosen.all():
             return entry
@@ -237,26 +239,27 @@ class BlockBarriers:
         flag = entry.flag
         if flag is not None and flag.ndim:
             flag = flag.take(where)
-        fibre = entry.fibre.subset(where, self._chunk.code.live[entry.block])
-        return WaitingThreads(fibre, entry.block, entry.instruction, flag)
+        fibre = entry.fibre.subset(where, self._blocks.code.live[entry.block])
+        return BarrierWait(fibre, entry.block, entry.instruction, flag)
 
-    def _release(self, entries: list[WaitingThreads]) -> None:
-        chunk = self._chunk
+    def _release(self, entries: list[BarrierWait]) -> None:
+        blocks = self._blocks
+        scheduler = self._scheduler
         reducing = [entry for entry in entries if entry.flag is not None]
         self._check_alignment(reducing)
         votes = self._votes(reducing) if reducing else None
         for place in dict.fromkeys((*e.fibre.prefix, e.block) for e in reducing):
             fibres = [e.fibre for e in reducing if (*e.fibre.prefix, e.block) == place]
-            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, chunk.code.live[place[-1]])
+            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[place[-1]])
             assert votes is not None
             fibre.released = True
             fibre.exchange = {"set": votes[0], "all": votes[1]}
-            chunk.run_one(fibre, place[-1])
+            scheduler.run_one(fibre, place[-1])
         for entry in entries:
             if entry.flag is None:
-                chunk.wait(entry.fibre, entry.block)
+                scheduler.wait(entry.fibre, entry.block)
 
-    def _check_alignment(self, entries: list[WaitingThreads]) -> None:
+    def _check_alignment(self, entries: list[BarrierWait]) -> None:
         """Threads of a warp must execute the same aligned reduction: an H100 hangs otherwise.
 
         Raises:
@@ -267,17 +270,17 @@ class BlockBarriers:
             instruction = entry.instruction
             if instruction is None or not _is_aligned(instruction):
                 continue
-            slots = self._chunk.geometry.index("warp_slot").take(entry.fibre.lane_numbers())
+            slots = self._blocks.geometry.index("warp_slot").take(entry.fibre.lane_numbers())
             for warp in np.unique(slots // WARP).tolist():
                 if warps.setdefault(warp, entry.block) != entry.block:
                     raise SynchronisationFault(
                         "threads of one warp execute a barrier's reduction at different places,"
                         " where a GPU may wait for ever",
-                        self._chunk.launch.where(entry.fibre, 0, instruction),
+                        entry.fibre.where(0, instruction),
                     )
 
-    def _votes(self, entries: list[WaitingThreads]) -> tuple[Counts, Counts]:
-        blocks = self._chunk.geometry.blocks
+    def _votes(self, entries: list[BarrierWait]) -> tuple[Counts, Counts]:
+        blocks = self._blocks.geometry.blocks
         held, total = (np.zeros(blocks, dtype=np.int64) for _ in range(2))
         for entry in entries:
             slots = np.broadcast_to(np.asarray(entry.fibre.place("slot")), (entry.fibre.n,))
@@ -291,7 +294,7 @@ class BlockBarriers:
     def _alike(
         fibre: Fibre, which: Value, threads: Value | None, live: tuple[int, ...]
     ) -> list[tuple[Fibre, Value, Value]]:
-        """The fibre in parts that name one barrier and one number of threads each."""
+        """The fibre divided into parts; each part has one barrier number and one thread count."""
         expected = np.uint32(0) if threads is None else threads
         if which.ndim == 0 and expected.ndim == 0:
             return [(fibre, which, expected)]
@@ -310,10 +313,10 @@ class BlockBarriers:
         """The barrier's number and count, None for all threads.
 
         Raises:
-            SynchronisationFault: they are not such as a block can have.
+            SynchronisationFault: a block cannot have such a barrier or count.
         """
         number, count = int(part[1]), int(part[2])
-        most = self._chunk.geometry.warps_per_block * WARP
+        most = self._blocks.geometry.warps_per_block * WARP
         wrong = ""
         if number >= BARRIERS:
             wrong = f"barrier {number}, but a block has only {BARRIERS}"
@@ -323,5 +326,5 @@ class BlockBarriers:
                 f" block has {most}"
             )
         if wrong:
-            raise SynchronisationFault(wrong, self._chunk.launch.where(part[0], 0, instruction))
+            raise SynchronisationFault(wrong, part[0].where(0, instruction))
         return number, None if everyone else count

@@ -1,4 +1,4 @@
-"""Copies of many bytes by one thread, and what tells others of them. PTX ISA, "cp.async.bulk".
+"""Copies of many bytes by one thread, counted by mbarrier objects. PTX ISA, "cp.async.bulk".
 
 The ISA lets such a copy happen at any time until it is waited for; here it happens at once.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.cluster import OFFSET_BITS
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Site, load_vector, store
-from ptx.emulate.model.addresses import Index, Span, span
+from ptx.emulate.memory.access import load_vector, store
+from ptx.emulate.memory.cluster_shared import OFFSET_BITS
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
@@ -23,25 +24,25 @@ _MOST_BYTES = 1 << 20  # one side lies in shared memory, and no block has as muc
 
 
 class Place:
-    """An address operand of an instruction: its registers' part, its constant one, its access."""
+    """An address operand: the addresses in its register, its constant offset, and its access."""
 
     __slots__ = ("offset", "site", "where")
 
-    def __init__(self, where: Span, offset: int, site: Site) -> None:
+    def __init__(self, where: Addresses, offset: int, site: Site) -> None:
         self.where = where
         self.offset = offset
         self.site = site
 
     def every(self, count: int) -> NDArray[np.int64]:
         """(count,) the threads' addresses."""
-        return self.where.addresses(count) + self.offset
+        return self.where.every(count) + self.offset
 
 
 class Amounts:
     """How many bytes each thread copies; pieces of `unit` bytes are like threads of their own.
 
     Attributes:
-        thread: (pieces,) whose they are; start: (pieces,) where in its bytes.
+        thread: (pieces,) the thread of each; start: (pieces,) its offset in that thread's bytes.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Amounts:
             position = int(np.argmax(wrong))
             raise Misaligned(
                 f"a bulk copy of {self.nbytes[position]} bytes, which is no multiple of {unit}",
-                fibre.chunk.launch.where(fibre, position, instruction),
+                fibre.where(position, instruction),
                 address=0, nbytes=int(self.nbytes[position]), space="shared",
             )  # fmt: skip
         beyond = self.nbytes.view(np.uint64) > np.uint64(_MOST_BYTES)
@@ -62,7 +63,7 @@ class Amounts:
             count = int(self.nbytes.view(np.uint64)[position])
             raise OutOfBounds(
                 f"a bulk copy of {count} bytes, more than shared memory has",
-                fibre.chunk.launch.where(fibre, position, instruction),
+                fibre.where(position, instruction),
                 address=0, nbytes=count, space="shared",
             )  # fmt: skip
         pieces = self.nbytes // unit
@@ -71,14 +72,14 @@ class Amounts:
         self.start = (np.arange(len(self.thread)) - first[self.thread]) * unit
 
     def elements(self, nbytes: int) -> tuple[Index, NDArray[np.int64]]:
-        """The same for elements of some bytes: whose each is, and where in its bytes."""
+        """The same for elements of `nbytes`: the thread of each, and its offset there."""
         count = UNIT // nbytes
         start = np.repeat(self.start, count) + np.arange(len(self.start) * count) % count * nbytes
         return np.repeat(self.thread, count), start
 
-    def span(self, addresses: NDArray[np.int64]) -> Span:
+    def addresses(self, starts: NDArray[np.int64]) -> Addresses:
         """The pieces' addresses, from those of their threads."""
-        return span(addresses[self.thread] + self.start)
+        return addresses_in(starts[self.thread] + self.start)
 
 
 def copy_bulk(fibre: Fibre, target: Place, source: Place, nbytes: Value) -> None:
@@ -106,7 +107,7 @@ def copy_masked(
     for bit in range(UNIT):
         chosen: Index = (masks >> bit & 1).nonzero()[0]
         if len(chosen):
-            there = span(addresses[chosen])
+            there = addresses_in(addresses[chosen])
             store(part.subset(chosen, ()), there, bit, byte, rows[chosen, bit])
 
 
@@ -124,9 +125,9 @@ def copy_to_blocks(
         if not len(chosen):
             continue
         part = fibre.subset(chosen, ())
-        of = Place(span(source.every(fibre.n)[chosen]), 0, source.site)
+        of = Place(addresses_in(source.every(fibre.n)[chosen]), 0, source.site)
         there, signal = (
-            Place(span(_in_block(place.every(fibre.n)[chosen], rank)), 0, place.site)
+            Place(addresses_in(_in_block(place.every(fibre.n)[chosen], rank)), 0, place.site)
             for place in (target, barrier)
         )
         copy_bulk(part, there, of, sizes[chosen])
@@ -142,12 +143,12 @@ def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
     amounts = Amounts(fibre, nbytes, target.site.instruction, unit=8)
     if len(amounts.thread):
         part = fibre.subset(amounts.thread, ())
-        store(part, amounts.span(target.every(fibre.n)), 0, target.site, np.uint64(0))
+        store(part, amounts.addresses(target.every(fibre.n)), 0, target.site, np.uint64(0))
 
 
 def deliver(fibre: Fibre, barrier: Place, nbytes: Value) -> None:
     """`.mbarrier::complete_tx::bytes`: the object counts the bytes that were copied."""
-    fibre.chunk.mbarriers.deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
+    fibre.blocks.mbarriers.deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
 
 
 def _in_block(addresses: NDArray[np.int64], rank: int) -> NDArray[np.int64]:
@@ -162,12 +163,12 @@ def _copy(
         return
     part = fibre.subset(amounts.thread, ())
     data = load_pieces(part, amounts, source, fibre.n)
-    store(part, amounts.span(addresses), 0, site, *data)
+    store(part, amounts.addresses(addresses), 0, site, *data)
 
 
 def load_pieces(
     part: Fibre, amounts: Amounts, source: Place, count: int
 ) -> list[NDArray[np.uint64]]:
     """(pieces,) each of the two halves of every piece."""
-    found = load_vector(part, amounts.span(source.every(count)), 0, source.site)
+    found = load_vector(part, amounts.addresses(source.every(count)), 0, source.site)
     return [np.ascontiguousarray(np.broadcast_to(word, (part.n,))) for word in found]

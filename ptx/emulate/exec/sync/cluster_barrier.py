@@ -1,4 +1,7 @@
-"""The barrier of a cluster's blocks, with arrival and waiting apart. PTX ISA, "barrier.cluster"."""
+"""The barrier of a cluster's blocks. PTX ISA, "barrier.cluster".
+
+Arriving and waiting are separate instructions.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.scheduler import Scheduler
     from ptx.isa.model import Instruction
 
 _NEVER = -1
 
 
 @dataclass(slots=True)
-class WaitingBlocks:
+class ClusterWait:
     """A fibre that waits for the blocks of its clusters and goes on at `block`."""
 
     fibre: Fibre
@@ -31,15 +34,17 @@ class WaitingBlocks:
 class ClusterBarriers:
     """One barrier for each cluster of a chunk; it is passed in numbered phases."""
 
-    def __init__(self, chunk: Chunk) -> None:
-        geometry = chunk.geometry
-        self._chunk = chunk
-        self._of_lane: Index = geometry.index("slot") // chunk.launch.cluster.blocks
-        clusters = geometry.blocks // chunk.launch.cluster.blocks
+    def __init__(self, scheduler: Scheduler) -> None:
+        blocks = scheduler.blocks
+        geometry = blocks.geometry
+        self._scheduler = scheduler
+        self._blocks = blocks
+        self._of_lane: Index = geometry.index("slot") // blocks.launch.cluster.blocks
+        clusters = geometry.blocks // blocks.launch.cluster.blocks
         self._phase: NDArray[np.int64] = np.zeros(clusters, dtype=np.int64)
         self._awaited: NDArray[np.int64] = np.full(geometry.threads, _NEVER, dtype=np.int64)
         self._here: NDArray[np.bool_] = np.zeros(geometry.threads, dtype=np.bool_)
-        self.waiting: list[WaitingBlocks] = []
+        self.waiting: list[ClusterWait] = []
 
     def arrive(self, fibre: Fibre, block: int) -> None:
         """`barrier.cluster.arrive` in `block`.
@@ -52,9 +57,7 @@ class ClusterBarriers:
         if again.any():
             raise SynchronisationFault(
                 "a thread arrives twice at the cluster's barrier in one phase",
-                self._chunk.launch.where(
-                    fibre, int(np.argmax(again)), self._chunk.code.first[block]
-                ),
+                fibre.where(int(np.argmax(again)), self._blocks.code.first[block]),
             )
         self._here[lanes] = True
         self._awaited[lanes] = self._phase.take(self._of_lane.take(lanes))
@@ -67,17 +70,17 @@ class ClusterBarriers:
             SynchronisationFault: a thread waits that has not arrived.
         """
         lanes = fibre.lane_numbers()
-        instruction = self._chunk.code.last[block - 1]
+        instruction = self._blocks.code.last[block - 1]
         awaited = self._awaited.take(lanes)
         if (awaited == _NEVER).any():
             raise SynchronisationFault(
                 "a thread waits at the cluster's barrier without having arrived",
-                self._chunk.launch.where(fibre, int(np.argmin(awaited)), instruction),
+                fibre.where(int(np.argmin(awaited)), instruction),
             )
         if (self._phase.take(self._of_lane.take(lanes)) > awaited).all():
             self._awaited[lanes] = _NEVER
             return block
-        self.waiting.append(WaitingBlocks(fibre, block, instruction))
+        self.waiting.append(ClusterWait(fibre, block, instruction))
         return GONE
 
     def resolve(self) -> bool:
@@ -96,21 +99,21 @@ class ClusterBarriers:
                     continue
                 fibre = entry.fibre
                 if len(where) < fibre.n:
-                    fibre = fibre.subset(where, self._chunk.code.live[entry.block])
+                    fibre = fibre.subset(where, self._blocks.code.live[entry.block])
                 if leaves:
                     released = True
                     self._awaited[lanes[where]] = _NEVER
-                    self._chunk.wait(fibre, entry.block)
+                    self._scheduler.wait(fibre, entry.block)
                 else:
-                    self.waiting.append(WaitingBlocks(fibre, entry.block, entry.instruction))
+                    self.waiting.append(ClusterWait(fibre, entry.block, entry.instruction))
         return released
 
     def _complete(self) -> None:
         """Begin the next phase where all threads of a cluster have arrived or exited."""
         here = self._here
-        if self._chunk.exited:
+        if self._scheduler.exited:
             here = here.copy()
-            here[np.concatenate(self._chunk.exited)] = True
+            here[np.concatenate(self._scheduler.exited)] = True
         full = here.reshape(len(self._phase), -1).all(axis=1)
         if full.any():
             self._phase[full] += 1

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.device import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.exec.sync.mbarrier_object import (
     MOST_ARRIVALS,
     MOST_BYTES,
@@ -25,14 +24,16 @@ from ptx.emulate.exec.sync.mbarrier_object import (
     phase_of,
     reduced,
 )
-from ptx.emulate.memory.access import Site, locate
-from ptx.emulate.model.addresses import Index, Span
+from ptx.emulate.memory.access import locate
+from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import Value
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.fibre import Fibre
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.resident_blocks import ResidentBlocks
 
 Bools = NDArray[np.bool_]
 
@@ -43,13 +44,15 @@ class Mbarriers:
     `version` changes when any of them does.
     """
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
-        self._memory: Words = chunk.shared.view(np.int64)
+    def __init__(self, blocks: ResidentBlocks) -> None:
+        self._blocks = blocks
+        self._memory: Words = blocks.shared.view(np.int64)
         self._words: Words = np.zeros(len(self._memory), dtype=np.int64)
         self.version = 0
 
-    def initialise(self, fibre: Fibre, where: Span, offset: int, site: Site, count: Value) -> None:
+    def initialise(
+        self, fibre: Fibre, where: Addresses, offset: int, site: Site, count: Value
+    ) -> None:
         """`mbarrier.init`: phase 0, with `count` arrivals expected.
 
         Raises:
@@ -66,14 +69,14 @@ class Mbarriers:
             )  # fmt: skip
         self._put(at, fresh(counts))
 
-    def invalidate(self, fibre: Fibre, where: Span, offset: int, site: Site) -> None:
+    def invalidate(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
         """`mbarrier.inval`: the memory is free for anything else."""
         at, _ = self._valid(fibre, where, offset, site)
         self._words[at] = 0
         self.version += 1
 
     def arrive(
-        self, fibre: Fibre, where: Span, offset: int, site: Site, count: Value,
+        self, fibre: Fibre, where: Addresses, offset: int, site: Site, count: Value,
         tx: Value | None = None, *, drops: bool = False, completes: bool = True,
     ) -> Value:  # fmt: skip
         """`mbarrier.arrive`, each thread with its count, in their order; the state before, u64.
@@ -82,7 +85,7 @@ class Mbarriers:
         `completes`: whether the arrival may complete the phase.
 
         Raises:
-            SynchronisationFault: an object is none, or has fewer pending arrivals.
+            SynchronisationFault: an address holds no object, or it has fewer pending arrivals.
         """
         at, words = self._valid(fibre, where, offset, site)
         counts = _each(fibre, count)
@@ -138,18 +141,18 @@ class Mbarriers:
         if wrong.any():
             raise self._fault(fibre, int(np.argmax(wrong[of])), site, at, what)
 
-    def expect(self, fibre: Fibre, where: Span, offset: int, site: Site, tx: Value) -> None:
+    def expect(self, fibre: Fibre, where: Addresses, offset: int, site: Site, tx: Value) -> None:
         """`mbarrier.expect_tx`: the phase waits for so many bytes more."""
         at, _ = self._valid(fibre, where, offset, site)
         self._count_bytes(fibre, at, site, _each(fibre, tx))
 
-    def deliver(self, fibre: Fibre, where: Span, offset: int, site: Site, tx: Value) -> None:
+    def deliver(self, fibre: Fibre, where: Addresses, offset: int, site: Site, tx: Value) -> None:
         """`mbarrier.complete_tx`: so many bytes have arrived."""
         at, _ = self._valid(fibre, where, offset, site)
         self._count_bytes(fibre, at, site, -_each(fibre, tx))
 
-    def check(self, fibre: Fibre, where: Span, offset: int, site: Site) -> None:
-        """An access that changes nothing in the end, as `cp.async.mbarrier.arrive` without .noinc.
+    def check(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
+        """Check the object: `cp.async.mbarrier.arrive` without .noinc changes nothing.
 
         Raises:
             SynchronisationFault: there is no valid object.
@@ -157,15 +160,16 @@ class Mbarriers:
         self._valid(fibre, where, offset, site)
 
     def awaited(
-        self, fibre: Fibre, where: Span, offset: int, site: Site, wanted: Value, parity: bool
+        self, fibre: Fibre, where: Addresses, offset: int, site: Site, wanted: Value, parity: bool
     ) -> Awaited:
         """What each thread waits for: the phase of a state, or the one of a parity.
 
         Raises:
-            SynchronisationFault: the object is none, in another block, or far beyond that state.
+            SynchronisationFault: there is no object, it is in another block, or the state is
+                older than the last phase.
         """
         at, words = self._valid(fibre, where, offset, site)
-        stride = self._chunk.shared_stride >> 3
+        stride = self._blocks.shared_stride >> 3
         remote = at // stride != np.asarray(fibre.place("slot"))
         if remote.any():
             position = int(np.argmax(remote))
@@ -197,31 +201,33 @@ class Mbarriers:
     def described(self, place: int) -> str:
         """An object and its state, in words."""
         objects = Objects(self._words[place : place + 1])
-        address = (place << 3) % self._chunk.shared_stride
+        address = (place << 3) % self._blocks.shared_stride
         return (
             f"the mbarrier object at shared address {address:#x} (pending arrivals"
             f" {objects.pending[0]} of {objects.expected[0]}, tx-count {objects.tx[0]})"
         )
 
-    def _places(self, fibre: Fibre, where: Span, offset: int, site: Site) -> Index:
-        """(n,) the objects that addresses mean."""
+    def _places(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> Index:
+        """(n,) the index of the object at each address."""
         if site.space == "generic":
             low, high = where.lowest() + offset, where.highest() + offset
             if not (low >= SHARED_WINDOW and high < SHARED_WINDOW + WINDOW_BYTES):
-                every = where.addresses(fibre.n) + offset - SHARED_WINDOW
+                every = where.every(fibre.n) + offset - SHARED_WINDOW
                 outside = (every < 0) | (every >= WINDOW_BYTES)
                 position = int(np.argmax(outside))
                 raise SynchronisationFault(
                     f"an mbarrier object at {int(every[position]) + SHARED_WINDOW:#x}, which is not"
                     " in shared memory",
-                    self._chunk.launch.where(fibre, position, site.instruction),
+                    fibre.where(position, site.instruction),
                 )
         elements, index = locate(fibre, where, offset, site)
         start = elements.ctypes.data - self._memory.ctypes.data >> 3
         at: Index = np.broadcast_to(np.asarray(index, dtype=np.intp) + start, (fibre.n,))
         return at
 
-    def _valid(self, fibre: Fibre, where: Span, offset: int, site: Site) -> tuple[Index, Words]:
+    def _valid(
+        self, fibre: Fibre, where: Addresses, offset: int, site: Site
+    ) -> tuple[Index, Words]:
         """(n,) the objects and their bits.
 
         Raises:
@@ -276,10 +282,10 @@ class Mbarriers:
     def _fault(
         self, fibre: Fibre, position: int, site: Site, at: Index, what: str
     ) -> SynchronisationFault:
-        address = (int(at[position]) << 3) % self._chunk.shared_stride
+        address = (int(at[position]) << 3) % self._blocks.shared_stride
         return SynchronisationFault(
             f"the mbarrier object at shared address {address:#x} {what}",
-            self._chunk.launch.where(fibre, position, site.instruction),
+            fibre.where(position, site.instruction),
         )
 
 

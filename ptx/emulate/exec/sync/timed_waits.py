@@ -1,4 +1,4 @@
-"""Fibres that time wakes: in `nanosleep`, and where they wait for a phase of an mbarrier object.
+"""Fibres that wait for a time: in `nanosleep`, or at most so long for an mbarrier object's phase.
 
 PTX ISA, "nanosleep", "mbarrier.try_wait". A wait also ends when its phase is over. Where every
 thread of a chunk sleeps, the device's clock skips to the first one's time.
@@ -14,12 +14,12 @@ import numpy as np
 from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.mbarrier_object import Awaited
-from ptx.emulate.memory.access import Site
-from ptx.emulate.model.addresses import Index, Span
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.scheduler import Scheduler
     from ptx.isa.model import Instruction
 
 _TEST_NS = 1_000  # `test_wait` does not block; it is late, where that lets others go on
@@ -30,10 +30,10 @@ _MOST_ROUNDS = 10_000  # of waits that end by time, while no mbarrier object cha
 
 
 @dataclass(slots=True)
-class Sleeper:
-    """A fibre that sleeps until a time, in nanoseconds; `awaited`: or until those phases are over.
+class TimedWait:
+    """A fibre that waits until a time, in nanoseconds; `awaited`: or until those phases are over.
 
-    One that waited executes `block` again.
+    One that waited for phases executes `block` again.
     """
 
     fibre: Fibre
@@ -43,28 +43,29 @@ class Sleeper:
     awaited: Awaited | None = None
 
 
-class Sleepers:
-    """The sleeping fibres of one chunk."""
+class TimedWaits:
+    """The fibres of one chunk that wait for a time."""
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
-        self._clock = chunk.launch.device.clock
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._blocks = scheduler.blocks
+        self._clock = scheduler.blocks.launch.device.clock
         self._rounds = 0
         self._seen = (-1, -1)
-        self.asleep: list[Sleeper] = []
+        self.waits: list[TimedWait] = []
 
     # Called by generated code.
 
     def sleep(self, fibre: Fibre, nanoseconds: Value, block: int) -> int:
         """`nanosleep`: the fibre goes on at `block` when the longest of its times is over."""
         until = self._clock.nanoseconds() + int(np.max(nanoseconds))
-        instruction = self._chunk.code.last[block - 1]
-        self._chunk.steps += _SLEEP_STEPS
-        self.asleep.append(Sleeper(fibre, block, until, instruction))
+        instruction = self._blocks.code.last[block - 1]
+        self._scheduler.steps += _SLEEP_STEPS
+        self.waits.append(TimedWait(fibre, block, until, instruction))
         return GONE
 
     def wait(
-        self, fibre: Fibre, where: Span, offset: int, site: Site, wanted: Value, parity: bool,
+        self, fibre: Fibre, where: Addresses, offset: int, site: Site, wanted: Value, parity: bool,
         limit: Value | None, block: int,
     ) -> Value | None:  # fmt: skip
         """`mbarrier.test_wait` and `.try_wait`: whether the phases are over.
@@ -72,7 +73,7 @@ class Sleepers:
         None where the fibre waits; then `block` is executed again. `limit` is in nanoseconds; 0 is
         that of `test_wait`, None that of `try_wait`.
         """
-        barriers = self._chunk.mbarriers
+        barriers = self._blocks.mbarriers
         awaited = barriers.awaited(fibre, where, offset, site, wanted, parity)
         over = barriers.has_passed(awaited)
         if over.all():
@@ -83,96 +84,97 @@ class Sleepers:
             return over if over.any() else np.bool_(False)
         longest = _TRY_NS if limit is None else int(np.max(limit))
         until = self._clock.nanoseconds() + (longest or self._test_limit)
-        sleeper = Sleeper(fibre, block, until, site.instruction, awaited)
+        wait = TimedWait(fibre, block, until, site.instruction, awaited)
         if over.any():
-            self._chunk.wait(self._part(sleeper, over.nonzero()[0]).fibre, block)
-            sleeper = self._part(sleeper, (~over).nonzero()[0])
-        self.asleep.append(sleeper)
+            self._scheduler.wait(self._part(wait, over.nonzero()[0]).fibre, block)
+            wait = self._part(wait, (~over).nonzero()[0])
+        self.waits.append(wait)
         return None
 
     # Called by the scheduler.
 
     @property
-    def waiting(self) -> list[Sleeper]:
+    def phase_waits(self) -> list[TimedWait]:
         """Those that wait for a phase."""
-        return [each for each in self.asleep if each.awaited is not None]
+        return [each for each in self.waits if each.awaited is not None]
 
     def resolve(self) -> bool:
         """Wake those whose time or phase has come; whether there were any."""
-        if not self.asleep:
+        if not self.waits:
             return False
         now = self._clock.nanoseconds()
-        sleepers, self.asleep = self.asleep, []
-        late: list[Sleeper] = []
+        waits, self.waits = self.waits, []
+        late: list[TimedWait] = []
         woken = False
-        for sleeper in sleepers:
-            rest = self._wake_passed(sleeper)
-            woken |= rest is not sleeper
+        for wait in waits:
+            rest = self._wake_passed(wait)
+            woken |= rest is not wait
             if rest is None:
                 continue
             if rest.until > now:
-                self.asleep.append(rest)
+                self.waits.append(rest)
             elif rest.awaited is None:
-                self._chunk.wait(rest.fibre, rest.block)
+                self._scheduler.wait(rest.fibre, rest.block)
                 woken = True
             else:
                 late.append(rest)
         if late and self._is_hopeless():
-            self.asleep += late
+            self.waits += late
             return woken
         self._release(late)
         return woken or bool(late)
 
     def skip_time(self) -> bool:
-        """Go on to the first sleeper's time and wake it; False where that is hopeless by now."""
-        if not self.asleep:
+        """Skip to the earliest time and wake that wait; False after too many vain ones."""
+        if not self.waits:
             return False
-        self._clock.skip_to(min(each.until for each in self.asleep))
+        self._clock.skip_to(min(each.until for each in self.waits))
         return self.resolve()
 
     def _is_hopeless(self) -> bool:
-        """Whether all that is left are waits, which have ended in vain too often."""
-        seen = (self._chunk.mbarriers.version, self._chunk.alive)
+        """Whether only waits for phases are left, and they have ended in vain too often."""
+        seen = (self._blocks.mbarriers.version, self._scheduler.alive)
         if seen != self._seen:
             self._seen, self._rounds = seen, 0
-        others = self._chunk.has_runnable or any(each.awaited is None for each in self.asleep)
+        others = self._scheduler.has_runnable or any(each.awaited is None for each in self.waits)
         return self._rounds > _MOST_ROUNDS and not others
 
     @property
     def _test_limit(self) -> int:
-        """The longer nothing has changed, the slower `test_wait` is."""
+        """How long `test_wait` may take, in nanoseconds: longer, the longer nothing has changed."""
         return min(_TEST_NS << min(self._rounds, 20), _SLOWEST_TEST_NS)
 
-    def _wake_passed(self, sleeper: Sleeper) -> Sleeper | None:
-        """Let threads go whose phase is over; what is left of the sleeper."""
-        awaited = sleeper.awaited
+    def _wake_passed(self, wait: TimedWait) -> TimedWait | None:
+        """Let threads go whose phase is over; what is left of the wait."""
+        awaited = wait.awaited
         if awaited is None:
-            return sleeper
-        barriers = self._chunk.mbarriers
+            return wait
+        barriers = self._blocks.mbarriers
         go = barriers.has_passed(awaited) | barriers.is_gone(awaited)
         if not go.any():
-            return sleeper
+            return wait
         if go.all():
-            self._chunk.wait(sleeper.fibre, sleeper.block)
+            self._scheduler.wait(wait.fibre, wait.block)
             return None
-        self._chunk.wait(self._part(sleeper, go.nonzero()[0]).fibre, sleeper.block)
-        return self._part(sleeper, (~go).nonzero()[0])
+        self._scheduler.wait(self._part(wait, go.nonzero()[0]).fibre, wait.block)
+        return self._part(wait, (~go).nonzero()[0])
 
-    def _part(self, sleeper: Sleeper, positions: Index) -> Sleeper:
-        """The sleeper for some of its threads."""
-        fibre = sleeper.fibre.subset(positions, self._chunk.code.live[sleeper.block])
-        assert sleeper.awaited is not None
-        awaited = sleeper.awaited.part(positions)
-        return Sleeper(fibre, sleeper.block, sleeper.until, sleeper.instruction, awaited)
+    def _part(self, wait: TimedWait, positions: Index) -> TimedWait:
+        """The wait for some of its threads."""
+        fibre = wait.fibre.subset(positions, self._blocks.code.live[wait.block])
+        assert wait.awaited is not None
+        awaited = wait.awaited.part(positions)
+        return TimedWait(fibre, wait.block, wait.until, wait.instruction, awaited)
 
-    def _release(self, late: list[Sleeper]) -> None:
-        """Let waits end in vain, those of one place together."""
+    def _release(self, late: list[TimedWait]) -> None:
+        """End waits whose time is over before their phase; those of one place together."""
         if not late:
             return
         self._rounds += 1
-        chunk = self._chunk
+        blocks = self._blocks
+        scheduler = self._scheduler
         for place in dict.fromkeys((*each.fibre.prefix, each.block) for each in late):
             fibres = [each.fibre for each in late if (*each.fibre.prefix, each.block) == place]
-            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, chunk.code.live[place[-1]])
+            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[place[-1]])
             fibre.released = True
-            chunk.run_one(fibre, place[-1])
+            scheduler.run_one(fibre, place[-1])

@@ -1,4 +1,4 @@
-"""Where threads of several fibres meet: block barriers, lanes of a warp, blocks of a cluster."""
+"""Fibres that wait: at barriers of a block or a cluster, for lanes of a warp, for a time."""
 
 from __future__ import annotations
 
@@ -7,57 +7,46 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.block_barrier import BlockBarriers
-from ptx.emulate.exec.sync.cluster_barrier import ClusterBarriers, WaitingBlocks
-from ptx.emulate.exec.sync.timed_waits import Sleepers
-from ptx.emulate.exec.sync.warp_sync import WarpMeetings
+from ptx.emulate.exec.sync.cluster_barrier import ClusterBarriers, ClusterWait
+from ptx.emulate.exec.sync.timed_waits import TimedWaits
+from ptx.emulate.exec.sync.warp_sync import WarpSync
 from ptx.emulate.model.errors import BarrierDivergence, Deadlock
-from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.scheduler import Scheduler
 
 _SHOWN = 8  # groups of waiting threads that a report lists
 
 
-class Rendezvous:
-    """The threads of one chunk that wait for each other."""
+class WaitingFibres:
+    """The fibres of one chunk that wait, by what they wait for."""
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
-        self.blocks = BlockBarriers(chunk)
-        self.warps = WarpMeetings(chunk)
-        self._clusters: ClusterBarriers | None = None
-        self.sleepers = Sleepers(chunk)
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._blocks = scheduler.blocks
+        self.block_barriers = BlockBarriers(scheduler)
+        self.warp_sync = WarpSync(scheduler)
+        self._cluster_barriers: ClusterBarriers | None = None
+        self.timed_waits = TimedWaits(scheduler)
 
     @property
-    def clusters(self) -> ClusterBarriers:
+    def cluster_barriers(self) -> ClusterBarriers:
         """The clusters' barriers, made when first used."""
-        if self._clusters is None:
-            self._clusters = ClusterBarriers(self._chunk)
-        return self._clusters
+        if self._cluster_barriers is None:
+            self._cluster_barriers = ClusterBarriers(self._scheduler)
+        return self._cluster_barriers
 
     @property
-    def _at_clusters(self) -> list[WaitingBlocks]:
-        return [] if self._clusters is None else self._clusters.waiting
-
-    def meets(
-        self, fibre: Fibre, mask: Value, block: int, key: str, values: dict[str, Value]
-    ) -> bool:
-        """Whether all lanes that `mask` names are here; otherwise the fibre is parked.
-
-        Lanes that execute `key` at another place meet as well; after the release, what they
-        brought is in `fibre.exchange`.
-        """
-        return self.warps.meets(fibre, mask, block, key, values)
+    def _at_clusters(self) -> list[ClusterWait]:
+        return [] if self._cluster_barriers is None else self._cluster_barriers.waiting
 
     @property
     def anyone(self) -> bool:
-        """Whether a fibre is parked here."""
-        parked = self.warps.waiting or self.blocks.waiting or self._at_clusters
-        return bool(parked or self.sleepers.asleep)
+        """Whether a fibre waits."""
+        for_others = self.warp_sync.waiting or self.block_barriers.waiting or self._at_clusters
+        return bool(for_others or self.timed_waits.waits)
 
     def resolve(self) -> bool:
         """Release what is complete; whether anything was.
@@ -65,51 +54,55 @@ class Rendezvous:
         Raises:
             Deadlock: threads wait and nothing is left that runs or is complete.
         """
-        released = self.blocks.resolve() | self.warps.resolve() | self.sleepers.resolve()
-        if self._clusters is not None:
-            released |= self._clusters.resolve()
-        if released or self._chunk.has_runnable or not self.anyone:
+        released = (
+            self.block_barriers.resolve() | self.warp_sync.resolve() | self.timed_waits.resolve()
+        )
+        if self._cluster_barriers is not None:
+            released |= self._cluster_barriers.resolve()
+        if released or self._scheduler.has_runnable or not self.anyone:
             return released
-        if self.sleepers.skip_time():
+        if self.timed_waits.skip_time():
             return True
-        if not self._chunk.launch.limits.strict_barriers and self.blocks.resolve(lenient=True):
+        if not self._blocks.launch.limits.strict_barriers and self.block_barriers.resolve(
+            lenient=True
+        ):
             return True
         raise self._deadlock()
 
     def _deadlock(self) -> Deadlock:
-        chunk = self._chunk
-        for number, waiting in self.blocks.waiting.items():
+        blocks = self._blocks
+        for number, waiting in self.block_barriers.waiting.items():
             entry = waiting[0]
             count = sum(each.fibre.count for each in waiting)
-            missing = self.blocks.missing(number)
+            missing = self.block_barriers.missing(number)
             at = int(np.argmax(missing))
-            block = chunk.block_of(at * chunk.geometry.threads_per_block)
+            block = blocks.block_of(at * blocks.geometry.threads_per_block)
             return BarrierDivergence(
                 f"{count} threads wait at barrier {number} for threads that will never reach it"
                 f" ({missing[at]} in block {block}):"
                 f" {self._whereabouts()}",
-                chunk.launch.where(entry.fibre, 0, entry.instruction),
+                entry.fibre.where(0, entry.instruction),
             )
         for cluster in self._at_clusters:
             return BarrierDivergence(
                 "threads wait at the cluster's barrier for threads that will never arrive:"
                 f" {self._whereabouts()}",
-                chunk.launch.where(cluster.fibre, 0, cluster.instruction),
+                cluster.fibre.where(0, cluster.instruction),
             )
-        for sleeper in self.sleepers.waiting:
-            assert sleeper.awaited is not None
+        for phase in self.timed_waits.phase_waits:
+            assert phase.awaited is not None
             return Deadlock(
-                f"{sleeper.fibre.count} threads wait for a phase that is never completed, of"
-                f" {chunk.mbarriers.described(int(sleeper.awaited.at[0]))}: {self._whereabouts()}",
-                chunk.launch.where(sleeper.fibre, 0, sleeper.instruction),
+                f"{phase.fibre.count} threads wait for a phase that is never completed, of"
+                f" {blocks.mbarriers.described(int(phase.awaited.at[0]))}: {self._whereabouts()}",
+                phase.fibre.where(0, phase.instruction),
             )
-        lanes = self.warps.waiting[0]
-        missing_lanes = self.warps.missing(lanes)
+        lanes = self.warp_sync.waiting[0]
+        missing_lanes = self.warp_sync.missing(lanes)
         at = int(np.argmax(missing_lanes != 0))
         return Deadlock(
             f"a warp instruction waits for lanes {int(missing_lanes[at]):#010x}, which will never"
             f" execute it with this membermask: {self._whereabouts()}",
-            chunk.launch.where(lanes.fibre, at, chunk.code.first[lanes.block]),
+            lanes.fibre.where(at, blocks.code.first[lanes.block]),
         )
 
     def _whereabouts(self) -> str:
@@ -120,20 +113,20 @@ class Rendezvous:
         parts = [f"{count} {place}" for place, count in counts.items()]
         if len(parts) > _SHOWN:
             parts[_SHOWN:] = [f"and others at {len(parts) - _SHOWN} more places"]
-        exited = sum(len(lanes) for lanes in self._chunk.exited)
+        exited = sum(len(lanes) for lanes in self._scheduler.exited)
         return ", ".join([*parts, f"{exited} exited"])
 
     def _places(self) -> Iterator[tuple[str, int]]:
-        for number, waiting in self.blocks.waiting.items():
+        for number, waiting in self.block_barriers.waiting.items():
             for entry in waiting:
                 yield f"at barrier {number}{self._line(entry.instruction)}", entry.fibre.count
         for cluster in self._at_clusters:
             yield f"at the cluster's barrier{self._line(cluster.instruction)}", cluster.fibre.count
-        for sleeper in self.sleepers.waiting:
-            line = self._line(sleeper.instruction)
-            yield f"at mbarrier objects{line}", sleeper.fibre.count
-        for lanes in self.warps.waiting:
-            line = self._line(self._chunk.code.first[lanes.block])
+        for phase in self.timed_waits.phase_waits:
+            line = self._line(phase.instruction)
+            yield f"at mbarrier objects{line}", phase.fibre.count
+        for lanes in self.warp_sync.waiting:
+            line = self._line(self._blocks.code.first[lanes.block])
             yield f"at warp instructions ({lanes.key}{line})", lanes.fibre.count
 
     def _line(self, instruction: Instruction | None) -> str:
@@ -142,5 +135,5 @@ class Rendezvous:
         location = instruction.location
         source = ""
         if location is not None:
-            source = f", {self._chunk.code.files.get(location.file)}:{location.line}"
+            source = f", {self._blocks.code.files.get(location.file)}:{location.line}"
         return f" (PTX line {instruction.line}{source})"

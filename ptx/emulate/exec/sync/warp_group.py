@@ -23,7 +23,7 @@ _WARP_SHIFT = 5
 
 
 class Group:
-    """Rows of 32 places for the threads that meet.
+    """Rows of 32 places for the threads that execute together.
 
     Attributes:
         rows: how many groups there are.
@@ -65,11 +65,13 @@ class Group:
         taken[self.slots] = True
         return taken
 
-    def recall(self, key: object) -> Any:  # whatever `keep` was given
-        """What was kept under a key, None if nothing was."""
+    def recall(self, key: object) -> Any:  # whatever `remember` was given
+        """What was remembered under a key, None if nothing was."""
         return self._cache.get(key)
 
-    def keep(self, key: object, thing: Any) -> None:  # any result that depends on the group only
+    def remember(
+        self, key: object, thing: Any
+    ) -> None:  # any result that depends on the group only
         """Remember something for the next instruction with the same lanes."""
         self._cache[key] = thing
 
@@ -97,7 +99,7 @@ def packed(flags: NDArray[np.bool_]) -> Words:
 
 
 def group_of(fibre: Fibre, mask: Value) -> Group:
-    """The group that executes now: the fibre's threads, and those that came from other places."""
+    """The group that executes now: the fibre's threads, and those of other fibres."""
     exchange = fibre.exchange
     if exchange is not None:
         return _exchanged(fibre, exchange)
@@ -106,21 +108,21 @@ def group_of(fibre: Fibre, mask: Value) -> Group:
     found: Group | None = fibre.recall("group")
     if found is None:
         found = _own(fibre, mask)
-        fibre.keep("group", found)
+        fibre.remember("group", found)
     return found
 
 
 def _own(fibre: Fibre, mask: Value) -> Group:
     slots = np.broadcast_to(np.asarray(fibre.place("warp_slot"), dtype=np.intp), (fibre.n,))
     if not mask.ndim and fibre.lanes is None:
-        geometry = fibre.chunk.geometry
+        geometry = fibre.blocks.geometry
         return Group(geometry.warps_per_block * geometry.blocks, None, slots, slots)
     rows, places = _placed(slots, mask)
     return Group(rows, None, places, places)
 
 
 def leaders(slots: Index, named: Words) -> tuple[Index, bool]:
-    """(n,) for each slot the one of the lowest lane that it names, and whether these agree.
+    """(n,) for each slot the slot of the lowest lane that it names, and whether all name the same.
 
     `named` are lanes that are all among `slots`; two agree if they name the same.
     """
@@ -148,7 +150,7 @@ def _placed(slots: Index, mask: Value) -> tuple[int, Index]:
 
 def _exchanged(fibre: Fibre, exchange: dict[str, Value]) -> Group:
     lanes: Index = exchange["here"].nonzero()[0]
-    slots = fibre.chunk.geometry.index("warp_slot").take(lanes)
+    slots = fibre.blocks.geometry.index("warp_slot").take(lanes)
     rows, places = _placed(slots, exchange["mask"].take(lanes))
     mine = places.take(np.searchsorted(lanes, fibre.lane_numbers()))
     return Group(rows, lanes, places, mine)

@@ -1,6 +1,6 @@
 """Lanes of a warp that wait for each other. PTX ISA, "membermask" of the `.sync` instructions.
 
-A fibre that holds all lanes that its masks name passes at once. Any other is parked with what it
+A fibre that holds all lanes that its masks name passes at once. Any other waits with what it
 brings; when nothing else can run, groups that are complete by then execute their instruction, from
 every place where their lanes wait.
 """
@@ -21,7 +21,7 @@ from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Chunk
+    from ptx.emulate.exec.scheduler import Scheduler
 
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint32]
@@ -29,7 +29,7 @@ _FULL = 0xFFFFFFFF
 
 
 @dataclass(slots=True)
-class WaitingLanes:
+class WarpWait:
     """A fibre that waits for lanes of its warps; its block is executed again when they are there.
 
     `mask` names the lanes it waits for, `key` what it executes, `values` what it brings.
@@ -42,19 +42,23 @@ class WaitingLanes:
     values: dict[str, Value]
 
 
-class WarpMeetings:
-    """The fibres of one chunk that are parked at warp instructions."""
+class WarpSync:
+    """The fibres of one chunk that wait at warp instructions."""
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._blocks = scheduler.blocks
         self._gone: Words | None = None
         self._exits_seen = 0
-        self.waiting: list[WaitingLanes] = []
+        self.waiting: list[WarpWait] = []
 
-    def meets(
+    def arrive(
         self, fibre: Fibre, mask: Value, block: int, key: str, values: dict[str, Value]
     ) -> bool:
-        """Whether all lanes that `mask` names are here; otherwise the fibre is parked.
+        """Whether all lanes that `mask` names are here; otherwise the fibre waits.
+
+        Lanes that execute `key` at another place count as well; after the release, what they
+        brought is in `fibre.exchange`.
 
         Raises:
             SynchronisationFault: a thread's mask does not name itself.
@@ -64,13 +68,13 @@ class WarpMeetings:
             return True
         fibre.exchange = None
         if not mask.ndim and mask == _FULL:
-            if fibre.count == self._chunk.alive:
+            if fibre.count == self._scheduler.alive:
                 return True
         else:
             self._check_own_bit(fibre, mask, block)
         if self._is_complete(fibre, mask):
             return True
-        self.waiting.append(WaitingLanes(fibre, block, mask, key, values))
+        self.waiting.append(WarpWait(fibre, block, mask, key, values))
         return False
 
     def resolve(self) -> bool:
@@ -79,7 +83,7 @@ class WarpMeetings:
         released = False
         for key in dict.fromkeys(entry.key for entry in entries):
             group = [entry for entry in entries if entry.key == key]
-            ready: list[WaitingLanes] = []
+            ready: list[WarpWait] = []
             for entry, missing in zip(group, self._missing(group), strict=True):
                 for chosen, into in ((missing == 0, ready), (missing != 0, self.waiting)):
                     part = self._part(entry, chosen)
@@ -90,7 +94,7 @@ class WarpMeetings:
                 self._release(ready)
         return released
 
-    def missing(self, entry: WaitingLanes) -> Words:
+    def missing(self, entry: WarpWait) -> Words:
         """(n,) the lanes that each thread of an entry still waits for, as bits."""
         group = [each for each in self.waiting if each.key == entry.key]
         return self._missing(group)[next(at for at, e in enumerate(group) if e is entry)]
@@ -105,11 +109,11 @@ class WarpMeetings:
         raise SynchronisationFault(
             f"lane {int(np.broadcast_to(lane, (fibre.n,))[at])} executes a warp instruction whose"
             f" membermask {word:#010x} does not name it",
-            self._chunk.launch.where(fibre, at, self._chunk.code.first[block]),
+            fibre.where(at, self._blocks.code.first[block]),
         )
 
     def _bits(self, slot_lists: list[Index]) -> Words:
-        geometry = self._chunk.geometry
+        geometry = self._blocks.geometry
         here = np.zeros(geometry.warps_per_block * geometry.blocks * WARP, dtype=np.bool_)
         for slots in slot_lists:
             here[slots] = True
@@ -135,7 +139,7 @@ class WarpMeetings:
         found: Words = present.astype(np.uint32)
         return bool((found.take(place) == wanted).all())
 
-    def _missing(self, group: list[WaitingLanes]) -> list[Words]:
+    def _missing(self, group: list[WarpWait]) -> list[Words]:
         """For each entry, (n,) the lanes that a thread waits for and that no entry has."""
         gone = self._lanes_gone()
         keys: list[NDArray[np.uint64]] = []
@@ -154,17 +158,18 @@ class WarpMeetings:
 
     def _lanes_gone(self) -> Words:
         """(warps,) lanes that have exited, or that a block's last warp does not have."""
-        chunk = self._chunk
-        slots = chunk.geometry.index("warp_slot")
+        blocks = self._blocks
+        scheduler = self._scheduler
+        slots = blocks.geometry.index("warp_slot")
         if self._gone is None:
             self._gone = ~self._bits([slots])
-        if self._exits_seen < len(chunk.exited):
-            fresh = chunk.exited[self._exits_seen :]
-            self._exits_seen = len(chunk.exited)
+        if self._exits_seen < len(scheduler.exited):
+            fresh = scheduler.exited[self._exits_seen :]
+            self._exits_seen = len(scheduler.exited)
             self._gone = self._gone | self._bits([slots.take(lanes) for lanes in fresh])
         return self._gone
 
-    def _part(self, entry: WaitingLanes, chosen: Bools) -> WaitingLanes | None:
+    def _part(self, entry: WarpWait, chosen: Bools) -> WarpWait | None:
         """The entry for some of its threads; None if there are none."""
         if chosen.all():
             return entry
@@ -175,33 +180,34 @@ class WarpMeetings:
         def part(value: Value) -> Value:
             return value.take(where) if value.ndim else value
 
-        fibre = entry.fibre.subset(where, self._chunk.code.live[entry.block])
+        fibre = entry.fibre.subset(where, self._blocks.code.live[entry.block])
         values = {name: part(value) for name, value in entry.values.items()}
-        return WaitingLanes(fibre, entry.block, part(entry.mask), entry.key, values)
+        return WarpWait(fibre, entry.block, part(entry.mask), entry.key, values)
 
-    def _release(self, ready: list[WaitingLanes]) -> None:
+    def _release(self, ready: list[WarpWait]) -> None:
         """Execute the instruction from each place where lanes of complete groups wait."""
-        chunk = self._chunk
+        blocks = self._blocks
+        scheduler = self._scheduler
         exchange: dict[str, Value] | None = None
         places = dict.fromkeys((*entry.fibre.prefix, entry.block) for entry in ready)
         if len(places) > 1:
             exchange = self._exchange(ready)
         for place in places:
             fibres = [e.fibre for e in ready if (*e.fibre.prefix, e.block) == place]
-            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, chunk.code.live[place[-1]])
+            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[place[-1]])
             fibre.released = True
             fibre.exchange = exchange
-            chunk.run_one(fibre, place[-1])
+            scheduler.run_one(fibre, place[-1])
 
-    def _exchange(self, ready: list[WaitingLanes]) -> dict[str, Value]:
+    def _exchange(self, ready: list[WarpWait]) -> dict[str, Value]:
         """For each value, (threads of the chunk,) what every released lane brought."""
         found: dict[str, Value] = {}
         for name, value in ready[0].values.items():
-            table = np.zeros(self._chunk.geometry.threads, dtype=value.dtype)
+            table = np.zeros(self._blocks.geometry.threads, dtype=value.dtype)
             for entry in ready:
                 table[entry.fibre.lane_numbers()] = entry.values[name]
             found[name] = table
-        here = np.zeros(self._chunk.geometry.threads, dtype=np.bool_)
+        here = np.zeros(self._blocks.geometry.threads, dtype=np.bool_)
         for entry in ready:
             here[entry.fibre.lane_numbers()] = True
         found["here"] = here

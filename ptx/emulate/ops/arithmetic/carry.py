@@ -5,8 +5,8 @@ CC.CF is 1 where an addition carried, or a subtraction borrowed.
 
 from __future__ import annotations
 
-from ptx.emulate.codegen.cfg import CARRY
 from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.registers import CARRY
 from ptx.emulate.codegen.table import EmitFunction, operation, type_suffix
 from ptx.emulate.model.types import unsigned
 from ptx.emulate.ops.arithmetic.integer import product_of

@@ -21,7 +21,7 @@ from ptx.emulate.ops.arithmetic.lanewise import (
     ROUNDINGS,
     call_of,
     flushed_values,
-    lifted_packed,
+    lanewise_packed,
     rounding_of,
 )
 from ptx.isa.model import Instruction, Operand, Register
@@ -176,7 +176,7 @@ def _packed(function: Callable[..., Value]) -> EmitFunction:
 
     def emit(e: Emitter, i: Instruction) -> None:
         words = [e.value(operand, "b64") for operand in i.operands[1:]]
-        call = lifted_packed(function, "float32", "uint64", **options_of(i))
+        call = lanewise_packed(function, "float32", "uint64", **options_of(i))
         e.assign(i.operands[0], "b64", f"{e.helper(call)}({', '.join(words)})")
 
     return emit

@@ -8,7 +8,7 @@ from ptx.emulate import ieee
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import EmitFunction, operation, type_suffix
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.ops.arithmetic.lanewise import lifted, lifted_packed
+from ptx.emulate.ops.arithmetic.lanewise import lanewise, lanewise_packed
 from ptx.isa.model import Instruction
 
 _SECTION = "Half Precision Floating Point Instructions"
@@ -35,9 +35,9 @@ def _call(function: Callable[..., Value]) -> EmitFunction:
             raise e.refuse(".abs alone is not executed on halves")
         packed = half.endswith("x2")
         call = (
-            lifted_packed(function, "uint16", "uint32", **options)
+            lanewise_packed(function, "uint16", "uint32", **options)
             if packed
-            else lifted(function, **options)
+            else lanewise(function, **options)
         )
         held = "b32" if packed else "b16"
         values = ", ".join(e.value(operand, held) for operand in i.operands[1:])

@@ -28,7 +28,7 @@ def rounding_of(i: Instruction, modes: dict[str, Rounding] = ROUNDINGS) -> Round
 
 
 @lru_cache(maxsize=1024)  # one entry an instruction variant: a function and its options
-def lifted(function: Callable[..., Value], **options: Hashable) -> Callable[..., Value]:
+def lanewise(function: Callable[..., Value], **options: Hashable) -> Callable[..., Value]:
     """A function of arrays, with fixed options, that takes scalars and gives one for them."""
     kernel = inspect.unwrap(function)
 
@@ -44,7 +44,7 @@ def lifted(function: Callable[..., Value], **options: Hashable) -> Callable[...,
 
 
 @lru_cache(maxsize=1024)  # as above
-def lifted_packed(
+def lanewise_packed(
     function: Callable[..., Value], part: str, word: str, **options: Hashable
 ) -> Callable[..., Value]:
     """A function of lanes of NumPy type `part`, applied to unsigned words of several of them."""
@@ -62,8 +62,8 @@ def lifted_packed(
 
 
 def call_of(e: Emitter, function: Callable[..., Value], *operands: str, **options: Hashable) -> str:
-    """The expression of a call of a lifted function."""
-    return f"{e.helper(lifted(function, **options))}({', '.join(operands)})"
+    """The expression of a call of a function, lane by lane."""
+    return f"{e.helper(lanewise(function, **options))}({', '.join(operands)})"
 
 
 def flushed(e: Emitter, operand: Operand) -> str:

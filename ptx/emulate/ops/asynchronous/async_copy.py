@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Site, load_vector, store
-from ptx.emulate.model.addresses import Index, Span, span
+from ptx.emulate.memory.access import load_vector, store
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.nothing import nothing
@@ -39,13 +40,21 @@ class Sites:
         self.byte = Site(i, spaces[1], "u8", 1, writes=False)
 
 
-def copy(fibre: Fibre, target: Span, to: int, source: Span, at: int, sites: Sites) -> None:
+def copy(
+    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, sites: Sites
+) -> None:
     """Copy `cp-size` bytes for each thread."""
     store(fibre, target, to, sites.target, *load_vector(fibre, source, at, sites.source))
 
 
 def copy_part(
-    fibre: Fibre, target: Span, to: int, source: Span, at: int, sites: Sites, nbytes: Value
+    fibre: Fibre,
+    target: Addresses,
+    to: int,
+    source: Addresses,
+    at: int,
+    sites: Sites,
+    nbytes: Value,
 ) -> None:
     """Copy the first `nbytes` bytes of each thread's `cp-size`, and fill up with zeros.
 
@@ -57,14 +66,14 @@ def copy_part(
             then copies fewer bytes.
     """
     amounts = np.broadcast_to(nbytes, (fibre.n,))
-    where = source.addresses(fibre.n) + at
+    where = source.every(fibre.n) + at
     _check(fibre, amounts, where, sites)
     words: list[NDArray[Any]] = [
         np.zeros(fibre.n, dtype=np.uint32) for _ in range(sites.source.count)
     ]
     whole: Index = (amounts == sites.nbytes).nonzero()[0]
     if len(whole):
-        found = load_vector(fibre.subset(whole, ()), span(where[whole]), 0, sites.source)
+        found = load_vector(fibre.subset(whole, ()), addresses_in(where[whole]), 0, sites.source)
         for word, value in zip(words, found, strict=True):
             word[whole] = value
     short: Index = ((amounts > 0) & (amounts < sites.nbytes)).nonzero()[0]
@@ -82,7 +91,7 @@ def _check(fibre: Fibre, amounts: Value, where: NDArray[np.int64], sites: Sites)
         return
     at = int(np.argmax(wrong))
     address = int(where[at]) % (1 << 64)
-    place = fibre.chunk.launch.where(fibre, at, sites.source.instruction)
+    place = fibre.where(at, sites.source.instruction)
     if over[at]:
         raise OutOfBounds(
             f"copy of {int(amounts[at])} bytes by an instruction that copies {sites.nbytes}",
@@ -105,12 +114,14 @@ def _parts(
         if len(some):
             each = short[some]
             fibre_part = fibre.subset(each, ())
-            rows[some, byte] = load_vector(fibre_part, span(where[each]), byte, sites.byte)[0]
+            rows[some, byte] = load_vector(fibre_part, addresses_in(where[each]), byte, sites.byte)[
+                0
+            ]
     return rows.view(np.uint32)
 
 
 def ignored(nbytes: int, ignore: Value) -> Value:
-    """What `ignore-src` leaves of a copy: nothing or all."""
+    """The bytes that are copied where `ignore-src` is given: none or all."""
     return np.where(ignore, np.uint32(0), np.uint32(nbytes))
 
 

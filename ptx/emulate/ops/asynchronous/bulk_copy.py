@@ -49,7 +49,7 @@ def _ends(e: Emitter, i: Instruction) -> tuple[str, str]:
 
 
 def _copy(e: Emitter, i: Instruction) -> None:
-    """Global or the block's memory to a block's memory, which an mbarrier object there counts."""
+    """From global or the block's memory to a block's memory; an mbarrier object there counts it."""
     operands = _operands(e, i)
     many = _MULTICAST in i.modifiers
     to, of = _ends(e, i)

@@ -14,7 +14,7 @@ from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, clear_bulk, deliver, load_pieces
 from ptx.emulate.memory.access import store
-from ptx.emulate.model.addresses import span
+from ptx.emulate.model.addresses import addresses_in
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.ops.asynchronous.bulk_copy import SIGNAL, place, signal
@@ -47,7 +47,7 @@ def reduce_bulk(
     data = load_pieces(fibre.subset(amounts.thread, ()), amounts, source, fibre.n)
     values = np.stack(data, axis=1).view(target.site.dtype).reshape(-1)
     thread, start = amounts.elements(target.site.nbytes)
-    where = span(target.every(fibre.n)[thread] + start)
+    where = addresses_in(target.every(fibre.n)[thread] + start)
     part = fibre.subset(thread, ())
     atomic(
         part, where, 0, target.site, name, ptx_type, (values,), values, False,

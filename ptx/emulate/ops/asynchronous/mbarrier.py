@@ -14,11 +14,11 @@ _SECTION = "mbarrier"
 _HERE = ("shared", "shared::cta")
 _ANYWHERE = (*_HERE, "shared::cluster")
 _SCOPES = ("cta", "cluster")
-_OBJECTS = "f.chunk.mbarriers"
+_OBJECTS = "f.blocks.mbarriers"
 
 
 def mbarrier_place(e: Emitter, i: Instruction, operand: Operand) -> str:
-    """Where an object is: the span, the offset and the site, as arguments."""
+    """Where an object is: the addresses, the offset and the site, as arguments."""
     asked = "shared" if any(word in _ANYWHERE for word in i.modifiers) else "generic"
     where, offset, space = e.address(operand, asked)
     if space not in ("shared", "generic"):
@@ -67,7 +67,7 @@ def _wait(e: Emitter, i: Instruction) -> None:
     state = e.value(wanted, "u32" if parity else "u64")
     place = mbarrier_place(e, i, address)
     over = e.temporary(
-        f"f.chunk.meeting.sleepers.wait(f, {place}, {state}, {parity}, {limit}, {e.here})"
+        f"f.scheduler.waiting.timed_waits.wait(f, {place}, {state}, {parity}, {limit}, {e.here})"
     )
     e.line(f"if {over} is None: return -1")
     e.assign(target, "pred", over)
@@ -111,7 +111,7 @@ for _name in ("mbarrier.arrive", "mbarrier.arrive_drop"):
     _record(f"{_name}.noComplete", 3, _arrive, ("release", "cta", *_HERE), 1)
 for _name, _arity in (("test_wait", (3,)), ("try_wait", (3, 4))):
     operation(
-        f"mbarrier.{_name}", ("b64",), _arity, _wait, effect=Effect.MEETS,
+        f"mbarrier.{_name}", ("b64",), _arity, _wait, effect=Effect.SYNCS,
         modifiers=("parity", "acquire", "relaxed", *_SCOPES, *_HERE), section=_SECTION,
     )  # fmt: skip
 operation("mbarrier.pending_count", ("b64",), 2, _pending, section=_SECTION)

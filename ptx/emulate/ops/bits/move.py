@@ -6,7 +6,7 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import operation, type_suffix
-from ptx.emulate.exec.device import (
+from ptx.emulate.memory.windows import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
     SHARED_WINDOW,

@@ -98,7 +98,7 @@ def _sum_in_steps(a: Matrices, b: Matrices, start: float) -> NDArray[np.float32]
 
 
 def _whole(a: Matrices, b: Matrices, c: Matrices, options: tuple[str, ...]) -> Matrices:
-    """Integers; of single bits the number of those that are set in both, or in one only."""
+    """Products of integers; of single bits, how many are set in both, or in exactly one."""
     # Exact in float64, as all sums are far below 2**53.
     found = np.matmul(a, b) if b.ndim == 3 else np.matmul(a[:, :, None], b)[:, :, 0]
     if "xor" in options:
@@ -115,7 +115,7 @@ def _fused(a: Matrices, b: Matrices, c: Matrices, rounding: ieee.Rounding) -> Ma
 
 
 def _exponents(values: Matrices, least: int) -> NDArray[np.int16]:
-    """The exponents that the format has; that of a zero is below all."""
+    """The exponents of values in the format; a zero's is below all others."""
     exponent = np.frexp(values)[1].astype(np.int16) - np.int16(1)
     return np.where(values == 0, np.int16(_NO_TERM), np.maximum(exponent, np.int16(least)))
 

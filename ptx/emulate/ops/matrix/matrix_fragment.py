@@ -29,7 +29,7 @@ Matrices = NDArray[Any]  # (warps * count, rows, columns) of float64 or int64
 Places = tuple[Index, Index]  # (32, registers, e): row and column of each lane's elements
 
 
-class Shape(NamedTuple):
+class MatrixShape(NamedTuple):
     """An `mma` multiplies an (m, k) matrix by an (k, n) one."""
 
     m: int
@@ -38,11 +38,11 @@ class Shape(NamedTuple):
 
 
 @lru_cache(maxsize=64)  # by the modifiers that PTX has
-def shape_of(word: str) -> Shape:
+def shape_of(word: str) -> MatrixShape:
     """The shape that a modifier such as "m16n8k16" names."""
     m, rest = word[1:].split("n")
     n, k = rest.split("k")
-    return Shape(int(m), int(n), int(k))
+    return MatrixShape(int(m), int(n), int(k))
 
 
 class Fragment:
@@ -90,7 +90,7 @@ class Fragment:
         return encoded(flat.reshape(-1, *self.row.shape), self.element)
 
 
-def _extent(shape: Shape, role: str) -> tuple[int, int]:
+def _extent(shape: MatrixShape, role: str) -> tuple[int, int]:
     extents = {"a": (shape.m, shape.k), "b": (shape.k, shape.n), "c": (shape.m, shape.n)}
     return extents[role]
 
@@ -122,14 +122,14 @@ def _places(rows: int, columns: int, element: str, role: str) -> Places:
 
 
 @lru_cache(maxsize=256)  # by the shapes and types that PTX has
-def fragment(shape: Shape, element: str, role: str) -> Fragment:
+def fragment(shape: MatrixShape, element: str, role: str) -> Fragment:
     """The fragment of `mma` that the ISA describes."""
     rows, columns = _extent(shape, role)
     return Fragment(rows, columns, element, _places(rows, columns, element, role))
 
 
 @lru_cache(maxsize=256)  # by the shapes and types that PTX has
-def opaque_fragment(shape: Shape, element: str, role: str) -> Fragment:
+def opaque_fragment(shape: MatrixShape, element: str, role: str) -> Fragment:
     """The fragment of `wmma`."""
     rows, columns = _extent(shape, role)
     if shape.m == 8 and shape.n == 32:
@@ -161,5 +161,5 @@ def quad_fragment(element: str, role: str, order: str) -> Fragment:
         row, column = column, row
     each = 32 // WIDTHS[element]
     row, column, quad = (x.reshape(WARP, -1, each).astype(np.intp) for x in (row, column, quad))
-    rows, columns = _extent(Shape(8, 8, 4), role)
+    rows, columns = _extent(MatrixShape(8, 8, 4), role)
     return Fragment(rows, columns, element, (row, column), quad)

@@ -15,12 +15,13 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
-from ptx.emulate.memory.access import Site, load_vector, locate, store
-from ptx.emulate.model.addresses import Index, span
+from ptx.emulate.memory.access import load_vector, locate, store
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.matrix.matrix_element import plain_words
-from ptx.emulate.ops.memory.memory import space_of
-from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.emulate.ops.memory.load_store import space_of
+from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Instruction
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
@@ -51,7 +52,7 @@ def load_matrices(
     lane, first = _lanes(group)
 
     def row(matrix: int, number: Index) -> NDArray[Any]:
-        where = span(rows.take(first + 8 * matrix + number))
+        where = addresses_in(rows.take(first + 8 * matrix + number))
         return np.stack(
             [np.broadcast_to(w, lane.shape) for w in load_vector(fibre, where, 0, site)]
         )
@@ -85,9 +86,9 @@ def store_matrices(
             pair = 2 * (lane & 3) + k
             number, column = (pair, lane >> 2) if transposed else (lane >> 2, pair)
             start = rows.take(first + 8 * matrix + number)
-            locate(fibre, span(start), 0, whole)  # for its bounds and alignment
+            locate(fibre, addresses_in(start), 0, whole)  # for its bounds and alignment
             value = np.broadcast_to(_element(word, np.int64(k)), lane.shape)
-            store(fibre, span(start + 2 * column), 0, one, value)
+            store(fibre, addresses_in(start + 2 * column), 0, one, value)
 
 
 def transpose(fibre: Fibre, group: Group, word: Value) -> Words:
@@ -105,14 +106,14 @@ def transpose(fibre: Fibre, group: Group, word: Value) -> Words:
 def _address(e: Emitter, i: Instruction, operand: int) -> tuple[str, str]:
     """The variable with every thread's address, and the space."""
     where, offset, space = e.address(i.operands[operand], space_of(i))
-    return e.temporary(f"{where}.addresses(f.n) + {offset}"), space
+    return e.temporary(f"{where}.every(f.n) + {offset}"), space
 
 
 def _load(e: Emitter, i: Instruction) -> None:
     count = _COUNTS[plain_words(i)[3]]
     address, space = _address(e, i, 1)
     site = e.site(space, "u32", 4)
-    group = meet_warp(e, i, {"address": address})
+    group = sync_warp(e, i, {"address": address})
     call = f"{e.helper(load_matrices)}(f, {group}, {address}, {count}"
     found = e.temporary(f"{call}, {'trans' in i.modifiers}, {site})")
     e.assign_all(i.operands[0], "b32", [f"{found}[{k}]" for k in range(count)])
@@ -125,27 +126,27 @@ def _store(e: Emitter, i: Instruction) -> None:
         raise e.refuse("the number of matrices and of registers differ")
     address, space = _address(e, i, 0)
     sites = f"({e.site(space, 'u32', 4, writes=True)}, {e.site(space, 'u16', writes=True)})"
-    group = meet_warp(e, i, {"address": address})
+    group = sync_warp(e, i, {"address": address})
     call = f"{e.helper(store_matrices)}(f, {group}, {address}, {'trans' in i.modifiers}, {sites}"
     e.line(f"{call}, {', '.join(words)})")
 
 
 def _move(e: Emitter, i: Instruction) -> None:
     word = e.temporary(e.value(i.operands[1], "b32"))
-    group = meet_warp(e, i, {"word": word})
+    group = sync_warp(e, i, {"word": word})
     e.assign(i.operands[0], "b32", f"{e.helper(transpose)}(f, {group}, {word})")
 
 
 for _count in _COUNTS:
     operation(
-        f"ldmatrix.sync.aligned.m8n8.{_count}", ("b16",), 2, _load, effect=Effect.MEETS,
+        f"ldmatrix.sync.aligned.m8n8.{_count}", ("b16",), 2, _load, effect=Effect.SYNCS,
         modifiers=_SPACES, section="ldmatrix",
     )  # fmt: skip
     operation(
-        f"stmatrix.sync.aligned.m8n8.{_count}", ("b16",), 2, _store, effect=Effect.MEETS,
+        f"stmatrix.sync.aligned.m8n8.{_count}", ("b16",), 2, _store, effect=Effect.SYNCS,
         modifiers=_SPACES, writes=0, section="stmatrix",
     )  # fmt: skip
 operation(
-    "movmatrix.sync.aligned.m8n8.trans", ("b16",), 2, _move, effect=Effect.MEETS,
+    "movmatrix.sync.aligned.m8n8.trans", ("b16",), 2, _move, effect=Effect.SYNCS,
     section="movmatrix",
 )  # fmt: skip

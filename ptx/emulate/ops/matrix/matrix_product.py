@@ -27,7 +27,7 @@ from ptx.emulate.ops.matrix.matrix_fragment import (
     quad_fragment,
     shape_of,
 )
-from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Instruction, Operand
 
 Arithmetic = Callable[[Matrices, Matrices, Matrices, Types, tuple[str, ...]], Matrices]
@@ -53,7 +53,7 @@ def multiply(fibre: Fibre, group: Group, what: Product, *words: list[Value]) -> 
 
 
 def dealt(group: Group, found: Words) -> list[Value]:
-    """For each register, (n,) what each thread of the fibre has of it."""
+    """For each register, (n,) its value in each thread of the fibre."""
     flat = found.reshape(-1, found.shape[-1])
     if not group.dense:
         flat = flat.take(group.mine, axis=0)
@@ -69,12 +69,12 @@ def words_of(fibre: Fibre, group: Group, role: str, values: list[Value]) -> Word
 
 
 def emit_product(e: Emitter, i: Instruction, what: Product) -> None:
-    """Meet, and multiply what the operands hold."""
+    """Wait for the whole warp, and multiply what the operands hold."""
     lists: dict[str, list[str]] = {}
     for role, operand, source in zip("abc", i.operands[1:], what.fragments[1:], strict=True):
         lists[role] = read(e, operand, source)
     brought = {f"{role}{k}": name for role, names in lists.items() for k, name in enumerate(names)}
-    group = meet_warp(e, i, brought)
+    group = sync_warp(e, i, brought)
     texts = ", ".join(f"[{', '.join(names)}]" for names in lists.values())
     call = f"{e.helper(multiply)}(f, {group}, {e.scope.bind(what, 'product')}, {texts})"
     found = e.temporary(call)
@@ -175,12 +175,12 @@ def known_types(forms: str) -> str:
 for _shape, _all in _FORMS.items():
     for _types, _options in {known_types(form): modifiers_of(form) for form in _all}.items():
         operation(
-            f"mma.sync.aligned.{_shape}.row.col", (_types,), 4, _emit, effect=Effect.MEETS,
+            f"mma.sync.aligned.{_shape}.row.col", (_types,), 4, _emit, effect=Effect.SYNCS,
             modifiers=_options, section="mma.sync",
         )  # fmt: skip
 for _a in ("row", "col"):
     for _b in ("row", "col"):
         operation(
             f"mma.sync.aligned.m8n8k4.{_a}.{_b}", (*_HALF, "f32.f16.f16.f16"), 4, _emit_quads,
-            effect=Effect.MEETS, section="mma.sync",
+            effect=Effect.SYNCS, section="mma.sync",
         )  # fmt: skip

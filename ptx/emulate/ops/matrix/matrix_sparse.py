@@ -23,7 +23,7 @@ from ptx.emulate.model.errors import EmulationFault
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.matrix.matrix_arithmetic import product
 from ptx.emulate.ops.matrix.matrix_element import WIDTHS, element_types, held, plain_words
-from ptx.emulate.ops.matrix.matrix_fragment import Shape, fragment, shape_of
+from ptx.emulate.ops.matrix.matrix_fragment import MatrixShape, fragment, shape_of
 from ptx.emulate.ops.matrix.matrix_product import (
     Product,
     dealt,
@@ -34,7 +34,7 @@ from ptx.emulate.ops.matrix.matrix_product import (
     read,
     words_of,
 )
-from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Immediate, Instruction
 
 Nibbles = NDArray[np.uint32]  # (warps, 16, chunks): the two indices of each chunk of a row
@@ -69,7 +69,7 @@ def multiply_sparse(
     chosen = columns(_nibbles(given, width, what), width, ordered)
     if chosen is None:
         wanted = "elements in order" if ordered else "different elements"
-        where = fibre.chunk.launch.where(fibre, 0, what.instruction)
+        where = fibre.where(0, what.instruction)
         raise EmulationFault(f"metadata of mma.sp that do not name {wanted}", where)
     rows = b[np.arange(len(b))[:, None, None], chosen]
     return dealt(group, target.spread(product(a, rows, c, types, options)))
@@ -117,7 +117,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     if not isinstance(selector, Immediate) or not 0 <= selector.value < 4 // lanes:
         raise e.refuse(f"its selector must be a constant below {4 // lanes}")
     fragments = (
-        fragment(shape, d, "c"), fragment(Shape(shape.m, shape.n, shape.k // 2), a, "a"),
+        fragment(shape, d, "c"), fragment(MatrixShape(shape.m, shape.n, shape.k // 2), a, "a"),
         fragment(shape, b, "b"), fragment(shape, c, "c"),
     )  # fmt: skip
     what = Sparse(
@@ -129,7 +129,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     }
     metadata = e.temporary(e.value(i.operands[4], "b32"))
     brought = {f"{role}{k}": name for role, names in lists.items() for k, name in enumerate(names)}
-    group = meet_warp(e, i, {**brought, "metadata0": metadata})
+    group = sync_warp(e, i, {**brought, "metadata0": metadata})
     texts = ", ".join(f"[{', '.join(names)}]" for names in lists.values())
     bound = e.scope.bind(what, "sparse")
     found = e.temporary(f"{e.helper(multiply_sparse)}(f, {group}, {bound}, {metadata}, {texts})")
@@ -153,5 +153,5 @@ for _shape, _all in _FORMS.items():
         for _kind in ("sp", "sp::ordered_metadata"):
             operation(
                 f"mma.{_kind}.sync.aligned.{_shape}.row.col", (_types,), 6, _emit,
-                effect=Effect.MEETS, modifiers=_options, section="mma.sp",
+                effect=Effect.SYNCS, modifiers=_options, section="mma.sp",
             )  # fmt: skip

@@ -15,7 +15,7 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
-from ptx.emulate.memory.access import Site
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
@@ -25,7 +25,7 @@ from ptx.emulate.ops.matrix.matrix_fragment import Fragment, fragment, shape_of
 from ptx.emulate.ops.matrix.matrix_product import read, words_of
 from ptx.emulate.ops.matrix.warpgroup_matrix import SharedMatrix
 from ptx.emulate.ops.nothing import nothing
-from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Immediate, Instruction, SpecialRegister, Vector
 
 _ROWS = 16  # of a warp
@@ -90,13 +90,13 @@ def _require_four(
     Raises:
         SynchronisationFault: it does.
     """
-    there = fibre.chunk.geometry.warps_per_block
+    there = fibre.blocks.geometry.warps_per_block
     lacking = warps // _WARPS * _WARPS + _WARPS > there
     if lacking.any():
         raise SynchronisationFault(
             f"{instruction.text} is executed by a group of {there % _WARPS} warps; it takes the"
             f" four of {_WARPS * WARP} threads, of which the block must have a multiple",
-            fibre.chunk.launch.where(fibre, int(threads[np.argmax(lacking)]), instruction),
+            fibre.where(int(threads[np.argmax(lacking)]), instruction),
         )
 
 
@@ -143,7 +143,7 @@ def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
             (second, "u64"), (scale, "pred"), (SpecialRegister("%warpid"), "u32"),
         )
     ]  # fmt: skip
-    group = meet_warp(e, i, {**brought, **{f"c{k}": name for k, name in enumerate(addend)}})
+    group = sync_warp(e, i, {**brought, **{f"c{k}": name for k, name in enumerate(addend)}})
     right, flag, warp = others
     call = f"{e.helper(multiply_group)}(f, {group}, {e.scope.bind(what, 'product')}"
     call += f", [{', '.join(left)}], {right}, [{', '.join(addend)}], {flag}, {warp})"
@@ -171,7 +171,7 @@ for _k, _all, _types, _counts, _modifiers in _FORMS:
     for _n in _all:
         operation(
             f"wgmma.mma_async.sync.aligned.m64n{_n}k{_k}", _types, _counts, _emit,
-            effect=Effect.MEETS, modifiers=_modifiers, updates=True, section="wgmma.mma_async",
+            effect=Effect.SYNCS, modifiers=_modifiers, updates=True, section="wgmma.mma_async",
         )  # fmt: skip
 for _name, _arity in (("fence", 0), ("commit_group", 0), ("wait_group", 1)):
     operation(

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Site, load_vector
-from ptx.emulate.model.addresses import Index, span
+from ptx.emulate.memory.access import load_vector
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.ops.matrix.matrix_element import decoded, separate
 
 Matrices = NDArray[Any]  # (n, rows, k) of float64, or int64 for s32
@@ -58,17 +59,17 @@ class SharedMatrix:
         Raises:
             MemoryFault: it reaches out of the block's shared memory.
         """
-        pieces = self._addresses(_Fields(descriptors), first[:, None])
+        pieces = self._addresses(_DescriptorFields(descriptors), first[:, None])
         each = pieces[0].size
         part = fibre.subset(np.repeat(threads, each), ())
-        loaded = load_vector(part, span(pieces.reshape(-1)), 0, self.site)
+        loaded = load_vector(part, addresses_in(pieces.reshape(-1)), 0, self.site)
         words = np.stack([np.broadcast_to(word, (pieces.size,)) for word in loaded], axis=-1)
         elements = separate(words.reshape(*pieces.shape[:2], -1), self.element)
         if self.transposed:
             elements = np.ascontiguousarray(elements.swapaxes(1, 2))
         return decoded(elements.reshape(len(threads), self.rows, -1), self.element)
 
-    def _addresses(self, d: _Fields, first: Numbers) -> Numbers:
+    def _addresses(self, d: _DescriptorFields, first: Numbers) -> Numbers:
         """Of each 16 bytes: (warps, rows, 2), or (warps, 16, rows / 8) where MN-major."""
         if not self.transposed:
             row = first + np.arange(self.rows)
@@ -85,7 +86,7 @@ class SharedMatrix:
         return d.swizzled(line[..., None] + along[:, None, :])
 
 
-class _Fields:
+class _DescriptorFields:
     """The fields of descriptors, (warps, 1) each."""
 
     def __init__(self, descriptors: NDArray[np.uint64]) -> None:

@@ -59,7 +59,7 @@ _FORMS = {
 def _operate(prefix: str, orders: str, shape: str, forms: str, options: tuple[str, ...]) -> None:
     operation(
         f"wmma.mma.{prefix}sync.aligned.{orders}.{shape}", (forms,), 4, _multiply,
-        effect=Effect.MEETS, modifiers=options, section="wmma.mma",
+        effect=Effect.SYNCS, modifiers=options, section="wmma.mma",
     )  # fmt: skip
 
 

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Site, load, store
-from ptx.emulate.model.addresses import Index, Span, span
+from ptx.emulate.memory.access import load, store
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Misaligned
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.matrix.matrix_element import WIDTHS, element_types, held, plain_words
 from ptx.emulate.ops.matrix.matrix_fragment import Fragment, opaque_fragment, shape_of
-from ptx.emulate.ops.memory.memory import space_of
-from ptx.emulate.ops.warp.aligned import meet_warp
+from ptx.emulate.ops.memory.load_store import space_of
+from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Instruction
 
 _SPACES = ("global", "shared", "shared::cta")
@@ -64,13 +65,15 @@ def _side_by_side(line: Index, along: Index) -> bool:
     return bool((line == line[:, :, :1]).all() and (along == first).all())
 
 
-def _starts(fibre: Fibre, start: Span, at: int, stride: Value, move: Move) -> NDArray[np.int64]:
+def _starts(
+    fibre: Fibre, start: Addresses, at: int, stride: Value, move: Move
+) -> NDArray[np.int64]:
     """(units, n) the address of each thread's units.
 
     Raises:
         Misaligned: a row or column does not start where one may.
     """
-    base = start.addresses(fibre.n) + at
+    base = start.every(fibre.n) + at
     pitch = np.asarray(stride, dtype=np.uint32).astype(np.int64) * move.width
     wrong = (base & (move.align - 1) != 0) | (pitch & (8 * move.align - 1) != 0)
     if wrong.any():
@@ -81,7 +84,7 @@ def _starts(fibre: Fibre, start: Span, at: int, stride: Value, move: Move) -> ND
             f"a matrix at {move.site.space} address {address:#x} with a stride of {elements}"
             f" elements of {move.width} bits; rows (columns) must start at multiples of"
             f" {move.align} bytes",
-            fibre.chunk.launch.where(fibre, position, move.site.instruction),
+            fibre.where(position, move.site.instruction),
             address=address, nbytes=move.align, space=move.site.space,
         )  # fmt: skip
     lane = np.broadcast_to(np.asarray(fibre.place("laneid"), dtype=np.intp), (fibre.n,))
@@ -91,11 +94,14 @@ def _starts(fibre: Fibre, start: Span, at: int, stride: Value, move: Move) -> ND
     return found
 
 
-def load_fragment(fibre: Fibre, start: Span, at: int, stride: Value, move: Move) -> list[Value]:
+def load_fragment(
+    fibre: Fibre, start: Addresses, at: int, stride: Value, move: Move
+) -> list[Value]:
     """`wmma.load`: for each register, (n,) the elements that each thread holds."""
     places = _starts(fibre, start, at, stride, move)
     units = [
-        np.broadcast_to(load(fibre, span(where), 0, move.site), (fibre.n,)) for where in places
+        np.broadcast_to(load(fibre, addresses_in(where), 0, move.site), (fibre.n,))
+        for where in places
     ]
     if move.site.nbytes >= 4:
         return list(units)
@@ -107,7 +113,7 @@ def load_fragment(fibre: Fibre, start: Span, at: int, stride: Value, move: Move)
 
 
 def store_fragment(
-    fibre: Fibre, start: Span, at: int, stride: Value, move: Move, *words: Value
+    fibre: Fibre, start: Addresses, at: int, stride: Value, move: Move, *words: Value
 ) -> None:
     """`wmma.store`: each thread writes its elements."""
     units: list[Value] = []
@@ -115,7 +121,7 @@ def store_fragment(
         whole = np.ascontiguousarray(np.broadcast_to(word, (fibre.n,)))
         units += list(whole.view(move.site.dtype).reshape(fibre.n, -1).T)
     for where, unit in zip(_starts(fibre, start, at, stride, move), units, strict=True):
-        store(fibre, span(where), 0, move.site, np.ascontiguousarray(unit))
+        store(fibre, addresses_in(where), 0, move.site, np.ascontiguousarray(unit))
 
 
 def _element(e: Emitter, i: Instruction) -> str:
@@ -126,7 +132,7 @@ def _element(e: Emitter, i: Instruction) -> str:
 
 
 def _moved(e: Emitter, i: Instruction, operand: int) -> tuple[str, Fragment]:
-    """Meet; the arguments that a load and a store share, and the fragment."""
+    """Wait for the whole warp; the arguments that a load and a store share, and the fragment."""
     _, role, _, _, order, shape, *_ = plain_words(i)
     fragment = opaque_fragment(shape_of(shape), _element(e, i), "c" if role == "d" else role)
     where, offset, space = e.address(i.operands[operand], space_of(i))
@@ -136,7 +142,7 @@ def _moved(e: Emitter, i: Instruction, operand: int) -> tuple[str, Fragment]:
         stride = e.temporary(e.value(i.operands[2], "u32"))
     else:
         stride = e.constant(fragment.columns if order == "row" else fragment.rows, "u32")
-    meet_warp(e, i, {})
+    sync_warp(e, i, {})
     return f"f, {where}, {offset}, {stride}, {e.scope.bind(move, 'move')}", fragment
 
 
@@ -172,7 +178,7 @@ def _operate(role: str, order: str, shape: str, elements: tuple[str, ...]) -> No
     packed = elements[0] in ("s4", "u4", "b1")
     operation(
         f"wmma.{'store' if role == 'd' else 'load'}.{role}.sync.aligned.{order}.{shape}",
-        ("",) if packed else elements, (2, 3), move, effect=Effect.MEETS, writes=writes,
+        ("",) if packed else elements, (2, 3), move, effect=Effect.SYNCS, writes=writes,
         modifiers=(*_SPACES, *elements) if packed else _SPACES,
         section="wmma.store" if role == "d" else "wmma.load",
     )  # fmt: skip

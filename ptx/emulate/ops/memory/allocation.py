@@ -17,7 +17,7 @@ from ptx.isa.model import Instruction, Symbol
 
 def allocate(fibre: Fibre, sizes: Value, instruction: Instruction) -> Value:
     """`malloc` for each thread in order: (n,) uint64 addresses, 0 where the heap is full."""
-    launch = fibre.chunk.launch
+    launch = fibre.blocks.launch
     heap = launch.device.heap
     location = instruction.location
     place = f"PTX line {instruction.line}"
@@ -34,13 +34,13 @@ def free(fibre: Fibre, addresses: Value, instruction: Instruction) -> None:
     Raises:
         InvalidFree: an address is no live allocation of device code.
     """
-    heap = fibre.chunk.launch.device.heap
+    heap = fibre.device.heap
     for position, address in enumerate(fibre.spread(addresses)):
         try:
             if address:
                 heap.free(int(address))
         except BadFree as error:
-            where = fibre.chunk.launch.where(fibre, position, instruction)
+            where = fibre.where(position, instruction)
             raise InvalidFree(str(error), where, address=int(address)) from None
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.exec.device import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Elements, Site, divide, is_mixed, locate
-from ptx.emulate.model.addresses import Index, Span
+from ptx.emulate.memory.access import Elements, divide, is_mixed, locate
+from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.combine import Rule, rule
 from ptx.emulate.ops.memory.in_order import at, combine_in_order
@@ -32,7 +33,7 @@ _STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 
 
 def atomic(
-    fibre: Fibre, addresses: Span, offset: int, site: Site, name: str, ptx_type: str,
+    fibre: Fibre, addresses: Addresses, offset: int, site: Site, name: str, ptx_type: str,
     values: tuple[Value, ...], other: Value, result: bool, *, keeps_subnormals: bool = False,
 ) -> list[Value]:  # fmt: skip
     """Combine one value, or a vector of them, into memory for each thread, in their order.
@@ -60,7 +61,7 @@ def atomic(
 
 
 def _is_free(how: Rule, elements: Value, value: Value, index: Value) -> bool:
-    """Whether NumPy may combine: nobody asks for old values, and its steps are the right ones."""
+    """Whether NumPy may combine: no old values are read, and it gives the right result."""
     if how.ufunc is None:
         return False
     return not how.floating or how.is_plain(elements[index], value)
@@ -81,7 +82,7 @@ def _combine_freely(
 
 
 def _divided(
-    fibre: Fibre, addresses: Span, offset: int, site: Site, name: str, ptx_type: str,
+    fibre: Fibre, addresses: Addresses, offset: int, site: Site, name: str, ptx_type: str,
     values: tuple[Value, ...], other: Value, result: bool,
 ) -> list[Value]:  # fmt: skip
     """Generic addresses of several spaces: each space by itself."""

@@ -10,7 +10,7 @@ _PRIORITIES = ("evict_first", "evict_last", "evict_normal", "evict_unchanged")
 
 
 def _policy(e: Emitter, i: Instruction) -> None:
-    """There is no cache: all policies are one."""
+    """Any value: there is no cache, so all policies are the same."""
     e.assign(i.operands[0], "b64", e.constant(0, "u64"))
 
 

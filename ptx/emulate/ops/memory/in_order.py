@@ -147,7 +147,7 @@ def _sums(elements: Elements, groups: Groups, value: Value) -> Elements:
 
 
 def _exchanges(elements: Elements, groups: Groups, value: Value) -> Elements:
-    """Each finds what the one before it brought."""
+    """Each thread gets the value that the one before it wrote."""
     n = len(groups.order)
     arranged = np.full(n, value, elements.dtype) if not value.ndim else value.take(groups.order)
     before = np.empty(n, dtype=elements.dtype)
@@ -166,7 +166,7 @@ def _cycles(elements: Elements, groups: Groups, name: str, bound: int) -> Elemen
     outside = old > np.uint64(bound)
 
     def after(first: NDArray[np.uint64], out: NDArray[np.bool_], steps: Index) -> Elements:
-        """What the element is after so many steps."""
+        """The element's value after so many steps."""
         taken = steps.astype(np.uint64)
         # From outside, the first step leads to the start of the cycle.
         start = np.where(out, np.uint64(0 if name == "inc" else bound), first)

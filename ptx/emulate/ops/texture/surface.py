@@ -8,7 +8,7 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.model.types import NUMPY, kind_of
 from ptx.emulate.ops.texture.texture import items_of, place_of
-from ptx.emulate.texture.surface_access import AXES, Form, load, reduce, store
+from ptx.emulate.texture.surface_access import AXES, SurfaceForm, load, reduce, store
 from ptx.isa.model import Instruction, Operand
 
 _LENGTHS = {"1d": (1,), "2d": (2,), "3d": (4, 3), "a1d": (2,), "a2d": (4, 3)}
@@ -19,14 +19,14 @@ _REDUCTIONS = ("add", "min", "max", "and", "or")
 _MOST_BYTES = 16
 
 
-def _form(e: Emitter, i: Instruction, *, writes: bool, reduction: str = "") -> Form:
+def _form(e: Emitter, i: Instruction, *, writes: bool, reduction: str = "") -> SurfaceForm:
     geometries = [word for word in i.modifiers if word in AXES]
     modes = [word for word in i.modifiers if word in _MODES]
     if len(geometries) != 1 or len(modes) > 1:
         raise e.refuse("it needs one geometry and one boundary mode")
     kind = kind_of(type_suffix(i))
     count = next((_VECTORS[word] for word in i.modifiers if word in _VECTORS), 1)
-    form = Form(
+    form = SurfaceForm(
         i, geometries[0], modes[0] if modes else "trap", i.modifiers[0] == "p",
         np.dtype(NUMPY[kind]), count, writes, reduction,
     )  # fmt: skip
@@ -35,7 +35,7 @@ def _form(e: Emitter, i: Instruction, *, writes: bool, reduction: str = "") -> F
     return form
 
 
-def _place(e: Emitter, form: Form, operand: Operand) -> tuple[str, list[str]]:
+def _place(e: Emitter, form: SurfaceForm, operand: Operand) -> tuple[str, list[str]]:
     """The handle, and the layer, if there is one, before the coordinates."""
     handle, coordinates = place_of(e, operand)
     items = items_of(e, coordinates, _LENGTHS[form.geometry])
@@ -53,7 +53,7 @@ def _load(e: Emitter, i: Instruction) -> None:
     e.assign_all(target, type_suffix(i), [f"{found}[{k}]" for k in range(form.count)])
 
 
-def _write(e: Emitter, i: Instruction, form: Form, function: str) -> None:
+def _write(e: Emitter, i: Instruction, form: SurfaceForm, function: str) -> None:
     handle, place = _place(e, form, i.operands[0])
     items = items_of(e, i.operands[1], (form.count,))
     values = [e.value(item, type_suffix(i)) for item in items]

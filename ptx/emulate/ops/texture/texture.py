@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.texture.texture_fetch import AXES, CHANNELS, Form, fetch
+from ptx.emulate.texture.texture_fetch import AXES, CHANNELS, TextureForm, fetch
 from ptx.isa.model import Address, Bracket, Instruction, Operand, Pair, Register, Vector
 
 _LENGTHS = {
@@ -103,7 +103,7 @@ def _texture(e: Emitter, i: Instruction) -> None:
             raise e.refuse("depth comparison is not emulated")
         values += _vector(e, rest[0], geometry, "s32")
     halves = result == "f16x2"
-    form = Form(
+    form = TextureForm(
         i, geometry, component, ptx_type == "s32", has_level, has_gradients, has_offset, halves
     )
     count = CHANNELS // 2 if halves else CHANNELS

@@ -44,7 +44,7 @@ def ask_texture(fibre: Fibre, i: Instruction, which: int, handle: Value, level: 
     """`txq`: an extent of a level; 0 where there is no such level."""
     numbers = np.broadcast_to(level, (fibre.n,))
     found = np.zeros(fibre.n, dtype=np.uint32)
-    textures = fibre.chunk.launch.device.textures
+    textures = fibre.device.textures
     for here, texture in by_handle(fibre, handle, textures, "texture", i):
         extents = [
             extents_of(image, has_rows=not texture.is_linear_memory)[which]
@@ -64,7 +64,7 @@ def ask_texture(fibre: Fibre, i: Instruction, which: int, handle: Value, level: 
 def ask_surface(fibre: Fibre, i: Instruction, which: int, handle: Value) -> Value:
     """`suq`: an extent."""
     found = np.zeros(fibre.n, dtype=np.uint32)
-    for here, image in by_handle(fibre, handle, fibre.chunk.launch.device.surfaces, "surface", i):
+    for here, image in by_handle(fibre, handle, fibre.device.surfaces, "surface", i):
         extents = extents_of(image, has_rows=False)
         found[slice(None) if here is None else here] = extents[which]
     return found[0] if handle.ndim == 0 else found

@@ -23,12 +23,12 @@ def _number_and_count(e: Emitter, operands: tuple[Operand, ...]) -> tuple[str, s
 
 def _sync(e: Emitter, i: Instruction) -> None:
     number, count = _number_and_count(e, i.operands)
-    e.leave(f"f.chunk.meeting.blocks.sync(f, {number}, {count}, {e.following})")
+    e.leave(f"f.scheduler.waiting.block_barriers.sync(f, {number}, {count}, {e.following})")
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
     number, count = _number_and_count(e, i.operands)
-    e.line(f"f.chunk.meeting.blocks.arrive(f, {number}, {count}, {e.here})")
+    e.line(f"f.scheduler.waiting.block_barriers.arrive(f, {number}, {count}, {e.here})")
 
 
 def verdict(fibre: Fibre, votes: tuple[Counts, Counts], mode: str) -> Value:
@@ -48,7 +48,9 @@ def _reduce(e: Emitter, i: Instruction) -> None:
     number, count = _number_and_count(e, tuple(place))
     mode = next(word for word in i.modifiers if word in ("popc", "and", "or"))
     value = e.value(flag, "pred")
-    votes = e.temporary(f"f.chunk.meeting.blocks.reduce(f, {number}, {count}, {e.here}, {value})")
+    votes = e.temporary(
+        f"f.scheduler.waiting.block_barriers.reduce(f, {number}, {count}, {e.here}, {value})"
+    )
     e.line(f"if {votes} is None: return -1")
     kind = "u32" if mode == "popc" else "pred"
     e.assign(target, kind, f"{e.helper(verdict)}(f, {votes}, {mode!r})")
@@ -60,12 +62,12 @@ for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
         writes=0, section=_SECTION,
     )  # fmt: skip
     operation(
-        f"{_name}.arrive", ("",), 2, _arrive, effect=Effect.MEETS, modifiers=["aligned"],
+        f"{_name}.arrive", ("",), 2, _arrive, effect=Effect.SYNCS, modifiers=["aligned"],
         writes=0, section=_SECTION,
     )  # fmt: skip
     for _mode, _type in (("popc", "u32"), ("and", "pred"), ("or", "pred")):
         operation(
-            f"{_name}.red.{_mode}", (_type,), (3, 4), _reduce, effect=Effect.MEETS,
+            f"{_name}.red.{_mode}", (_type,), (3, 4), _reduce, effect=Effect.SYNCS,
             modifiers=["aligned"], section=_SECTION,
         )  # fmt: skip
 _SCOPES = ("cta", "cluster", "gpu", "sys")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.exec.cluster import map_address, rank_of
+from ptx.emulate.memory.cluster_shared import map_address, rank_of
 from ptx.isa.model import Instruction
 
 
@@ -19,15 +19,15 @@ def _map(e: Emitter, i: Instruction) -> None:
 
 def _rank(e: Emitter, i: Instruction) -> None:
     address = e.value(i.operands[1], type_suffix(i))
-    e.assign(i.operands[0], "u32", f"{e.helper(rank_of)}(f, {address})")
+    e.assign(i.operands[0], "u32", f"{e.helper(rank_of)}({address}, f.special('cluster_ctarank'))")
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
-    e.line(f"f.chunk.meeting.clusters.arrive(f, {e.here})")
+    e.line(f"f.scheduler.waiting.cluster_barriers.arrive(f, {e.here})")
 
 
 def _wait(e: Emitter, i: Instruction) -> None:
-    e.leave(f"f.chunk.meeting.clusters.wait(f, {e.following})")
+    e.leave(f"f.scheduler.waiting.cluster_barriers.wait(f, {e.following})")
 
 
 operation("mapa", ("u32", "u64"), 3, _map, modifiers=["shared::cluster"], section="mapa")
@@ -35,7 +35,7 @@ operation(
     "getctarank", ("u32", "u64"), 2, _rank, modifiers=["shared::cluster"], section="getctarank"
 )
 operation(
-    "barrier.cluster.arrive", ("",), 0, _arrive, effect=Effect.MEETS, writes=0,
+    "barrier.cluster.arrive", ("",), 0, _arrive, effect=Effect.SYNCS, writes=0,
     modifiers=["release", "relaxed", "aligned"], section="barrier.cluster",
 )  # fmt: skip
 operation(

@@ -9,7 +9,7 @@ from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.geometry import WARP, Value
-from ptx.emulate.ops.warp.meet import meet
+from ptx.emulate.ops.warp.lane_sync import sync_lanes
 from ptx.isa.model import Instruction, Pair
 
 
@@ -42,13 +42,13 @@ def match_all(fibre: Fibre, group: Group, value: Value) -> tuple[Value, Value]:
 
 def _any(e: Emitter, i: Instruction) -> None:
     value = e.temporary(e.value(i.operands[1], type_suffix(i)))
-    group = meet(e, i, i.operands[2], {"value": value})
+    group = sync_lanes(e, i, i.operands[2], {"value": value})
     e.assign(i.operands[0], "b32", f"{e.helper(match_any)}(f, {group}, {value})")
 
 
 def _all(e: Emitter, i: Instruction) -> None:
     value = e.temporary(e.value(i.operands[1], type_suffix(i)))
-    group = meet(e, i, i.operands[2], {"value": value})
+    group = sync_lanes(e, i, i.operands[2], {"value": value})
     found = e.temporary(f"{e.helper(match_all)}(f, {group}, {value})")
     target = i.operands[0]
     if isinstance(target, Pair):
@@ -59,5 +59,5 @@ def _all(e: Emitter, i: Instruction) -> None:
 
 for _mode, _emit in (("any", _any), ("all", _all)):
     operation(
-        f"match.{_mode}.sync", ("b32", "b64"), 3, _emit, effect=Effect.MEETS, section="match.sync"
+        f"match.{_mode}.sync", ("b32", "b64"), 3, _emit, effect=Effect.SYNCS, section="match.sync"
     )

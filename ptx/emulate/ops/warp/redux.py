@@ -13,7 +13,7 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.model.types import NUMPY, kind_of
-from ptx.emulate.ops.warp.meet import meet
+from ptx.emulate.ops.warp.lane_sync import sync_lanes
 from ptx.isa.model import Instruction
 
 _UFUNCS: dict[str, Any] = {  # NumPy's stubs give `reduce` no dtype of its own
@@ -64,20 +64,20 @@ def reduce_floats(
 def _emit_integer(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
     value = e.temporary(e.value(i.operands[1], ptx_type))
-    group = meet(e, i, i.operands[2], {"value": value})
+    group = sync_lanes(e, i, i.operands[2], {"value": value})
     call = f"{e.helper(reduce_integers)}(f, {group}, {i.modifiers[1]!r}, {kind_of(ptx_type)!r}"
     e.assign(i.operands[0], ptx_type, f"{call}, {value})")
 
 
 def _emit_float(e: Emitter, i: Instruction) -> None:
     value = e.temporary(e.value(i.operands[1], "f32"))
-    group = meet(e, i, i.operands[2], {"value": value})
+    group = sync_lanes(e, i, i.operands[2], {"value": value})
     name, absolute, nan = i.modifiers[1], "abs" in i.modifiers, "NaN" in i.modifiers
     call = f"{e.helper(reduce_floats)}(f, {group}, {name!r}, {absolute}, {nan}, {value})"
     e.assign(i.operands[0], "f32", call)
 
 
-_operation = partial(operation, arity=3, effect=Effect.MEETS, section="redux.sync")
+_operation = partial(operation, arity=3, effect=Effect.SYNCS, section="redux.sync")
 for _name in ("add", "min", "max"):
     _operation(f"redux.sync.{_name}", ("u32", "s32"), emit=_emit_integer)
 for _name in ("and", "or", "xor"):

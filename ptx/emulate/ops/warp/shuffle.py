@@ -13,7 +13,7 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP, Value
-from ptx.emulate.ops.warp.meet import meet
+from ptx.emulate.ops.warp.lane_sync import sync_lanes
 from ptx.isa.model import Instruction, Pair
 
 MODES = ("up", "down", "bfly", "idx")
@@ -72,7 +72,7 @@ def _sources(
         table, flags = _table(*key)
         lane = group.mine & (WARP - 1)
         found = group.mine - lane + table.take(lane), flags.take(lane)
-        group.keep(key, found)
+        group.remember(key, found)
         return found
     lane = (group.mine & (WARP - 1)).astype(np.int64)
     source, inside = source_lanes(mode, lane, b.astype(np.int64), c.astype(np.int64))
@@ -96,7 +96,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     mode = i.modifiers[1]
     target, *sources, mask = i.operands
     a, b, c = (e.temporary(e.value(operand, "u32")) for operand in sources)
-    group = meet(e, i, mask, {"a": a})
+    group = sync_lanes(e, i, mask, {"a": a})
     found = e.temporary(f"{e.helper(shuffle)}(f, {group}, {mode!r}, {a}, {b}, {c})")
     if isinstance(target, Pair):
         e.assign(target.second, "pred", f"{found}[1]")
@@ -105,4 +105,4 @@ def _emit(e: Emitter, i: Instruction) -> None:
 
 
 for _mode in MODES:
-    operation(f"shfl.sync.{_mode}", ("b32",), 5, _emit, effect=Effect.MEETS, section="shfl.sync")
+    operation(f"shfl.sync.{_mode}", ("b32",), 5, _emit, effect=Effect.SYNCS, section="shfl.sync")

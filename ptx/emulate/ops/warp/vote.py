@@ -1,4 +1,4 @@
-"""Votes, the election of a lane, and the meeting of a warp without exchange.
+"""Votes, the election of a lane, and waiting for lanes without an exchange.
 
 PTX ISA, "vote.sync", "activemask", "elect.sync", "bar.warp.sync".
 """
@@ -12,7 +12,7 @@ from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group, group_of, packed
 from ptx.emulate.model.geometry import WARP, Value
-from ptx.emulate.ops.warp.meet import meet
+from ptx.emulate.ops.warp.lane_sync import sync_lanes
 from ptx.isa.model import Instruction, Pair
 
 _FULL = np.uint32(0xFFFFFFFF)
@@ -32,10 +32,10 @@ def vote(fibre: Fibre, group: Group, mode: str, flag: Value) -> Value:
     set_bits = packed(group.grid(fibre, "flag", flag, fill=False))
     if mode == "any":
         return group.each(set_bits != 0)
-    answer = set_bits == group.members
+    found = set_bits == group.members
     if mode == "uni":
-        answer |= set_bits == 0
-    return group.each(answer)
+        found |= set_bits == 0
+    return group.each(found)
 
 
 def active_lanes(fibre: Fibre) -> Value:
@@ -57,13 +57,13 @@ def elect(group: Group) -> tuple[Value, Value]:
 
 def _ballot(e: Emitter, i: Instruction) -> None:
     flag = e.temporary(e.value(i.operands[1], "pred"))
-    group = meet(e, i, i.operands[2], {"flag": flag})
+    group = sync_lanes(e, i, i.operands[2], {"flag": flag})
     e.assign(i.operands[0], "b32", f"{e.helper(ballot)}(f, {group}, {flag})")
 
 
 def _vote(e: Emitter, i: Instruction) -> None:
     flag = e.temporary(e.value(i.operands[1], "pred"))
-    group = meet(e, i, i.operands[2], {"flag": flag})
+    group = sync_lanes(e, i, i.operands[2], {"flag": flag})
     e.assign(i.operands[0], "pred", f"{e.helper(vote)}(f, {group}, {i.modifiers[1]!r}, {flag})")
 
 
@@ -72,7 +72,7 @@ def _active_mask(e: Emitter, i: Instruction) -> None:
 
 
 def _elect(e: Emitter, i: Instruction) -> None:
-    group = meet(e, i, i.operands[1], {})
+    group = sync_lanes(e, i, i.operands[1], {})
     found = e.temporary(f"{e.helper(elect)}({group})")
     target = i.operands[0]
     if isinstance(target, Pair):
@@ -81,16 +81,16 @@ def _elect(e: Emitter, i: Instruction) -> None:
     e.assign(target, "b32", f"{found}[0]")
 
 
-def _meet_only(e: Emitter, i: Instruction) -> None:
-    meet(e, i, i.operands[0], {})
+def _sync_only(e: Emitter, i: Instruction) -> None:
+    sync_lanes(e, i, i.operands[0], {})
 
 
-operation("vote.sync.ballot", ("b32",), 3, _ballot, effect=Effect.MEETS, section="vote.sync")
+operation("vote.sync.ballot", ("b32",), 3, _ballot, effect=Effect.SYNCS, section="vote.sync")
 for _mode in ("all", "any", "uni"):
-    operation(f"vote.sync.{_mode}", ("pred",), 3, _vote, effect=Effect.MEETS, section="vote.sync")
+    operation(f"vote.sync.{_mode}", ("pred",), 3, _vote, effect=Effect.SYNCS, section="vote.sync")
 # Which lanes are together is known only where no lane is absent: in a block of its own.
 operation("activemask", ("b32",), 1, _active_mask, effect=Effect.MEMORY, section="activemask")
-operation("elect.sync", ("",), 2, _elect, effect=Effect.MEETS, section="elect.sync")
+operation("elect.sync", ("",), 2, _elect, effect=Effect.SYNCS, section="elect.sync")
 operation(
-    "bar.warp.sync", ("",), 1, _meet_only, effect=Effect.MEETS, writes=0, section="bar.warp.sync"
+    "bar.warp.sync", ("",), 1, _sync_only, effect=Effect.SYNCS, writes=0, section="bar.warp.sync"
 )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 
 Rows = NDArray[np.uint32]  # (n, 4): a, b, c, e
 Results = NDArray[np.uint64]  # (instructions, n)
@@ -28,7 +28,7 @@ _EDGES = (
 
 
 def sample_rows(count: int, seed: int = 1) -> Rows:
-    """Words of edges, small amounts and random bits, the same on every machine."""
+    """Words of edges, small amounts and random bits, the same on every runner."""
     source = random.Random(seed)
     words = [
         [
@@ -104,12 +104,12 @@ def emulate(
     instructions: Sequence[str], rows: Rows, *, guarded: bool = False, uniform: bool = False
 ) -> Results:
     """What the emulator gives."""
-    machine = Machine(kernel(instructions, guarded=guarded, uniform=uniform), 1 << 26)
+    runner = KernelRunner(kernel(instructions, guarded=guarded, uniform=uniform), 1 << 26)
     n = len(rows)
-    out = machine.put(np.zeros((len(instructions), n), np.uint64))
-    scratch = machine.put(np.zeros((n, 16), np.uint8))
-    machine.launch("k", 1, n, machine.put(rows), out, n, scratch)
-    return machine.get(out, len(instructions) * n, np.uint64).reshape(-1, n)
+    out = runner.put(np.zeros((len(instructions), n), np.uint64))
+    scratch = runner.put(np.zeros((n, 16), np.uint8))
+    runner.launch("k", 1, n, runner.put(rows), out, n, scratch)
+    return runner.get(out, len(instructions) * n, np.uint64).reshape(-1, n)
 
 
 def digest(results: NDArray[np.uint64]) -> int:

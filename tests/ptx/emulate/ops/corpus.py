@@ -6,7 +6,7 @@ import functools
 import pathlib
 
 import ptx
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 
 TARGETS = ("compute_75", "compute_90", "compute_100", "compute_120")
 
@@ -21,6 +21,8 @@ def text_of(name: str, target: str, *, debug: bool = False, lineinfo: bool = Fal
     return text
 
 
-def machine_of(name: str, target: str, *, debug: bool = False, lineinfo: bool = False) -> Machine:
+def runner_of(
+    name: str, target: str, *, debug: bool = False, lineinfo: bool = False
+) -> KernelRunner:
     """A fresh device with a source's kernels."""
-    return Machine(text_of(name, target, debug=debug, lineinfo=lineinfo), 1 << 26)
+    return KernelRunner(text_of(name, target, debug=debug, lineinfo=lineinfo), 1 << 26)

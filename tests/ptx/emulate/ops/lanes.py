@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 Bits = NDArray[Any]
 """Unsigned integers: the bits of one operand or result, a lane each."""
@@ -107,16 +107,16 @@ def run_lanes(
     params += [f".param .u64 in{position}" for position in range(len(operands))]
     body = _body(cases, dialect, n, "@%odd " if odd_only else "")
     text = ptx_text("\n".join(lines) + body + "\nDONE: ret;", ", ".join(params))
-    machine = Machine(text, 1 << 26)
-    out = machine.put(np.zeros(len(cases) * n, np.uint64))
-    places = [machine.put(each) for each in operands]
-    machine.launch("k", -(-n // 256), 256, out, *places)
-    return [_row(machine, out, number, n, case) for number, case in enumerate(cases)]
+    runner = KernelRunner(text, 1 << 26)
+    out = runner.put(np.zeros(len(cases) * n, np.uint64))
+    places = [runner.put(each) for each in operands]
+    runner.launch("k", -(-n // 256), 256, out, *places)
+    return [_row(runner, out, number, n, case) for number, case in enumerate(cases)]
 
 
-def _row(machine: Machine, out: int, number: int, n: int, case: Case) -> Bits:
+def _row(runner: KernelRunner, out: int, number: int, n: int, case: Case) -> Bits:
     width = _width(case.target)
-    return machine.get(out + number * n * 8, n, np.dtype(f"u{width}"))
+    return runner.get(out + number * n * 8, n, np.dtype(f"u{width}"))
 
 
 def run_uniform(
@@ -135,12 +135,12 @@ def run_uniform(
         name = f"%in{position}_{source}"
         lines.append(f".reg .{kind} {name}; ld.param.{read} {name}, [in{position}];")
     text = ptx_text("\n".join(lines) + _body(cases, dialect, 1, "") + "\nret;", ", ".join(params))
-    machine = Machine(text, 1 << 26)
+    runner = KernelRunner(text, 1 << 26)
     found = []
     for lane in lanes:
-        out = machine.put(np.zeros(len(cases), np.uint64))
+        out = runner.put(np.zeros(len(cases), np.uint64))
         values = [struct.pack("<" + _PACK[x.dtype.itemsize], int(x[lane])) for x in operands]
-        machine.launch("k", 1, 1, out, *values)
-        rows = [_row(machine, out, number, 1, case) for number, case in enumerate(cases)]
+        runner.launch("k", 1, 1, out, *values)
+        rows = [_row(runner, out, number, 1, case) for number, case in enumerate(cases)]
         found.append([int(row[0]) for row in rows])
     return found

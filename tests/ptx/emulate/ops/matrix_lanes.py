@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 
 Words = NDArray[Any]  # (warps, 32, registers) of uint32 or float64
 Matrix = NDArray[Any]
@@ -180,11 +180,13 @@ def run_words(
     wide = a.dtype == np.float64
     registers = (results, a.shape[2], b.shape[2], c.shape[2])
     sparse = metadata is not None
-    machine = Machine(kernel(instruction, registers, wide, selector if sparse else None), 1 << 24)
+    runner = KernelRunner(
+        kernel(instruction, registers, wide, selector if sparse else None), 1 << 24
+    )
     rows = np.concatenate([a, b, c] if metadata is None else [a, b, c, metadata], axis=2)
-    out = machine.put(np.zeros((len(a), 32, results), a.dtype))
-    machine.launch("k", 1, 32 * len(a), machine.put(rows), out)
-    return machine.get(out, len(a) * 32 * results, a.dtype).reshape(len(a), 32, results)
+    out = runner.put(np.zeros((len(a), 32, results), a.dtype))
+    runner.launch("k", 1, 32 * len(a), runner.put(rows), out)
+    return runner.get(out, len(a) * 32 * results, a.dtype).reshape(len(a), 32, results)
 
 
 def run_product(

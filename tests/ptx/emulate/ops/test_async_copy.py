@@ -13,7 +13,7 @@ from ptx.emulate.model.errors import (
     UninitialisedRead,
     UnsupportedInstruction,
 )
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 N = 96
 
@@ -44,11 +44,11 @@ def run(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """(N, 16) bytes in, and (N, 16) bytes out."""
     source = np.random.default_rng(1).integers(1, 255, (N, 16)).astype(np.uint8)
-    machine = Machine(text(body), 1 << 20)
-    out = machine.put(np.zeros((N, 16), np.uint8))
-    place = machine.put(np.resize(source, nbytes))
-    machine.launch("k", 1, N, place, out, limits=limits or Limits())
-    return source, machine.get(out, 16 * N, np.uint8).reshape(N, 16)
+    runner = KernelRunner(text(body), 1 << 20)
+    out = runner.put(np.zeros((N, 16), np.uint8))
+    place = runner.put(np.resize(source, nbytes))
+    runner.launch("k", 1, N, place, out, limits=limits or Limits())
+    return source, runner.get(out, 16 * N, np.uint8).reshape(N, 16)
 
 
 FORMS = [
@@ -154,4 +154,4 @@ def test_a_copy_initialises_shared_memory() -> None:
 ])  # fmt: skip
 def test_other_forms_are_refused(instruction: str) -> None:
     with pytest.raises(UnsupportedInstruction, match="cp.async"):
-        Machine(text(f"{instruction}; ret;"), 1 << 20).program.kernel("k")
+        KernelRunner(text(f"{instruction}; ret;"), 1 << 20).program.kernel("k")

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptx.emulate.model.errors import Misaligned, OutOfBounds, UnsupportedInstruction, UseAfterFree
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 from tests.ptx.emulate.ops.assembly import digest, emulate, sample_float_rows
 from tests.ptx.emulate.ops.atomic_reference import Words, simulate, width_of
 
@@ -77,14 +77,14 @@ def contend(
 ) -> tuple[Words, Words]:
     """What the emulator's threads found, and the memory after them."""
     nbytes = np.dtype(dtype).itemsize
-    machine = Machine(kernel(text, nbytes, space, len(memory)), 1 << 20)
+    runner = KernelRunner(kernel(text, nbytes, space, len(memory)), 1 << 20)
     rows = np.zeros((len(places), 3), np.uint64)
     rows[:, 0], rows[:, 1], rows[:, 2] = places, values, others
-    where = machine.put(np.array(memory, dtype))
-    out = machine.put(np.zeros(len(places), dtype))
-    machine.launch("k", 1, len(places), where, machine.put(rows), out)
-    found: NDArray[Any] = machine.get(out, len(places), dtype)
-    return found.tolist(), machine.get(where, len(memory), dtype).tolist()
+    where = runner.put(np.array(memory, dtype))
+    out = runner.put(np.zeros(len(places), dtype))
+    runner.launch("k", 1, len(places), where, runner.put(rows), out)
+    found: NDArray[Any] = runner.get(out, len(places), dtype)
+    return found.tolist(), runner.get(where, len(memory), dtype).tolist()
 
 
 CASES = [
@@ -211,24 +211,24 @@ def test_each_element_of_a_vector_is_combined_in_the_order_of_the_threads() -> N
         st.global.v2.f32 [%out], {%f2, %f3}; ret;""",
         ".param .u64 mem, .param .u64 out",
     )
-    machine = Machine(text, 1 << 20)
-    where, out = machine.put(np.zeros(4, "f4")), machine.put(np.zeros((200, 4), "f4"))
-    machine.launch("k", 1, 200, where, out)
-    found = machine.get(out, 800, "f4").reshape(200, 4)
+    runner = KernelRunner(text, 1 << 20)
+    where, out = runner.put(np.zeros(4, "f4")), runner.put(np.zeros((200, 4), "f4"))
+    runner.launch("k", 1, 200, where, out)
+    found = runner.get(out, 800, "f4").reshape(200, 4)
     order = np.arange(200)
     assert np.array_equal(found[:, 0], order * (order - 1) // 2)
     assert np.array_equal(found[:, 1], order)
-    assert machine.get(where, 4, "f4").tolist() == [0, 0, 19900, 200]
+    assert runner.get(where, 4, "f4").tolist() == [0, 0, 19900, 200]
 
 
-def launch_one(instruction: str, address: int, machine_bytes: int = 1 << 20) -> None:
+def launch_one(instruction: str, address: int, device_bytes: int = 1 << 20) -> None:
     text = ptx_text(
         f".reg .b64 %p; .reg .b32 %r; .reg .f32 %f<4>; ld.param.u64 %p, [p]; {instruction} ret;",
         ".param .u64 p",
     )
-    machine = Machine(text, machine_bytes)
-    start = machine.put(np.zeros(4, np.uint32), "numbers")
-    machine.launch("k", 1, 1, start + address)
+    runner = KernelRunner(text, device_bytes)
+    start = runner.put(np.zeros(4, np.uint32), "numbers")
+    runner.launch("k", 1, 1, start + address)
 
 
 def test_atomics_fault_like_stores() -> None:
@@ -243,12 +243,12 @@ def test_atomics_fault_like_stores() -> None:
     text = ptx_text(
         ".reg .b64 %p; ld.param.u64 %p, [p]; red.add.u32 [%p], 1; ret;", ".param .u64 p"
     )
-    machine = Machine(text, 1 << 20)
-    address = machine.put(np.zeros(4, np.uint32))
-    machine.launch("k", 1, 1, address)
-    machine.memory.free(address)
+    runner = KernelRunner(text, 1 << 20)
+    address = runner.put(np.zeros(4, np.uint32))
+    runner.launch("k", 1, 1, address)
+    runner.memory.free(address)
     with pytest.raises(UseAfterFree):
-        machine.launch("k", 1, 1, address)
+        runner.launch("k", 1, 1, address)
 
 
 @pytest.mark.parametrize(
@@ -273,5 +273,5 @@ def test_forms_that_ptx_lacks_are_refused_with_their_opcode(instruction: str) ->
         ".param .u64 p",
     )
     with pytest.raises(UnsupportedInstruction) as refused:
-        Machine(text, 1 << 20).program.kernel("k")
+        KernelRunner(text, 1 << 20).program.kernel("k")
     assert instruction.split()[0] in str(refused.value)

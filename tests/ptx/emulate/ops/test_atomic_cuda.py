@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import Runaway, UnsupportedInstruction
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.atomic_reference import simulate
 
 TARGETS = ("compute_75", "compute_90", "compute_100", "compute_120")
@@ -22,11 +22,11 @@ N = 64  # threads
 INTEGERS = {"int": "s32", "unsigned": "u32", "long long": "s64", "unsigned long long": "u64"}
 
 
-def compiled(source: str, target: str) -> Machine:
+def compiled(source: str, target: str) -> KernelRunner:
     options = ptx.CompileOptions(target=ptx.Target.ptx(target))
     text = ptx.compile(source, options, cache=False).ptx
     assert text is not None
-    return Machine(text, 1 << 22)
+    return KernelRunner(text, 1 << 22)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def source() -> str:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_overload_of_every_atomic_function(target: str) -> None:
-    machine = compiled(source(), target)
+    runner = compiled(source(), target)
     generator = np.random.default_rng(11)
     wrong = []
     for number, each in enumerate(overloads()):
@@ -104,10 +104,10 @@ def test_every_overload_of_every_atomic_function(target: str) -> None:
             each.name, each.kind, expected, [i & 3 for i in range(N)], first, x[N:].tolist()
         )
         for kernel in ("g", "s"):
-            memory, out = machine.put(np.array(start, bits)), machine.put(np.zeros(N, bits))
-            machine.launch(f"{kernel}{number}", 1, N, memory, machine.put(x), out)
-            found = machine.get(out, N, bits).tolist()
-            after = machine.get(memory, 4, bits).tolist()
+            memory, out = runner.put(np.array(start, bits)), runner.put(np.zeros(N, bits))
+            runner.launch(f"{kernel}{number}", 1, N, memory, runner.put(x), out)
+            found = runner.get(out, N, bits).tolist()
+            after = runner.get(memory, 4, bits).tolist()
             if after != expected or (each.live and found != olds):
                 wrong.append((kernel, each))
     assert len(overloads()) > 180
@@ -116,7 +116,7 @@ def test_every_overload_of_every_atomic_function(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_atomic_adds_of_halves(target: str) -> None:
-    machine = compiled(
+    runner = compiled(
         """#include <cuda_fp16.h>
         #include <cuda_bf16.h>
         template <class T> __device__ void add(T* p, const T* x, T* o) {
@@ -136,10 +136,10 @@ def test_atomic_adds_of_halves(target: str) -> None:
         ("bf16", (numbers.view("u4") >> np.uint32(16)).astype("u2")),
     ):
         for name, width in ((kind, 1), (f"{kind}x2", 2)):
-            memory, out = machine.put(np.zeros(16, "u2")), machine.put(np.zeros(2 * N, "u2"))
-            machine.launch(name, 1, N, memory, machine.put(bits), out)
-            found = machine.get(out, width * N, "u2").reshape(N, width)
-            after = machine.get(memory, 16, "u2")
+            memory, out = runner.put(np.zeros(16, "u2")), runner.put(np.zeros(2 * N, "u2"))
+            runner.launch(name, 1, N, memory, runner.put(bits), out)
+            found = runner.get(out, width * N, "u2").reshape(N, width)
+            after = runner.get(memory, 16, "u2")
             for part in range(width):
                 expected = [0]
                 values = bits[: width * N].reshape(N, width)[:, part].tolist()
@@ -149,7 +149,7 @@ def test_atomic_adds_of_halves(target: str) -> None:
 
 
 def test_vectors_of_floats_and_16_bytes_of_compute_capability_9() -> None:
-    machine = compiled(
+    runner = compiled(
         """#include <cuda_runtime.h>
         struct __align__(16) Pair { unsigned long long a, b; };
         extern "C" __global__ void two(float2* p, const float2* x, float2* o) {
@@ -165,39 +165,39 @@ def test_vectors_of_floats_and_16_bytes_of_compute_capability_9() -> None:
     numbers = np.random.default_rng(13).integers(-99, 99, 4 * N).astype("f4")
     for name, width in (("two", 2), ("four", 4)):
         values = numbers[: width * N].reshape(N, width)
-        memory, out = zeros(machine, 2 * width, "f4"), zeros(machine, width * N, "f4")
-        machine.launch(name, 1, N, memory, machine.put(values), out)
+        memory, out = zeros(runner, 2 * width, "f4"), zeros(runner, width * N, "f4")
+        runner.launch(name, 1, N, memory, runner.put(values), out)
         sums = np.cumsum(values, axis=0)
-        assert np.array_equal(machine.get(out, width * N, "f4"), (sums - values).reshape(-1))
-        assert np.array_equal(machine.get(memory, 2 * width, "f4"), np.tile(sums[-1], 2))
+        assert np.array_equal(runner.get(out, width * N, "f4"), (sums - values).reshape(-1))
+        assert np.array_equal(runner.get(memory, 2 * width, "f4"), np.tile(sums[-1], 2))
     pairs = np.random.default_rng(14).integers(1, 1 << 60, (N, 2))
-    memory, out = zeros(machine, 4, "i8"), zeros(machine, 2 * N, "i8")
-    machine.launch("swap", 1, N, memory, machine.put(pairs), out)
-    assert machine.get(out, 2 * N, "i8")[2:].tolist() == pairs[:-1].reshape(-1).tolist()
-    assert machine.get(memory, 4, "i8").tolist() == [*pairs[-1].tolist(), *pairs[0].tolist()]
+    memory, out = zeros(runner, 4, "i8"), zeros(runner, 2 * N, "i8")
+    runner.launch("swap", 1, N, memory, runner.put(pairs), out)
+    assert runner.get(out, 2 * N, "i8")[2:].tolist() == pairs[:-1].reshape(-1).tolist()
+    assert runner.get(memory, 4, "i8").tolist() == [*pairs[-1].tolist(), *pairs[0].tolist()]
 
 
 @cache
-def loops(target: str) -> Machine:
+def loops(target: str) -> KernelRunner:
     return compiled(Path(__file__).with_name("atomics.cu").read_text(), target)
 
 
-def zeros(machine: Machine, count: int = 1, dtype: str = "i4") -> int:
-    return machine.put(np.zeros(count, dtype))
+def zeros(runner: KernelRunner, count: int = 1, dtype: str = "i4") -> int:
+    return runner.put(np.zeros(count, dtype))
 
 
 @pytest.mark.parametrize("target", ["compute_75", "compute_90", "compute_120"])
 class TestWaiting:
     def test_the_maximum_of_floats_by_swaps(self, target: str) -> None:
-        machine, x = loops(target), np.random.default_rng(0).standard_normal(5000).astype("f4")
-        out = zeros(machine)
-        machine.launch("maximum", 20, 256, machine.put(x), out, len(x))
-        assert machine.get(out, 1, "f4")[0] == x.max()
+        runner, x = loops(target), np.random.default_rng(0).standard_normal(5000).astype("f4")
+        out = zeros(runner)
+        runner.launch("maximum", 20, 256, runner.put(x), out, len(x))
+        assert runner.get(out, 1, "f4")[0] == x.max()
 
     def test_a_sum_of_doubles_by_swaps(self, target: str) -> None:
-        machine, out = loops(target), zeros(loops(target), 1, "f8")
-        machine.launch("add_by_swaps", 4, 128, machine.put(np.arange(500.0)), out, 500)
-        assert machine.get(out, 1, "f8")[0] == 500 * 499 / 2
+        runner, out = loops(target), zeros(loops(target), 1, "f8")
+        runner.launch("add_by_swaps", 4, 128, runner.put(np.arange(500.0)), out, 500)
+        assert runner.get(out, 1, "f8")[0] == 500 * 499 / 2
 
     @pytest.mark.parametrize(
         ("name", "grid", "block", "count"),
@@ -206,51 +206,51 @@ class TestWaiting:
     def test_a_lock_is_had_by_each_in_turn(
         self, target: str, name: str, grid: int, block: int, count: int
     ) -> None:
-        machine = loops(target)
-        lock, counter = zeros(machine), zeros(machine)
-        machine.launch(name, grid, block, lock, counter)
-        assert machine.get(counter, 1, "i4")[0] == count
-        assert machine.get(lock, 1, "i4")[0] == 0
+        runner = loops(target)
+        lock, counter = zeros(runner), zeros(runner)
+        runner.launch(name, grid, block, lock, counter)
+        assert runner.get(counter, 1, "i4")[0] == count
+        assert runner.get(lock, 1, "i4")[0] == 0
 
     def test_tickets_are_served_in_their_order(self, target: str) -> None:
-        machine = loops(target)
-        order = zeros(machine, 96)
-        machine.launch("tickets", 3, 32, zeros(machine), zeros(machine), order)
-        assert sorted(machine.get(order, 96, "i4").tolist()) == list(range(96))
+        runner = loops(target)
+        order = zeros(runner, 96)
+        runner.launch("tickets", 3, 32, zeros(runner), zeros(runner), order)
+        assert sorted(runner.get(order, 96, "i4").tolist()) == list(range(96))
 
     def test_the_last_block_sees_what_all_blocks_left(self, target: str) -> None:
-        machine, x = loops(target), np.arange(40 * 64, dtype="i4")
-        arrived, out = zeros(machine), zeros(machine)
-        machine.launch("last_block", 40, 64, machine.put(x), zeros(machine, 40), arrived, out)
-        assert machine.get(out, 1, "i4")[0] == x.sum()
-        assert machine.get(arrived, 1, "i4")[0] == 0
+        runner, x = loops(target), np.arange(40 * 64, dtype="i4")
+        arrived, out = zeros(runner), zeros(runner)
+        runner.launch("last_block", 40, 64, runner.put(x), zeros(runner, 40), arrived, out)
+        assert runner.get(out, 1, "i4")[0] == x.sum()
+        assert runner.get(arrived, 1, "i4")[0] == 0
 
     def test_half_a_warp_waits_for_the_other_half(self, target: str) -> None:
-        machine = loops(target)
-        out = zeros(machine, 32)
-        machine.launch("flag_in_warp", 1, 32, zeros(machine), out)
-        assert machine.get(out, 32, "i4").tolist() == [5] * 16 + [1] * 16
+        runner = loops(target)
+        out = zeros(runner, 32)
+        runner.launch("flag_in_warp", 1, 32, zeros(runner), out)
+        assert runner.get(out, 32, "i4").tolist() == [5] * 16 + [1] * 16
 
     def test_blocks_wait_for_the_block_before_them(self, target: str) -> None:
-        machine = loops(target)
-        out = zeros(machine, 60)
+        runner = loops(target)
+        out = zeros(runner, 60)
         limits = Limits(chunk_threads=512)
-        machine.launch("chained", 60, 32, zeros(machine), out, limits=limits)
-        assert machine.get(out, 60, "i4").tolist() == list(range(60))
+        runner.launch("chained", 60, 32, zeros(runner), out, limits=limits)
+        assert runner.get(out, 60, "i4").tolist() == list(range(60))
 
     def test_a_counter_compacts_in_the_order_of_the_threads(self, target: str) -> None:
-        machine, x = loops(target), np.random.default_rng(1).integers(-5, 5, 3000).astype("i4")
-        out, count = zeros(machine, 3000), zeros(machine)
-        machine.launch("compact", 12, 256, machine.put(x), 3000, out, count)
+        runner, x = loops(target), np.random.default_rng(1).integers(-5, 5, 3000).astype("i4")
+        out, count = zeros(runner, 3000), zeros(runner)
+        runner.launch("compact", 12, 256, runner.put(x), 3000, out, count)
         positive = x[x > 0]
-        assert machine.get(out, len(positive), "i4").tolist() == positive.tolist()
+        assert runner.get(out, len(positive), "i4").tolist() == positive.tolist()
 
     def test_a_list_is_pushed_to_by_all(self, target: str) -> None:
-        machine = loops(target)
-        head, links = machine.put(np.array([-1], "i4")), zeros(machine, 256)
-        machine.launch("push", 2, 128, head, links)
-        following = machine.get(links, 256, "i4")
-        at, seen = int(machine.get(head, 1, "i4")[0]), []
+        runner = loops(target)
+        head, links = runner.put(np.array([-1], "i4")), zeros(runner, 256)
+        runner.launch("push", 2, 128, head, links)
+        following = runner.get(links, 256, "i4")
+        at, seen = int(runner.get(head, 1, "i4")[0]), []
         while at >= 0:
             seen.append(at)
             at = int(following[at])
@@ -259,33 +259,31 @@ class TestWaiting:
     def test_pairs_of_16_bytes_are_swapped_whole(self, target: str) -> None:
         if ptx.nvrtc_version() < (13, 0):
             pytest.skip("NVRTC older than 13.0 has no operands of 128 bits for libcu++")
-        machine, x = loops(target), np.random.default_rng(2).integers(0, 1 << 40, 100)
-        pair = zeros(machine, 2, "i8")
+        runner, x = loops(target), np.random.default_rng(2).integers(0, 1 << 40, 100)
+        pair = zeros(runner, 2, "i8")
         if target == "compute_75":  # libcu++ calls a function there that nobody defines
             with pytest.raises(UnsupportedInstruction, match="128b_unsupported_before_SM_90"):
-                machine.launch("pairs", 1, 100, pair, machine.put(x))
+                runner.launch("pairs", 1, 100, pair, runner.put(x))
             return
-        machine.launch("pairs", 1, 100, pair, machine.put(x))
+        runner.launch("pairs", 1, 100, pair, runner.put(x))
         numbers: list[int] = x.tolist()
-        assert machine.get(pair, 2, "i8").tolist() == [sum(numbers), reduce(xor, numbers)]
+        assert runner.get(pair, 2, "i8").tolist() == [sum(numbers), reduce(xor, numbers)]
 
     def test_bytes_are_added_within_their_words(self, target: str) -> None:
-        machine, x = loops(target), np.random.default_rng(3).integers(0, 256, 160).astype("u1")
-        at = zeros(machine, 8, "u1")
-        machine.launch("bytes", 1, 160, at, machine.put(x))
-        assert machine.get(at, 8, "u1").tolist() == [int(x[k::8].sum()) & 255 for k in range(8)]
+        runner, x = loops(target), np.random.default_rng(3).integers(0, 256, 160).astype("u1")
+        at = zeros(runner, 8, "u1")
+        runner.launch("bytes", 1, 160, at, runner.put(x))
+        assert runner.get(at, 8, "u1").tolist() == [int(x[k::8].sum()) & 255 for k in range(8)]
 
     def test_waiting_for_a_notification(self, target: str) -> None:
-        machine = loops(target)
-        out = zeros(machine, 64)
-        machine.launch("wait_for", 1, 64, zeros(machine), out)
-        assert machine.get(out, 64, "i4").tolist() == [7] * 64
+        runner = loops(target)
+        out = zeros(runner, 64)
+        runner.launch("wait_for", 1, 64, zeros(runner), out)
+        assert runner.get(out, 64, "i4").tolist() == [7] * 64
 
 
 def test_a_lock_that_is_never_released_ends_in_an_error_and_not_in_a_hang() -> None:
-    machine = loops("compute_90")
-    lock = machine.put(np.ones(1, "i4"))
+    runner = loops("compute_90")
+    lock = runner.put(np.ones(1, "i4"))
     with pytest.raises(Runaway, match="max_steps"):
-        machine.launch(
-            "lock_of_blocks", 2, 32, lock, zeros(machine), limits=Limits(max_steps=20_000)
-        )
+        runner.launch("lock_of_blocks", 2, 32, lock, zeros(runner), limits=Limits(max_steps=20_000))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import BarrierDivergence, SynchronisationFault
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 HEAD = """.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .shared .align 4 .b32 s[256];
     ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;
@@ -20,10 +20,10 @@ def outcome(
     body: str, block: int, grid: int = 1, *, limits: Limits | None = None
 ) -> list[list[int]]:
     """What each thread of each block stores of %r7; %r1 is its number, %r5 its place in s."""
-    machine = Machine(ptx_text(HEAD + body + TAIL, ".param .u64 out"), 1 << 20)
-    out = machine.put(np.zeros(grid * block, np.uint32))
-    machine.launch("k", grid, block, out, limits=limits or Limits())
-    found: list[list[int]] = machine.get(out, grid * block, np.uint32).reshape(grid, -1).tolist()
+    runner = KernelRunner(ptx_text(HEAD + body + TAIL, ".param .u64 out"), 1 << 20)
+    out = runner.put(np.zeros(grid * block, np.uint32))
+    runner.launch("k", grid, block, out, limits=limits or Limits())
+    found: list[list[int]] = runner.get(out, grid * block, np.uint32).reshape(grid, -1).tolist()
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     EmulationFault,
     Misaligned,
@@ -15,7 +15,7 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
     UseAfterFree,
 )
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 HEAD = """.reg .pred %p<9>; .reg .b16 %rs<5>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
     .shared .align 128 .b8 s[4096]; .shared .align 8 .b64 m;
@@ -39,10 +39,10 @@ def launched(
     body: str, x: np.ndarray, out_bytes: int, grid: int = 1, block: int = 1, cluster: int = 1,
     *, limits: Limits | None = None,
 ) -> list[int]:  # fmt: skip
-    machine = Machine(text(body, cluster), 1 << 22)
-    source, out = machine.put(x, "source"), machine.put(np.zeros(out_bytes, np.uint8), "result")
-    machine.launch("k", grid, block, source, out, limits=limits or Limits())
-    found: list[int] = machine.get(out, out_bytes, np.uint8).tolist()
+    runner = KernelRunner(text(body, cluster), 1 << 22)
+    source, out = runner.put(x, "source"), runner.put(np.zeros(out_bytes, np.uint8), "result")
+    runner.launch("k", grid, block, source, out, limits=limits or Limits())
+    found: list[int] = runner.get(out, out_bytes, np.uint8).tolist()
     return found
 
 
@@ -144,11 +144,11 @@ def test_wrong_copies_are_found(body: str, error: type[EmulationFault], words: s
 
 
 def test_a_copy_from_freed_memory_is_found() -> None:
-    machine = Machine(text(f"{FULL} [%r5], [%rd1], 16, [m];"), 1 << 22)
-    source = machine.put(noise(64), "source")
-    machine.memory.free(source)
+    runner = KernelRunner(text(f"{FULL} [%r5], [%rd1], 16, [m];"), 1 << 22)
+    source = runner.put(noise(64), "source")
+    runner.memory.free(source)
     with pytest.raises(UseAfterFree):
-        machine.launch("k", 1, 1, source, source)
+        runner.launch("k", 1, 1, source, source)
 
 
 def test_bytes_that_a_copy_brought_count_as_written() -> None:
@@ -178,6 +178,6 @@ def test_bytes_that_a_copy_brought_count_as_written() -> None:
 def test_other_copies_are_refused_when_the_kernel_is_loaded(line: str) -> None:
     source = text("\n" + line)
     with pytest.raises(UnsupportedInstruction) as raised:
-        Machine(source, 1 << 20).program.kernel("k")
+        KernelRunner(source, 1 << 20).program.kernel("k")
     assert raised.value.opcode == line.split()[0].rstrip(";")
     assert source.splitlines()[raised.value.line - 1] == line

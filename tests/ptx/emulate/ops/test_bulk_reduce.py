@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 Array = NDArray[Any]
 HEAD = """.reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .f32 %f<5>; .reg .f64 %fd<5>;
@@ -48,10 +48,10 @@ def noise(nbytes: int, seed: int, kind: str) -> Array:
 def result(body: str, x: Array, before: Array) -> Array:
     """What `out`, which holds `before` at first, holds in the end."""
     text = ptx_text(HEAD + body + "\nret;", ".param .u64 in, .param .u64 out")
-    machine = Machine(text, 1 << 20)
-    out = machine.put(before)
-    machine.launch("k", 1, 1, machine.put(x), out)
-    return machine.get(out, len(before), before.dtype)
+    runner = KernelRunner(text, 1 << 20)
+    out = runner.put(before)
+    runner.launch("k", 1, 1, runner.put(x), out)
+    return runner.get(out, len(before), before.dtype)
 
 
 @pytest.mark.parametrize(("name", "kind"), [

@@ -19,16 +19,16 @@ from ptx.emulate.model.errors import (
     OutOfBounds,
     UninitialisedRead,
 )
-from tests.ptx.emulate.machine import Machine
-from tests.ptx.emulate.ops.corpus import machine_of
+from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.ptx.emulate.ops.corpus import runner_of
 
 CHECK = Limits(check_uninitialised=True)
 
 
 @pytest.fixture(params=["compute_75", "compute_90", "compute_100-G"])
-def machine(request: pytest.FixtureRequest) -> Machine:
+def runner(request: pytest.FixtureRequest) -> KernelRunner:
     target, _, debug = request.param.partition("-")
-    return machine_of("checker.cu", target, debug=bool(debug), lineinfo=not debug)
+    return runner_of("checker.cu", target, debug=bool(debug), lineinfo=not debug)
 
 
 def line_of(words: str) -> int:
@@ -37,45 +37,45 @@ def line_of(words: str) -> int:
     return next(n for n, line in enumerate(text.splitlines(), 1) if words in line)
 
 
-def test_shared_memory_that_nobody_wrote(machine: Machine) -> None:
-    out = machine.put(np.zeros(64, np.int32))
-    machine.launch("shared_hole", 2, 64, out, 64, limits=CHECK)
-    assert machine.get(out, 64, np.int32).tolist() == list(range(0, 128, 2))
-    machine.launch("shared_hole", 2, 64, out, 60)
+def test_shared_memory_that_nobody_wrote(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(64, np.int32))
+    runner.launch("shared_hole", 2, 64, out, 64, limits=CHECK)
+    assert runner.get(out, 64, np.int32).tolist() == list(range(0, 128, 2))
+    runner.launch("shared_hole", 2, 64, out, 60)
     with pytest.raises(UninitialisedRead, match="4 bytes at shared address") as caught:
-        machine.launch("shared_hole", 2, 64, out, 60, limits=CHECK)
+        runner.launch("shared_hole", 2, 64, out, 60, limits=CHECK)
     where = caught.value.where
     assert (where.block, where.thread) == ((0, 0, 0), (60, 0, 0))
     assert where.source_line == line_of("out[threadIdx.x] = s[threadIdx.x];")
 
 
-def test_local_memory_that_the_thread_did_not_write(machine: Machine) -> None:
-    out = machine.put(np.zeros(16, np.int32))
-    machine.launch("local_hole", 1, 16, out, 16, 0, limits=CHECK)
-    assert machine.get(out, 16, np.int32).tolist() == [k * 11 % 16 for k in range(16)]
+def test_local_memory_that_the_thread_did_not_write(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(16, np.int32))
+    runner.launch("local_hole", 1, 16, out, 16, 0, limits=CHECK)
+    assert runner.get(out, 16, np.int32).tolist() == [k * 11 % 16 for k in range(16)]
     with pytest.raises(UninitialisedRead, match="local address") as caught:
-        machine.launch("local_hole", 1, 16, out, 15, 0, limits=CHECK)
+        runner.launch("local_hole", 1, 16, out, 15, 0, limits=CHECK)
     assert caught.value.where.thread == (45 % 16, 0, 0)
 
 
-def test_an_atomic_reads_what_must_have_been_written(machine: Machine) -> None:
-    out = machine.put(np.zeros(32, np.int32))
-    machine.launch("atomic_hole", 1, 32, out)
+def test_an_atomic_reads_what_must_have_been_written(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(32, np.int32))
+    runner.launch("atomic_hole", 1, 32, out)
     with pytest.raises(UninitialisedRead) as caught:
-        machine.launch("atomic_hole", 1, 32, out, limits=CHECK)
+        runner.launch("atomic_hole", 1, 32, out, limits=CHECK)
     assert caught.value.where.thread == (1, 0, 0)
 
 
-def test_kernels_that_write_first_pass_the_check(machine: Machine) -> None:
-    out = machine.put(np.zeros(32, np.int32))
-    machine.launch("clean", 3, 32, out, shared=32, limits=CHECK)
-    assert machine.get(out, 32, np.int32).tolist() == [(t ^ 1) + 3 for t in range(32)]
+def test_kernels_that_write_first_pass_the_check(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(32, np.int32))
+    runner.launch("clean", 3, 32, out, shared=32, limits=CHECK)
+    assert runner.get(out, 32, np.int32).tolist() == [(t ^ 1) + 3 for t in range(32)]
 
 
-def test_a_deadlock_says_who_waits_where(machine: Machine) -> None:
-    out = machine.put(np.zeros(64, np.int32))
+def test_a_deadlock_says_who_waits_where(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(64, np.int32))
     with pytest.raises(BarrierDivergence) as caught:
-        machine.launch("half_way", 2, 64, out)
+        runner.launch("half_way", 2, 64, out)
     text = str(caught.value)
     here, there = line_of("// not by all"), line_of("barrier.sync 3")
     assert "40 at barrier 0 (PTX line" in text
@@ -85,15 +85,15 @@ def test_a_deadlock_says_who_waits_where(machine: Machine) -> None:
     assert caught.value.where.source_line == here
 
 
-def test_lanes_that_never_come_are_named(machine: Machine) -> None:
-    out = machine.put(np.zeros(32, np.int32))
+def test_lanes_that_never_come_are_named(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(32, np.int32))
     with pytest.raises(Deadlock, match="24 threads wait at barrier 0.*8 at warp instructions"):
-        machine.launch("missing_lanes", 1, 32, out)
+        runner.launch("missing_lanes", 1, 32, out)
 
 
 def launch_in_session(kernel: str, *arguments: int) -> tuple[Exception, object, int]:
     """A wrong launch through the driver: its error, the typed fault, the line that allocated."""
-    source = machine_source()
+    source = runner_source()
     with session() as emulator:
         context = cudadrv.cuda_context_for(0)
         stream = context.new_stream()
@@ -107,7 +107,7 @@ def launch_in_session(kernel: str, *arguments: int) -> tuple[Exception, object, 
         return caught.value, emulator.last_fault, line
 
 
-def machine_source() -> str:
+def runner_source() -> str:
     return """extern "C" __global__ void wrong(int* p, int n) { p[n + threadIdx.x] = 1; }
     extern "C" __global__ void claims(int* p, int n) { assert(n > 100); p[0] = 1; }"""
 

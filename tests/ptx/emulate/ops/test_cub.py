@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.ptx.emulate.machine import Machine
-from tests.ptx.emulate.ops.corpus import machine_of
+from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.ptx.emulate.ops.corpus import runner_of
 
 Rows = NDArray[np.int32]  # (blocks, threads)
 
 
 @pytest.fixture(params=["compute_75", "compute_120"])
-def machine(request: pytest.FixtureRequest) -> Machine:
-    return machine_of("cub.cu", request.param)
+def runner(request: pytest.FixtureRequest) -> KernelRunner:
+    return runner_of("cub.cu", request.param)
 
 
 @pytest.fixture
@@ -22,30 +22,30 @@ def x() -> Rows:
     return np.random.default_rng(2).integers(-1000, 1000, (3, 128)).astype(np.int32)
 
 
-def test_a_block_scan(machine: Machine, x: Rows) -> None:
-    out = machine.put(np.zeros(x.size, np.int32))
-    machine.launch("cub_scan", 3, 128, machine.put(x), out)
+def test_a_block_scan(runner: KernelRunner, x: Rows) -> None:
+    out = runner.put(np.zeros(x.size, np.int32))
+    runner.launch("cub_scan", 3, 128, runner.put(x), out)
     expected = np.cumsum(x, axis=1) - x
-    assert machine.get(out, x.size, np.int32).tolist() == expected.reshape(-1).tolist()
+    assert runner.get(out, x.size, np.int32).tolist() == expected.reshape(-1).tolist()
 
 
-def test_a_block_reduction(machine: Machine, x: Rows) -> None:
-    out = machine.put(np.zeros(3, np.float32))
-    machine.launch("cub_reduce", 3, 128, machine.put(x.astype(np.float32)), out)
-    assert machine.get(out, 3, np.float32).tolist() == x.sum(axis=1).tolist()
+def test_a_block_reduction(runner: KernelRunner, x: Rows) -> None:
+    out = runner.put(np.zeros(3, np.float32))
+    runner.launch("cub_reduce", 3, 128, runner.put(x.astype(np.float32)), out)
+    assert runner.get(out, 3, np.float32).tolist() == x.sum(axis=1).tolist()
 
 
-def test_warp_reductions_and_scans(machine: Machine, x: Rows) -> None:
-    out = machine.put(np.zeros(x.size, np.int32))
-    machine.launch("cub_warp", 3, 128, machine.put(x), out)
+def test_warp_reductions_and_scans(runner: KernelRunner, x: Rows) -> None:
+    out = runner.put(np.zeros(x.size, np.int32))
+    runner.launch("cub_warp", 3, 128, runner.put(x), out)
     warps = x.reshape(-1, 32)
     expected = np.cumsum(warps, axis=1)
     expected[:, 0] = warps.sum(axis=1)
-    assert machine.get(out, x.size, np.int32).tolist() == expected.reshape(-1).tolist()
+    assert runner.get(out, x.size, np.int32).tolist() == expected.reshape(-1).tolist()
 
 
-def test_a_block_radix_sort(machine: Machine) -> None:
+def test_a_block_radix_sort(runner: KernelRunner) -> None:
     x = np.random.default_rng(3).integers(-(2**31), 2**31, (2, 512)).astype(np.int32)
-    address = machine.put(x)
-    machine.launch("cub_sort", 2, 128, address)
-    assert machine.get(address, 1024, np.int32).tolist() == np.sort(x).reshape(-1).tolist()
+    address = runner.put(x)
+    runner.launch("cub_sort", 2, 128, address)
+    assert runner.get(address, 1024, np.int32).tolist() == np.sort(x).reshape(-1).tolist()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate.model.errors import UnsupportedInstruction
-from tests.ptx.emulate.machine import Machine, ptx_text, run
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text, run
 from tests.ptx.emulate.ops.lanes import Bits, Case, run_lanes
 
 ORDERED: dict[str, Callable[[float, float], bool]] = {
@@ -189,4 +189,4 @@ def test_forms_that_ptx_lacks_are_refused() -> None:
             st.global.f64 [%rd1], %fd1; st.global.u16 [%rd1], %rs1; ret;"""
         )
         with pytest.raises(UnsupportedInstruction, match=instruction.split()[0]):
-            Machine(text, 1 << 20).program.kernel("k")
+            KernelRunner(text, 1 << 20).program.kernel("k")

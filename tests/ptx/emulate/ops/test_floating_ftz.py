@@ -8,7 +8,7 @@ import pytest
 import ptx
 from ptx.emulate.codegen.analysis.nan_bits import registers_with_visible_bits
 from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
-from tests.ptx.emulate.machine import ptx_text, run
+from tests.ptx.emulate.kernel_runner import ptx_text, run
 
 LEAST = 0x00800000
 TINY = 0x00000001

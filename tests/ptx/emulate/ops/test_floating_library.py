@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import ptx
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 
 Floats = NDArray[Any]
 TARGETS = ["compute_75", "compute_90", "compute_100", "compute_120"]
@@ -73,17 +73,17 @@ FUNCTIONS: dict[str, tuple[Callable[..., float], tuple[float, float], float, flo
 
 
 @functools.cache
-def machine(
+def runner(
     target: str, fast: bool = False, debug: bool = False, name: str = "floating.cu"
-) -> Machine:
+) -> KernelRunner:
     source = pathlib.Path(__file__).with_name(name).read_text()
     options = ptx.CompileOptions(target=ptx.Target.ptx(target), use_fast_math=fast, debug=debug)
     text = ptx.compile(source, options, name=name, cache=False).ptx
     assert text is not None
-    return Machine(text)
+    return KernelRunner(text)
 
 
-def launch(on: Machine, name: str, a: Floats, b: Floats, rows: int, dtype: Any) -> Floats:
+def launch(on: KernelRunner, name: str, a: Floats, b: Floats, rows: int, dtype: Any) -> Floats:
     """Run a kernel once a lane; (rows, n) of dtype."""
     n = len(a)
     out = on.put(np.zeros(rows * n, dtype))
@@ -100,7 +100,7 @@ def launch(on: Machine, name: str, a: Floats, b: Floats, rows: int, dtype: Any) 
     ],
 )
 def test_every_kernel_of_the_corpus_loads(target: str, fast: bool, debug: bool) -> None:
-    program = machine(target, fast, debug).program
+    program = runner(target, fast, debug).program
     names = [name for name, each in program.module.functions.items() if each.is_entry]
     assert len(names) > 130
     for name in names:
@@ -110,7 +110,7 @@ def test_every_kernel_of_the_corpus_loads(target: str, fast: bool, debug: bool) 
 @pytest.mark.parametrize("target", ["compute_75", "compute_90", "compute_100a", "compute_121"])
 @pytest.mark.parametrize("debug", [False, True])
 def test_every_kernel_of_the_narrow_formats_loads(target: str, debug: bool) -> None:
-    program = machine(target, False, debug, "narrow.cu").program
+    program = runner(target, False, debug, "narrow.cu").program
     names = [name for name, each in program.module.functions.items() if each.is_entry]
     assert len(names) >= 4
     for name in names:
@@ -123,7 +123,7 @@ def test_small_floats_are_the_same_in_software_and_in_hardware(target: str) -> N
     x = np.array([0, 0.25, 0.5, 0.75, 1.25, -1.75, 2.5, -3.5, 5, 7, -100, 0.1], np.float32)
     pairs = np.zeros((32, 2), np.float32)
     pairs[: len(x), 0], pairs[: len(x), 1] = x, x[::-1]
-    on = machine(target, False, False, "narrow.cu")
+    on = runner(target, False, False, "narrow.cu")
     out = on.put(np.zeros(128, np.uint32))
     on.launch("four_bits", 1, 32, on.put(pairs), out)
     got = on.get(out, 128, np.uint32).reshape(4, 32)
@@ -153,7 +153,7 @@ def test_math_functions_stay_within_cudas_bounds(target: str, name: str) -> None
         a, b = (rng.uniform(low, high, 512).astype(dtype) for _ in range(2))
         if name == "pow":
             b = np.divide(b, 4, dtype=dtype)
-        got = launch(machine(target), f"{name}_{suffix}", a, b, 1, dtype)[0]
+        got = launch(runner(target), f"{name}_{suffix}", a, b, 1, dtype)[0]
         count = 2 if name in ("pow", "atan2", "hypot", "fmod", "remainder", "fmax", "fmin",
                               "copysign") else 1  # fmt: skip
         lanes = zip(a.tolist(), b.tolist(), strict=True)
@@ -168,7 +168,7 @@ def test_math_functions_stay_within_cudas_bounds(target: str, name: str) -> None
 def test_special_values_come_out_as_in_c() -> None:
     values = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-310, 709.9, -745.5]
     x = np.array(values)
-    on = machine("compute_90")
+    on = runner("compute_90")
     with np.errstate(all="ignore"):
         for name, reference in {
             "exp": np.exp, "log": np.log, "sin": np.sin, "sqrt": np.sqrt, "cbrt": np.cbrt,
@@ -184,7 +184,7 @@ def test_special_values_come_out_as_in_c() -> None:
 
 def test_inverses_undo_their_functions() -> None:
     x = np.linspace(-0.99, 0.99, 256)
-    on = machine("compute_90")
+    on = runner("compute_90")
     erfinv = launch(on, "erfinv_f64", x, x, 1, np.float64)[0]
     np.testing.assert_allclose([math.erf(v) for v in erfinv], x, atol=1e-14)
     share = (x + 1) / 2
@@ -197,7 +197,7 @@ def test_inverses_undo_their_functions() -> None:
 def test_half_arithmetic_is_that_of_numpy(target: str) -> None:
     rng = np.random.default_rng(8)
     a, b = (rng.normal(scale=30, size=256).astype(np.float16) for _ in range(2))
-    got = launch(machine(target), "half_arithmetic", a, b, 40, np.float16)
+    got = launch(runner(target), "half_arithmetic", a, b, 40, np.float16)
     with np.errstate(all="ignore"):
         wide = a.astype(np.float64), b.astype(np.float64)
         rows = {
@@ -229,7 +229,7 @@ def test_bfloat_arithmetic_rounds_the_exact_result(target: str) -> None:
     rng = np.random.default_rng(9)
     a, b = (rng.normal(scale=30, size=256).astype(np.float32).view(np.uint32) >> 16 for _ in "ab")
     x, y = (((v << 16).view(np.float32)).astype(np.float64) for v in (a, b))
-    got = launch(machine(target), "bfloat_arithmetic", a.astype(np.uint16), b.astype(np.uint16),
+    got = launch(runner(target), "bfloat_arithmetic", a.astype(np.uint16), b.astype(np.uint16),
                  40, np.uint16)  # fmt: skip
     for row, want in ((0, x + y), (1, x - y), (2, x * y), (4, x * y + x)):
         # 53 bits hold sums and products of bfloats this close exactly: one rounding remains.
@@ -243,7 +243,7 @@ def test_bfloat_arithmetic_rounds_the_exact_result(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_eight_bit_floats_come_back(target: str) -> None:
     a = np.array([0.0, 1.0, -1.5, 448.0, 1000.0, 0.0625, -0.1, 3.3], np.float32)
-    got = launch(machine(target), "eight_bits", a, a, 8, np.uint32)
+    got = launch(runner(target), "eight_bits", a, a, 8, np.uint32)
     assert got[0].tolist() == [0x00, 0x38, 0xBC, 0x7E, 0x7E, 0x18, 0x9D, 0x45]
     assert got[1].tolist() == [0x00, 0x3C, 0xBE, 0x5F, 0x64, 0x2C, 0xAE, 0x43]
     e4m3 = np.array([0, 1, -1.5, 448, 448, 0.0625, -0.1015625, 3.25], np.float32)
@@ -257,7 +257,7 @@ def test_conversions_of_halves_are_those_of_numpy(target: str) -> None:
     rng = np.random.default_rng(10)
     a = rng.normal(scale=200, size=256).astype(np.float32)
     b = np.abs(rng.normal(scale=1000, size=256))
-    on = machine(target)
+    on = runner(target)
     out = on.put(np.zeros(16 * 256, np.uint32))
     on.launch("half_converted", 1, 256, on.put(a), on.put(b), out, 256)
     got = on.get(out, 16 * 256, np.uint32).reshape(16, 256)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.ptx.emulate.machine import run
+from tests.ptx.emulate.kernel_runner import run
 
 CANONICAL = 0x7FFFFFFF
 QUIET = 0x7FC01234

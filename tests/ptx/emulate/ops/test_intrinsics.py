@@ -15,7 +15,7 @@ import pytest
 
 import ptx
 from ptx.headers import header_folders
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.assembly import Rows, sample_rows
 from tests.ptx.emulate.ops.bit_reference import as_signed, clamped, fns, prmt, typed
 
@@ -241,10 +241,10 @@ def source() -> str:
     return '#include <cuda_runtime.h>\nextern "C" {\n' + "\n".join(kernels) + "\n}"
 
 
-def run(machine: Machine, number: int, rows: Rows) -> list[int]:
-    out = machine.put(np.zeros(len(rows), np.uint32))
-    machine.launch(f"k{number}", 1, len(rows), machine.put(rows), out)
-    return [int(value) for value in machine.get(out, len(rows), np.uint32)]
+def run(runner: KernelRunner, number: int, rows: Rows) -> list[int]:
+    out = runner.put(np.zeros(len(rows), np.uint32))
+    runner.launch(f"k{number}", 1, len(rows), runner.put(rows), out)
+    return [int(value) for value in runner.get(out, len(rows), np.uint32)]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -252,12 +252,12 @@ def test_intrinsics_give_what_python_integers_give(target: str) -> None:
     options = ptx.CompileOptions(target=ptx.Target.ptx(target))
     text = ptx.compile(source(), options, cache=False).ptx
     assert text is not None
-    machine = Machine(text, 1 << 24)
+    runner = KernelRunner(text, 1 << 24)
     rows = sample_rows(64, seed=3)
     wrong = []
     for number, (expression, reference) in enumerate(intrinsics().items()):
         expected = [reference(int(x), int(y), int(z)) & MASK32 for x, y, z, _ in rows]
-        if run(machine, number, rows) != expected:
+        if run(runner, number, rows) != expected:
             wrong.append(expression)
     assert wrong == []
 

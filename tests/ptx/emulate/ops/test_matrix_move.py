@@ -15,7 +15,7 @@ from ptx.emulate.model.errors import (
     UninitialisedRead,
     UnsupportedInstruction,
 )
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 BLOCK = 64
 COUNTS = {"x1": 1, "x2": 2, "x4": 4}
@@ -49,11 +49,11 @@ DUMP = "bar.sync 0; ld.shared.v4.u32 {%r20, %r21, %r22, %r23}, [%r2];"
 
 def run(body: str, rows: NDArray[np.uint16], limits: Limits | None = None) -> NDArray[np.uint16]:
     """(warps, 32, 8) elements in and out, a thread's 16 bytes each."""
-    machine = Machine(text(body), 1 << 20)
-    out = machine.put(np.zeros(rows.shape, np.uint16))
+    runner = KernelRunner(text(body), 1 << 20)
+    out = runner.put(np.zeros(rows.shape, np.uint16))
     threads = rows.size // 8
-    machine.launch("k", 1, threads, machine.put(rows), out, limits=limits or Limits())
-    return machine.get(out, rows.size, np.uint16).reshape(rows.shape)
+    runner.launch("k", 1, threads, runner.put(rows), out, limits=limits or Limits())
+    return runner.get(out, rows.size, np.uint16).reshape(rows.shape)
 
 
 def sample() -> NDArray[np.uint16]:
@@ -176,4 +176,4 @@ def test_all_lanes_take_part(instruction: str) -> None:
 ])  # fmt: skip
 def test_other_forms_are_refused(instruction: str) -> None:
     with pytest.raises(UnsupportedInstruction, match="matrix"):
-        Machine(text(instruction + ";"), 1 << 20).program.kernel("k")
+        KernelRunner(text(instruction + ";"), 1 << 20).program.kernel("k")

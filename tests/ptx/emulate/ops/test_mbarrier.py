@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     Deadlock,
     EmulationFault,
@@ -17,7 +17,7 @@ from ptx.emulate.model.errors import (
     SynchronisationFault,
     UnsupportedInstruction,
 )
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 HEAD = """.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
     .shared .align 8 .b64 m[4];
@@ -33,10 +33,10 @@ def results(
     """What each thread stores in its row of `words`; the default row is %r7 at the end."""
     tail = "st.global.u32 [%rd1], %r7; ret;" if words == 1 else "ret;"
     text = ptx_text(HEAD.format(row=4 * words) + body + tail, ".param .u64 out")
-    machine = Machine(text, 1 << 20)
-    out = machine.put(np.zeros(grid * block * words, np.uint32))
-    machine.launch("k", grid, block, out, limits=limits or Limits())
-    flat = machine.get(out, grid * block * words, np.uint32)
+    runner = KernelRunner(text, 1 << 20)
+    out = runner.put(np.zeros(grid * block * words, np.uint32))
+    runner.launch("k", grid, block, out, limits=limits or Limits())
+    flat = runner.get(out, grid * block * words, np.uint32)
     found: list[list[int]] = flat.reshape(grid * block, words).tolist()
     return found
 
@@ -228,18 +228,18 @@ def test_blocks_of_a_cluster_arrive_in_each_other() -> None:
         st.global.u32 [%rd1], 1; barrier.cluster.arrive; barrier.cluster.wait; ret;"""
     )
     text = ptx_text(body, ".param .u64 out").replace(")\n{", ")\n.reqnctapercluster 2\n{")
-    machine = Machine(text, 1 << 20)
-    out = machine.put(np.zeros(128, np.uint32))
-    machine.launch("k", 4, 32, out)
-    assert machine.get(out, 128, np.uint32).tolist() == [1] * 128
+    runner = KernelRunner(text, 1 << 20)
+    out = runner.put(np.zeros(128, np.uint32))
+    runner.launch("k", 4, 32, out)
+    assert runner.get(out, 128, np.uint32).tolist() == [1] * 128
 
 
 def test_only_the_block_itself_waits_for_its_object() -> None:
     body = CLUSTER + "mbarrier.test_wait.parity.shared.b64 %p2, [%r5], 0; ret;"
     text = ptx_text(body, ".param .u64 out").replace(")\n{", ")\n.reqnctapercluster 2\n{")
-    machine = Machine(text, 1 << 20)
+    runner = KernelRunner(text, 1 << 20)
     with pytest.raises(SynchronisationFault, match="in another block"):
-        machine.launch("k", 2, 32, machine.put(np.zeros(8, np.uint32)))
+        runner.launch("k", 2, 32, runner.put(np.zeros(8, np.uint32)))
 
 
 def test_a_wait_ends_in_vain_when_its_time_is_over() -> None:
@@ -342,6 +342,6 @@ def test_memory_may_be_used_again_after_an_object() -> None:
 def test_other_forms_are_refused_when_the_kernel_is_loaded(line: str) -> None:
     text = ptx_text(HEAD.format(row=4) + "\n" + line + "\nret;", ".param .u64 out")
     with pytest.raises(UnsupportedInstruction) as raised:
-        Machine(text, 1 << 20).program.kernel("k")
+        KernelRunner(text, 1 << 20).program.kernel("k")
     assert raised.value.opcode == line.split()[0]
     assert text.splitlines()[raised.value.line - 1] == line

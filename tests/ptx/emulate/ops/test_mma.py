@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptx.emulate.model.errors import Deadlock, SynchronisationFault, UnsupportedInstruction
-from tests.ptx.emulate.machine import Machine, run
+from tests.ptx.emulate.kernel_runner import KernelRunner, run
 from tests.ptx.emulate.ops.matrix_lanes import (
     WIDTHS,
     Matrix,
@@ -240,13 +240,13 @@ def test_lanes_at_two_places_do_not_meet() -> None:
     "mma.m16n8k16.row.col.f32.f16.f16.f32",
 ])  # fmt: skip
 def test_what_no_tensor_core_multiplies_is_refused(instruction: str) -> None:
-    machine = Machine(kernel(instruction, (4, 4, 2, 4), "f64" in instruction), 1 << 20)
+    runner = KernelRunner(kernel(instruction, (4, 4, 2, 4), "f64" in instruction), 1 << 20)
     with pytest.raises(UnsupportedInstruction, match="mma") as caught:
-        machine.program.kernel("k")
+        runner.program.kernel("k")
     assert caught.value.line > 0
 
 
 def test_a_wrong_number_of_registers_is_refused() -> None:
     text = kernel("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (4, 2, 2, 4), False)
     with pytest.raises(UnsupportedInstruction, match="2 registers for a fragment of 4"):
-        Machine(text, 1 << 20).program.kernel("k")
+        KernelRunner(text, 1 << 20).program.kernel("k")

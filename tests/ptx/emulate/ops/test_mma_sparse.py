@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptx.emulate.model.errors import EmulationFault, UnsupportedInstruction
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.matrix_lanes import (
     WIDTHS,
     Matrix,
@@ -174,4 +174,4 @@ def test_other_forms_are_refused(
     instruction: str, registers: tuple[int, ...], selector: int | None
 ) -> None:
     with pytest.raises(UnsupportedInstruction, match="mma.sp"):
-        Machine(kernel(instruction, registers, False, selector), 1 << 20).program.kernel("k")
+        KernelRunner(kernel(instruction, registers, False, selector), 1 << 20).program.kernel("k")

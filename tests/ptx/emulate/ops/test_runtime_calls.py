@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     AssertionFailed,
     EmulationFault,
@@ -19,8 +19,8 @@ from ptx.emulate.model.errors import (
     Trap,
     UseAfterFree,
 )
-from tests.ptx.emulate.machine import Machine
-from tests.ptx.emulate.ops.corpus import TARGETS, machine_of
+from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.ptx.emulate.ops.corpus import TARGETS, runner_of
 
 VARIANTS = [*((target, False) for target in TARGETS), ("compute_90", True)]
 needs_c_library = pytest.mark.skipif(
@@ -29,14 +29,14 @@ needs_c_library = pytest.mark.skipif(
 
 
 @pytest.fixture(params=VARIANTS, ids=lambda v: v[0] + ("-G" if v[1] else ""))
-def machine(request: pytest.FixtureRequest) -> Machine:
+def runner(request: pytest.FixtureRequest) -> KernelRunner:
     target, debug = request.param
-    return machine_of("runtime_calls.cu", target, debug=debug, lineinfo=not debug)
+    return runner_of("runtime_calls.cu", target, debug=debug, lineinfo=not debug)
 
 
 @pytest.fixture
-def one() -> Machine:
-    return machine_of("runtime_calls.cu", "compute_90", lineinfo=True)
+def one() -> KernelRunner:
+    return runner_of("runtime_calls.cu", "compute_90", lineinfo=True)
 
 
 def c_text(form: str, *arguments: object) -> str:
@@ -51,12 +51,12 @@ INTEGERS = [0, 1, -1, 7, 255, -128, 2**31 - 1, -(2**31), 123456]
 
 @needs_c_library
 def test_integer_conversions_print_what_c_prints(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    runner: KernelRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for value in INTEGERS:
         large = value * 1234567891
         unsigned = value & 0xFFFFFFFF
-        machine.launch("integers", 1, 1, value, large, unsigned)
+        runner.launch("integers", 1, 1, value, large, unsigned)
         i, u, n = ctypes.c_int(value), ctypes.c_uint(unsigned), ctypes.c_longlong(large)
         first = "%d|%5d|%-6d|%06d|%+d|% d|%.4d|%8.3d|%i|%u|%x|%X|%#x|%o|%#o\n"
         second = "%lld|%20lld|%llx|%llu|%#llx|%ld|%hd|%hhd|%hu|%c|%%|%*d|%-*d|\n"
@@ -76,11 +76,11 @@ FLOATS = [
 
 @needs_c_library
 def test_float_conversions_print_what_c_prints(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    runner: KernelRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for value in FLOATS:
         single = struct.unpack("<f", struct.pack("<f", value if abs(value) < 3e38 else 1.5))[0]
-        machine.launch("floats", 1, 1, value, single)
+        runner.launch("floats", 1, 1, value, single)
         d, f = ctypes.c_double(value), ctypes.c_double(single)
         first = "%f|%.2f|%10.3f|%-12.1f|%+f|% f|%010.2f|%e|%.0e|%E|%g|%G|%#g|%.10g\n"
         second = "%f|%g|%a|%A|%.3a|%.0a|%20.5a|%#.0f|%*.*f\n"
@@ -90,11 +90,11 @@ def test_float_conversions_print_what_c_prints(
 
 
 def test_strings_pointers_and_the_number_of_arguments(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    runner: KernelRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = machine.put(np.frombuffer("größe %d %g\n\0".encode(), np.uint8))
-    returned = machine.put(np.zeros(5, np.int32))
-    machine.launch("strings", 1, 1, text, returned)
+    text = runner.put(np.frombuffer("größe %d %g\n\0".encode(), np.uint8))
+    returned = runner.put(np.zeros(5, np.int32))
+    runner.launch("strings", 1, 1, text, returned)
     lines = capsys.readouterr().out
     assert lines == (
         "[größe %d %g\n][größe %d %g\n][left      ][cut][(null)]\n"
@@ -103,11 +103,13 @@ def test_strings_pointers_and_the_number_of_arguments(
         "größe 42 2.5\n"
         "loc0 1 2 3\n"
     )
-    assert machine.get(returned, 5, np.int32).tolist() == [5, 2, 0, 2, 4]
+    assert runner.get(returned, 5, np.int32).tolist() == [5, 2, 0, 2, 4]
 
 
-def test_threads_print_in_their_order(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
-    machine.launch("lines", 3, 4, 10)
+def test_threads_print_in_their_order(
+    runner: KernelRunner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner.launch("lines", 3, 4, 10)
     # As on a GPU, each call adds its text for all threads that are together, in their order.
     even = "".join(f"even {i} of 10\n" for i in range(0, 10, 2))
     odd = "odd " * 5 + "".join(f"{i}\n" for i in range(1, 10, 2))
@@ -115,11 +117,11 @@ def test_threads_print_in_their_order(machine: Machine, capsys: pytest.CaptureFi
 
 
 def test_a_failed_assertion_prints_as_cuda_does_and_is_typed(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    runner: KernelRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    x = machine.put(np.array([1, 13, 2, 13, 5, 6], np.int32))
+    x = runner.put(np.array([1, 13, 2, 13, 5, 6], np.int32))
     with pytest.raises(AssertionFailed, match="no thirteen") as caught:
-        machine.launch("checked", 2, 3, x, 6)
+        runner.launch("checked", 2, 3, x, 6)
     captured = capsys.readouterr()
     assert captured.out == "before\n"
     text = 'i < n && x[i] != 13 && "no thirteen"'
@@ -135,36 +137,36 @@ def test_a_failed_assertion_prints_as_cuda_does_and_is_typed(
     assert caught.value.where.thread == (1, 0, 0)
 
 
-def test_assertions_that_hold_cost_nothing(machine: Machine) -> None:
-    machine.launch("checked", 2, 3, machine.put(np.zeros(6, np.int32)), 6)
+def test_assertions_that_hold_cost_nothing(runner: KernelRunner) -> None:
+    runner.launch("checked", 2, 3, runner.put(np.zeros(6, np.int32)), 6)
 
 
-def test_the_heap_gives_null_when_it_is_full_and_takes_back(machine: Machine) -> None:
-    pointers = machine.put(np.zeros(64, np.uint64))
-    machine.launch("fill", 1, 12, pointers, 1 << 20, 1)
-    found = machine.get(pointers, 12, np.uint64)
+def test_the_heap_gives_null_when_it_is_full_and_takes_back(runner: KernelRunner) -> None:
+    pointers = runner.put(np.zeros(64, np.uint64))
+    runner.launch("fill", 1, 12, pointers, 1 << 20, 1)
+    found = runner.get(pointers, 12, np.uint64)
     assert (found[:8] != 0).all()
     assert (found[8:] == 0).all()
     assert (found % 16 == 0).all()
-    assert machine.device.heap.used_bytes == 8 << 20
-    last = [int(machine.get(int(p) + (1 << 20) - 4, 1, np.int32)[0]) for p in found[:8]]
+    assert runner.device.heap.used_bytes == 8 << 20
+    last = [int(runner.get(int(p) + (1 << 20) - 4, 1, np.int32)[0]) for p in found[:8]]
     assert last == list(range(8))
-    machine.launch("release", 1, 12, pointers)
-    assert machine.device.heap.used_bytes == 0
-    machine.device.heap.limit = 100
-    machine.launch("fill", 1, 4, pointers, 30, 0)
-    assert np.count_nonzero(machine.get(pointers, 4, np.uint64)) == 3
+    runner.launch("release", 1, 12, pointers)
+    assert runner.device.heap.used_bytes == 0
+    runner.device.heap.limit = 100
+    runner.launch("fill", 1, 4, pointers, 30, 0)
+    assert np.count_nonzero(runner.get(pointers, 4, np.uint64)) == 3
 
 
-def test_an_allocation_of_nothing_is_an_address(machine: Machine) -> None:
-    pointers = machine.put(np.zeros(1, np.uint64))
-    machine.launch("fill", 1, 1, pointers, 0, 0)
-    assert machine.get(pointers, 1, np.uint64)[0] != 0
-    machine.launch("release", 1, 1, pointers)
-    assert machine.device.heap.used_bytes == 0
+def test_an_allocation_of_nothing_is_an_address(runner: KernelRunner) -> None:
+    pointers = runner.put(np.zeros(1, np.uint64))
+    runner.launch("fill", 1, 1, pointers, 0, 0)
+    assert runner.get(pointers, 1, np.uint64)[0] != 0
+    runner.launch("release", 1, 1, pointers)
+    assert runner.device.heap.used_bytes == 0
 
 
-def test_a_write_past_the_end_names_the_kernel_that_allocated(one: Machine) -> None:
+def test_a_write_past_the_end_names_the_kernel_that_allocated(one: KernelRunner) -> None:
     pointers = one.put(np.zeros(4, np.uint64))
     one.launch("fill", 1, 4, pointers, 16, 0)
     words = r"0 bytes behind the nearest allocation of 16 bytes .*malloc in kernel fill, .*\.cu:\d+"
@@ -173,61 +175,61 @@ def test_a_write_past_the_end_names_the_kernel_that_allocated(one: Machine) -> N
     assert caught.value.where.source_line is not None
 
 
-def test_a_use_after_free_is_reported(one: Machine) -> None:
+def test_a_use_after_free_is_reported(one: KernelRunner) -> None:
     pointers, out = one.put(np.zeros(1, np.uint64)), one.put(np.zeros(1, np.int32))
     one.launch("fill", 1, 1, pointers, 16, 0)
     with pytest.raises(UseAfterFree, match="malloc in kernel fill"):
         one.launch("after_free", 1, 1, pointers, out)
 
 
-def test_a_double_free_is_reported(machine: Machine) -> None:
-    pointers = machine.put(np.zeros(2, np.uint64))
-    machine.launch("fill", 1, 2, pointers, 16, 0)
-    machine.launch("release", 1, 2, pointers)
+def test_a_double_free_is_reported(runner: KernelRunner) -> None:
+    pointers = runner.put(np.zeros(2, np.uint64))
+    runner.launch("fill", 1, 2, pointers, 16, 0)
+    runner.launch("release", 1, 2, pointers)
     with pytest.raises(InvalidFree, match="was freed before") as caught:
-        machine.launch("release", 1, 2, pointers)
+        runner.launch("release", 1, 2, pointers)
     assert caught.value.where.thread == (0, 0, 0)
 
 
-def test_a_free_of_the_hosts_memory_is_reported(machine: Machine) -> None:
-    mine = machine.put(np.zeros(16, np.int32), "the host's")
-    pointers = machine.put(np.array([0, mine], np.uint64))
+def test_a_free_of_the_hosts_memory_is_reported(runner: KernelRunner) -> None:
+    mine = runner.put(np.zeros(16, np.int32), "the host's")
+    pointers = runner.put(np.array([0, mine], np.uint64))
     with pytest.raises(InvalidFree, match="not allocated by device code") as caught:
-        machine.launch("release", 1, 2, pointers)
+        runner.launch("release", 1, 2, pointers)
     assert caught.value.address == mine
     assert caught.value.where.thread == (1, 0, 0)
-    inside = machine.put(np.array([mine + 16], np.uint64))
+    inside = runner.put(np.array([mine + 16], np.uint64))
     with pytest.raises(InvalidFree, match="lies inside the allocation"):
-        machine.launch("release", 1, 1, inside)
+        runner.launch("release", 1, 1, inside)
 
 
 @pytest.mark.parametrize("how", [0, 1])
-def test_traps_and_breakpoints_stop_the_kernel(machine: Machine, how: int) -> None:
+def test_traps_and_breakpoints_stop_the_kernel(runner: KernelRunner, how: int) -> None:
     with pytest.raises(Trap) as caught:
-        machine.launch("stop", 1, 8, how)
+        runner.launch("stop", 1, 8, how)
     assert caught.value.where.thread == (3, 0, 0)
 
 
 @pytest.mark.parametrize("how", [2, 3])
-def test_a_thread_may_exit_in_a_branch(machine: Machine, how: int) -> None:
-    machine.launch("stop", 2, 8, how)
+def test_a_thread_may_exit_in_a_branch(runner: KernelRunner, how: int) -> None:
+    runner.launch("stop", 2, 8, how)
 
 
-def test_the_runaway_limit_can_be_set(one: Machine) -> None:
+def test_the_runaway_limit_can_be_set(one: KernelRunner) -> None:
     flag = one.put(np.zeros(1, np.int32))
     with pytest.raises(Runaway, match="Limits.max_steps") as caught:
         one.launch("forever", 1, 32, flag, limits=Limits(max_steps=5000))
     assert caught.value.where.source_line is not None
 
 
-def test_sleeping_and_clocks(machine: Machine) -> None:
-    out = machine.put(np.zeros(32, np.int64))
-    machine.launch("sleepers", 1, 32, out)
-    assert machine.get(out, 32, np.int64).tolist() == [1] * 32
+def test_sleeping_and_clocks(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(32, np.int64))
+    runner.launch("sleepers", 1, 32, out)
+    assert runner.get(out, 32, np.int64).tolist() == [1] * 32
 
 
 def test_what_was_printed_before_a_fault_is_not_lost(
-    one: Machine, capsys: pytest.CaptureFixture[str]
+    one: KernelRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     x = one.put(np.zeros(1, np.int32))
     with pytest.raises(EmulationFault):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ptx.emulate.model.errors import InvalidTextureHandle, Misaligned, OutOfBounds, UnsupportedFetch
-from tests.ptx.emulate.fetches import HANDLE, accessed, image_of, kernel_text, results_of
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.ptx.emulate.ops.fetches import HANDLE, accessed, image_of, kernel_text, results_of
 from tests.ptx.emulate.ops.test_texture import rows_of
 
 SHAPE = (5, 9, 1)
@@ -95,10 +95,10 @@ def test_x_must_be_a_multiple_of_what_is_accessed() -> None:
 
 
 def test_a_texture_handle_is_no_surface() -> None:
-    machine = Machine(kernel_text("suld.b.2d.b32.trap {R0}, [H, {I0, I1}];"), 1 << 22)
-    machine.device.surfaces[0x55] = image_of(machine, "2d", _image())
+    runner = KernelRunner(kernel_text("suld.b.2d.b32.trap {R0}, [H, {I0, I1}];"), 1 << 22)
+    runner.device.surfaces[0x55] = image_of(runner, "2d", _image())
     with pytest.raises(InvalidTextureHandle, match=r"is no surface object.*0x55") as caught:
-        results_of(machine, rows_of(np.array([0])))
+        results_of(runner, rows_of(np.array([0])))
     assert caught.value.handle == HANDLE
 
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ptx.emulate import UnsupportedInstruction
 from ptx.emulate.model.errors import InvalidTextureHandle, UnsupportedFetch, UseAfterFree
-from tests.ptx.emulate.fetches import (
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
+from tests.ptx.emulate.ops.fetches import (
     HANDLE,
     Words,
     fetched,
@@ -18,7 +19,6 @@ from tests.ptx.emulate.fetches import (
     results_of,
     texture_of,
 )
-from tests.ptx.emulate.machine import Machine, ptx_text
 
 TEX_2D = "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [H, {F0,F1}]; mov.b32 R0, %f0; mov.b32 R1, %f1;"
 WORDS_2D = "tex.2d.v4.u32.f32 D, [H, {F0,F1}];"
@@ -72,20 +72,20 @@ def test_missing_channels_are_zero_and_integers_keep_their_bits() -> None:
 def test_threads_may_read_different_textures() -> None:
     images = [np.full((2, 2, 1), value, np.float32) for value in (1, 2, 3)]
     text = kernel_text("add.u64 H, H, B2; " + WORDS_2D)
-    machine = Machine(text, 1 << 22)
+    runner = KernelRunner(text, 1 << 22)
     for k, image in enumerate(images):
-        machine.device.textures[HANDLE + k] = texture_of(machine, "2d", [image], {})
+        runner.device.textures[HANDLE + k] = texture_of(runner, "2d", [image], {})
     which = np.arange(200) % 3
     rows = rows_of(np.full(200, 0.5), np.full(200, 1.5), which, np.zeros(200, int))
-    assert results_of(machine, rows)[:, 0].view(np.float32).tolist() == (which + 1.0).tolist()
+    assert results_of(runner, rows)[:, 0].view(np.float32).tolist() == (which + 1.0).tolist()
 
 
 def test_a_uniform_fetch_gives_one_value_for_all_threads() -> None:
     text = kernel_text("mov.f32 %f8, 0f3F000000; tex.2d.v4.u32.f32 D, [H, {%f8, %f8}];")
-    machine = Machine(text, 1 << 22)
+    runner = KernelRunner(text, 1 << 22)
     image = np.array([[[41.0], [1.0]]], np.float32)
-    machine.device.textures[HANDLE] = texture_of(machine, "2d", [image], {})
-    found = results_of(machine, rows_of(np.zeros(300)))
+    runner.device.textures[HANDLE] = texture_of(runner, "2d", [image], {})
+    found = results_of(runner, rows_of(np.zeros(300)))
     assert (found[:, 0].view(np.float32) == 41).all()
 
 
@@ -98,31 +98,31 @@ def test_a_guard_leaves_the_others_as_they_were() -> None:
 
 
 def test_an_unknown_handle_is_named_with_the_live_ones() -> None:
-    machine = Machine(kernel_text(WORDS_2D), 1 << 22)
-    machine.device.textures[0x77] = texture_of(machine, "2d", [np.zeros((2, 2, 1), "f4")], {})
+    runner = KernelRunner(kernel_text(WORDS_2D), 1 << 22)
+    runner.device.textures[0x77] = texture_of(runner, "2d", [np.zeros((2, 2, 1), "f4")], {})
     with pytest.raises(InvalidTextureHandle, match=r"0x100000007 is no texture.*0x77") as caught:
-        results_of(machine, rows_of(np.zeros(4)))
+        results_of(runner, rows_of(np.zeros(4)))
     assert caught.value.handle == HANDLE
     assert caught.value.where.thread == (0, 0, 0)
     assert caught.value.where.instruction == "tex.2d.v4.u32.f32"
 
 
 def test_a_surface_handle_is_no_texture() -> None:
-    machine = Machine(kernel_text(WORDS_2D), 1 << 22)
-    texture = texture_of(machine, "2d", [np.zeros((2, 2, 1), "f4")], {})
-    machine.device.surfaces[HANDLE] = texture.levels[0]
+    runner = KernelRunner(kernel_text(WORDS_2D), 1 << 22)
+    texture = texture_of(runner, "2d", [np.zeros((2, 2, 1), "f4")], {})
+    runner.device.surfaces[HANDLE] = texture.levels[0]
     with pytest.raises(InvalidTextureHandle, match="there is no live texture object"):
-        results_of(machine, rows_of(np.zeros(4)))
+        results_of(runner, rows_of(np.zeros(4)))
 
 
 def test_a_freed_image_is_a_use_after_free() -> None:
-    machine = Machine(kernel_text(WORDS_2D), 1 << 22)
-    texture = texture_of(machine, "2d", [np.zeros((2, 2, 1), "f4")], {})
-    machine.device.textures[HANDLE] = texture
-    rows, out = machine.put(rows_of(np.zeros(4))), machine.put(np.zeros((4, 4), np.uint32))
-    machine.memory.free(texture.levels[0].address)
+    runner = KernelRunner(kernel_text(WORDS_2D), 1 << 22)
+    texture = texture_of(runner, "2d", [np.zeros((2, 2, 1), "f4")], {})
+    runner.device.textures[HANDLE] = texture
+    rows, out = runner.put(rows_of(np.zeros(4))), runner.put(np.zeros((4, 4), np.uint32))
+    runner.memory.free(texture.levels[0].address)
     with pytest.raises(UseAfterFree, match="an image of 16 bytes") as caught:
-        machine.launch("k", 1, 4, HANDLE, rows, out, 4)
+        runner.launch("k", 1, 4, HANDLE, rows, out, 4)
     assert caught.value.where.instruction == "tex.2d.v4.u32.f32"
 
 
@@ -181,6 +181,6 @@ def test_other_forms_are_refused_with_opcode_and_line(line: str) -> None:
     body = f".reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %rd<4>;\n{line}\nret;"
     text = ptx_text(body, before=".global .texref image;")
     with pytest.raises(UnsupportedInstruction) as raised:
-        Machine(text, 1 << 20).program.kernel("k")
+        KernelRunner(text, 1 << 20).program.kernel("k")
     assert raised.value.opcode == line.split()[0]
     assert text.splitlines()[raised.value.line - 1] == line

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 import ptx
 from ptx.emulate.texture.sampling import level_of
-from tests.ptx.emulate.fetches import HANDLE, image_of, texture_of
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.ptx.emulate.ops.fetches import HANDLE, image_of, texture_of
 
 TARGETS = ("compute_90", "compute_100")
 _RNG = np.random.default_rng(5)
@@ -35,12 +35,12 @@ def _floats(*shape: int) -> NDArray[np.float32]:
 def _run(
     target: str, kernel: str, kind: str, levels: list[NDArray[Any]], *arguments: float, count: int
 ) -> NDArray[np.float32]:
-    machine = Machine(_text(target), 1 << 22)
+    runner = KernelRunner(_text(target), 1 << 22)
     how = {"mip_linear": True, "max_level": 9.0, "normalized_coordinates": len(levels) > 1}
-    machine.device.textures[HANDLE] = texture_of(machine, kind, levels, how)
-    out = machine.put(np.zeros((count, 4), np.float32))
-    machine.launch(kernel, 1, 1, HANDLE, out, *arguments)
-    return machine.get(out, 4 * count, np.float32).reshape(count, 4)
+    runner.device.textures[HANDLE] = texture_of(runner, kind, levels, how)
+    out = runner.put(np.zeros((count, 4), np.float32))
+    runner.launch(kernel, 1, 1, HANDLE, out, *arguments)
+    return runner.get(out, 4 * count, np.float32).reshape(count, 4)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -96,12 +96,12 @@ def test_a_gather_goes_round_the_four_texels(target: str) -> None:
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "f4"])
 def test_tex1dfetch_gives_elements_of_each_type(target: str, channels: int, dtype: str) -> None:
     array = _RNG.integers(-(2**31), 2**31, (20, channels)).astype(np.int32).astype(dtype)
-    machine = Machine(_text(target), 1 << 22)
-    texture = texture_of(machine, "lin", [array], {"as_integer": dtype != "f4"})
-    machine.device.textures[HANDLE] = texture
-    out = machine.put(np.zeros(channels, dtype))
-    machine.launch(f"fetch_{dtype}x{channels}", 1, 1, HANDLE, out, 7)
-    assert machine.get(out, channels, dtype).tolist() == array[7].tolist()
+    runner = KernelRunner(_text(target), 1 << 22)
+    texture = texture_of(runner, "lin", [array], {"as_integer": dtype != "f4"})
+    runner.device.textures[HANDLE] = texture
+    out = runner.put(np.zeros(channels, dtype))
+    runner.launch(f"fetch_{dtype}x{channels}", 1, 1, HANDLE, out, 7)
+    assert runner.get(out, channels, dtype).tolist() == array[7].tolist()
 
 
 _SURFACES = (("1d", (9,)), ("2d", (5, 9)), ("3d", (4, 5, 9)), ("a1d", (3, 9)), ("a2d", (3, 5, 9)),
@@ -116,21 +116,21 @@ _SURFACES = (("1d", (9,)), ("2d", (5, 9)), ("3d", (4, 5, 9)), ("a1d", (3, 9)), (
 )  # fmt: skip
 def test_surfaces_of_each_geometry_are_read_and_written(target: str, element: str) -> None:
     dtype, channels = element.split("x")
-    machine = Machine(_text(target), 1 << 22)
+    runner = KernelRunner(_text(target), 1 << 22)
     for geometry, (kind, shape) in enumerate(_SURFACES):
         array = _RNG.integers(0, 100, (*shape, int(channels))).astype(dtype)
-        image = machine.device.surfaces[HANDLE] = image_of(machine, kind, array)
-        machine.launch(f"move_{element}", 1, 1, HANDLE, geometry)
+        image = runner.device.surfaces[HANDLE] = image_of(runner, kind, array)
+        runner.launch(f"move_{element}", 1, 1, HANDLE, geometry)
         place = (1,) * (len(shape) - 1)
         array[(*place, 0)] = array[(*place, 1)]
-        after = machine.get(image.address, array.size, array.dtype).reshape(array.shape)
+        after = runner.get(image.address, array.size, array.dtype).reshape(array.shape)
         assert np.array_equal(after, array), kind
 
 
 def test_a_fetch_without_a_level_ignores_the_bias() -> None:
-    machine = Machine(_text("compute_90"), 1 << 22)
+    runner = KernelRunner(_text("compute_90"), 1 << 22)
     levels = [np.zeros((4 >> k, 1), np.float32) for k in range(3)]
     how = {"mip_bias": 1.0, "max_level": 2.0, "normalized_coordinates": True}
-    texture = texture_of(machine, "1d", levels, how)
+    texture = texture_of(runner, "1d", levels, how)
     assert level_of(texture, 1, None, None)[0].tolist() == [0]
     assert level_of(texture, 1, np.zeros(1, np.float32), None)[0].tolist() == [1]

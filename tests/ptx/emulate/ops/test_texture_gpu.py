@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.ptx.emulate.fetches import Words, accessed, fetched
+from tests.ptx.emulate.ops.fetches import Words, accessed, fetched
 
 _FILE = Path(__file__).parents[1] / "data" / "textures.npz"
 _GROUPS = (

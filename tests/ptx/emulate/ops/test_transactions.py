@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 import ptx
-from ptx.emulate.exec.device import Limits
+from ptx.emulate.exec.limits import Limits
 from tests.differential import corpus
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 
 Words = NDArray[np.uint32]
 BLOCKS, THREADS = 4, 128
@@ -233,10 +233,10 @@ RUNS: list[tuple[Expected, str]] = [
 
 
 def launch(
-    machine: Machine, name: str, *arguments: int, cluster: int = 1, threads: int = 65536
+    runner: KernelRunner, name: str, *arguments: int, cluster: int = 1, threads: int = 65536
 ) -> None:
     """Launch with addresses for arguments."""
-    kernel = machine.program.kernel(name)
+    kernel = runner.program.kernel(name)
     assert [param.nbytes for param in kernel.signature.params] == [8] * len(arguments)
     params = np.array(arguments, np.uint64).tobytes()
     limits = Limits(chunk_threads=threads)
@@ -247,43 +247,43 @@ def launch(
     ("expected", "target"), RUNS, ids=[f"{each.__name__}-{target}" for each, target in RUNS]
 )
 def test_the_kernel_gives_what_numpy_gives(expected: Expected, target: str) -> None:
-    machine = Machine(text_of(target), 1 << 24)
+    runner = KernelRunner(text_of(target), 1 << 24)
     x = values()
     cluster = 2 if expected in JOINED else 1
     for threads in (65536, 100):
-        out = machine.put(np.zeros(N, np.uint32))
-        source = machine.put(x)
-        launch(machine, expected.__name__, source, out, cluster=cluster, threads=threads)
-        assert machine.get(out, N, np.uint32).tolist() == expected(x).tolist()
+        out = runner.put(np.zeros(N, np.uint32))
+        source = runner.put(x)
+        launch(runner, expected.__name__, source, out, cluster=cluster, threads=threads)
+        assert runner.get(out, N, np.uint32).tolist() == expected(x).tolist()
 
 
 @pytest.mark.parametrize("target", TARGETS[2:])
 def test_bulk_reductions_combine_words_of_every_type(target: str) -> None:
-    machine = Machine(text_of(target), 1 << 24)
+    runner = KernelRunner(text_of(target), 1 << 24)
     x, before = values(), values(1024)[512:]
     rows = x.reshape(BLOCKS, 128)
     wide = before[:256].view(np.uint64)
-    sums, least, totals = (machine.put(each) for each in (before[:256], before[256:], wide))
-    launch(machine, "bulk_sums", machine.put(x), sums, least, totals)
-    found = machine.get(sums, 256, np.uint32)
+    sums, least, totals = (runner.put(each) for each in (before[:256], before[256:], wide))
+    launch(runner, "bulk_sums", runner.put(x), sums, least, totals)
+    found = runner.get(sums, 256, np.uint32)
     assert found[:128].tolist() == (before[:128] + rows.sum(axis=0, dtype=np.uint32)).tolist()
     assert (
         found[128:].tolist() == (before[128:256] ^ rows[0] ^ rows[1] ^ rows[2] ^ rows[3]).tolist()
     )
-    found = machine.get(least, 256, np.uint32)
+    found = runner.get(least, 256, np.uint32)
     smallest = np.minimum(before[256:384].view(np.int32), rows.view(np.int32).min(axis=0))
     assert found[:128].view(np.int32).tolist() == smallest.tolist()
     assert found[128:].tolist() == np.maximum(before[384:], rows.max(axis=0)).tolist()
     added = wide + rows.astype(np.uint64).sum(axis=0) * np.uint64(0x1_0000_0001)
-    assert machine.get(totals, 128, np.uint64).tolist() == added.tolist()
+    assert runner.get(totals, 128, np.uint64).tolist() == added.tolist()
 
 
 def test_bulk_sums_of_halves_are_rounded_once_each() -> None:
-    machine = Machine(text_of("compute_90"), 1 << 24)
+    runner = KernelRunner(text_of("compute_90"), 1 << 24)
     rng = np.random.default_rng(8)
     x, before = (rng.normal(0, 300, 2 * N).astype(np.float16) for _ in range(2))
-    out = machine.put(before)
-    launch(machine, "bulk_halves", machine.put(x), out)
+    out = runner.put(before)
+    launch(runner, "bulk_halves", runner.put(x), out)
     pairs = x.reshape(BLOCKS, 128, 2)
     added = np.concatenate([pairs[:, :, 0], pairs[:, :, 1]], axis=1).reshape(-1)
-    assert machine.get(out, 2 * N, np.float16).tolist() == (before + added).tolist()
+    assert runner.get(out, 2 * N, np.float16).tolist() == (before + added).tolist()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate.model.errors import Deadlock, SynchronisationFault
-from tests.ptx.emulate.machine import run
+from tests.ptx.emulate.kernel_runner import run
 
 MODES = ("up", "down", "bfly", "idx")
 FULL = 0xFFFFFFFF

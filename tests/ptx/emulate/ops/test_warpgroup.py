@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate.model.errors import OutOfBounds, SynchronisationFault, UnsupportedInstruction
-from tests.ptx.emulate.machine import Machine, ptx_text
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 HEAD = """
 .reg .b32 %r<16>; .reg .f32 %f<16>; .reg .b64 %rd<8>; .reg .pred %p<4>;
@@ -27,16 +27,16 @@ D = "{%f0, %f1, %f2, %f3}"
 A = "{%r3, %r4, %r5, %r6}"
 
 
-def machine_of(body: str) -> Machine:
+def runner_of(body: str) -> KernelRunner:
     text = ptx_text(HEAD + body + STORE, ".param .u64 out").replace("sm_90", "sm_90a")
-    return Machine(text, 1 << 20)
+    return KernelRunner(text, 1 << 20)
 
 
 def launched(body: str, threads: int = 128) -> list[float]:
-    machine = machine_of(body)
-    out = machine.put(np.zeros(512, np.float32))
-    machine.launch("k", 1, threads, out)
-    return sorted(set(machine.get(out, 512, np.float32).tolist()))
+    runner = runner_of(body)
+    out = runner.put(np.zeros(512, np.float32))
+    runner.launch("k", 1, threads, out)
+    return sorted(set(runner.get(out, 512, np.float32).tolist()))
 
 
 def test_registers_times_memory_and_former_values() -> None:
@@ -66,10 +66,10 @@ def test_each_warp_takes_its_rows_of_a_matrix_in_memory() -> None:
     or.b64 %rd4, %rd3, 0x0000000800400000; add.u64 %rd5, %rd3, 128;
     or.b64 %rd5, %rd5, 0x0000000800080000; setp.ne.u32 %p2, %r1, %r1;
     """
-    machine = machine_of(f"{body} {WGMMA} {D}, %rd4, %rd5, %p2, 1, 1, 0, 0;")
-    out = machine.put(np.zeros(512, np.float32))
-    machine.launch("k", 1, 128, out)
-    found = machine.get(out, 512, np.float32).reshape(4, 8, 4, 2, 2)  # warp, group, place, half
+    runner = runner_of(f"{body} {WGMMA} {D}, %rd4, %rd5, %p2, 1, 1, 0, 0;")
+    out = runner.put(np.zeros(512, np.float32))
+    runner.launch("k", 1, 128, out)
+    found = runner.get(out, 512, np.float32).reshape(4, 8, 4, 2, 2)  # warp, group, place, half
     rows = 16 * np.arange(4)[:, None, None] + np.arange(8)[:, None] + 8 * np.arange(2) + 1
     assert np.array_equal(found, np.broadcast_to(rows[:, :, None, :, None], found.shape))
 
@@ -112,5 +112,5 @@ UNKNOWN = "does not execute this instruction"
 ])  # fmt: skip
 def test_what_is_wrong_or_sparse_is_refused_when_the_kernel_is_loaded(line: str, said: str) -> None:
     with pytest.raises(UnsupportedInstruction, match=said) as raised:
-        machine_of(line).program.kernel("k")
+        runner_of(line).program.kernel("k")
     assert raised.value.opcode == line.split()[0]

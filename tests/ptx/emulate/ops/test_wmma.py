@@ -18,7 +18,7 @@ from ptx.emulate.model.errors import (
     UninitialisedRead,
     UnsupportedInstruction,
 )
-from tests.ptx.emulate.machine import Machine
+from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.matrix_lanes import WIDTHS, encoded, packed, sizes
 
 LARGE = ["m16n16k16", "m8n32k16", "m32n8k16"]
@@ -135,17 +135,17 @@ def product(
         f"wmma.store.d.sync.aligned.{order_c}.{shape}.global.{d} [%rd3], {lists['d']}"
         f"{f', {stride}' if pad else ''};"
     )
-    machine = Machine(kernel("\n".join(lines)), 1 << 24)
+    runner = KernelRunner(kernel("\n".join(lines)), 1 << 24)
     places = []
     for array in arrays:
         whole = np.zeros(4096, np.uint8)
         whole[: array.size] = array.reshape(-1)
-        places.append(machine.put(whole))
+        places.append(runner.put(whole))
     size = stride * (m if order_c == "row" else n)
     dtype = {"f32": "f4", "f16": "f2", "f64": "f8", "s32": "i4"}[d]
-    out = machine.put(np.full(size, 77, dtype))
-    machine.launch("k", 1, 32, *places, out)
-    stored = machine.get(out, size, dtype).reshape(-1, stride)
+    out = runner.put(np.full(size, 77, dtype))
+    runner.launch("k", 1, 32, *places, out)
+    stored = runner.get(out, size, dtype).reshape(-1, stride)
     assert (stored[:, dense:] == 77).all()
     found = stored[:, :dense] if order_c == "row" else stored[:, :dense].T
     exact = a @ b if op != ".xor.popc" else (a[:, :, None] ^ b[None]).sum(axis=1)
@@ -198,11 +198,11 @@ def test_a_sum_of_f32_is_rounded_to_f16_with_its_sign(addend: str, bits: int) ->
         f" {names(0, 8, False)}, {names(10, 8, False)}, {loaded};",
         f"wmma.store.d.sync.aligned.row.m16n16k16.global.f16 [%rd3], {names(40, 4, False)};",
     ]
-    machine = Machine(kernel("\n".join(lines)), 1 << 24)
-    places = [machine.put(np.resize(x.view(np.uint8), 4096)) for x in (a, b)]
-    out = machine.put(np.ones(256, np.uint16))
-    machine.launch("k", 1, 32, *places, machine.put(np.zeros(4096, np.uint8)), out)
-    assert machine.get(out, 256, np.uint16).tolist() == [bits, *[0] * 255]
+    runner = KernelRunner(kernel("\n".join(lines)), 1 << 24)
+    places = [runner.put(np.resize(x.view(np.uint8), 4096)) for x in (a, b)]
+    out = runner.put(np.ones(256, np.uint16))
+    runner.launch("k", 1, 32, *places, runner.put(np.zeros(4096, np.uint8)), out)
+    assert runner.get(out, 256, np.uint16).tolist() == [bits, *[0] * 255]
 
 
 LOAD = "wmma.load.a.sync.aligned.row.m16n16k16"
@@ -212,10 +212,10 @@ REGISTERS = names(0, 8, False)
 def launch(
     moves: str, *, threads: int = 32, limits: Limits | None = None, size: int = 4096
 ) -> None:
-    machine = Machine(kernel(moves), 1 << 24)
+    runner = KernelRunner(kernel(moves), 1 << 24)
     sizes_in = 128 * threads
-    places = [machine.put(np.zeros(size if k == 3 else sizes_in, np.uint8)) for k in range(4)]
-    machine.launch("k", 1, threads, *places, limits=limits or Limits())
+    places = [runner.put(np.zeros(size if k == 3 else sizes_in, np.uint8)) for k in range(4)]
+    runner.launch("k", 1, threads, *places, limits=limits or Limits())
 
 
 @pytest.mark.parametrize(("moves", "text"), [
@@ -273,4 +273,4 @@ def test_all_lanes_must_load() -> None:
 ])  # fmt: skip
 def test_what_the_isa_does_not_have_is_refused(instruction: str) -> None:
     with pytest.raises(UnsupportedInstruction, match="wmma"):
-        Machine(kernel(instruction + ";"), 1 << 24).program.kernel("k")
+        KernelRunner(kernel(instruction + ";"), 1 << 24).program.kernel("k")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from ptx.isa.model import Arguments, Instruction, Label, Pair, Symbol
 from tests.ptx.emulate.reference.instructions import Instructions
-from tests.ptx.emulate.reference.state import Meeting, Request
+from tests.ptx.emulate.reference.state import Request, RunningThread
 
-# What threads meet for: each yields a request.
+# What a thread stops for: each yields a request.
 _MEETINGS = ("bar", "barrier", "vote", "shfl", "match", "redux", "elect")
 
 
 class Frame(Instructions):
     """Follows the control flow of a function."""
 
-    def run(self) -> Meeting:
+    def run(self) -> RunningThread:
         at, statements = 0, self.body.statements
-        labels = self.machine.labels(self.body)
+        labels = self.interpreter.labels(self.body)
         while at < len(statements):
             statement = statements[at]
             at += 1
@@ -41,7 +41,7 @@ class Frame(Instructions):
             else:
                 self.execute(statement)
 
-    def _call(self, i: Instruction) -> Meeting:
+    def _call(self, i: Instruction) -> RunningThread:
         operands = list(i.operands)
         first = operands[0]
         results = first.items if isinstance(first, Arguments) else ()
@@ -49,8 +49,8 @@ class Frame(Instructions):
         called, *rest = operands[int(isinstance(first, Arguments)) :]
         name = self.function(called)
         given = rest[0].items if rest and isinstance(rest[0], Arguments) else ()
-        function = self.machine.module.functions[name]
-        callee = Frame(self.machine, name, self.thread, self.shared)
+        function = self.interpreter.module.functions[name]
+        callee = Frame(self.interpreter, name, self.thread, self.shared)
         for formal, actual in zip(function.params, given, strict=True):
             assert isinstance(actual, Symbol)
             callee.params[formal.name] = bytes(self.params[actual.name])
@@ -61,7 +61,7 @@ class Frame(Instructions):
             assert isinstance(actual, Symbol)
             self.params[actual.name] = bytearray(callee.params[formal.name])
 
-    def _stop(self, i: Instruction) -> Meeting:
+    def _stop(self, i: Instruction) -> RunningThread:
         """Wait for the other threads; a second result comes as bit 32 of the answer."""
         kind = i.opcode if "warp" not in i.modifiers else "bar.warp"
         has_result = kind in _MEETINGS and (kind not in ("bar", "barrier") or "red" in i.modifiers)

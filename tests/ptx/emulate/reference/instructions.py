@@ -26,7 +26,7 @@ def is_float(kind: str) -> bool:
 
 
 class Instructions(Operands):
-    """Executes everything but control flow and what threads meet for."""
+    """Executes everything but control flow and what threads wait for."""
 
     _carry = 0
 
@@ -151,7 +151,9 @@ class Instructions(Operands):
             return
         old = int.from_bytes(data[start : start + size], "little")
         given = [self.value(operand) for operand in i.operands[(1 if i.opcode == "red" else 2) :]]
-        new = atomic(i.modifiers, kind, old, given, in_shared=data is self.machine.memory.shared)
+        new = atomic(
+            i.modifiers, kind, old, given, in_shared=data is self.interpreter.memory.shared
+        )
         data[start : start + size] = new.to_bytes(size, "little")
         if i.opcode == "atom":
             self.write(i.operands[0], old)

@@ -1,4 +1,4 @@
-"""One block after another, and in it one thread after another up to where threads meet."""
+"""One block after another, and in it one thread after another up to where threads wait."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ptx.isa import PtxModule, parse
 from ptx.isa.model import Body, Label, Space
 from tests.ptx.emulate.reference.barriers import Barriers
 from tests.ptx.emulate.reference.frame import Frame
-from tests.ptx.emulate.reference.state import Deadlock, Meeting, Memory, Request, Thread
+from tests.ptx.emulate.reference.state import Deadlock, Memory, Request, RunningThread, Thread
 from tests.ptx.emulate.reference.warp import groups, warp_answers
 
 
@@ -41,17 +41,17 @@ class Interpreter:
         for variable in variables:
             shared[variable.name] = len(self.memory.shared) // 16 * 16 + 16
             self.memory.shared = bytearray(shared[variable.name] + variable.nbytes)
-        threads: list[Meeting] = []
+        threads: list[RunningThread] = []
         for thread in range(block):
             place = {"%tid.x": thread, "%ntid.x": block, "%ctaid.x": number, "%nctaid.x": grid,
                      "%laneid": thread % 32}  # fmt: skip
             frame = Frame(self, kernel, Thread(place, thread % 32), shared)
             frame.params |= {n: value.to_bytes(8, "little") for n, value in params.items()}
             threads.append(frame.run())
-        self._meet(threads)
+        self._run_to_requests(threads)
 
-    def _meet(self, threads: list[Meeting]) -> None:
-        """Let every thread run to its next meeting, then answer those who are complete."""
+    def _run_to_requests(self, threads: list[RunningThread]) -> None:
+        """Let every thread run to its next request, then answer those that are complete."""
         waiting: dict[int, Request] = {}
         alive, barriers = len(threads), Barriers()
         started: set[int] = set()

@@ -36,10 +36,10 @@ class Operands:
     """The registers, parameters and local memory of a function that one thread executes."""
 
     def __init__(
-        self, machine: Interpreter, name: str, thread: Thread, shared: dict[str, int]
+        self, interpreter: Interpreter, name: str, thread: Thread, shared: dict[str, int]
     ) -> None:
-        self.machine = machine
-        self.body = machine.module.body(name)
+        self.interpreter = interpreter
+        self.body = interpreter.module.body(name)
         self.thread = thread
         self.shared = shared
         self.registers: dict[str, int] = {}
@@ -64,15 +64,15 @@ class Operands:
             return self.shared[operand.name] + operand.offset
         if isinstance(operand, Symbol) and operand.name in self._local:
             return operand.offset
-        if isinstance(operand, Symbol) and operand.name in self.machine.module.functions:
-            return _CODE + list(self.machine.module.functions).index(operand.name)
+        if isinstance(operand, Symbol) and operand.name in self.interpreter.module.functions:
+            return _CODE + list(self.interpreter.module.functions).index(operand.name)
         raise NotCovered(str(operand))
 
     def function(self, operand: Operand) -> str:
         """The name of the function that a call names or points to."""
         if isinstance(operand, Symbol):
             return operand.name
-        return list(self.machine.module.functions)[self.value(operand) - _CODE]
+        return list(self.interpreter.module.functions)[self.value(operand) - _CODE]
 
     def write(self, operand: Operand, value: int, signed: bool = False, bits: int = 0) -> None:
         if isinstance(operand, Sink):
@@ -99,11 +99,11 @@ class Operands:
             space = space_of(address)
             address -= WINDOWS.get(space, 0)
         if space == "shared":
-            return self.machine.memory.shared, address
+            return self.interpreter.memory.shared, address
         if space == "local":
             (only,) = self._local.values()
             return only, address
-        return self.machine.memory.place(wrap(address, 64), nbytes)
+        return self.interpreter.memory.place(wrap(address, 64), nbytes)
 
 
 def space_of(address: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-Meeting = Generator["Request", int, None]
+RunningThread = Generator["Request", int, None]
 
 
 class NotCovered(Exception):

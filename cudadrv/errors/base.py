@@ -1,0 +1,156 @@
+"""The roots of cudadrv's errors, and what cudadrv raises by itself."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import ClassVar
+
+from ptx import errors as ptx_errors
+
+_RESULTS = ("setup", "loading", "execution")
+"""The modules of the results' classes, by ascending CUresult."""
+
+
+class CudadrvError(Exception):
+    """Root of every error that package `cudadrv` raises by itself; it can be pickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By what it holds, whatever its constructor takes: errors cross process pools.
+        return _remade, (type(self), self.args, self.__dict__)
+
+
+class CudaError(CudadrvError):
+    """A CUDA driver call that answered something other than success.
+
+    There is one subclass a CUresult; a result that is not known here is a plain `CudaError`.
+
+    Attributes:
+        result: the class's CUresult (0 on `CudaError` itself).
+        code: the CUresult that was answered.
+        call: the driver function, such as "cuMemAllocAsync"; "" where cudadrv found the fault.
+        doing: what was being done: label, kernel, argument, bytes.
+        text: the driver's description of the result.
+    """
+
+    result: ClassVar[int] = 0
+    remedy: ClassVar[str] = ""
+    sticky: ClassVar[bool] = False
+    _classes: ClassVar[dict[int, type[CudaError]]] = {}
+
+    def __init__(
+        self, doing: str, *, call: str = "", code: int | None = None, text: str = ""
+    ) -> None:
+        super().__init__(doing)
+        self.code = self.result if code is None else code
+        self.call = call
+        self.doing = doing
+        self.text = text
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls._classes.setdefault(cls.result, cls) is not cls:
+            raise TypeError(f"two classes for CUresult {cls.result}")
+
+    @classmethod
+    def for_code(cls, code: int) -> type[CudaError]:
+        """The subclass of a CUresult, or `CudaError` for one that is not known."""
+        for module in _RESULTS:
+            import_module(f"{__package__}.{module}")
+        return cls._classes.get(code, CudaError)
+
+    @property
+    def name(self) -> str:
+        """The CUresult's name in the CUDA manual, such as "CUDA_ERROR_OUT_OF_MEMORY"."""
+        doc = type(self).__doc__
+        return doc.rstrip(".") if self.result and doc else "CUresult"
+
+    def __str__(self) -> str:
+        what = f"{self.name} ({self.code})"
+        parts = [
+            f"{self.doing}: {self.call} answered {what}" if self.call else f"{self.doing}: {what}"
+        ]
+        if self.text:
+            parts.append(self.text)
+        if self.remedy:
+            parts.append(self.remedy)
+        if self.sticky:
+            parts.append("every later call of this process fails alike: restart the process")
+        return "; ".join(parts)
+
+
+class DriverNotFoundError(CudadrvError):
+    """No CUDA driver library could be loaded."""
+
+
+class DriverSymbolMissingError(CudadrvError):
+    """The installed driver lacks a function that the call needs."""
+
+
+class DriverSelectionError(CudadrvError):
+    """The driver was chosen with a bad value, or after it was already in use."""
+
+
+class ForkedProcessError(CudadrvError):
+    """CUDA was initialised before a fork, and the child may not use it."""
+
+
+class ClosedError(CudadrvError):
+    """A closed object was used."""
+
+
+class WrongDeviceError(CudadrvError):
+    """An object of one device or context was used where another's belongs."""
+
+
+class ArgumentError(CudadrvError):
+    """A kernel argument has the wrong count, type, range or memory space.
+
+    Attributes:
+        kernel: the kernel's name.
+        position: the argument's position, counted from 0, or None for a wrong count.
+    """
+
+    def __init__(self, message: str, *, kernel: str, position: int | None = None) -> None:
+        super().__init__(message)
+        self.kernel = kernel
+        self.position = position
+
+
+class LaunchConfigError(CudadrvError):
+    """A launch configuration that the device or the kernel cannot run."""
+
+
+class KernelNotFoundError(CudadrvError):
+    """A module has no kernel or global of the name asked for.
+
+    Attributes:
+        available: the names that the module has.
+    """
+
+    def __init__(self, message: str, *, name: str, available: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.name = name
+        self.available = available
+
+
+class UnsupportedTargetError(CudadrvError, ptx_errors.UnsupportedTargetError):
+    """No image that the installed NVRTC can make will load on the device.
+
+    It is the error of package `ptx`, too, for those that compile without a device.
+    """
+
+
+class CopyError(CudadrvError):
+    """The two sides of a copy do not match in shape, dtype, size or layout."""
+
+
+class DTypeError(CudadrvError):
+    """A NumPy dtype that device memory cannot hold, such as object."""
+
+
+def _remade(
+    cls: type[CudadrvError], args: tuple[object, ...], state: dict[str, object]
+) -> CudadrvError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error

@@ -1,0 +1,50 @@
+"""A kernel's generated code: what the scheduler needs to know of each basic block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptx.emulate.exec.block_functions import BlockFunctions
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.geometry import Value
+from ptx.isa.model import Instruction
+
+
+@dataclass(slots=True)
+class KernelCode:
+    """The generated functions of a kernel and of what it calls; blocks are numbered through.
+
+    Attributes:
+        blocks: the Python function of each block.
+        live: registers that are live where each block begins.
+        defined: bit mask of the registers that each block writes.
+        is_pure: whether a block may run for threads that are not present.
+        last, first: an instruction of each block, for messages.
+        zeros: initial registers of each function; frame_bytes: its local memory.
+        params, results: offset and size in its frame of each function's parameters and results.
+        entries: the first block of each function; names: what they are called.
+        by_address: function number by its address, for indirect calls.
+    """
+
+    kernel: str
+    files: dict[int, str]
+    shared_offsets: dict[str, int]
+    shared_bytes: int
+    blocks: BlockFunctions
+    live: list[tuple[int, ...]] = field(default_factory=list)
+    defined: list[int] = field(default_factory=list)
+    is_pure: list[bool] = field(default_factory=list)
+    first: list[Instruction | None] = field(default_factory=list)
+    last: list[Instruction | None] = field(default_factory=list)
+    zeros: list[list[Value]] = field(default_factory=list)
+    frame_bytes: list[int] = field(default_factory=list)
+    local_bytes: int = 0
+    params: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+    results: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+    entries: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    by_address: dict[int, int] = field(default_factory=dict)
+    sites: list[Site] = field(default_factory=list)
+    is_recursive: bool = False
+    stack_bytes: int = 0
+    registers: int = 0

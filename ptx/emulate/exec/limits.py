@@ -1,0 +1,32 @@
+"""The limits of a launch: steps, chunk sizes, stack, and which checks are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one launch.
+
+    Attributes:
+        max_steps: basic blocks that a chunk of thread blocks may execute before `Runaway`.
+        chunk_threads: threads that are executed together, whole blocks of them.
+        share_from: threads of a chunk from which on it shares with later ones what depends on a
+            thread's place in its block alone; for fewer, finding is no faster than computing.
+        stack_bytes: local memory of a thread where calls recurse.
+        strict_barriers: report a barrier that exited threads did not reach; hardware lets it pass
+            (CUDA guide: it waits for all non-exited threads of the block).
+        check_uninitialised: report reads of shared or local memory that nothing has written; takes
+            several times as long.
+    """
+
+    max_steps: int = 20_000_000
+    chunk_threads: int = 65536
+    share_from: int = 2048
+    stack_bytes: int = 16384
+    strict_barriers: bool = False
+    check_uninitialised: bool = False
+
+
+DEFAULT_LIMITS = Limits()

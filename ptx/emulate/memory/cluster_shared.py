@@ -1,0 +1,68 @@
+"""Shared memory of the other blocks of a cluster. PTX ISA, "mapa", "getctarank".
+
+An address in the shared window holds, above the 18 bits of an offset, 0 for the block's own memory
+or 1 + the rank of a block in its cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.memory.accessing_threads import AccessingThreads
+from ptx.emulate.memory.faults import memory_fault
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
+from ptx.emulate.model.geometry import Value
+
+OFFSET_BITS = 18  # more than the shared memory of any block
+_OFFSET_MASK = (1 << OFFSET_BITS) - 1
+_RANK_MASK = 63 << OFFSET_BITS  # up to the size of the shared window
+
+
+def map_address(address: Value, rank: Value) -> Value:
+    """`mapa`: the address in the shared memory of the block of a rank, in the same window."""
+    kind: Any = address.dtype.type
+    beyond = (rank.astype(kind) + kind(1)) << kind(OFFSET_BITS)
+    return (address & ~kind(_RANK_MASK)) | (beyond & kind(_RANK_MASK))
+
+
+def rank_of(address: Value, own: Value) -> Value:
+    """`getctarank`: the rank of the block whose shared memory an address lies in.
+
+    `own` is the rank of each thread's own block.
+    """
+    part = (address.astype(np.uint64) & np.uint64(_RANK_MASK)) >> np.uint64(OFFSET_BITS)
+    found = np.where(part > 0, part.astype(np.uint32) - np.uint32(1), own)[()]
+    return found.astype(np.uint32)
+
+
+def locate_remote(
+    threads: AccessingThreads,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    memory: NDArray[np.uint8],
+) -> tuple[NDArray[Any], Index]:
+    """Elements of shared memory of any block of the cluster.
+
+    Raises:
+        MemoryFault: an address is outside of a block's memory, or misaligned, or its block is not
+            in the cluster.
+    """
+    blocks = threads.blocks
+    launch = blocks.launch
+    every = addresses.every(threads.n) + offset
+    rank = (every >> OFFSET_BITS) - 1
+    within = every & _OFFSET_MASK
+    within[(every < 0) | (rank >= launch.cluster.blocks)] = -site.total
+    limit = launch.shared_bytes
+    wrong = (within < 0) | (within + site.total > limit) | ((within & (site.total - 1)) != 0)
+    if wrong.any():
+        raise memory_fault(threads, addresses_in(within), 0, site, "shared", limit)
+    slot = np.asarray(threads.place("slot"), dtype=np.int64)
+    first = slot // launch.cluster.blocks * launch.cluster.blocks
+    owner = np.where(rank >= 0, first + rank, slot)
+    return memory.view(site.dtype), (owner * blocks.shared_stride + within) >> site.shift

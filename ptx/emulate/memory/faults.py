@@ -1,0 +1,185 @@
+"""Slow paths of memory accesses: the exact check, and the message of a fault."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.memory.accessing_threads import AccessingThreads, ReachableMemories
+from ptx.emulate.memory.site import Memory, Site
+from ptx.emulate.memory.windows import PARAM_WINDOW, WINDOW_BYTES
+from ptx.emulate.model.addresses import Addresses, Index
+from ptx.emulate.model.errors import (
+    EmulationFault,
+    MemoryFault,
+    Misaligned,
+    OutOfBounds,
+    UseAfterFree,
+    Where,
+)
+
+
+class SeveralMemories(EmulationFault):
+    """One access reaches memories of several devices or the host; each address is valid.
+
+    `groups` are positions of the threads that reach the same memory. Loads and stores go on with
+    one group after another; what has to be done in the threads' order stops here.
+    """
+
+    def __init__(self, where: Where, groups: list[Index]) -> None:
+        self.groups = groups
+        super().__init__(
+            f"one instruction reaches {len(groups)} memories, of several devices or the host;"
+            " only loads and stores are emulated then",
+            where,
+        )
+
+
+class InParameters(EmulationFault):
+    """A global read reaches the kernel's parameters, whose window is a part of the global one.
+
+    Loads go on there; what else reads global memory stops here.
+    """
+
+    def __init__(self, where: Where) -> None:
+        super().__init__(
+            "a global access by the generic address of a parameter; only loads are emulated there",
+            where,
+        )
+
+
+def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Memory:
+    """The memory that holds all addresses, found in the allocation table.
+
+    The site remembers the allocation where one holds them all.
+
+    Raises:
+        MemoryFault: a lane's address is in no live allocation, or misaligned.
+        SeveralMemories: the lanes' addresses are in allocations of several memories.
+        InParameters: they are in the window of the kernel's parameters.
+    """
+    launch = threads.blocks.launch
+    version = launch.memory.version
+    low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
+    memory = _memory_of(low, launch.device)
+    every = addresses.every(threads.n if addresses.varying is not None else 1) + offset
+    misaligned = (every & (site.total - 1)) != 0
+    if memory is not None:
+        allocation = memory.find(low)
+        if allocation is not None and high <= allocation.end:
+            if not misaligned.any():
+                if memory is launch.memory:  # a peer's table changes under another version
+                    site.bounds = (allocation.address, allocation.end, version, memory)
+                return memory
+            inside: NDArray[np.bool_] = np.ones(len(every), dtype=np.bool_)
+        else:
+            inside = _inside(memory, every, site.total)
+        if inside.all() and not misaligned.any():
+            return memory
+    else:
+        inside = np.zeros(len(every), dtype=np.bool_)
+    if PARAM_WINDOW <= low < high <= PARAM_WINDOW + WINDOW_BYTES and not site.writes:
+        raise InParameters(threads.where(0, site.instruction))
+    if not inside.all() and not misaligned.any():
+        groups = _groups(launch.device, every, site.total)
+        if len(groups) > 1:
+            raise SeveralMemories(threads.where(0, site.instruction), groups)
+    at = int(np.argmax(~inside)) if not inside.all() else int(np.argmax(misaligned))
+    raise _global_fault(threads, at, int(every[at]), site, inside=bool(inside[at]))
+
+
+def _memory_of(address: int, device: ReachableMemories) -> Memory | None:
+    for memory in (device.memory, *device.peers):
+        if memory.base <= address < memory.base + memory.nbytes:
+            return memory
+    return device.host(address)
+
+
+def _groups(device: ReachableMemories, every: NDArray[np.int64], nbytes: int) -> list[Index]:
+    """Positions of the addresses of each memory; [] unless every address is in an allocation."""
+    left = np.ones(len(every), dtype=np.bool_)
+    found: list[Index] = []
+    while left.any():
+        memory = _memory_of(int(every[np.argmax(left)]), device)
+        if memory is None:
+            return []
+        here = left & _inside(memory, every, nbytes)
+        if not here[np.argmax(left)]:
+            return []
+        found.append(here.nonzero()[0])
+        left &= ~here
+    return found
+
+
+def _inside(memory: Memory, every: NDArray[np.int64], nbytes: int) -> NDArray[np.bool_]:
+    starts, ends = memory.bounds()
+    if not len(starts):
+        return np.zeros(len(every), dtype=np.bool_)
+    found = np.searchsorted(starts, every, side="right") - 1
+    inside: NDArray[np.bool_] = (found >= 0) & (every <= ends[np.maximum(found, 0)] - nbytes)
+    return inside
+
+
+def _global_fault(
+    threads: AccessingThreads, position: int, address: int, site: Site, *, inside: bool
+) -> MemoryFault:
+    launch = threads.blocks.launch
+    address %= 1 << 64  # shown as the pointer is, whatever its sign as a signed number
+    memory = _memory_of(address, launch.device) or launch.memory
+    where = threads.where(position, site.instruction)
+    access = f"{'write' if site.writes else 'read'} of {site.total} bytes at {address:#x}"
+    if inside:
+        return Misaligned(
+            f"misaligned {access}, which is no multiple of {site.total}",
+            where, address=address, nbytes=site.total, space="global",
+        )  # fmt: skip
+    freed = memory.find_freed(address)
+    nearest = memory.nearest(address)
+    if freed is not None and (nearest is None or not nearest.address <= address < nearest.end):
+        return UseAfterFree(
+            f"{access} after it was freed", where, address=address, nbytes=site.total,
+            space="global", nearest=f"it belonged to the allocation of {freed}",
+        )  # fmt: skip
+    words = "no memory is allocated" if address else "this is a null pointer"
+    if nearest is not None and address:
+        distance = (
+            address - nearest.end if address >= nearest.address else address - nearest.address
+        )
+        side = f"{distance} bytes behind" if distance >= 0 else f"{-distance} bytes before"
+        if nearest.address <= address < nearest.end:
+            side = "across the end of"
+        words = f"{side} the nearest allocation of {nearest}"
+    return OutOfBounds(
+        f"out-of-bounds {access}", where, address=address, nbytes=site.total, space="global",
+        nearest=words,
+    )  # fmt: skip
+
+
+def memory_fault(
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, space: str, limit: int
+) -> MemoryFault:
+    """The fault of the first lane that is outside a window of `limit` bytes, or misaligned."""
+    every = addresses.every(threads.n) + offset
+    outside = (every < 0) | (every > limit - site.total)
+    at = int(np.argmax(outside)) if outside.any() else int(np.argmax(every & (site.total - 1) != 0))
+    address = int(every[at])
+    where = threads.where(at, site.instruction)
+    access = f"{'write' if site.writes else 'read'} of {site.total} bytes"
+    if outside[at]:
+        return OutOfBounds(
+            f"out-of-bounds {access} at {space} address {address:#x}; this {_OWNER[space]}"
+            f" {limit} bytes of {space} memory",
+            where, address=address, nbytes=site.total, space=space,
+        )  # fmt: skip
+    if site.writes and space == "param":
+        return OutOfBounds(
+            f"{access} at param address {address:#x}; a kernel's parameters are read-only",
+            where, address=address, nbytes=site.total, space=space,
+        )  # fmt: skip
+    return Misaligned(
+        f"misaligned {access} at {space} address {address:#x}, no multiple of {site.total}",
+        where, address=address, nbytes=site.total, space=space,
+    )  # fmt: skip
+
+
+_OWNER = {"shared": "block has", "local": "thread has", "param": "kernel has"}

@@ -1,0 +1,92 @@
+"""Loads and stores in every space. PTX ISA, "ld", "ldu", "st", "prefetch"."""
+
+from __future__ import annotations
+
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, operation, type_suffix
+from ptx.emulate.memory.access import load, load_vector, store
+from ptx.emulate.model.types import kind_of, width_of
+from ptx.emulate.ops.nothing import nothing
+from ptx.isa.model import Address, Instruction, Symbol, Vector
+
+_TYPES = (*(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)), "f32", "f64", "b128")
+_SPACES = {
+    "global": "global", "const": "global", "local": "local",
+    "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
+    "param": "param", "param::entry": "param", "param::func": "param",
+}  # fmt: skip
+_EVICTION = ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
+# What orders or caches an access changes nothing here: every access is done at once, in order.
+_HINTS = (
+    "weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "cluster", "gpu", "sys",
+    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified", "L2::cache_hint",
+    *(f"{level}::{eviction}" for level in ("L1", "L2") for eviction in _EVICTION),
+    "L2::64B", "L2::128B", "L2::256B",
+)  # fmt: skip
+_VECTORS = ("v2", "v4", "v8")
+
+
+def space_of(i: Instruction) -> str:
+    """The space that an instruction names: const is global memory, none is generic."""
+    return next((_SPACES[word] for word in i.modifiers if word in _SPACES), "generic")
+
+
+def _load(e: Emitter, i: Instruction) -> None:
+    ptx_type = type_suffix(i)
+    target, source = i.operands[:2]
+    count = len(target.items) if isinstance(target, Vector) else 1
+    if space_of(i) == "param" and _load_parameter(e, i, ptx_type, count):
+        return
+    where, offset, space = e.address(source, space_of(i))
+    site = e.site(space, ptx_type, count)
+    if count == 1:
+        function = e.helper(load)
+        e.assign_all(target, ptx_type, [f"{function}(f, {where}, {offset}, {site})"])
+        return
+    found = e.temporary(f"{e.helper(load_vector)}(f, {where}, {offset}, {site})")
+    e.assign_all(target, ptx_type, [f"{found}[{k}]" for k in range(count)])
+
+
+def _load_parameter(e: Emitter, i: Instruction, ptx_type: str, count: int) -> bool:
+    """A kernel parameter at a fixed place: one value for all threads, read once a launch."""
+    source = i.operands[1]
+    if not isinstance(source, Address) or not isinstance(source.base, Symbol):
+        return False
+    space, expression = e.scope.symbol(source.base.name, e.instruction)
+    if space != "param":
+        return False
+    kind = kind_of(ptx_type)
+    start = int(expression) + source.offset
+    places = [start + k * width_of(kind) for k in range(count)]
+    if start < 0 or places[-1] + width_of(kind) > e.scope.param_bytes:
+        raise e.refuse("it reads outside of the kernel's parameters")
+    values = [f"f.blocks.launch.params[{kind!r}, {place}]" for place in places]
+    e.assign_all(i.operands[0], ptx_type, values)
+    return True
+
+
+def _store(e: Emitter, i: Instruction) -> None:
+    ptx_type = type_suffix(i)
+    target, source = i.operands[:2]
+    values = e.values(source, ptx_type)
+    where, offset, space = e.address(target, space_of(i))
+    site = e.site(space, ptx_type, len(values), writes=True)
+    e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {', '.join(values)})")
+
+
+operation(
+    "ld", _TYPES, (2, 3), _load, effect=Effect.MEMORY,
+    modifiers=(*_SPACES, *_HINTS, *_VECTORS), section="ld",
+)  # fmt: skip
+operation(
+    "ldu", _TYPES, 2, _load, effect=Effect.MEMORY, modifiers=("global", *_VECTORS), section="ldu"
+)
+operation(
+    "st", _TYPES, (2, 3), _store, effect=Effect.MEMORY, writes=0,
+    modifiers=(*_SPACES, *_HINTS, *_VECTORS), section="st",
+)  # fmt: skip
+for _name in ("prefetch", "prefetchu", "applypriority", "discard"):
+    operation(
+        _name, ("",), (1, 2), nothing, writes=0, section="prefetch",
+        modifiers=("global", "local", "L1", "L2", *_HINTS),
+    )  # fmt: skip

@@ -1,0 +1,292 @@
+"""The rooms of cudadrv and ptx, the imports between their files, and a picture of them.
+
+`python -m tests.rooms` prints the picture as Mermaid diagrams. `--write FILE` puts it between the
+two marker comments of a file, `--check FILE` fails if what stands there is out of date.
+`--violations` prints what breaks the laws of imports, a line each.
+
+An import is counted wherever it stands: in a function, or only for the type checker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("cudadrv", "ptx")
+KNOT = "ptx.emulate.exec"  # the one room whose files may need each other's types
+BEGIN, END = "<!-- rooms: begin -->", "<!-- rooms: end -->"
+
+Graph = dict[str, set[str]]  # file -> the files it imports, as names of modules
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A room: `modules` are its files and folders; the longest name that matches a file decides.
+
+    A module with a "/" at its end is the folder's `__init__` alone.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+
+
+def _rooms(*lines: tuple[str, str]) -> tuple[Room, ...]:
+    return tuple(Room(name, tuple(modules.split())) for name, modules in lines)
+
+
+# Top to bottom: a file imports only files of its own room and of rooms below.
+ROOMS: dict[str, tuple[Room, ...]] = {
+    "cudadrv": _rooms(
+        ("cli", "cudadrv.__main__ cudadrv.cli"),
+        ("cudadrv", "cudadrv/"),
+        ("cluster", "cudadrv.cluster"),
+        ("testing", "cudadrv.testing"),
+        ("client", "cudadrv.client"),
+        ("pool", "cudadrv.pool"),
+        ("runtime", "cudadrv.runtime"),
+        ("tracing", "cudadrv.tracing"),
+        ("blas", "cudadrv.blas"),
+        ("texture", "cudadrv.texture"),
+        ("stream", "cudadrv.stream cudadrv.graph cudadrv.host_function"),
+        ("launch", "cudadrv.launch"),
+        ("interop", "cudadrv.interop"),
+        ("memory/reuse", "cudadrv.memory.reuse"),
+        ("memory", "cudadrv.memory"),
+        ("sessions", "cudadrv.emulator/ cudadrv.driver.emulated"),
+        ("driver", "cudadrv.driver"),
+        ("emulator", "cudadrv.emulator"),
+        ("seam", "cudadrv.driver._api"),
+        ("errors", "cudadrv.errors cudadrv.version"),
+    ),
+    "ptx": _rooms(
+        ("ptx", "ptx/"),
+        (
+            "verbs",
+            "ptx.compiling ptx.linking ptx.image_cache ptx.prewarming ptx.supported ptx.observers",
+        ),
+        ("build", "ptx.nvrtc_build ptx.linker ptx.headers"),
+        ("cache", "ptx.cache"),
+        ("image", "ptx.image ptx.request"),
+        ("emulate", "ptx.emulate/ ptx.emulate.program"),
+        ("emulate/ops", "ptx.emulate.ops"),
+        ("emulate/codegen", "ptx.emulate.codegen"),
+        ("emulate/exec", "ptx.emulate.exec"),
+        ("emulate/check", "ptx.emulate.check"),
+        ("emulate/texture", "ptx.emulate.texture"),
+        ("emulate/memory", "ptx.emulate.memory"),
+        ("emulate/model", "ptx.emulate.model"),
+        ("emulate/ieee", "ptx.emulate.ieee"),
+        ("isa", "ptx.isa"),
+        (
+            "values",
+            "ptx.options ptx.link_options ptx.target ptx.signature ptx.diagnostics ptx.errors"
+            " ptx._nvrtc",
+        ),
+    ),
+}
+# Rooms of these two kinds do not know each other, whichever stands above.
+_COMPILING = frozenset({"verbs", "build", "cache", "image"})
+_EMULATING = frozenset(room.name for room in ROOMS["ptx"] if room.name.startswith("emulate"))
+
+
+def files() -> dict[str, Path]:
+    """Every file of both packages by the name of its module."""
+    found: dict[str, Path] = {}
+    for package in PACKAGES:
+        for path in sorted(ROOT.glob(f"{package}/**/*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def names_imported(module: str, source: str, *, is_package: bool) -> Iterator[str]:
+    """The full name of each module, and of each name in a module, that a text imports."""
+    package = module if is_package else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")
+            base = parts[: len(parts) - node.level + 1] if node.level else []
+            base += node.module.split(".") if node.module else []
+            yield from (".".join([*base, alias.name]) for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            name = node.args[0] if node.args else None
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield name.value
+
+
+def import_graph() -> Graph:
+    """Which file imports which, in both packages."""
+    known = files()
+    graph: Graph = {}
+    for module, path in known.items():
+        graph[module] = set()
+        for name in names_imported(module, path.read_text(), is_package=path.name == "__init__.py"):
+            target = name if name in known else name.rpartition(".")[0]
+            if target in known and target != module:
+                graph[module].add(target)
+    return graph
+
+
+@cache  # by module: the tables do not change
+def room_of(module: str) -> Room:
+    """The room that a file stands in.
+
+    Raises:
+        LookupError: the tables name none.
+    """
+    best: tuple[int, Room] | None = None
+    for room in ROOMS[module.partition(".")[0]]:
+        for each in room.modules:
+            bare = each.removesuffix("/")
+            hit = module == bare or (bare == each and module.startswith(bare + "."))
+            if hit and (best is None or len(bare) > best[0]):
+                best = len(bare), room
+    if best is None:
+        raise LookupError(f"{module} stands in no room: add it to the tables of tests/rooms.py")
+    return best[1]
+
+
+def is_allowed(importer: Room, imported: Room, package: str) -> bool:
+    """Whether files of one room of a package may import those of another."""
+    order = ROOMS[package]
+    kinds = {importer.name, imported.name}
+    if package == "ptx" and kinds & _COMPILING and kinds & _EMULATING:
+        return False
+    return order.index(importer) <= order.index(imported)
+
+
+def upward_imports(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """The imports of rooms above, and those of ptx that leave ptx, as "a imports b"."""
+    found = []
+    for module, imported in graph.items():
+        package = module.partition(".")[0]
+        for target in imported:
+            other = target.partition(".")[0]
+            allowed = (
+                is_allowed(room_of(module), room_of(target), package)
+                if other == package
+                else package == "cudadrv"
+            )
+            if not allowed:
+                found.append(f"{module} imports {target}")
+    return sorted(found)
+
+
+def circles(graph: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
+    """The files that import each other in a circle, without those of the knot; by Tarjan."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[tuple[str, ...]] = []
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for target in graph.get(module, ()):
+            if target not in index:
+                visit(target)
+            if target in stack:
+                low[module] = min(low[module], low[target])
+        if low[module] == index[module]:
+            start = stack.index(module)
+            found.append(tuple(sorted(stack[start:])))
+            del stack[start:]
+
+    for module in sorted(graph):
+        if module not in index:
+            visit(module)
+    return sorted(
+        each
+        for each in found
+        if len(each) > 1 and not all(module.startswith(KNOT + ".") for module in each)
+    )
+
+
+def violations(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """What breaks the laws of imports between files of the two packages, a line each."""
+    return [*upward_imports(graph), *(f"circle: {', '.join(each)}" for each in circles(graph))]
+
+
+def picture(graph: Mapping[str, Iterable[str]]) -> str:
+    """A Mermaid diagram for each package, in Markdown."""
+    return "\n".join(
+        f"```mermaid\n{_diagram(package, graph)}\n```\n" for package in reversed(PACKAGES)
+    )
+
+
+def _diagram(package: str, graph: Mapping[str, Iterable[str]]) -> str:
+    """Rooms from top to bottom; an arrow that a longer way down implies is left out."""
+    order = [room.name for room in ROOMS[package]]
+    down: dict[str, set[str]] = {}
+    up: set[tuple[str, str]] = set()
+    for module, imported in graph.items():
+        for target in imported:
+            if not (module.startswith(package) and target.startswith(package)):
+                continue
+            a, b = room_of(module).name, room_of(target).name
+            if order.index(a) < order.index(b):
+                down.setdefault(a, set()).add(b)
+            elif a != b:
+                up.add((a, b))
+    used = [name for name in order if name in down or any(name in each for each in down.values())]
+    lines = ["flowchart TD", *(f'    {_id(name)}["{name}"]' for name in used)]
+    below: dict[str, set[str]] = {}
+    for name in reversed(used):
+        direct = down.get(name, set())
+        below[name] = direct.union(*(below[each] for each in direct))
+        implied = set[str]().union(*(below[each] for each in direct))
+        lines += [f"    {_id(name)} --> {_id(each)}" for each in order if each in direct - implied]
+    lines += [f"    {_id(a)} -. upward .-> {_id(b)}" for a, b in sorted(up)]
+    return "\n".join(lines)
+
+
+def _id(name: str) -> str:
+    return name.replace("/", "_") + "_"  # "graph" and "end" are words of Mermaid's
+
+
+def replaced(text: str, block: str) -> str:
+    """A text with a block between the two markers.
+
+    Raises:
+        ValueError: the markers are not there.
+    """
+    before, found, rest = text.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not (found and ended):
+        raise ValueError(f"there is no {BEGIN} with {END} behind it")
+    return f"{before}{BEGIN}\n{block}{END}{after}"
+
+
+def main() -> int:
+    """Print, write or check the picture, or print the violations."""
+    parser = argparse.ArgumentParser(prog="python -m tests.rooms", description=__doc__)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--write", type=Path, metavar="FILE")
+    what.add_argument("--check", type=Path, metavar="FILE")
+    what.add_argument("--violations", action="store_true")
+    given = parser.parse_args()
+    graph = import_graph()
+    if given.violations:
+        print("\n".join(violations(graph)))
+    elif given.write is not None:
+        given.write.write_text(replaced(given.write.read_text(), picture(graph)))
+    elif given.check is not None:
+        text = given.check.read_text()
+        if replaced(text, picture(graph)) != text:
+            print(f"{given.check} is out of date: python -m tests.rooms --write {given.check}")
+            return 1
+    else:
+        print(picture(graph))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
