@@ -18,11 +18,11 @@ import cudadrv
 import ptx
 from cudadrv import LaunchConfig, emulator
 from cudadrv.driver._api import DriverApi
-from cudadrv.driver.in_use import Driver, current
-from cudadrv.errors import InvalidValueError, OutOfMemoryError
+from cudadrv.driver.in_use import current
+from cudadrv.errors import OutOfMemoryError
 from cudadrv.memory.staging import ring_of
-from cudadrv.tracing import Trace, device_times, trace
-from cudadrv.tracing.traced_api import SPANS, TracedApi
+from cudadrv.tracing import device_times, trace
+from cudadrv.tracing.traced_api import SPANS
 
 SOURCE = """
 extern "C" __global__ void add(int* out, int value) { atomicAdd(out, value); }
@@ -63,24 +63,6 @@ class Counting:
                 )
             }
         )
-
-
-class Renewing:
-    """Stands for a launcher; raises what it is given when it is to take the functions anew."""
-
-    def __init__(self, driver: Driver, *raised: BaseException | None) -> None:
-        self.raised = list(raised)
-        self.times = 0
-        driver.launchers.add(self)
-
-    def let_go(self, owner: object) -> None:
-        """Nothing is held."""
-
-    def renew(self) -> None:
-        self.times += 1
-        error = self.raised.pop(0) if self.raised else None
-        if error is not None:
-            raise error
 
 
 @pytest.fixture
@@ -211,66 +193,6 @@ def test_what_is_done_is_timed_before_the_end_when_much_is_pending(
     assert spans(tmp_path / "trace.json", device=True) == ["cuMemsetD8Async"] * 50
 
 
-def test_an_error_in_the_block_passes_and_the_file_is_written(
-    machine: emulator.Emulator, tmp_path: Path
-) -> None:
-    with pytest.raises(ZeroDivisionError), trace(tmp_path / "trace.json"):
-        _ = 1 / 0
-    assert current().api is machine
-    assert written(tmp_path / "trace.json")["traceEvents"]
-
-
-def test_a_file_that_cannot_be_written_is_said_at_once(
-    machine: emulator.Emulator, tmp_path: Path
-) -> None:
-    with pytest.raises(FileNotFoundError):
-        trace(tmp_path / "missing" / "trace.json").__enter__()
-    assert current().api is machine
-    with trace(tmp_path / "trace.json"):
-        pass
-
-
-def test_an_interrupt_while_entering_leaves_the_driver_as_it_was(
-    machine: emulator.Emulator, tmp_path: Path
-) -> None:
-    driver = current()
-    one = Renewing(driver, KeyboardInterrupt())
-    others = [Renewing(driver), Renewing(driver)]
-    recording = trace(tmp_path / "trace.json")
-    with pytest.raises(KeyboardInterrupt):
-        recording.__enter__()
-    assert driver.api is machine
-    assert [other.times for other in others] == [2, 2]
-    del one
-    with recording:
-        assert driver.api is not machine
-    assert driver.api is machine
-
-
-def test_an_interrupt_while_leaving_leaves_the_driver_as_it_was(
-    machine: emulator.Emulator, tmp_path: Path
-) -> None:
-    driver = current()
-    one = Renewing(driver, None, KeyboardInterrupt())
-    other = Renewing(driver)
-    path = tmp_path / "trace.json"
-    with pytest.raises(KeyboardInterrupt), trace(path) as recording, recording.span("mine"):
-        pass
-    assert (one.times, other.times) == (2, 2)
-    assert driver.api is machine
-    assert spans(tmp_path / "trace.json", device=False) == ["mine"]
-
-
-def test_a_trace_that_was_never_left_ends_when_it_goes(
-    machine: emulator.Emulator, tmp_path: Path
-) -> None:
-    with pytest.warns(ResourceWarning, match="unclosed file"):  # that of the trace
-        trace(tmp_path / "trace.json").__enter__()
-    assert current().api is machine
-    with trace(tmp_path / "trace.json"):
-        assert current().api is not machine
-
-
 @pytest.mark.parametrize("function", ["cuCtxPushCurrent", "cuEventCreate", "cuEventRecord"])
 def test_a_driver_that_fails_costs_device_times_alone_and_the_file_says_so(
     machine: emulator.Emulator, tmp_path: Path, function: str
@@ -355,33 +277,6 @@ def test_streams_of_other_libraries_taken_within_the_trace_have_times(
         stream.fill(stream.empty(4, "u1"), 1)
         stream.synchronize()
     assert spans(tmp_path / "trace.json", device=True) == ["cuMemsetD8Async"]
-
-
-def test_of_two_threads_one_records(machine: emulator.Emulator, tmp_path: Path) -> None:
-    start = threading.Barrier(4)
-    refused: list[int] = []
-    entered: list[Trace] = []
-
-    def enter(number: int) -> None:
-        recording = trace(tmp_path / f"{number}.json")
-        start.wait()
-        try:
-            entered.append(recording.__enter__())
-        except InvalidValueError:
-            refused.append(number)
-
-    threads = [threading.Thread(target=enter, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    (recording,) = entered
-    assert sorted(path.name for path in tmp_path.iterdir()) == [recording.path.name]
-    with pytest.raises(InvalidValueError, match="already"):
-        recording.__enter__()
-    assert isinstance(current().api, TracedApi)
-    recording.__exit__(None, None, None)
-    assert current().api is machine
 
 
 def test_threads_launch_while_traces_begin_and_end(

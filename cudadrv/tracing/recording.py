@@ -31,8 +31,9 @@ class Trace:
         path: the file.
     """
 
+    _begun: _Begun | None = None
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._begun: _Begun | None = None
         self.path = Path(path)
 
     def __enter__(self) -> Trace:
@@ -66,16 +67,19 @@ class Trace:
             return
         try:
             begun.traced.remove()
+        except BaseException:
+            begun.traced.remove()  # an interrupt may have come before it did anything
+            raise
         finally:
-            self._begun = None
             with begun.leaving:
                 try:
                     begun.recorder.devices.finish()
                 finally:
                     _write(begun)
+                    self._begun = None
 
     def __del__(self) -> None:
-        # An interrupt can come before the first line of `__exit__`.
+        # An interrupt can come before the first line of `__exit__`, and several can come.
         if self._begun is not None:
             self._begun.traced.remove()
 

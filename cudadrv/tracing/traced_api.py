@@ -69,6 +69,7 @@ class TracedApi:
         self.inner: DriverApi = driver.api
         self._driver = driver
         self._recorder: Recorder | None = None
+        self._is_installed = False
         self._kernels: dict[int, str] = {}
 
     def install(self) -> None:
@@ -82,6 +83,7 @@ class TracedApi:
             if isinstance(driver.api, TracedApi):
                 raise InvalidValueError("a trace is being recorded already: one at a time")
             self.inner = driver.api
+            self._is_installed = True
             # `__getattr__` gives the functions that a class would have to name for the checker.
             driver.api = cast(DriverApi, self)
 
@@ -91,13 +93,15 @@ class TracedApi:
         _renew(iter(self._driver.launchers.alive()))
 
     def remove(self) -> None:
-        """Tell nobody any more, and put the driver's functions back if this has their place."""
+        """Tell nobody any more, and put the driver's functions back. Idempotent."""
         self._recorder = None
-        self._kernels.clear()
-        driver = self._driver
-        if cast(object, driver.api) is self:
-            driver.api = self.inner
+        if self._is_installed:
+            driver = self._driver
+            if cast(object, driver.api) is self:
+                driver.api = self.inner
             _renew(iter(driver.launchers.alive()))
+            self._is_installed = False
+            self._kernels.clear()
 
     def __getattr__(self, name: str) -> Any:
         """A function of the driver, or another attribute of the object that has the functions."""
