@@ -12,7 +12,6 @@ nothing but parents goes first. docs/lifetimes.md has the invariants and the tes
 
 from __future__ import annotations
 
-import atexit
 import gc
 from sys import getrefcount
 from types import TracebackType
@@ -147,27 +146,36 @@ class Box(Generic[_RawT]):
             driver = self.driver
         except AttributeError:
             return True  # it was never finished
-        if _ended or driver.is_foreign:
+        if driver.is_gone:
             return True
         had_failed = driver.has_failed
         try:
             self._destroy()
         except CudaError as error:
-            if error.code == CUresult.CUDA_ERROR_NOT_PERMITTED:
-                # A collection came in a thread of the driver's, which calls a function of ours.
-                _found.append(self)
-                return False
-            outcome = self._outcome
-            if outcome is not None:
-                # Whoever appends first has the error told: this, or the `close` that has left.
-                outcome.append(error)
-                if outcome[0] is error:
-                    return True
-            if error.sticky and had_failed:
-                return True  # a broken context refuses everything, and that was raised already
-            # Python hands it to sys.unraisablehook, as any error of a finalizer.
-            raise
+            return self._tell(error, had_failed)
         return True
+
+    def _tell(self, error: CudaError, had_failed: bool) -> bool:
+        """Tell of a failure to destroy; False if it must be tried later.
+
+        Args:
+            error: the failure.
+            had_failed: whether an error was raised before that leaves a context unusable.
+        """
+        if error.code == CUresult.CUDA_ERROR_NOT_PERMITTED:
+            # A collection came in a thread of the driver's, which calls a function of ours.
+            _found.append(self)
+            return False
+        if error.sticky and had_failed:
+            return True  # a broken context refuses everything, and that was raised already
+        outcome = self._outcome
+        if outcome is not None:
+            # Whoever appends first has the error told: this, or the `close` that has left.
+            outcome.append(error)
+            if outcome[0] is error:
+                return True
+        # Python hands it to sys.unraisablehook, as any error of a finalizer.
+        raise error
 
 
 class ContextBox(Box[CUcontext]):
@@ -374,11 +382,3 @@ class _Unraisable:
 
 
 gc.callbacks.append(_after_collection)
-_ended = False
-
-
-@atexit.register
-def _end() -> None:
-    """At the end of the process the driver goes as a whole; nothing is destroyed one by one."""
-    global _ended
-    _ended = True

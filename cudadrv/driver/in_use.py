@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from types import TracebackType
@@ -24,12 +25,13 @@ class Driver:
         lock: held while a cached object is made; re-entrant, as a finalizer may come here.
         streams: the streams made on it, for who watches them.
         launchers: the launchers made on it, which have its functions built in.
-        is_foreign: whether another process, from which this one was forked, initialised it.
+        is_gone: whether nothing of it is destroyed any more: another process, from which this one
+            was forked, initialised it, or this one ends and the driver goes as a whole.
         has_failed: whether an error was raised that leaves a context unusable.
     """
 
     __slots__ = (
-        "__weakref__", "_caches", "_pid", "api", "has_failed", "is_emulated", "is_foreign",
+        "__weakref__", "_caches", "_pid", "api", "has_failed", "is_emulated", "is_gone",
         "launchers", "lock", "streams",
     )  # fmt: skip
 
@@ -44,7 +46,7 @@ class Driver:
         self._caches: dict[type, dict[int, object]] = {}
         self.streams: Registry[object] = Registry()
         self.launchers: Registry[Dependent] = Registry()
-        self.is_foreign = False
+        self.is_gone = False
         self.has_failed = False
         _drivers.add(self)
 
@@ -59,17 +61,18 @@ class Driver:
         return None if self._pid == os.getpid() else self._pid
 
 
-# Every driver of the process, so that a forked child can disown them.
+# Every driver of the process, for a forked child and for the process's end.
 _drivers: Final[Registry[Driver]] = Registry()
 
 
-def _disown() -> None:
+@atexit.register
+def _leave() -> None:
     for driver in _drivers.alive():
-        driver.is_foreign = True
+        driver.is_gone = True
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_disown)
+    os.register_at_fork(after_in_child=_leave)
 
 
 class _Selection:

@@ -212,7 +212,7 @@ class Capture:
         stream._box = twin
         stream.capturing = True
         for launcher in stream._launchers.alive():
-            launcher.take_slow_way()
+            launcher.renew()
 
     def add_born(self, memory: AnyBox) -> None:
         """Note memory that was allocated in the capture; it may go again before that ends."""

@@ -42,8 +42,5 @@ class Dependent(Protocol):
     def let_go(self, owner: object) -> None:
         """`owner` was closed: hold nothing of it any more, if it is one of them."""
 
-    def take_slow_way(self) -> None:
-        """Look at the stream again: it has another box."""
-
     def renew(self) -> None:
-        """Take the driver's functions anew."""
+        """Look at the stream and the driver's functions again: one of them has changed."""

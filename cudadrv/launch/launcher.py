@@ -97,6 +97,7 @@ class LauncherState:
         self._blocks: list[_Block] = []
         self._kinds: tuple[Kind, ...] | None = None
         self._version = 0
+        self._has_code = False
         self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
         self._prepared: Registry[PreparedLaunch] = Registry()
         self._globals: dict[str, object] = {
@@ -132,16 +133,13 @@ class LauncherState:
         stream._launchers.add(self)
 
     def renew(self) -> None:
-        """Take the driver's functions anew, for whoever has put others in their place."""
-        self.take_slow_way()
-
-    def take_slow_way(self) -> None:
-        """Check everything at the next launch; from then on run what is generated anew.
+        """Check everything at the next launch, and take the driver's functions anew.
 
         A call under way goes on with the former code, and holds what it uses.
         """
-        self._blocks = []
-        self._version = 0
+        self._has_code = False
+        former, self._blocks = self._blocks, []
+        former.clear()  # the names of the former code refer to it
         for function, code in zip(self._functions, SLOW, strict=True):
             function.__code__ = code
         for prepared in self._prepared.alive():
@@ -151,7 +149,7 @@ class LauncherState:
     def let_go(self, owner: object) -> None:
         """Hold nothing of a stream or module that was closed, if it is this launcher's."""
         if owner is self._stream or owner is self.kernel._module:
-            self.take_slow_way()
+            self.renew()
             self._own = self._globals["own"] = None
             for prepared in self._prepared.alive():
                 cast(FunctionType, prepared).__globals__["own"] = None
@@ -200,6 +198,7 @@ class LauncherState:
             function.__defaults__ = (_MISSING,) * len(kinds)
         for function, code in zip(self._functions, launch_code(kinds, version), strict=True):
             function.__code__ = code
+        self._has_code = True
 
     def _launch_slowly(self, *args: object) -> None:
         """Check, pack and launch with whatever `args` are; from the second time on make code."""
@@ -220,7 +219,7 @@ class LauncherState:
         kinds = tuple(
             new if new == old else "converted" for new, old in zip(kinds, known, strict=True)
         )
-        if kinds != known or self._version == 0:
+        if kinds != known or not self._has_code:
             self._kinds = kinds
             self._generate(kinds)
 

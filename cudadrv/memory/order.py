@@ -18,10 +18,11 @@ import threading
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.handle import Box, ContextBox, Part, check
+from ..driver.handle import Box, ContextBox, Part
+from ..driver.in_use import failure
 from ..driver.later import park
 from ..driver.stream_box import Capture, StreamBox
-from ..errors import CudadrvError
+from ..errors import CudadrvError, CudaError
 
 _RawT = TypeVar("_RawT")
 
@@ -235,22 +236,19 @@ class PoolMemory(Memory[CUdeviceptr]):
 
     has_contents: bool
 
-    def _destroy(self) -> None:
-        home = self.home
-        if (
-            home is not None
-            and not self.users
-            and home.captured_by is None
-            and home.is_owned
-            and self.has_contents
-        ):
-            (code,) = home.context._driver.api.cuMemFreeAsync(self.raw, home.raw)
+    def __del__(self) -> None:
+        home, driver = self.home, self.context._driver
+        if home is None or self.users or home.captured_by is not None or not home.is_owned:
+            self._go()
+        elif self.has_contents and not driver.is_gone:  # most memory, at a third of the cost
+            had_failed = driver.has_failed
+            (code,) = driver.api.cuMemFreeAsync(self.raw, home.raw)
             if code:
-                self._refused(code)
-        else:
-            self._release()
+                fault = self._refused(code)
+                if isinstance(fault, CudaError):
+                    self._tell(fault, had_failed)
 
-    def _release(self) -> None:
+    def _destroy(self) -> None:
         """Give the memory back after every stream that used it."""
         users = self.all_users()
         writer = self.writer
@@ -284,11 +282,11 @@ class PoolMemory(Memory[CUdeviceptr]):
     def _free(self, stream: StreamBox) -> None:
         (code,) = self.api.cuMemFreeAsync(self.raw, stream.raw)
         if code:
-            self._refused(code)
+            raise self._refused(code)
 
-    def _refused(self, code: CUresult) -> None:
+    def _refused(self, code: CUresult) -> CudadrvError:
         doing = f"giving back the memory at {int(self.raw):#x} of device {self.context.ordinal}"
-        check(self, code, "cuMemFreeAsync", doing)
+        return failure(self.api, code, "cuMemFreeAsync", doing)
 
     def _defer(self, own: list[StreamBox]) -> None:
         """Leave the release to another object, which goes when the capture has ended.
