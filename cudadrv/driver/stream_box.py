@@ -8,7 +8,7 @@ Then every quick test fails, and each use is noted in the capture.
 from __future__ import annotations
 
 import weakref
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus
 from .handle import AnyBox, ContextBox, Part, check
@@ -163,13 +163,15 @@ class StreamBox(Part[CUstream]):
             check(self, code, "cuStreamDestroy", doing)
 
 
-class StreamName(Protocol):
-    """A public stream, whose box a capture replaces by its twin."""
+if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
-    # While it is open, a StreamBox; see `Closing`.
-    _box: Any
-    _launchers: Registry[Dependent]
-    capturing: bool
+    class StreamName(Protocol):
+        """A public stream, whose box a capture replaces by its twin."""
+
+        # While it is open, a StreamBox; see `Closing`.
+        _box: Any
+        _launchers: Registry[Dependent]
+        capturing: bool
 
 
 class Capture:
