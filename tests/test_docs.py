@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cudadrv import LaunchConfig
 from tests.rooms import import_graph, picture, replaced
 
 ROOT = Path(__file__).parent.parent
@@ -134,6 +135,19 @@ def test_every_lock_is_in_the_table_and_every_row_is_a_lock() -> None:
     assert len(listed) == len(set(listed))
     assert set(listed) - there == set(), "these are no locks any more"
     assert there - set(listed) == set(), "say in the table what these guard"
+
+
+def test_the_kernel_and_the_order_of_the_readme_run(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "README.md").read_text()
+    names: dict[str, object] = {}
+    for section in ("A kernel, from source to result", "Order and lifetime"):
+        part = text.partition(f"## {section}\n")[2].partition("\n## ")[0]
+        blocks = re.findall(r"```python\n(.*?)```", part, re.DOTALL)
+        assert len(blocks) == 2
+        for block in blocks:
+            exec(compile(block, section, "exec"), names)
+            names.setdefault("config", LaunchConfig.for_elements(1 << 20))
+    assert capsys.readouterr().out == "[1. 3. 5.]\n"
 
 
 def test_a_name_that_is_not_there_is_found(tmp_path: Path) -> None:
