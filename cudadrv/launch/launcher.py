@@ -7,6 +7,7 @@ once, and one generated function packs and calls.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -95,7 +96,9 @@ class LauncherState:
         self._native = native_config(config, stream._box)
         self._blocks: list[_Block] = []
         self._kinds: tuple[Kind, ...] | None = None
-        self._version = 0
+        # Names in the globals end in the number of the kinds that they are for.
+        self._versions: dict[tuple[Kind, ...], int] = {}
+        self._numbers = itertools.count(1)
         self._has_code = False
         self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
         self._prepared: Registry[PreparedLaunch] = Registry()
@@ -137,6 +140,9 @@ class LauncherState:
         self._has_code = False
         former, self._blocks = self._blocks, []
         former.clear()  # the names of the former code refer to it
+        for version in tuple(self._versions.values()):
+            # What a call under way puts back goes; it would hold stream and module.
+            self._globals[f"push_{version}"] = bool
         for function, code in zip(self._functions, SLOW, strict=True):
             function.__code__ = code
         for prepared in self._prepared.alive():
@@ -146,10 +152,12 @@ class LauncherState:
     def let_go(self, owner: object) -> None:
         """Hold nothing of a stream or module that was closed, if it is this launcher's."""
         if owner is self._stream or owner is self.kernel._module:
+            self._own = None
             self.renew()
-            self._own = self._globals["own"] = None
+            # Not None, which is the home of memory that must be waited for.
+            self._globals["own"] = _MISSING
             for prepared in self._prepared.alive():
-                cast(FunctionType, prepared).__globals__["own"] = None
+                cast(FunctionType, prepared).__globals__["own"] = _MISSING
             self.kernel._forget(self.launcher)
 
     def _prepare(self, *args: object) -> PreparedLaunch:
@@ -164,11 +172,12 @@ class LauncherState:
         }
         launch = FunctionType(prepared_code(tuple(argument.kind for argument in read)), scope)
         scope["slowly"] = partial(self._launch_prepared, args, parameters, scope)
-        scope["block"] = self._block(parameters)
+        scope["block"] = None
         # Given its attributes, the function is what the protocol says.
         prepared = cast("PreparedLaunch", launch)
         prepared.launcher, prepared.args_kept, prepared.block = self.launcher, args, parameters
         self._prepared.add(prepared)
+        self._hasten(scope, self._block(parameters))
         return prepared
 
     def _launch_prepared(
@@ -178,14 +187,21 @@ class LauncherState:
         read, _ = self._pack(args)
         block = self._block(parameters)
         self._launch(read, block)
+        self._hasten(scope, block)
+
+    def _hasten(self, scope: dict[str, object], block: _Block) -> None:
+        """Let a prepared launch skip the slow way, where that may be."""
         if self._is_quick():
             scope["own"], scope["block"] = self._own, block
+            if not self._is_quick():  # another thread began a capture, or closed something
+                scope["own"], scope["block"] = _MISSING, None
 
     def _generate(self, kinds: tuple[Kind, ...]) -> None:
         """Run code for arguments of these kinds from now on, on the present list of blocks."""
         kernel, blocks = self.kernel, self._blocks
-        # A thread that still runs the former version finds the names of that.
-        version = self._version = self._version + 1
+        # A thread that still runs the code for other kinds finds the names of that.
+        versions = self._versions
+        version = versions.get(kinds) or versions.setdefault(kinds, next(self._numbers))
         self._globals |= {
             f"pack_{version}": packer(kernel.parameters, kinds, kernel.parameter_bytes).pack_into,
             f"pop_{version}": blocks.pop,
@@ -209,10 +225,14 @@ class LauncherState:
         read, parameters = self._pack(args)
         block = self._block(parameters)
         self._launch(read, block)
-        if not self._is_quick():
-            return
-        self._blocks.append(block)
-        kinds = tuple(argument.kind for argument in read)
+        if self._is_quick():
+            self._blocks.append(block)
+            self._adapt(tuple(argument.kind for argument in read))
+            if not self._is_quick():  # another thread began a capture, or closed something
+                self.renew()
+
+    def _adapt(self, kinds: tuple[Kind, ...]) -> None:
+        """Make code for arguments of these kinds, unless they are the first or it is there."""
         known = self._kinds
         if known is None:
             # Code costs milliseconds, which a kernel that is launched once never wins back.

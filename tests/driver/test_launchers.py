@@ -1,0 +1,122 @@
+"""Launchers skip every look at stream and module; a close or a capture takes that away again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from types import FunctionType
+from typing import cast
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import LaunchConfig, emulator
+from cudadrv.errors import ClosedError
+from cudadrv.launch.launcher import LauncherState
+
+ONE = LaunchConfig(1, 1)
+PTX = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry bump(.param .u64 x) {
+    .reg .u64 %a;
+    .reg .u32 %v;
+    ld.param.u64 %a, [x];
+    ld.global.u32 %v, [%a];
+    add.u32 %v, %v, 1;
+    st.global.u32 [%a], %v;
+    ret;
+}
+"""
+
+
+@pytest.fixture
+def machine() -> Iterator[emulator.Emulator]:
+    with emulator.session(devices=2) as machine:
+        yield machine
+
+
+def test_a_launch_prepared_in_a_capture_is_noted_there(machine: emulator.Emulator) -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream, other = context.new_stream(), context.new_stream()
+    launcher = context.load_module(PTX).kernel("bump").bind(stream, ONE)
+    x = stream.zeros(1, np.uint32)
+    with stream.capture() as graph:
+        prepared = launcher.prepare(x)
+        prepared()
+    executable = graph.instantiate()
+    used = cudadrv.pool_info(context.device).used
+    address = x.ptr
+    del x, prepared, launcher
+    assert cudadrv.pool_info(context.device).used == used  # the graph has it
+    executable.launch(other)
+    again = stream.empty(1, np.uint32)
+    assert again.ptr != address
+
+
+def test_captures_leave_a_launcher_as_small_as_it_was(machine: emulator.Emulator) -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    launcher = context.load_module(PTX).kernel("bump").bind(stream, ONE)
+    x = stream.zeros(1, np.uint32)
+    sizes = set()
+    for _ in range(5):
+        for _ in range(3):
+            launcher(x)
+        sizes.add(len(cast(FunctionType, launcher).__globals__))
+        with stream.capture():
+            launcher(x)
+    assert len(sizes) == 1
+    assert stream.to_host(x).tolist() == [15]
+
+
+@pytest.mark.parametrize("closes", ["stream", "module"])
+def test_what_is_closed_while_a_launch_ends_is_let_go(
+    machine: emulator.Emulator, closes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream, module = context.new_stream(), context.load_module(PTX)
+    launcher = module.kernel("bump").bind(stream, ONE)
+    x = context.default_stream.zeros(1, np.uint32)
+    handles = len(machine._streams), len(machine._modules)
+    launcher(x)
+    is_quick = LauncherState._is_quick
+    closers: list[threading.Thread] = []
+
+    def close_meanwhile(state: LauncherState) -> bool:
+        found = is_quick(state)
+        if not closers:
+            things = {"stream": stream, "module": module}
+            closers.append(threading.Thread(target=things[closes].close))
+            closers[0].start()
+            closers[0].join()
+        return found
+
+    monkeypatch.setattr(LauncherState, "_is_quick", close_meanwhile)
+    launcher(x)
+    with pytest.raises(ClosedError):
+        launcher(x)
+    x.close()
+    gone = (1, 0) if closes == "stream" else (0, 1)
+    assert (len(machine._streams), len(machine._modules)) == (
+        handles[0] - gone[0], handles[1] - gone[1],
+    )  # fmt: skip
+
+
+def test_a_launch_under_way_holds_what_is_closed_no_longer(machine: emulator.Emulator) -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    launcher = context.load_module(PTX).kernel("bump").bind(stream, ONE)
+    x = stream.zeros(1, np.uint32)
+    for _ in range(3):
+        launcher(x)
+    streams = len(machine._streams)
+    scope = cast(FunctionType, launcher).__globals__
+    block = scope["pop_1"]()  # as a launch does
+    stream.close()
+    scope["push_1"](block)
+    x.close()
+    del block, x
+    assert len(machine._streams) == streams - 1
