@@ -69,6 +69,9 @@ def defined_in(path: Path) -> frozenset[str]:
 def locks_in(path: Path) -> set[str]:
     """The names under which a file keeps its locks, such as `Driver.lock`."""
     found: set[str] = set()
+    text = path.read_text()
+    if not any(f"{name}(" in text for name in LOCKS):
+        return found  # most files: parsing them all takes seconds
 
     def look(node: ast.AST, owner: str) -> None:
         for child in ast.iter_child_nodes(node):
@@ -80,7 +83,7 @@ def locks_in(path: Path) -> set[str]:
                 found.update(owner + ast.unparse(target).rpartition(".")[2] for target in targets)
             look(child, f"{child.name}." if isinstance(child, ast.ClassDef) else owner)
 
-    look(ast.parse(path.read_text()), "")
+    look(ast.parse(text), "")
     return found
 
 
