@@ -22,9 +22,6 @@ from .driver.stream_box import StreamBox
 from .driver.stream_core import StreamCore
 from .driver.types import CudaStream
 from .errors import CopyError, WrongDeviceError
-from .graph import Capture
-from .host_function import call_on_host
-from .interop.foreign import import_array, order_after, stream_handle
 from .launch.module import ImageLike, Module
 from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType
 from .memory.buffer import DeviceBuffer
@@ -33,6 +30,11 @@ from .memory.fill import fill
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from .graph import Capture
+
+# Imported where they are used: graphs, host functions and the room of other libraries, which many
+# programs do without. Together they take 4 ms.
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
@@ -68,6 +70,8 @@ class Stream(StreamCore):
             if event is not self:
                 self._wait_event(event.record(timing=False))
         else:
+            from .interop.foreign import order_after, stream_handle
+
             order_after(self, (stream_handle(event),))
 
     def alloc(self, nbytes: int) -> DeviceBuffer:
@@ -162,6 +166,8 @@ class Stream(StreamCore):
             TypeError: it is no device array.
             WrongDeviceError: the memory lies on another device.
         """
+        from .interop.foreign import import_array
+
         return import_array(self, value)
 
     def call_on_host(self, function: Callable[..., object], *args: object) -> None:
@@ -173,10 +179,14 @@ class Stream(StreamCore):
         Raises:
             StreamCaptureUnsupportedError: the stream is capturing.
         """
+        from .host_function import call_on_host
+
         call_on_host(self, function, args)
 
     def capture(self) -> Capture:
         """``with stream.capture() as graph:`` records what the stream is given in the block."""
+        from .graph import Capture
+
         return Capture(self)
 
 
@@ -263,6 +273,8 @@ class Context(ContextCore):
         """
         if isinstance(stream, Stream) and stream.context is self:
             return stream
+        from .interop.foreign import stream_handle
+
         number = stream_handle(stream)
         if number in (0, 1):
             return self.default_stream

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ._api import CUcontext, DriverApi
-from .capability import GpuCapability
 from .device import Device
 from .handle import Closing, ContextBox
 from .in_use import failure
 from .later import drop_now
 from .types import ContextFlags, MemoryInfo
+
+if TYPE_CHECKING:
+    from .capability import GpuCapability
 
 _T = TypeVar("_T")
 
@@ -84,6 +86,8 @@ class ContextCore(Closing):
     @property
     def capability(self) -> GpuCapability:
         """What the device's compute capability offers."""
+        from .capability import GpuCapability  # making its classes takes 2 ms, and few starts ask
+
         return GpuCapability.from_compute_capability(*self.device.compute_capability)
 
     def priority_range(self) -> tuple[int, int]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ._api import CUevent, CUevent_flags
 from .context import ContextCore
 from .handle import Closing
 from .in_use import failure
 from .later import drop_now
-from .stream_box import UNTIMED, EventBox, StreamName
+from .stream_box import UNTIMED, EventBox
+
+if TYPE_CHECKING:
+    from .stream_box import StreamName
 
 _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)

@@ -291,9 +291,10 @@ class Closing(Uncopied):
         if isinstance(box, Closed):
             return
         self._shut()
+        # What stands over this may have the same box, as levels of an array do: it goes first.
+        faults = self._close_dependents() if getattr(self, "_dependents", None) else []
         outcome: list[object] = []
         box._outcome = outcome
-        faults = self._close_dependents() if getattr(self, "_dependents", None) else []
         del box  # destroyed here, unless something needs it or a call is using it
         outcome.append(_LEFT)
         fault = outcome[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .. import errors
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus
@@ -191,13 +191,15 @@ class StreamBox(Part[CUstream]):
             check(self, code, "cuStreamDestroy", doing)
 
 
-class StreamName(Protocol):
-    """A public stream, whose box a capture replaces by its twin."""
+if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
-    # While it is open, a StreamBox; see `Closing`.
-    _box: Any
-    _launchers: Registry[Dependent]
-    capturing: bool
+    class StreamName(Protocol):
+        """A public stream, whose box a capture replaces by its twin."""
+
+        # While it is open, a StreamBox; see `Closing`.
+        _box: Any
+        _launchers: Registry[Dependent]
+        capturing: bool
 
 
 class Capture:

@@ -20,8 +20,9 @@ from ..driver._api import (
     CUstreamCaptureStatus,
 )
 from ..driver.device import list_devices
+from ..driver.handle import ContextBox
 from ..driver.in_use import failure
-from ..driver.stream_box import StreamBox
+from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import CopyError, DTypeError, WrongDeviceError
 from ..memory.array import AnyDeviceArray, DeviceArray
@@ -148,10 +149,23 @@ def _wait_by_event(box: StreamBox, foreign: CUstream) -> CUresult:
         (code,) = box.api.cuEventRecord(event.raw, foreign)
         if not code:
             (code,) = box.api.cuStreamWaitEvent(box.raw, event.raw, 0)
-        return code
     finally:
         # The wait is for what the event held then: it may be recorded anew at once.
         box.spare.append(event)
+    return _wait_across(box, foreign) if code == CUresult.CUDA_ERROR_INVALID_HANDLE else code
+
+
+def _wait_across(box: StreamBox, foreign: CUstream) -> CUresult:
+    """The same for a stream of another context, which wants an event of its own context."""
+    code, context = box.api.cuStreamGetCtx(foreign)
+    if code:
+        return code
+    theirs = ContextBox(box.driver, context, box.context.ordinal, is_primary=True)  # not ours
+    event = EventBox(theirs)
+    (code,) = box.api.cuEventRecord(event.raw, foreign)
+    if not code:
+        (code,) = box.api.cuStreamWaitEvent(box.raw, event.raw, 0)
+    return code
 
 
 def _wait_outside(box: StreamBox, foreign: CUstream) -> CUresult:

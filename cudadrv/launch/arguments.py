@@ -6,7 +6,7 @@ import ctypes
 import operator
 import struct
 from collections.abc import Sequence
-from typing import Final, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from ..driver.context import ContextCore
 from ..driver.handle import AnyBox
 from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, WrongDeviceError
-from ..interop.foreign import dlpack_address, interface_address, order_after
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.copy import host_address, is_reachable
@@ -56,22 +55,24 @@ Kind: TypeAlias = Literal[
 """How a launcher reads an argument; the fast path is generated for the kinds it has seen."""
 
 
-class View(Protocol):
-    """A texture or surface, as far as a launch goes."""
+if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
-    context: ContextCore
-    # How it uses its memory.
-    _is_written: bool
+    class View(Protocol):
+        """A texture or surface, as far as a launch goes."""
 
-    @property
-    def handle(self) -> int:
-        """The object's number."""
+        context: ContextCore
+        # How it uses its memory.
+        _is_written: bool
 
-    @property
-    def _memory(self) -> AnyMemory: ...
+        @property
+        def handle(self) -> int:
+            """The object's number."""
 
-    @property
-    def _opened(self) -> AnyBox: ...
+        @property
+        def _memory(self) -> AnyMemory: ...
+
+        @property
+        def _opened(self) -> AnyBox: ...
 
 
 class Argument:
@@ -212,7 +213,7 @@ class Parameter:
                 return Argument(b"\0" * 8, "converted")
             if hasattr(value, "_is_written"):
                 # Nothing else has it; the protocol's own test costs ten times as much.
-                return self._read_view(cast(View, value), stream)
+                return self._read_view(cast("View", value), stream)
             found = self._read_pointer(value, stream)
             if found is not None:
                 return found
@@ -242,6 +243,9 @@ class Parameter:
 
     def _read_pointer(self, value: object, stream: StreamCore) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""
+        # Many programs have no other library's memory, and save a millisecond.
+        from ..interop.foreign import dlpack_address, interface_address, order_after
+
         if isinstance(value, CUdeviceptr):
             return Argument(struct.pack("=Q", int(value)), "converted")
         if hasattr(value, "__cuda_array_interface__"):

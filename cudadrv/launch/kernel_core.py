@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import ptx
 
@@ -42,12 +42,14 @@ class ModuleBox(Part[CUmodule]):
         check(self, code, "cuModuleUnload", f"unloading a module of device {self.context.ordinal}")
 
 
-class ModuleName(Protocol):
-    """The module of a kernel, as far as this file goes."""
+if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
-    context: ContextCore
-    # A `Closed` once it is closed; see `Closing`.
-    _box: ModuleBox
+    class ModuleName(Protocol):
+        """The module of a kernel, as far as this file goes."""
+
+        context: ContextCore
+        # A `Closed` once it is closed; see `Closing`.
+        _box: ModuleBox
 
 
 class KernelCore(Uncopied):

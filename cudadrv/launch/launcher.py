@@ -21,7 +21,6 @@ from ..driver.registry import Registry
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, ClosedError
-from ..interop.foreign import interface_address, order_after
 from ..memory.order import AnyMemory, Memory, note, use
 from .arguments import REALS, WHOLE, Argument, Kind, Parameter, ParameterBlock, packer
 from .code import LaunchCode, launch_code, prepared_code
@@ -113,8 +112,6 @@ class LauncherState:
             "own_config": config,
             "follow": partial(self._follow, writes=True),
             "follow_reading": partial(self._follow, writes=False),
-            "interface_address": interface_address,
-            "order_after": order_after,
             "REFUSALS": _REFUSALS,
             "int": int,
             "float": float,
@@ -210,6 +207,11 @@ class LauncherState:
             f"pop_{version}": blocks.pop,
             f"push_{version}": blocks.append,
         }
+        if "foreign" in kinds:
+            from ..interop import foreign  # loaded already, by the argument that was of this kind
+
+            self._globals["interface_address"] = foreign.interface_address
+            self._globals["order_after"] = foreign.order_after
         for function in self._functions:  # before the code that counts on it
             function.__defaults__ = (_MISSING,) * len(kinds)
         for function, code in zip(self._functions, launch_code(kinds, version), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from operator import index
+from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -96,8 +97,13 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.buffer.__exit__(kind, error, traceback)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -150,7 +150,10 @@ class DeviceBuffer(Addressed, Closing):
         queue: StreamBox = stream._box
         # A capture notes its use as that of any memory from before it.
         home = queue if queue.capture is None else queue.own
+        self._dependents = None
         self._box = BorrowedMemory(queue.context, pointer, home, owner)
+        if not stream.context.is_primary:
+            stream.context._adopt(self)
         return self
 
     def __repr__(self) -> str:

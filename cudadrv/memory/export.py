@@ -8,7 +8,7 @@ consumer renames it "used_dltensor" and owns it.
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Final, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 import numpy as np
 
@@ -41,24 +41,26 @@ class CudaArrayInterface(TypedDict):
     version: int
 
 
-class Exported(Protocol):
-    """What this file needs of a device array."""
+if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
-    shape: tuple[int, ...]
-    # The elements' type is the array's affair.
-    dtype: np.dtype[Any]
-    context: ContextCore
+    class Exported(Protocol):
+        """What this file needs of a device array."""
 
-    @property
-    def ptr(self) -> int:
-        """The address."""
+        shape: tuple[int, ...]
+        # The elements' type is the array's affair.
+        dtype: np.dtype[Any]
+        context: ContextCore
 
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
+        @property
+        def ptr(self) -> int:
+            """The address."""
 
-    @property
-    def _memory(self) -> AnyMemory: ...
+        @property
+        def ndim(self) -> int:
+            """The number of dimensions."""
+
+        @property
+        def _memory(self) -> AnyMemory: ...
 
 
 class DLTensor(ctypes.Structure):

@@ -108,13 +108,14 @@ def use(memory: AnyMemory, stream: StreamBox, *, writes: bool = True) -> None:
     if stream.unordered:
         note(memory, stream)
         return
-    waited: set[StreamBox] = {stream}
     while True:
+        waited = {stream}
         writer, readers, users = memory.writer, memory.readers, memory.users
         for other in (writer, *readers) if writes else (writer,):
             if other is not None and other not in waited:
                 waited.add(other)
                 stream.follow(other)
+        # Where another thread moved it since, all is looked at again: more may be queued there.
         if _move(memory, stream, writer, readers, users, writes):
             return
 

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from ..driver.in_use import current
 from ..stream import cuda_context_for
 from .tile import Tile, running
-from .workers import Crew, Worker
+from .workers import Worker, Workers
 
 _R = TypeVar("_R")
 
@@ -41,9 +41,9 @@ class Job(Generic[_R]):
         self._done = threading.Lock()
         self._done.acquire()
 
-    def start(self, crew: Crew) -> None:
+    def start(self, workers: Workers) -> None:
         """Give the call to a worker."""
-        crew.take().put(self._run)
+        workers.take().put(self._run)
 
     def wait(self) -> None:
         """Wait until the call has ended; once it has, this answers at once."""
@@ -81,13 +81,13 @@ class Job(Generic[_R]):
 
 def run_all(jobs: Sequence[Job[_R]]) -> None:
     """Start all jobs and wait for all, also where the wait is interrupted."""
-    crews = current().cache(Crew)
+    by_device = current().cache(Workers)
     try:
         for job in jobs:
-            crew = crews.get(job.ordinal)
-            if crew is None:
-                crew = crews.setdefault(job.ordinal, Crew(job.ordinal))
-            job.start(crew)
+            workers = by_device.get(job.ordinal)
+            if workers is None:
+                workers = by_device.setdefault(job.ordinal, Workers(job.ordinal))
+            job.start(workers)
         for job in jobs:
             job.wait()
     except BaseException:

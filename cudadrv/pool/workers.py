@@ -21,10 +21,10 @@ IDLE_SECONDS: Final = 10.0
 class Worker:
     """A thread that runs jobs, one after the other, for one device."""
 
-    __slots__ = ("_crew", "_jobs", "workplace")
+    __slots__ = ("_jobs", "_workers", "workplace")
 
-    def __init__(self, crew: Crew, ordinal: int) -> None:
-        self._crew = crew
+    def __init__(self, workers: Workers, ordinal: int) -> None:
+        self._workers = workers
         self._jobs: SimpleQueue[Callable[[Worker], None]] = SimpleQueue()
         self.workplace = Workplace()
         # A daemon: an idle thread must not keep the process from ending.
@@ -36,14 +36,14 @@ class Worker:
 
     def give_back(self) -> None:
         """Say that the worker is free for another job."""
-        self._crew.idle.append(self)
+        self._workers.idle.append(self)
 
     def _run(self) -> None:
         while True:
             try:
                 job = self._jobs.get(timeout=IDLE_SECONDS)
             except Empty:
-                if self._crew.leave(self):
+                if self._workers.leave(self):
                     self.workplace.clear()
                     return
                 continue
@@ -52,7 +52,7 @@ class Worker:
             del job
 
 
-class Crew:
+class Workers:
     """The free workers of one device and driver; list operations are atomic, so there is no lock.
 
     Attributes:

@@ -126,7 +126,9 @@ class MipmappedArray(Closing, Generic[_ScalarT]):
                 raise failure(
                     box.api, code, "cuMipmappedArrayGetLevel", f"level {number} of {self!r}"
                 )
-            self._levels.append(CudaArray.of_level(self.context, extents, self.texel, handle, box))
+            level = CudaArray.of_level(self.context, extents, self.texel, handle, box)
+            self._adopt(level)
+            self._levels.append(level)
             extents = extents.halved()
 
     @property
@@ -185,6 +187,4 @@ class MipmappedArray(Closing, Generic[_ScalarT]):
         When they go, the driver waits for the work of the context. Texels that a texture or a graph
         has stay for it.
         """
-        for level in self._levels:
-            level.close()
         super().close()

@@ -203,3 +203,18 @@ def test_a_capture_takes_memory_that_another_stream_has_just_written(
         graph.instantiate().launch(stream)
         assert np.array_equal(stream.to_host(array)[1], 4 * HOST[1])
         assert (stream.to_host(array[0]) == 5).all()
+
+
+def test_an_array_of_another_context_of_the_device_is_waited_for(context: cudadrv.Context) -> None:
+    theirs = ByInterface(context.default_stream.to_device(HOST))
+    with cudadrv.Context.create(0) as own, own.new_stream() as stream:
+        assert np.array_equal(stream.to_host(stream.import_array(theirs)), HOST)
+
+
+def test_an_imported_array_closes_with_a_context_of_ones_own(context: cudadrv.Context) -> None:
+    theirs = ByInterface(context.default_stream.to_device(HOST))
+    with cudadrv.Context.create(0) as own, own.new_stream() as stream:
+        taken = stream.import_array(theirs)
+    assert taken.closed
+    with pytest.raises(cudadrv.ClosedError):
+        _ = taken.ptr

@@ -13,7 +13,7 @@ import pytest
 
 import cudadrv
 from cudadrv import Event, emulator
-from cudadrv.driver import collected
+from cudadrv.driver import collected, later
 from cudadrv.driver.handle import Closing
 from cudadrv.driver.registry import Registry
 from cudadrv.errors import CudaError
@@ -102,6 +102,7 @@ def test_a_name_counts_as_one_reference() -> None:
 
 def test_an_emulator_goes_after_its_session() -> None:
     def count() -> int:
+        later.drop_now()
         gc.collect()
         gc.collect()
         return sum(isinstance(thing, emulator.Emulator) for thing in gc.get_objects())

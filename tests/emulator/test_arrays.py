@@ -145,7 +145,12 @@ def test_arrays_take_memory_and_give_it_back(api: DriverApi, context: CUcontext)
     ok(api.cuArrayDestroy(array))
     ok(api.cuMipmappedArrayDestroy(mipmapped))
     assert ok(api.cuMemGetInfo())[0] == free
-    assert code(api.cuArray3DCreate(described(131072, 65536, channels=4))) == 2
+    # The largest there may be is 128 GiB: no device has room for three.
+    made = [api.cuArray3DCreate(described(131072, 65536, channels=4)) for _ in range(3)]
+    assert code(made[-1]) == 2
+    for found in made:
+        if not code(found):
+            ok(api.cuArrayDestroy(ok(found)))
 
 
 def test_an_array_is_named_where_memory_is_told(emulator: Emulator) -> None:

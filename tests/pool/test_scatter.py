@@ -393,10 +393,10 @@ def test_a_scatter_interrupted_while_it_starts_runs_no_tile_later(
     rt: GpuRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = np.zeros(10)
-    take = workers.Crew.take
+    take = workers.Workers.take
 
-    def interrupted(self: workers.Crew) -> workers.Worker:
-        if self is in_use.current().cache(workers.Crew).get(1):
+    def interrupted(self: workers.Workers) -> workers.Worker:
+        if self is in_use.current().cache(workers.Workers).get(1):
             raise KeyboardInterrupt
         return take(self)
 
@@ -404,7 +404,7 @@ def test_a_scatter_interrupted_while_it_starts_runs_no_tile_later(
         tile[:] = 1
 
     with monkeypatch.context() as patched:
-        patched.setattr(workers.Crew, "take", interrupted)
+        patched.setattr(workers.Workers, "take", interrupted)
         with pytest.raises(KeyboardInterrupt):
             scatter_batched(rt, items, mark)
     after = items.copy()

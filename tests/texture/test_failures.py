@@ -111,3 +111,15 @@ def test_a_refused_texture_leaves_nothing_behind() -> None:
         assert list(model.textures) == [kept.handle]
         array.close()
         assert not model.textures
+
+
+def test_a_mipmapped_array_closes_whatever_a_texture_of_a_level_says() -> None:
+    with emulator.session() as machine:
+        context = cudadrv.cuda_context_for(0)
+        mipmapped = MipmappedArray(context, 9, np.float32)
+        texture = Texture(mipmapped.level(1))
+        with machine.fail("cuTexObjectDestroy"), pytest.raises(UnknownError, match="destroying"):
+            mipmapped.close()
+        assert mipmapped.closed
+        assert mipmapped.level(1).closed
+        assert texture.closed

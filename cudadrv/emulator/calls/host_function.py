@@ -34,8 +34,11 @@ class HostFunctionCalls(CaptureRules):
         self._submit(stream, NodeKind.HOST, lambda: self._call_host(function, argument))
         return OK
 
-    def _call_host(self, function: int, argument: int) -> None:
-        """Call a function of the host on a thread of its own, and wait for it; hold no lock."""
+    def _call_host(self, function: int, argument: int, *, here: bool = False) -> None:
+        """Call a function of the host on a thread of its own, and wait for it; hold no lock.
+
+        `here` calls it in this thread, as the driver does for some (see `UserObjectCalls`).
+        """
         host_function = _HostFunction(function)
 
         def run() -> None:
@@ -45,7 +48,10 @@ class HostFunctionCalls(CaptureRules):
             finally:
                 self._thread.runs_host_function = False
 
-        _run_in_thread(run)
+        if here:
+            run()
+        else:
+            _run_in_thread(run)
 
 
 def _run_in_thread(run: Callable[[], None]) -> None:

@@ -1,0 +1,165 @@
+"""What the documents name is there, and what they list is complete.
+
+A name in backticks is a path of the repository, `path::name` for what a file defines, or neither.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from cudadrv import LaunchConfig
+from tests.rooms import import_graph, picture, replaced
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+LIFETIMES = ROOT / "docs" / "lifetimes.md"
+FOLDERS = ("cudadrv", "ptx", "tests", "docs", "stubs", "benchmarks", "examples")
+LOCKS = ("Lock", "RLock", "allocate_lock", "Condition", "Semaphore", "BoundedSemaphore")
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_PATH = re.compile(rf"(?:(?:{'|'.join(FOLDERS)})/[\w./*-]*|[\w.-]+\.(?:md|toml|ini|yaml))(?:::.+)?")
+_LOCK_ROW = re.compile(r"^\| `([^`]+::[^`]+)` \|", re.MULTILINE)
+_BY_NAME = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+
+
+def paths_named(text: str) -> list[str]:
+    """The paths in backticks, with the name behind `::` where there is one."""
+    return [name for name in _QUOTED.findall(text) if _PATH.fullmatch(name)]
+
+
+def names_in(body: list[ast.stmt]) -> set[str]:
+    """What statements define: functions, classes with what is in them, and variables."""
+    found: set[str] = set()
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.ClassDef(name=name):
+                found.add(name)
+                found |= {f"{name}.{each}" for each in names_in(node.body)}
+                found |= {f"{name}.{each}" for each in attributes_set_in(node)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found.add(name)
+            case ast.Assign(targets=targets):
+                found |= {each.id for each in targets if isinstance(each, ast.Name)}
+            case _:
+                pass
+    return found
+
+
+def attributes_set_in(node: ast.AST) -> set[str]:
+    """The attributes that are assigned, of whatever object."""
+    return {
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+    }
+
+
+@cache  # by path: the files do not change
+def defined_in(path: Path) -> frozenset[str]:
+    """What a file of Python defines, with its generated names left out."""
+    return frozenset(names_in(ast.parse(path.read_text()).body))
+
+
+def locks_in(path: Path) -> set[str]:
+    """The names under which a file keeps its locks, such as `Driver.lock`."""
+    found: set[str] = set()
+    text = path.read_text()
+    if not any(f"{name}(" in text for name in LOCKS):
+        return found  # most files: parsing them all takes seconds
+
+    def look(node: ast.AST, owner: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Call) and is_lock(child):
+                assert isinstance(node, ast.Assign | ast.AnnAssign), (
+                    f"{path.name}:{child.lineno}: a lock without a name"
+                )
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                found.update(owner + ast.unparse(target).rpartition(".")[2] for target in targets)
+            look(child, f"{child.name}." if isinstance(child, ast.ClassDef) else owner)
+
+    look(ast.parse(text), "")
+    return found
+
+
+def is_lock(call: ast.Call) -> bool:
+    """Whether a call makes a lock."""
+    return ast.unparse(call.func).rpartition(".")[2] in LOCKS
+
+
+@_BY_NAME
+def test_every_path_that_a_document_names_exists(document: Path) -> None:
+    missing = [
+        name
+        for name in paths_named(document.read_text())
+        if not any(ROOT.glob(name.partition("::")[0].rstrip("/")))
+    ]
+    assert missing == []
+
+
+@_BY_NAME
+def test_every_test_and_function_that_a_document_names_exists(document: Path) -> None:
+    missing = []
+    for named in paths_named(document.read_text()):
+        path, _, name = named.partition("::")
+        if name and name.removesuffix("()") not in defined_in(ROOT / path):
+            missing.append(named)
+    assert missing == []
+
+
+@_BY_NAME
+def test_every_link_of_a_document_leads_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text())
+    assert [
+        link for link in links if "://" not in link and not (document.parent / link).exists()
+    ] == []
+
+
+def test_the_picture_of_the_rooms_is_up_to_date() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    assert replaced(text, picture(import_graph())) == text, (
+        "python -m tests.rooms --write docs/architecture.md"
+    )
+
+
+def test_every_lock_is_in_the_table_and_every_row_is_a_lock() -> None:
+    there = {
+        f"{path.relative_to(ROOT).as_posix()}::{name}"
+        for package in ("cudadrv", "ptx")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for name in locks_in(path)
+    }
+    listed = _LOCK_ROW.findall(LIFETIMES.read_text())
+    assert len(listed) == len(set(listed))
+    assert set(listed) - there == set(), "these are no locks any more"
+    assert there - set(listed) == set(), "say in the table what these guard"
+
+
+def test_the_kernel_and_the_order_of_the_readme_run(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "README.md").read_text()
+    names: dict[str, object] = {}
+    for section in ("A kernel, from source to result", "Order and lifetime"):
+        part = text.partition(f"## {section}\n")[2].partition("\n## ")[0]
+        blocks = re.findall(r"```python\n(.*?)```", part, re.DOTALL)
+        assert len(blocks) == 2
+        for block in blocks:
+            exec(compile(block, section, "exec"), names)
+            names.setdefault("config", LaunchConfig.for_elements(1 << 20))
+    assert capsys.readouterr().out == "[1. 3. 5.]\n"
+
+
+def test_a_name_that_is_not_there_is_found(tmp_path: Path) -> None:
+    text = "`tests/test_docs.py::test_nothing`, `python -m x`, `Box`, `cudadrv/none.py`, `a.toml`"
+    assert paths_named(text) == [
+        "tests/test_docs.py::test_nothing", "cudadrv/none.py", "a.toml",
+    ]  # fmt: skip
+    assert "test_nothing" not in defined_in(ROOT / "tests" / "test_docs.py")
+    file = tmp_path / "locks.py"
+    file.write_text("class A:\n  def f(self):\n    self.b = threading.RLock()\nc: Final = Lock()\n")
+    assert locks_in(file) == {"A.b", "c"}
+    assert defined_in(file) >= {"A", "A.f", "A.b", "c"}
