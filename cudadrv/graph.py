@@ -10,12 +10,12 @@ from typing import Final
 from . import errors
 from .driver._api import CUgraph, CUgraphExec, CUstreamCaptureMode
 from .driver.context import ContextCore
-from .driver.handle import Closing, Part, check
+from .driver.handle import Closing, ContextBox, Part, check
 from .driver.in_use import failure
 from .driver.later import drop_later, drop_now
 from .driver.stream_box import Capture as CaptureState, StreamBox
 from .driver.stream_core import StreamCore
-from .errors import ClosedError, CudadrvError
+from .errors import CudadrvError
 from .memory.order import AnyMemory, Epoch, Memory, PoolMemory, is_ordered, settle, use
 
 # CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
@@ -43,7 +43,7 @@ class Needs:
 
     Attributes:
         memory: device memory, and whether the graph may write it.
-        kept: host arrays, modules, textures.
+        kept: host arrays, modules, textures; the driver's from `give_to` on.
         born: memory that the graph allocates itself, at each replay.
     """
 
@@ -72,7 +72,9 @@ class Needs:
         if not self.memory and not self.kept:
             return
         api, number = box.api, next(_numbers)
+        # What the graph keeps may refer to the graph, so no box refers to it.
         _needed[number] = [self.memory, self.kept]
+        self.kept = []
         code, held = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
         if code:
             del _needed[number]
@@ -84,9 +86,17 @@ class Needs:
 
 
 class GraphBox(Part[CUgraph]):
-    """Owns a graph."""
+    """Owns a graph.
 
-    __slots__ = ()
+    Attributes:
+        needs: what the graph uses.
+    """
+
+    __slots__ = ("needs",)
+
+    def __init__(self, context: ContextBox, raw: CUgraph, needs: Needs) -> None:
+        super().__init__(context, raw)
+        self.needs = needs
 
     def _destroy(self) -> None:
         (code,) = self.api.cuGraphDestroy(self.raw)
@@ -94,9 +104,17 @@ class GraphBox(Part[CUgraph]):
 
 
 class ExecBox(Part[CUgraphExec]):
-    """Owns an executable graph; the driver keeps it for the replays that are queued."""
+    """Owns an executable graph; the driver keeps it for the replays that are queued.
 
-    __slots__ = ()
+    Attributes:
+        needs: what the graph uses that it was made of, or last updated by.
+    """
+
+    __slots__ = ("needs",)
+
+    def __init__(self, context: ContextBox, raw: CUgraphExec, needs: Needs) -> None:
+        super().__init__(context, raw)
+        self.needs = needs
 
     def _destroy(self) -> None:
         (code,) = self.api.cuGraphExecDestroy(self.raw)
@@ -115,7 +133,7 @@ class Graph(Closing):
         allocates: whether memory was allocated in the capture.
     """
 
-    __slots__ = ("_is_filled", "_needs", "allocates", "context")
+    __slots__ = ("_is_filled", "allocates", "context")
 
     _box: GraphBox
 
@@ -123,7 +141,6 @@ class Graph(Closing):
         self.context = context
         self.allocates = False
         self._is_filled = False
-        self._needs: Needs | None = None
         self._shut()
 
     def __repr__(self) -> str:
@@ -163,16 +180,14 @@ class Graph(Closing):
 
     def close(self) -> None:
         """Give the graph up; executables made of it stay usable. Idempotent."""
-        self._needs = None
         super().close()
         drop_now()
 
-    def _fill(self, box: GraphBox, needs: Needs) -> None:
+    def _fill(self, box: GraphBox) -> None:
         """Take over the graph that a capture gave."""
-        self.allocates = bool(needs.born)
+        self.allocates = bool(box.needs.born)
         self._box = box
         self._is_filled = True
-        self._needs = needs
         self.context._adopt(self)
 
 
@@ -185,24 +200,23 @@ class GraphExec(Closing):
         closed: whether it was closed.
     """
 
-    __slots__ = ("_epoch", "_needs", "_stream", "context")
+    __slots__ = ("_epoch", "_stream", "context")
 
     _box: ExecBox
 
     def __init__(self, graph: Graph) -> None:
         context, source = graph.context, graph._box
         # Memory that the last replay left to the graph is given back by the next one.
-        flags = _FREE_ON_LAUNCH if graph.allocates else 0
+        flags = _FREE_ON_LAUNCH if source.needs.born else 0
         code, handle = context._api.cuGraphInstantiate(source.raw, flags)
         if code:
             doing = f"instantiating a graph on {context!r}"
             raise failure(context._api, code, "cuGraphInstantiate", doing)
         self.context = context
-        self._needs: Needs | None = graph._needs
         # The stream for which all memory was ordered, and the epoch of that.
         self._stream: StreamBox | None = None
         self._epoch: object = None
-        self._box = ExecBox(source.context, handle)
+        self._box = ExecBox(source.context, handle, source.needs)
         context._adopt(self)
 
     def __repr__(self) -> str:
@@ -228,11 +242,16 @@ class GraphExec(Closing):
         The stream waits for what other streams do with the memory that the graph uses.
         """
         box, queue = self._box, stream._box
-        if queue is not self._stream or self._epoch is not Epoch.now:
-            self._order(queue)
+        is_ready = queue is self._stream and self._epoch is Epoch.now
+        if not is_ready:
+            self._order(box, queue)
         (code,) = box.context._driver.api.cuGraphLaunch(box.raw, queue.raw)
         if code:
+            self._stream = None
             raise failure(box.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
+        if not is_ready:
+            for memory in box.needs.born:
+                memory.has_contents = True
 
     def update(self, graph: Graph) -> None:
         """Take over the parameters of a graph that was captured alike, at less than instantiating.
@@ -247,28 +266,23 @@ class GraphExec(Closing):
         code, _ = box.api.cuGraphExecUpdate(box.raw, source.raw)
         if code:
             raise failure(box.api, code, "cuGraphExecUpdate", f"updating {self!r} by {graph!r}")
-        self._needs, self._stream = graph._needs, None
+        box.needs, self._stream = source.needs, None
         drop_now()
 
     def close(self) -> None:
         """Give the executable up; it goes after the runs already queued. Idempotent."""
-        self._needs = None
+        self._stream = None
         super().close()
         drop_now()
 
-    def _order(self, queue: StreamBox) -> None:
+    def _order(self, box: ExecBox, queue: StreamBox) -> None:
         """Make a replay on a stream a use of all that the graph uses."""
-        queue.raw, self._box.raw  # noqa: B018  # raise if one of them was closed
-        needs = self._needs
-        if needs is None:
-            raise ClosedError(self._closed_text)
+        needs, capture = box.needs, queue.capture  # raises if one of the two was closed
         for memory, writes in needs.memory:
             use(memory, queue, writes=writes)
-        for memory in needs.born:
-            memory.has_contents = True
         # Read before the test: what another thread moves after it makes a newer one.
         epoch = Epoch.now
-        if queue.capture is None and all(
+        if capture is None and all(
             is_ordered(memory, queue, writes=writes) for memory, writes in needs.memory
         ):
             self._stream, self._epoch = queue, epoch
@@ -296,17 +310,19 @@ class Capture:
         self._graph = Graph(stream.context)
         self._state = CaptureState()
         self._box = box
-        # Before the driver is told: a collection from here on frees nothing into the capture.
-        self._state.join(stream)
         try:
+            # Before the driver is told: a collection from here on frees nothing into the capture.
+            self._state.join(stream)
             mode = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
             (code,) = box.api.cuStreamBeginCapture(box.raw, mode)
             if code:
                 raise failure(box.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")
-        except BaseException:
+            return self._graph
+        except BaseException as error:
+            if not isinstance(error, CudadrvError):  # an interrupt; the driver may be capturing
+                self.__exit__(type(error), error, None)
             self._state.leave()
             raise
-        return self._graph
 
     def __exit__(
         self,
@@ -328,8 +344,8 @@ class Capture:
                 raise fault
             error.add_note(f"the capture was lost: {fault}")
             return
-        graph = GraphBox(box.context, handle)
+        graph = GraphBox(box.context, handle, needs)
         if error is None:
             self._stream.handle  # noqa: B018  # raises if it was closed in the block
             needs.give_to(graph)
-            self._graph._fill(graph, needs)
+            self._graph._fill(graph)

@@ -60,11 +60,13 @@ def session(
         ValueError: properties for devices that are given whole, or a device that cannot be.
     """
     emulator = Emulator(_devices(devices, properties), driver_version=driver_version, limits=limits)
-    former = install(Driver(emulator))
+    driver = Driver(emulator)
+    former = install(driver)
     try:
         yield emulator
     finally:
         install(former)
+        driver.clear_caches()
 
 
 def _devices(

@@ -5,19 +5,19 @@ counts: what was made of a stream holds the stream's box, that holds the context
 destroyed before what needs it, whichever thread or finalizer lets go last. A public object is a
 `Closing`; `close` takes the box out of it.
 
-A garbage collection runs the finalizers of all that it found in any order. So a box that is found
-while something refers to it waits in `_found` until the collection has ended; then what refers to
-nothing but parents goes first. docs/lifetimes.md has the invariants and the tests that hold them.
+What a garbage collection finds, `collected` puts in order. docs/lifetimes.md has the invariants and
+the tests that hold them.
 """
 
 from __future__ import annotations
 
-import gc
+import threading
 from sys import getrefcount
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Final,
     Generic,
     NoReturn,
@@ -29,27 +29,16 @@ from typing import (
 
 from ..errors import ClosedError, CudadrvError, CudaError
 from ._api import CUcontext, CUresult, DriverApi
+from .collected import ALONE, found
 from .in_use import Bound, Driver, failure
 from .registry import Registry
 
 _RawT = TypeVar("_RawT")
 
 
-class _Alone:
-    """Finds out what `getrefcount` gives in the finalizer of an object that nothing refers to.
-
-    Attributes:
-        count: the references that the call itself makes.
-    """
-
-    count = 0
-
-    def __del__(self) -> None:
-        references = getrefcount(self)
-        _Alone.count = references
-
-
-_Alone()  # it goes at once
+# Held over the few bytecodes in which an object comes to have dependents. Re-entrant: a collection
+# in between may run a finalizer that makes something.
+_adopting: Final = threading.RLock()
 
 # What `Closing.close` leaves behind where a later error would be put.
 _LEFT: Final = object()
@@ -111,6 +100,11 @@ class Box(Generic[_RawT]):
     raw: _RawT
     _outcome: list[object] | None
 
+    # The names of this file are gone when the interpreter drops the last boxes.
+    _references = staticmethod(getrefcount)
+    _alone: ClassVar = ALONE
+    _found: ClassVar = found
+
     def __init__(self, raw: _RawT) -> None:
         self.raw = raw
         self._outcome = None
@@ -134,9 +128,9 @@ class Box(Generic[_RawT]):
         raise NotImplementedError
 
     def __del__(self) -> None:
-        references = getrefcount(self)
-        if references > _Alone.count:
-            _found.append(self)  # the collector found it, together with what refers to it
+        references = self._references(self)
+        if references > self._alone:
+            self._found.append(self)  # the collector found it, together with what refers to it
         else:
             self._go()
 
@@ -164,11 +158,12 @@ class Box(Generic[_RawT]):
         """
         if error.code == CUresult.CUDA_ERROR_NOT_PERMITTED:
             # A collection came in a thread of the driver's, which calls a function of ours.
-            _found.append(self)
+            found.append(self)
             return False
         if error.sticky and had_failed:
             return True  # a broken context refuses everything, and that was raised already
         outcome = self._outcome
+        error.__traceback__ = None  # its frames have this box, and so the boxes of its parents
         if outcome is not None:
             # Whoever appends first has the error told: this, or the `close` that has left.
             outcome.append(error)
@@ -315,7 +310,10 @@ class Closing(Uncopied):
         """Remember what stands over this, and closes with it."""
         dependents = getattr(self, "_dependents", None)
         if dependents is None:
-            dependents = self._dependents = Registry()
+            with _adopting:
+                dependents = getattr(self, "_dependents", None)
+                if dependents is None:
+                    dependents = self._dependents = Registry()
         dependents.add(child)
         if self.closed:  # another thread has closed it since
             child._close_with_parent()
@@ -338,48 +336,3 @@ class Closing(Uncopied):
 
     def _closed_error(self) -> ClosedError:
         return ClosedError(self._closed_text)
-
-
-# Boxes that a collection found together with what refers to them.
-_found: Final[list[AnyBox]] = []
-
-
-def _after_collection(phase: str, _: object) -> None:
-    """Destroy what the collection found and nothing refers to any more, children first.
-
-    What a survivor of the collection refers to waits for the next one.
-    """
-    if phase == "stop":
-        while sum(_goes() for _ in range(len(_found))):
-            pass
-
-
-def _goes() -> bool:
-    """Whether the first of the boxes that were found goes; otherwise it becomes the last."""
-    try:
-        box = _found.pop(0)
-    except IndexError:
-        return False  # the collection of another thread took it
-    if getrefcount(box) > 2:  # the name here and the call's argument
-        _found.append(box)
-        return False
-    try:
-        return box._go()
-    except CudadrvError as error:
-        _Unraisable(error)  # goes at once
-        return True
-
-
-class _Unraisable:
-    """Hands an error to sys.unraisablehook, by raising it in its finalizer."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-    def __del__(self) -> None:
-        raise self.error
-
-
-gc.callbacks.append(_after_collection)

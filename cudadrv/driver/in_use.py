@@ -55,6 +55,14 @@ class Driver:
         # One dict holds caches of several types; the key says which, so the cast is true.
         return cast(dict[int, _T], self._caches.setdefault(kind, {}))
 
+    def clear_caches(self) -> None:
+        """Keep nothing more for who asks, as the driver is no longer the one in use.
+
+        What is cached has boxes, and those have this: a collection could not take such a circle
+        apart, as it leaves to boxes what they need.
+        """
+        self._caches.clear()
+
     @property
     def forked_from(self) -> int | None:
         """The process that initialised the driver, where this one is a fork of it."""

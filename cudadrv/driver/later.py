@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from ..errors import CudadrvError
+
 # Each cell is emptied where it is dropped: who put it here may still hold the list itself.
 _cells: Final[deque[list[object]]] = deque()
 # What is dropped once a condition holds.
@@ -40,7 +42,13 @@ def drop_now() -> None:
             is_done, cell = _parked.popleft()
         except IndexError:
             break
-        if is_done():
+        done = False
+        try:
+            done = is_done()
+        except CudadrvError:
+            done = True  # of work that failed nothing is left
+        finally:
+            if not done:
+                _parked.append((is_done, cell))
+        if done:
             cell.clear()
-        else:
-            _parked.append((is_done, cell))

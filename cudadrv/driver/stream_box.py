@@ -8,8 +8,10 @@ Then every quick test fails, and each use is noted in the capture.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from .. import errors
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus
 from .handle import AnyBox, ContextBox, Part, check
 from .in_use import failure
@@ -100,32 +102,54 @@ class StreamBox(Part[CUstream]):
 
     def wait(self, event: EventBox) -> None:
         """Let what is queued from now on wait for an event."""
-        self.wait_raw(event.raw)
-
-    def wait_raw(self, event: CUevent) -> None:
-        """The same for a raw event."""
-        (code,) = self.api.cuStreamWaitEvent(self.raw, event, 0)
+        (code,) = self.api.cuStreamWaitEvent(self.raw, event.raw, 0)
         if code:
             raise failure(self.api, code, "cuStreamWaitEvent", f"letting {self} wait")
 
     def follow(self, other: StreamBox) -> None:
         """Let what is queued from now on wait for what another stream holds now.
 
-        Of a stream that captures, that is what it was given before.
+        Raises:
+            StreamCaptureIsolationError: that is part of a capture, and this stream is not.
         """
-        capture = other.captured_by
-        if capture is not None:
-            before = capture.before.get(other)
-            if before is not None:
-                self.wait(before)
-                return
-        event = other.take_event()
+        other.precede(self.wait, self.capture)
+
+    def precede(self, wait: Callable[[EventBox], None], capture: Capture | None = None) -> None:
+        """Let another queue wait for what this stream holds now.
+
+        Of a stream that captures, that is what it was given before.
+
+        Args:
+            wait: lets the other queue wait for an event.
+            capture: what records the other queue.
+
+        Raises:
+            StreamCaptureIsolationError: that is part of a capture, and the other queue is not.
+        """
+        if self.capture is not None and self.capture is not capture:
+            if self.capture.is_open:
+                raise errors.StreamCaptureIsolationError(
+                    f"waiting for what {self} is given in a capture: use what is allocated in a "
+                    "capture outside of it once it has ended"
+                )
+            self.own.precede(wait, capture)
+            return
+        outer = self.captured_by
+        before = outer.before.get(self) if outer is not None else None
+        if before is not None:
+            wait(before)
+            return
+        if self.is_captured_elsewhere():
+            raise errors.StreamCaptureIsolationError(
+                f"waiting for what {self} is given while another library captures it"
+            )
+        event = self.take_event()
         try:
-            event.record(other)
-            self.wait(event)
+            event.record(self)
+            wait(event)
         finally:
             # The wait is for what the event held then: it may be recorded anew at once.
-            other.spare.append(event)
+            self.spare.append(event)
 
     def take_event(self) -> EventBox:
         """An event of the stream's context that nobody uses; it goes back to `spare`."""
@@ -149,7 +173,11 @@ class StreamBox(Part[CUstream]):
         """Whether the driver says so, of another library's stream; ours know it themselves."""
         if self.captured_by is not None or self.capture is not None:
             return True
-        if self.is_owned or self.keeps is None:
+        return self.is_captured_elsewhere()
+
+    def is_captured_elsewhere(self) -> bool:
+        """Whether another library captures its stream; ours it does not capture."""
+        if self.is_owned or self.capture is not None:
             return False
         code, status = self.api.cuStreamIsCapturing(self.raw)
         if code:
@@ -224,15 +252,26 @@ class Capture:
         """Each member's own box by its twin."""
         return {twin: own for _, own, twin in self._members}
 
+    def dismiss(self, stream: StreamName) -> None:
+        """Give a stream its own box again that did not come to be captured after all."""
+        for member in self._members:
+            if member[0] is stream:
+                self._members.remove(member)
+                self._restore(stream, member[1])
+                return
+
+    def _restore(self, stream: StreamName, own: StreamBox) -> None:
+        own.captured_by = None
+        stream.capturing = False
+        box = stream._box
+        if isinstance(box, StreamBox) and box.capture is self:
+            stream._box = own
+
     def leave(self) -> None:
         """Give every stream its own box again, and what was deferred back. Idempotent."""
         self.is_open = False
         for stream, own, _ in self._members:
-            own.captured_by = None
-            stream.capturing = False
-            box = stream._box
-            if isinstance(box, StreamBox) and box.capture is self:
-                stream._box = own
+            self._restore(stream, own)
         for own, event in self.before.items():
             own.spare.append(event)
         # The twins refer to the capture: nothing of it refers to them any more.

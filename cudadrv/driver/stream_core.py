@@ -9,7 +9,7 @@ from ..errors import WrongDeviceError
 from ._api import CUresult, CUstream
 from .context import ContextCore
 from .event import Event
-from .handle import Closing
+from .handle import Closed, Closing
 from .in_use import failure
 from .later import drop_now
 from .registry import Registry
@@ -86,13 +86,14 @@ class StreamCore(Closing):
             self._close_with_parent()
 
     def _close_with_parent(self) -> None:
-        if not self.closed:
-            box = self._box
-            box.own.is_closed = True
-            del box
-            for launcher in self._launchers.alive():
-                launcher.let_go(self)
-            super().close()
+        box: StreamBox | Closed = self._box
+        if isinstance(box, Closed):
+            return
+        box.own.is_closed = True
+        del box
+        for launcher in self._launchers.alive():
+            launcher.let_go(self)
+        super().close()
 
     def synchronize(self) -> None:
         """Wait until everything queued is done.
@@ -144,10 +145,15 @@ class StreamCore(Closing):
         """Wait for an event, which may draw the stream into the capture it was recorded in."""
         box, found = self._box, event._box
         capture = found.capture
-        if capture is not None and capture.is_open and box.capture is not capture:
+        if capture is None or not capture.is_open or box.capture is not None:
+            box.wait(found)
+            return
+        try:
             capture.join(self)
-            box = self._box
-        box.wait(found)
+            self._box.wait(found)
+        except BaseException:
+            capture.dismiss(self)
+            raise
 
     def _require(self, context: ContextCore, what: str) -> None:
         """Raise `WrongDeviceError` unless the stream belongs to `context`."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..driver._api import CUstream
 from ..driver.context import ContextCore
 from ..driver.in_use import failure
-from ..driver.stream_box import StreamBox
+from ..driver.stream_box import EventBox
 from ..errors import DTypeError
 from .order import AnyMemory, gather
 
@@ -100,9 +100,13 @@ def array_interface(array: Exported) -> CudaArrayInterface:
 
     A stream that was closed is not named: what it still does is waited for.
     """
-    last = gather(array._memory)
-    if last is not None and last.is_closed:
-        last.synchronize()
+    memory = array._memory
+    last = gather(memory)
+    if last is None or last.is_closed:
+        # What a capture records is not under way, and comes after what was before it.
+        for user in memory.all_users():
+            if not user.is_capturing():
+                user.synchronize()
         last = None
     return {
         "shape": array.shape,
@@ -133,9 +137,7 @@ def dlpack_capsule(array: Exported, stream: int | None) -> object:
     if dtype.kind not in _KIND_CODE or not dtype.isnative or dtype.itemsize > 16:
         raise DTypeError(f"DLPack has no dtype {dtype}")
     if stream != _NO_SYNC:
-        last = gather(array._memory)
-        if last is not None:
-            _order_consumer(last, 1 if stream is None else stream, f"exporting {array!r}")
+        _order_consumer(array, 1 if stream is None else stream)
     anchor = _Anchor()
     anchor.array = array
     buffer: Any = anchor  # before Python 3.12 a type checker cannot know what is a buffer
@@ -154,16 +156,16 @@ def dlpack_capsule(array: Exported, stream: int | None) -> object:
     return capsule
 
 
-def _order_consumer(last: StreamBox, consumer: int, doing: str) -> None:
-    """Let another library's stream wait for what ours holds now."""
-    if consumer == int(last.raw):
-        return
-    event = last.take_event()
-    try:
-        event.record(last)
-        with last.context.bound():  # which stream 1 or 2 is, the current context says
-            (code,) = last.api.cuStreamWaitEvent(CUstream(consumer), event.raw, 0)
+def _order_consumer(array: Exported, consumer: int) -> None:
+    """Let another library's stream wait for what ours do with an array now."""
+    memory = array._memory
+
+    def wait(event: EventBox) -> None:
+        with event.context.bound():  # which stream 1 or 2 is, the current context says
+            (code,) = event.api.cuStreamWaitEvent(CUstream(consumer), event.raw, 0)
         if code:
-            raise failure(last.api, code, "cuStreamWaitEvent", doing)
-    finally:
-        last.spare.append(event)
+            raise failure(event.api, code, "cuStreamWaitEvent", f"exporting {array!r}")
+
+    for last in dict.fromkeys((memory.writer, *memory.readers)):
+        if last is not None and int(last.raw) != consumer:
+            last.precede(wait, last.capture)

@@ -15,6 +15,7 @@ In a capture an operation belongs to the graph: it is noted there, and each repl
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ..driver._api import CUdeviceptr, CUresult
@@ -145,7 +146,7 @@ def gather(memory: AnyMemory) -> StreamBox | None:
 def note(memory: AnyMemory, stream: StreamBox) -> None:
     """Let the release of a memory wait for a stream, and nothing else."""
     if stream.capture is not None:
-        stream.capture.uses.setdefault(memory, True)
+        stream.capture.uses[memory] = True
         return
     while True:
         users = memory.users
@@ -172,13 +173,13 @@ def _move(
         if other is not None and other not in known:
             known = (*known, other)
     if len(known) > _MANY_USERS:
-        known = tuple(user for user in known if user in (writer, stream) or not _is_over(user))
-    if writes:
-        new_writer: StreamBox | None = stream
-        new_readers: tuple[StreamBox, ...] = ()
-        home = stream if stream.context is memory.context else None
-    else:
-        new_writer, home = writer, None
+        # The release needs a stream of the memory's own device.
+        own = next((user for user in known if user.context is memory.context), None)
+        needed = (writer, stream, own)
+        known = tuple(user for user in known if user in needed or not _is_over(user))
+    new_writer = stream if writes else writer
+    new_readers: tuple[StreamBox, ...] = ()
+    if not writes:
         new_readers = readers if stream in readers else (*readers, stream)
     with _moving:
         if (
@@ -187,16 +188,29 @@ def _move(
             or memory.users is not users
         ):
             return False
-        memory.users = known
-        memory.writer = new_writer
-        memory.readers = new_readers
-        memory.home = home
-        Epoch.now = object()
+        try:
+            # An interrupt may come in between: nobody may be at home then, and the new writer,
+            # which waited for the readers, must be known before they are forgotten.
+            memory.home = None
+            memory.users = known
+            memory.writer = new_writer
+            memory.readers = new_readers
+            memory.home = _home(memory)
+        finally:
+            Epoch.now = object()
     return True
 
 
+def _home(memory: AnyMemory) -> StreamBox | None:
+    """The last writer, where nobody has read since and it is of the memory's context."""
+    writer = memory.writer
+    if writer is None or memory.readers or writer.context is not memory.context:
+        return None
+    return writer
+
+
 def _is_over(stream: StreamBox) -> bool:
-    return stream.is_closed and stream.is_idle()
+    return stream.is_closed and not stream.is_capturing() and stream.is_idle()
 
 
 def _use_in_capture(memory: AnyMemory, stream: StreamBox, capture: Capture, writes: bool) -> None:
@@ -264,8 +278,9 @@ class PoolMemory(Memory[CUdeviceptr]):
             return
         own = [user for user in users if user.context.ordinal == self.context.ordinal]
         free = [user for user in own if not user.is_capturing()]
-        if not free:
-            self._defer(own)
+        # To wait for a stream that another library captures would be to be captured with it.
+        if not free or any(user.is_captured_elsewhere() for user in users):
+            self._defer()
             return
         target = writer if writer in free else free[-1]
         assert target is not None
@@ -275,7 +290,9 @@ class PoolMemory(Memory[CUdeviceptr]):
                 try:
                     target.follow(user)
                 except CudadrvError as error:
-                    fault = error  # of a stream whose work failed nothing is left to wait for
+                    fault = error
+                    if not user.is_capturing():
+                        user.api.cuStreamSynchronize(user.raw)
         self._free(target)
         if fault is not None:
             raise fault
@@ -289,20 +306,21 @@ class PoolMemory(Memory[CUdeviceptr]):
         doing = f"giving back the memory at {int(self.raw):#x} of device {self.context.ordinal}"
         return failure(self.api, code, "cuMemFreeAsync", doing)
 
-    def _defer(self, own: list[StreamBox]) -> None:
+    def _defer(self) -> None:
         """Leave the release to another object, which goes when the capture has ended.
 
         This one's finalizer runs once. A graph would free at each replay what was allocated once.
         """
         heir = PoolMemory(self.context, self.raw, self.writer)
         heir.has_contents, heir.users = True, self.users
-        for user in own:
-            if user.captured_by is not None:
-                user.captured_by.deferred.append(heir)
+        users = self.all_users()
+        for user in users:
+            capture = user.captured_by
+            if capture is not None:
+                capture.deferred.append(heir)
                 return
         # Another library's capture: nobody tells when it ends, so it is asked at later calls.
-        cell: list[object] = [heir]
-        park(lambda: not any(user.is_capturing() for user in own), cell)
+        park(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
 
 
 class BorrowedMemory(Memory[int]):
@@ -325,16 +343,25 @@ class BorrowedMemory(Memory[int]):
         if isinstance(self.owner, Box):
             return
         users = self.all_users()
-        if all(user.is_idle() for user in users if user.captured_by is None):
+        if all(not user.is_capturing() and user.is_idle() for user in users):
             return
-        events = []
-        for user in users:
-            before = user.captured_by.before.get(user) if user.captured_by else None
-            event = before or user.take_event()
-            if before is None:
-                event.record(user)
-            events.append(event)
-        park(lambda: all(event.is_done() for event in events), [self.owner, *users])
+        tests = [_until_now(user) for user in users]
+        park(lambda: all(is_done() for is_done in tests), [self.owner, *users])
+
+
+def _until_now(stream: StreamBox) -> Callable[[], bool]:
+    """What tells whether all that a stream was given until now is done."""
+    try:
+        capture = stream.captured_by
+        event = capture.before.get(stream) if capture is not None else None
+        if event is None and not stream.is_captured_elsewhere():
+            event = stream.take_event()
+            event.record(stream)
+    except CudadrvError:
+        event = None  # such as that the driver has no event
+    if event is not None:
+        return event.is_done
+    return lambda: not stream.is_capturing() and stream.is_idle()
 
 
 def settle(memory: AnyMemory, streams: dict[StreamBox, StreamBox]) -> None:
@@ -344,4 +371,4 @@ def settle(memory: AnyMemory, streams: dict[StreamBox, StreamBox]) -> None:
         memory.readers = tuple(streams.get(reader, reader) for reader in memory.readers)
         if memory.writer is not None:
             memory.writer = streams.get(memory.writer, memory.writer)
-        memory.home = None if memory.readers else memory.writer
+        memory.home = _home(memory)

@@ -1,0 +1,96 @@
+"""Boxes that a garbage collection found, which runs the finalizers of its finds in any order.
+
+A box that is found while something refers to it waits here until the collection has ended; then
+what refers to nothing but parents goes first.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from sys import getrefcount
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ..errors import CudadrvError
+
+if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
+
+    class Found(Protocol):
+        """A box, as far as this file goes."""
+
+        def _go(self) -> bool:
+            """Destroy the driver's object; False if it must be tried later."""
+
+
+found: Final[deque[Found]] = deque()
+"""What waits."""
+
+
+class _Alone:
+    """Finds out what `getrefcount` gives in the finalizer of an object that nothing refers to.
+
+    Attributes:
+        count: the references that the call itself makes.
+    """
+
+    count = 0
+    _references = staticmethod(getrefcount)
+
+    def __del__(self) -> None:
+        references = self._references(self)
+        _Alone.count = references
+
+
+_Alone()  # it goes at once
+ALONE: Final = _Alone.count
+"""What `getrefcount` gives in the finalizer of a box that nothing refers to."""
+
+
+def _count_named() -> int:
+    """What `getrefcount` gives for an object that one local name refers to."""
+    named = deque([object()]).popleft()
+    return getrefcount(named)
+
+
+NAMED: Final = _count_named()
+
+
+def _after_collection(phase: str, _: object) -> None:
+    """Destroy what the collection found and nothing refers to any more, children first.
+
+    What a survivor of the collection refers to waits for the next one.
+    """
+    if phase == "stop":
+        while sum(_goes() for _ in range(len(found))):
+            pass
+
+
+def _goes() -> bool:
+    """Whether the first of the boxes that were found goes; otherwise it becomes the last."""
+    try:
+        box = found.popleft()
+    except IndexError:
+        return False  # the collection of another thread took it
+    if getrefcount(box) > NAMED:
+        found.append(box)
+        return False
+    try:
+        return box._go()
+    except CudadrvError as error:
+        _Unraisable(error)  # goes at once
+        return True
+
+
+class _Unraisable:
+    """Hands an error to sys.unraisablehook, by raising it in its finalizer."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __del__(self) -> None:
+        raise self.error
+
+
+gc.callbacks.append(_after_collection)

@@ -1,0 +1,155 @@
+"""Boxes: destroyed once, whoever lets go last, and held by no error."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+import pytest
+
+import cudadrv
+from cudadrv import Event, emulator
+from cudadrv.driver import collected, later
+from cudadrv.driver.handle import Closing
+from cudadrv.driver.registry import Registry
+from cudadrv.errors import CudaError
+
+
+@pytest.fixture
+def machine() -> Iterator[emulator.Emulator]:
+    with emulator.session(devices=2) as machine:
+        yield machine
+
+
+def test_an_error_of_close_keeps_no_context_alive(machine: emulator.Emulator) -> None:
+    own = cudadrv.Context.create(0)
+    stream, number = own.new_stream(), int(own.handle)
+    gc.disable()
+    try:
+        with machine.fail("cuStreamDestroy"):
+            try:
+                stream.close()
+            except CudaError as error:
+                kept = error
+        own.close()
+        assert machine._contexts[number].destroyed
+        assert kept.__traceback__ is not None
+    finally:
+        gc.enable()
+
+
+def test_children_made_by_two_threads_at_once_all_close(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = cudadrv.Context.create(0)
+    events: list[Event] = []
+    make = Registry.__init__
+    threads: list[threading.Thread] = []
+
+    def make_meanwhile(registry: Registry[Closing]) -> None:
+        make(registry)
+        if not threads:
+            threads.append(threading.Thread(target=lambda: events.append(Event(own))))
+            threads[0].start()
+            threads[0].join(0.2)
+
+    monkeypatch.setattr(Registry, "__init__", make_meanwhile)
+    events.append(Event(own))
+    threads[0].join()
+    own.close()
+    assert len(events) == 2
+    assert all(event.closed for event in events)
+
+
+def test_a_stream_that_two_threads_close_is_closed(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    box = stream._box
+    looked: list[Closing] = []
+    errors: list[Exception] = []
+    closed = vars(Closing)["closed"].fget
+
+    def look(thing: Closing) -> bool:
+        found: bool = closed(thing)
+        if not looked:
+            looked.append(thing)
+            thread = threading.Thread(target=stream.close)
+            thread.start()
+            thread.join()
+        return found
+
+    monkeypatch.setattr(Closing, "closed", property(look))
+    try:
+        stream.close()
+    except Exception as error:
+        errors.append(error)
+    assert not errors
+    assert box.is_closed
+
+
+def test_a_name_counts_as_one_reference() -> None:
+    thing = deque([object()]).popleft()
+    other = thing
+    assert sys.getrefcount(thing) > collected.NAMED
+    del other
+    assert sys.getrefcount(thing) == collected.NAMED
+
+
+def test_an_emulator_goes_after_its_session() -> None:
+    def count() -> int:
+        later.drop_now()
+        gc.collect()
+        gc.collect()
+        return sum(isinstance(thing, emulator.Emulator) for thing in gc.get_objects())
+
+    before = count()
+    for _ in range(3):
+        with emulator.session():
+            stream = cudadrv.cuda_context_for(0).default_stream
+            array = stream.zeros(4, "u4")
+            with stream.capture() as graph:
+                stream.fill(array, 1)
+            graph.instantiate().launch(stream)
+        del stream, array, graph
+    assert count() == before
+
+
+def test_thousands_of_boxes_in_circles_all_go(machine: emulator.Emulator) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    streams = len(machine._streams)
+    for _ in range(3000):
+        circle: list[object] = [stream.context.new_stream(), stream.record(), stream.alloc(8)]
+        circle.append(circle)
+    del circle
+    gc.collect()
+    gc.collect()
+    assert len(machine._streams) == streams
+    assert not machine._events
+    assert not cudadrv.pool_info(stream.context.device).used
+
+
+EXIT = """
+import cudadrv
+context = cudadrv.cuda_context_for(0)
+own = cudadrv.Context.create(0)
+stream = own.new_stream()
+class Last:
+    pass
+last = Last()
+last.everything = [last, stream, stream.zeros(4, "u4"), stream.record(), own]
+import builtins
+builtins.last = last
+builtins.more = stream.record(), stream
+"""
+
+
+def test_boxes_that_outlive_their_file_say_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stderr == ""

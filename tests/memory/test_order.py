@@ -1,0 +1,380 @@
+"""Who waits for whom, where captures, interrupts, other devices and failures come in between."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import cudadrv
+from cudadrv import Stream, emulator
+from cudadrv.driver import later
+from cudadrv.driver._api import CUstreamCaptureMode
+from cudadrv.errors import CudaError, StreamCaptureIsolationError
+from cudadrv.memory import order
+from cudadrv.memory.order import BorrowedMemory
+
+_RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+
+
+@pytest.fixture
+def machine() -> Iterator[emulator.Emulator]:
+    with emulator.session(devices=2) as machine:
+        yield machine
+
+
+def used(ordinal: int = 0) -> int:
+    return cudadrv.pool_info(cudadrv.list_devices()[ordinal]).used
+
+
+def streams(count: int, ordinal: int = 0) -> list[Stream]:
+    context = cudadrv.cuda_context_for(ordinal)
+    return [context.new_stream() for _ in range(count)]
+
+
+def test_memory_that_many_streams_of_another_device_read_comes_back(
+    machine: emulator.Emulator,
+) -> None:
+    (far,) = streams(1, ordinal=1)
+    source = far.zeros(64, "u1")
+    far.close()
+    for near in streams(12):
+        near.copy(near.empty(64, "u1"), source)
+        near.synchronize()
+        near.close()
+    source.close()
+    assert used(1) == 0
+
+
+def test_an_interrupt_in_a_move_leaves_nobody_at_home(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = streams(2)
+    array = a.zeros(4, "u4")
+    memory = array._memory
+    b.to_host(array)
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(order, "_home", interrupted)
+    epoch = order.Epoch.now
+    with pytest.raises(KeyboardInterrupt):
+        b.fill(array, 1)
+    assert memory.home is None
+    assert memory.writer is b._box
+    assert order.Epoch.now is not epoch
+
+
+def test_memory_of_an_open_capture_draws_no_other_stream_into_it(
+    machine: emulator.Emulator,
+) -> None:
+    a, b = streams(2)
+    with a.capture() as graph:
+        born = a.zeros(4, "u4")
+        with pytest.raises(StreamCaptureIsolationError, match="once it has ended"):
+            b.to_host(born)
+    graph.instantiate().launch(b)
+    assert b.to_host(born).tolist() == [0] * 4
+
+
+def test_a_write_without_order_in_a_capture_is_a_write_at_each_replay(
+    machine: emulator.Emulator,
+) -> None:
+    a, b = streams(2)
+    array = a.zeros(4, "u4")
+    with a.capture() as graph:
+        a.copy(a.empty(4, "u4"), array)
+        order.note(array._memory, a._box)
+    with graph.instantiate() as executable:
+        executable.launch(b)
+        assert array._memory.writer is b._box
+
+
+def test_memory_born_in_a_capture_and_written_by_another_device_has_no_home(
+    machine: emulator.Emulator,
+) -> None:
+    (a,), (far,) = streams(1), streams(1, ordinal=1)
+    source = far.zeros(4, "u4")
+    with a.capture():
+        born = a.empty(4, "u4")
+        with a.record() as event:
+            far.wait(event)
+        far.copy(born, source)
+        a.wait(far)
+    assert born._memory.home is None
+    assert born._memory.writer is far._box
+
+
+def test_a_stream_that_a_capture_refuses_is_not_noted_in_it(machine: emulator.Emulator) -> None:
+    a, b = streams(2)
+    own = b._box
+    with a.capture():
+        event = a.record()
+        with machine.fail("cuStreamWaitEvent"), pytest.raises(CudaError):
+            b.wait(event)
+        assert b._box is own
+        assert own.captured_by is None
+        assert not b.capturing
+        array = b.zeros(4, "u4")
+        assert array._memory.home is own
+    assert b.to_host(array).tolist() == [0] * 4
+
+
+def test_a_stream_of_one_capture_is_not_noted_in_another(machine: emulator.Emulator) -> None:
+    a, b = streams(2)
+    outer, inner = a.capture(), b.capture()
+    outer.__enter__()
+    inner.__enter__()
+    twin = b._box
+    with pytest.raises(CudaError):
+        b.wait(a.record())
+    assert b._box is twin
+    for capture in (inner, outer):
+        with pytest.raises(CudaError):
+            capture.__exit__(None, None, None)
+    assert not a.capturing
+    assert not b.capturing
+    assert b.to_host(a.zeros(4, "u4")).tolist() == [0] * 4
+
+
+class Elsewhere:
+    """Another library that captures a stream of its own, which is used here as well."""
+
+    def __init__(self, machine: emulator.Emulator) -> None:
+        self._machine = machine
+        self.theirs = cudadrv.cuda_context_for(0).new_stream()
+        self.stream = self.theirs.context.external_stream(int(self.theirs.handle))
+
+    def __enter__(self) -> Stream:
+        assert not self._machine.cuStreamBeginCapture(self.theirs.handle, _RELAXED)[0]
+        return self.stream
+
+    def __exit__(self, *_: object) -> None:
+        code, graph = self._machine.cuStreamEndCapture(self.theirs.handle)
+        assert not code, self._machine.cuGetErrorString(code)
+        self._machine.cuGraphDestroy(graph)
+
+    def is_drawn_in(self, stream: Stream) -> bool:
+        return bool(self._machine.cuStreamIsCapturing(stream.handle)[1])
+
+
+def test_memory_is_given_back_after_another_librarys_capture(machine: emulator.Emulator) -> None:
+    (own,) = streams(1)
+    elsewhere = Elsewhere(machine)
+    array = own.zeros(4, "u4")
+    array.buffer.record_use(elsewhere.stream)
+    with elsewhere:
+        array.close()
+        assert not elsewhere.is_drawn_in(own)
+        assert used()
+    assert not used()
+
+
+def test_our_streams_are_not_drawn_into_another_librarys_capture(
+    machine: emulator.Emulator,
+) -> None:
+    (own,) = streams(1)
+    elsewhere = Elsewhere(machine)
+    array = elsewhere.stream.zeros(4, "u4")
+    with elsewhere:
+        with pytest.raises(StreamCaptureIsolationError, match="another library captures"):
+            own.to_host(array)
+        assert not elsewhere.is_drawn_in(own)
+    assert own.to_host(array).tolist() == [0] * 4
+    array.close()  # before the other library's stream goes
+
+
+class Owner:
+    pass
+
+
+def test_borrowed_memory_used_in_another_librarys_capture_spoils_it_not(
+    machine: emulator.Emulator,
+) -> None:
+    elsewhere = Elsewhere(machine)
+    owner: list[Owner] = [Owner()]
+    context = elsewhere.stream.context._box
+    memory = BorrowedMemory(context, 1 << 20, elsewhere.stream._box, owner)
+    with elsewhere:
+        del memory
+        later.drop_now()
+        assert any(cell[0] is owner for _, cell in later._parked)
+    later.drop_now()
+    assert not any(owner in cell for _, cell in later._parked)
+
+
+def test_what_is_parked_survives_a_test_that_fails() -> None:
+    dropped: list[object] = [Owner()]
+    kept: list[object] = [Owner()]
+
+    def fail() -> bool:
+        raise CudaError.for_code(700)("asking", call="cuEventQuery", code=700, text="")
+
+    def interrupt() -> bool:
+        if kept_once:
+            return kept_once.pop() is None
+        raise KeyboardInterrupt
+
+    kept_once: list[None] = []
+    later.park(fail, dropped)
+    later.park(interrupt, kept)
+    with pytest.raises(KeyboardInterrupt):
+        later.drop_now()
+    assert not dropped
+    assert kept
+    kept_once.append(None)
+    later.drop_now()
+    assert not kept
+
+
+@pytest.mark.parametrize("function", ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"])
+def test_a_release_that_cannot_order_waits_for_the_users(
+    machine: emulator.Emulator, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = streams(2)
+    array = a.zeros(4, "u4")
+    b.fill(array, 1)
+    waited: list[int] = []
+    wait = machine.cuStreamSynchronize
+
+    def synchronize(stream: object) -> object:
+        waited.append(int(stream))  # type: ignore[call-overload]
+        return wait(stream)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(machine, "cuStreamSynchronize", synchronize)
+    a._box.spare.clear()
+    with machine.fail(function), pytest.raises(CudaError):
+        array.close()
+    assert waited == [int(a.handle)]
+    assert not used()
+
+
+def test_an_array_is_exported_in_a_capture_after_what_came_before_it(
+    machine: emulator.Emulator,
+) -> None:
+    a, b = streams(2)
+    array = a.zeros(4, "u4")
+    with a.capture():
+        array.__dlpack__(stream=int(b.handle))
+        assert not machine.cuStreamIsCapturing(b.handle)[1]
+    assert b.to_host(array).tolist() == [0] * 4
+
+
+def test_an_array_whose_streams_all_capture_is_still_exported_in_order(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = streams(2)
+    array = a.zeros(4, "u4")
+    b.to_host(array)  # no home
+    waits: list[object] = []
+    wait = machine.cuStreamWaitEvent
+
+    def noted(*args: object) -> object:
+        waits.append(args)
+        return wait(*args)  # type: ignore[arg-type]
+
+    with a.capture(), b.capture():
+        monkeypatch.setattr(machine, "cuStreamWaitEvent", noted)
+        array.__dlpack__()
+        assert array.__cuda_array_interface__["stream"] is None
+    assert len(waits) == 2
+
+
+def test_two_threads_that_use_one_memory_forget_no_user(machine: emulator.Emulator) -> None:
+    context = cudadrv.cuda_context_for(0)
+    array = context.default_stream.zeros(64, "u4")
+
+    def work(stream: Stream) -> None:
+        for value in range(200):
+            if value % 3:
+                stream.fill(array, value)
+            else:
+                stream.to_host(array)
+
+    many = streams(4)
+    threads = [threading.Thread(target=work, args=(stream,)) for stream in many]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    memory = array._memory
+    assert {stream._box for stream in many} <= set(memory.all_users())
+    del memory
+    array.close()
+    assert not used()
+
+
+def test_memory_left_in_a_capture_that_fails_is_no_garbage(machine: emulator.Emulator) -> None:
+    a, b = streams(2)
+    array = a.zeros(4, "u4")
+    for function in ("cuStreamBeginCapture", "cuStreamEndCapture"):
+        with machine.fail(function), pytest.raises(CudaError), a.capture():
+            a.fill(array, 1)
+            born = a.zeros(4, "u4")
+            del born
+        assert not a.capturing
+        if function == "cuStreamEndCapture":  # the fault kept the driver from ending it
+            machine.cuStreamEndCapture(a.handle)
+        assert b.to_host(array).tolist() == [0] * 4
+    array.close()
+    gc.collect()
+    assert not used()
+
+
+def test_an_interrupt_while_a_capture_begins_ends_it(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (a,) = streams(1)
+    begin = machine.cuStreamBeginCapture
+
+    def interrupted(*args: object) -> object:
+        begin(*args)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(machine, "cuStreamBeginCapture", interrupted)
+    with pytest.raises(KeyboardInterrupt), a.capture():
+        pass
+    assert not a.capturing
+    assert a.to_host(a.zeros(4, "u4")).tolist() == [0] * 4
+
+
+def test_memory_of_a_graph_whose_launch_failed_is_not_given_back(
+    machine: emulator.Emulator,
+) -> None:
+    (a,) = streams(1)
+    with a.capture() as graph:
+        born = a.zeros(4, "u4")
+    executable = graph.instantiate()
+    with machine.fail("cuGraphLaunch"), pytest.raises(CudaError):
+        executable.launch(a)
+    memory = born._memory
+    assert not getattr(memory, "has_contents")  # noqa: B009  # a type checker remembers it
+    executable.launch(a)
+    assert getattr(memory, "has_contents")  # noqa: B009
+    del memory, executable, graph, born
+    assert not used()
+
+
+def test_an_executable_of_a_graph_that_closes_meanwhile_is_usable(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (a,) = streams(1)
+    array = a.zeros(4, "u4")
+    with a.capture() as graph:
+        a.fill(array, 7)
+    instantiate = machine.cuGraphInstantiate
+
+    def close_first(*args: object) -> object:
+        thread = threading.Thread(target=graph.close)
+        thread.start()
+        thread.join()
+        return instantiate(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(machine, "cuGraphInstantiate", close_first)
+    executable = graph.instantiate()
+    assert graph.closed
+    executable.launch(a)
+    assert a.to_host(array).tolist() == [7] * 4
