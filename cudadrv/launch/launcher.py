@@ -102,24 +102,7 @@ class LauncherState:
         self._has_code = False
         self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
         self._prepared: Registry[PreparedLaunch] = Registry()
-        self._globals: dict[str, object] = {
-            "__builtins__": {},
-            "slowly": self._launch_slowly,
-            "fail": self._fail,
-            "elsewhere": elsewhere,
-            "own_stream": stream,
-            "own": self._own,
-            "own_config": config,
-            "follow": partial(self._follow, writes=True),
-            "follow_reading": partial(self._follow, writes=False),
-            "REFUSALS": _REFUSALS,
-            "int": int,
-            "float": float,
-            "WHOLE": WHOLE,
-            "REALS": REALS,
-        }
-        for number, parameter in enumerate(kernel.parameters):
-            self._globals[f"convert{number}"] = partial(self._convert, parameter)
+        self._globals = self._names(elsewhere)
         launch = FunctionType(SLOW[0], self._globals)
         kernel_launch = FunctionType(SLOW[1], self._globals)
         self._functions = launch, kernel_launch
@@ -131,6 +114,28 @@ class LauncherState:
         self.launcher = cast("Launcher", launch)
         stream.context.device.driver.launchers.add(self)
         stream._launchers.add(self)
+
+    def _names(self, elsewhere: Callable[..., None]) -> dict[str, object]:
+        """What the generated code takes from its globals."""
+        names: dict[str, object] = {
+            "__builtins__": {},
+            "slowly": self._launch_slowly,
+            "fail": self._fail,
+            "elsewhere": elsewhere,
+            "own_stream": self._stream,
+            "own": self._own,
+            "own_config": self._config,
+            "follow": partial(self._follow, writes=True),
+            "follow_reading": partial(self._follow, writes=False),
+            "REFUSALS": _REFUSALS,
+            "int": int,
+            "float": float,
+            "WHOLE": WHOLE,
+            "REALS": REALS,
+        }
+        for number, parameter in enumerate(self.kernel.parameters):
+            names[f"convert{number}"] = partial(self._convert, parameter)
+        return names
 
     def renew(self) -> None:
         """Check everything at the next launch, and take the driver's functions anew.

@@ -128,7 +128,7 @@ class Kernel(KernelCore):
     def _forget(self, launcher: object) -> None:
         """Keep a launcher no longer, as its stream or the module was closed."""
         self.launch = self._launch_anew
-        for key, kept in tuple(self._launchers.items()):
+        for key, kept in self._launchers.copy().items():
             if kept is launcher:
                 self._launchers.pop(key, None)
 

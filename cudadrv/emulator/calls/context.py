@@ -199,12 +199,12 @@ class ContextCalls(CaptureRules):
             del self._arrays[array.handle]
         for mipmapped in [m for m in list(self._mipmapped_arrays.values()) if m.context is context]:
             del self._mipmapped_arrays[mipmapped.handle]
-        for handle in [h for h, owner in list(self._texture_owners.items()) if owner is context]:
+        for handle in [h for h, owner in self._texture_owners.copy().items() if owner is context]:
             context.device.model.textures.pop(handle, None)
             context.device.model.surfaces.pop(handle, None)
 
     def _forget_default_streams(self, context: Context) -> None:
-        for key, stream in list(self._default_streams.items()):
+        for key, stream in self._default_streams.copy().items():
             if stream.context is context:
                 self._drop_capture(stream)
                 del self._default_streams[key]

@@ -308,7 +308,7 @@ class CudaAllocator:
         with self._lock:
             if len(self._free) >= MOST_SIZES:
                 self._lists.retire_empty()
-                for size, blocks in tuple(self._free.items()):
+                for size, blocks in self._free.copy().items():
                     if blocks.retired:
                         del self._free[size]
             if nbytes not in self._free:

@@ -253,7 +253,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         return slab
 
     def _from_other_streams(self, stream: StreamT, bucket: int) -> SlabT | None:
-        for former, shelves in tuple(self._shelves.items()):
+        for former, shelves in self._shelves.copy().items():
             shelf = shelves.get((bucket - 1).bit_length())
             if shelf and former is not stream and self._may_move(former, stream):
                 slab = self._from(shelf)
@@ -292,7 +292,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
     def _forget_closed_streams(self) -> None:
         """Let go of closed streams without free slabs; their slabs in hand will not be kept."""
         with self._lock:
-            for stream, shelves in tuple(self._shelves.items()):
+            for stream, shelves in self._shelves.copy().items():
                 if stream.closed:
                     self._lists.retire_empty(shelves.values())
                     kept = {bits: shelf for bits, shelf in shelves.items() if not shelf.retired}
