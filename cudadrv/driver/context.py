@@ -151,6 +151,9 @@ class ContextCore(Closing):
         kept = self._kept.get(kind)
         if kept is None:
             kept = self._kept.setdefault(kind, make())
+            if self.closed:  # another thread has closed it since
+                self._kept.clear()
+                raise self._closed_error()
         # The key is the type of the value.
         assert isinstance(kept, kind)
         return kept

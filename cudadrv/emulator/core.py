@@ -77,6 +77,7 @@ class _ThreadState(threading.local):
         self.failure: Failure | None = None
         self.runs_host_function = False
         self.depth = 0
+        self.makes_up = False
         self.put_off: deque[tuple[tuple[int, ...], Callable[[], object]]] = deque()
 
 
@@ -183,20 +184,29 @@ class Core:
         thread.depth += 1
         return True
 
-    def _end_call(self) -> None:
-        """End a call that has begun; after the outermost, do what was put off meanwhile."""
+    @property
+    def _calls(self) -> _ThreadState:
+        return self._thread
+
+    def _make_up(self) -> None:
+        """Do what was put off; what is put off meanwhile, too."""
         thread = self._thread
-        thread.depth -= 1
-        while not thread.depth and thread.put_off:
-            stack, call = thread.put_off.popleft()
-            now, failure = thread.stack, thread.failure
-            thread.stack = list(stack)
-            try:
-                result = call()
-            finally:
-                thread.stack, thread.failure = now, failure
-            if isinstance(result, tuple) and result[0]:
-                _Unraisable(RuntimeError(f"{call}, put off in a finalizer, gave {result[0]!r}"))
+        if thread.makes_up:
+            return
+        thread.makes_up = True
+        try:
+            while thread.put_off:
+                stack, call = thread.put_off.popleft()
+                now, failure = thread.stack, thread.failure
+                thread.stack = list(stack)
+                try:
+                    result = call()
+                finally:
+                    thread.stack, thread.failure = now, failure
+                if isinstance(result, tuple) and result[0]:
+                    _Unraisable(RuntimeError(f"{call}, put off in a finalizer, gave {result[0]!r}"))
+        finally:
+            thread.makes_up = False
 
     def _note(self, failure: Failure) -> None:
         self._thread.failure = failure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
@@ -63,6 +63,20 @@ def invalid_handle(text: str) -> Refusal:
     return Refusal(CUresult.CUDA_ERROR_INVALID_HANDLE, text)
 
 
+class CallDepth(Protocol):
+    """What a thread knows of its calls.
+
+    Attributes:
+        depth: how many are under way, one in the other.
+    """
+
+    depth: int
+
+    @property
+    def put_off(self) -> Collection[object]:
+        """What they gave back."""
+
+
 class _Called(Protocol):
     """What a class of driver functions has."""
 
@@ -75,8 +89,12 @@ class _Called(Protocol):
     def _begin_call(self, call: Callable[[], object] | None, /) -> bool:
         """Begin a call, or put one off that only gives something back, and need not be now."""
 
-    def _end_call(self) -> None:
-        """End a call that has begun; do what was put off meanwhile."""
+    @property
+    def _calls(self) -> CallDepth:
+        """How deep the calling thread is in calls."""
+
+    def _make_up(self) -> None:
+        """Do what was put off."""
 
 
 _S = TypeVar("_S", bound=_Called)
@@ -99,9 +117,11 @@ def call(
         @wraps(function)
         def checked(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
             later = partial(checked, self, *args, **kwargs) if gives_back else None
-            if not self._begin_call(later):
-                return cast(_R, OK)  # such a call gives the result alone
+            calls = self._calls
+            depth = calls.depth
             try:
+                if not self._begin_call(later):
+                    return cast(_R, OK)  # such a call gives the result alone
                 self._enter(name, always)
                 return function(self, *args, **kwargs)
             except Refusal as refusal:
@@ -109,7 +129,10 @@ def call(
                 # The Nones stand where the declared values would be, as in cuda.bindings.
                 return cast(_R, (refusal.code, *nothing))
             finally:
-                self._end_call()
+                # Whatever an interrupt left; another can come only at a call.
+                calls.depth = depth
+                if not depth and calls.put_off:
+                    self._make_up()
 
         return checked
 

@@ -13,45 +13,66 @@ MOST_THREADS: Final = 12
 """Threads that serve one copy, its caller among them; more gained nothing on a host of 16 cores."""
 
 
+class _Job:
+    """What one thread does for a copy.
+
+    Attributes:
+        error: what it raised.
+        is_done: whether it has ended, or was never begun.
+    """
+
+    __slots__ = ("_ended", "_run", "error", "is_done")
+
+    def __init__(self, run: Callable[[], None]) -> None:
+        self._run: Callable[[], None] | None = run
+        self._ended = _thread.allocate_lock()
+        self._ended.acquire()
+        self.error: BaseException | None = None
+        self.is_done = True
+
+    def do(self) -> None:
+        assert self._run is not None
+        try:
+            self._run()
+        except BaseException as error:
+            self.error = error
+        self._run = None
+        self.is_done = True
+        self._ended.release()
+
+    def wait(self) -> None:
+        """Wait until it has ended; may be broken off, and called again."""
+        while not self.is_done:
+            self._ended.acquire()
+
+
 class _Helper:
-    """One thread, and the two locks that hand it a job and tell when that is done.
+    """One thread, and the lock that hands it a job.
 
     Bare locks: waking a thread by an executor and its futures took several times as long.
     """
 
-    __slots__ = ("_done", "_error", "_go", "_job")
+    __slots__ = ("_go", "_job")
 
     def __init__(self) -> None:
         self._go = _thread.allocate_lock()
-        self._done = _thread.allocate_lock()
         self._go.acquire()
-        self._done.acquire()
-        self._job: Callable[[], None] | None = None
-        self._error: BaseException | None = None
+        self._job: _Job | None = None
         threading.Thread(target=self._serve, name="cudadrv-staging", daemon=True).start()
 
-    def start(self, job: Callable[[], None]) -> None:
+    def start(self, job: _Job) -> None:
         self._job = job
+        job.is_done = False  # no interrupt comes between this and the next line
         self._go.release()
-
-    def finish(self) -> BaseException | None:
-        """Wait until the job is done; gives what it raised."""
-        self._done.acquire()
-        error, self._error = self._error, None
-        return error
 
     def _serve(self) -> None:
         while True:
             self._go.acquire()
             job, self._job = self._job, None
             assert job is not None
-            try:
-                job()
-            except BaseException as error:
-                self._error = error
+            job.do()
             # Nothing of the copy stays alive in a parked thread.
             del job
-            self._done.release()
 
 
 # Threads without a job; at most as many as ever helped at once. A forked child has none of them.
@@ -67,18 +88,33 @@ def work_together(job: Callable[[], None], threads: int) -> None:
     the caller alone.
     """
     helpers = [helper for _ in range(min(threads, usable_threads()) - 1) if (helper := _take())]
-    started: list[_Helper] = []
+    started: list[_Job] = []
     try:
         for helper in helpers:
-            helper.start(job)
-            started.append(helper)
+            started.append(_Job(job))
+            helper.start(started[-1])
         job()
     finally:
         # Nobody may touch the caller's array after the return, whatever happened.
-        errors = [error for helper in started if (error := helper.finish()) is not None]
+        interrupt = _await(started)
         _parked.extend(helpers)
-    if errors:
-        raise errors[0]
+    for each in started:
+        if each.error is not None:
+            raise each.error
+    if interrupt is not None:
+        raise interrupt
+
+
+def _await(jobs: list[_Job]) -> BaseException | None:
+    """Wait until all have ended, whatever interrupts that; gives the last interrupt."""
+    interrupt: BaseException | None = None
+    for job in jobs:
+        while not job.is_done:
+            try:
+                job.wait()
+            except BaseException as error:
+                interrupt = error
+    return interrupt
 
 
 def usable_threads() -> int:

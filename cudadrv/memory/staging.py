@@ -121,7 +121,7 @@ class StagingRing:
                 chunk.fill(slot)
                 self._queue(stream, slot, pointer, chunk, to_device=True)
 
-        self._share_out(serve, _chunks(source))
+        self._share_out(stream, serve, _chunks(source))
 
     def download(self, stream: StreamBox, target: AnyArray, pointer: int) -> None:
         """Copy device memory to a host array, and wait for it."""
@@ -142,10 +142,13 @@ class StagingRing:
             self._wait(slot)
             chunk.empty(slot)
 
-        self._share_out(serve, _chunks(target))
+        self._share_out(stream, serve, _chunks(target))
 
     def _share_out(
-        self, serve: Callable[[Iterator[Chunk], tuple[Slot, Slot]], None], chunks: list[Chunk]
+        self,
+        stream: StreamBox,
+        serve: Callable[[Iterator[Chunk], tuple[Slot, Slot]], None],
+        chunks: list[Chunk],
     ) -> None:
         """Let the caller and other threads serve chunks until none is left."""
         numbers = itertools.count()
@@ -166,6 +169,9 @@ class StagingRing:
                 serve(remaining(), pair)
             except BaseException:
                 stopped.append(True)
+                # A transfer may be under way whose event was not recorded; what comes of it, the
+                # error that is on its way tells.
+                self.api.cuStreamSynchronize(stream.raw)
                 raise
             finally:
                 self._pairs.put(pair)

@@ -384,3 +384,15 @@ def test_threads_on_one_allocator_double_nothing_and_lose_nothing(
     assert now.cached_bytes == sum(size * len(blocks) for size, blocks in allocator._free.items())
     blocks = [address for blocks in allocator._free.values() for address in blocks]
     assert len(blocks) == len(set(blocks))
+
+
+def test_a_block_that_the_driver_refuses_keeps_no_other_from_it() -> None:
+    with emulator.session() as machine:
+        stream = cudadrv.cuda_context_for(0).new_stream()
+        allocator = CudaAllocator(stream)
+        addresses = [allocator.allocate(512) for _ in range(5)]
+        for address in addresses:
+            allocator.deallocate(address, 512)
+        with machine.fail("cuMemFreeAsync"), pytest.raises(CudadrvError):
+            allocator.reset()
+        assert cudadrv.pool_info(stream.context.device).used == 512

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import threading
+import time
 
 import pytest
 
@@ -67,3 +69,25 @@ def test_several_copies_at_once_have_helpers_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert counts == [min(2, usable_threads())] * 4
+
+
+@pytest.mark.skipif(
+    usable_threads() < 2 or not hasattr(signal, "pthread_kill"),
+    reason="needs a second processor and pthread_kill",
+)
+def test_helpers_are_awaited_through_interrupts() -> None:
+    caller, ends = threading.get_ident(), []
+
+    def job() -> None:
+        if threading.get_ident() != caller:
+            for _ in range(3):  # while the caller waits
+                time.sleep(0.02)
+                signal.pthread_kill(caller, signal.SIGINT)
+            time.sleep(0.02)
+            ends.append(True)
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            work_together(job, 2)
+        assert ends.pop()
+    work_together(lambda: None, 2)

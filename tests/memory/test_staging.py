@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import cudadrv
-from cudadrv.errors import OutOfMemoryError
+from cudadrv import emulator
+from cudadrv.driver.handle import ContextBox
+from cudadrv.errors import ClosedError, OutOfMemoryError
 from cudadrv.memory import staging
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, Slot, StagingRing, ring_of
 
@@ -58,8 +60,9 @@ def test_every_thread_stops_and_the_first_error_is_raised() -> None:
             if chunk.offset == 3:
                 raise OSError("the fourth chunk failed")
 
+    stream = cudadrv.cuda_context_for(0).default_stream._box
     with pytest.raises(OSError, match="the fourth chunk"):
-        ring._share_out(serve, [Chunk(number, 1, 0, None) for number in range(10_000)])
+        ring._share_out(stream, serve, [Chunk(number, 1, 0, None) for number in range(10_000)])
     assert len(served) < 10_000
 
 
@@ -113,3 +116,41 @@ def test_nothing_is_pinned_before_it_is_needed() -> None:
         stream.to_host(stream.to_device(np.zeros(LEAST_STAGED_BYTES - 1, np.uint8)))
         assert not context._kept
         assert isinstance(ring_of(context), StagingRing)
+
+
+def test_a_copy_that_fails_waits_before_it_gives_its_buffers_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with emulator.session() as machine:
+        stream = cudadrv.cuda_context_for(0).new_stream()
+        device = stream.empty(LEAST_STAGED_BYTES, "u1")
+        waited: list[int] = []
+        wait = machine.cuStreamSynchronize
+
+        def synchronize(handle: object) -> object:
+            waited.append(int(handle))  # type: ignore[call-overload]
+            return wait(handle)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(machine, "cuStreamSynchronize", synchronize)
+        with machine.fail("cuEventRecord"), pytest.raises(cudadrv.CudaError):
+            stream.copy(device, np.ones(LEAST_STAGED_BYTES, np.uint8))
+        assert waited == [int(stream.handle)]
+
+
+def test_a_ring_of_a_context_that_closes_meanwhile_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with emulator.session() as machine:
+        own = cudadrv.Context.create(0)
+        number = int(own.handle)
+        make = StagingRing.__init__
+
+        def close_first(ring: StagingRing, context: ContextBox) -> None:
+            make(ring, context)
+            own.close()
+
+        monkeypatch.setattr(StagingRing, "__init__", close_first)
+        with pytest.raises(ClosedError):
+            ring_of(own)
+        gc.collect()
+        assert machine._contexts[number].destroyed

@@ -316,11 +316,17 @@ class CudaAllocator:
             return self._free[nbytes]
 
     def _release_all(self, addresses: Iterable[int]) -> None:
+        faults: list[CudadrvError] = []
         for address in addresses:
             if self.stream.capturing:
                 _give_back(self._box, address)
-            else:
+                continue
+            try:
                 self._free_now(address)
+            except CudadrvError as fault:  # the others are given back all the same
+                faults.append(fault)
+        if faults:
+            raise faults[0]
 
     def _free_now(self, address: int) -> None:
         box = self._box if self.stream.closed else self.stream._box

@@ -1,0 +1,165 @@
+"""Every driver call of a program fails once: nothing is lost, and the streams work on."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import CudaArray, LaunchConfig, Stream, Surface, Texture, emulator
+from cudadrv.driver import collected, later
+from cudadrv.errors import CudadrvError
+from cudadrv.memory.reuse.arena import DeviceArena
+
+from .test_launchers import PTX
+
+ONE = LaunchConfig(1, 1)
+# What is left where its own release is refused; a graph keeps what it uses.
+_GRAPHS = {"graphs", "executables", "user objects", "streams", "events", "used"}
+_KEPT = {
+    "cuStreamDestroy": {"streams"},
+    "cuEventDestroy": {"events"},
+    "cuGraphDestroy": _GRAPHS,
+    "cuGraphExecDestroy": _GRAPHS,
+    "cuModuleUnload": {"modules"},
+    "cuArrayDestroy": {"arrays"},
+    "cuCtxPushCurrent": {"arrays", "modules"},  # to release them
+    "cuMemFreeAsync": {"used"},
+}
+# Those whose planned failure leaves the driver in the middle of something, which a real one ends.
+_NOT_TRIED = {"cuCtxPopCurrent", "cuStreamEndCapture"}
+
+
+def copies(a: Stream, b: Stream, far: Stream) -> None:
+    array, other = a.zeros(64, "u4"), far.empty(64, "u4")
+    b.fill(array, 3)
+    far.copy(other, array)
+    a.copy(array, other)
+    b.to_host(array)
+    a.copy(array, np.ones(64, "u4"))
+    b.copy(array[1:], array[:-1])
+    b.fill(array, 0x01020304)
+    array.__dlpack__()
+    assert array.__cuda_array_interface__
+
+
+def launches(a: Stream, b: Stream, far: Stream) -> None:
+    kernel = a.context.load_module(PTX).kernel("bump")
+    array = b.zeros(4, "u4")
+    for stream in (a, a, a, b, a):
+        kernel.launch(stream, ONE, array)
+    prepared = kernel.bind(b, ONE).prepare(array)
+    prepared()
+    kernel.bind(a, ONE, ordered=False)(array)
+
+
+def graphs(a: Stream, b: Stream, far: Stream) -> None:
+    array, host = a.zeros(64, "u4"), np.ones(64, "u4")
+    dropped = a.zeros(64, "u4")
+    with a.capture() as graph:
+        b.wait(a.record())
+        del dropped
+        b.copy(array, host)
+        born = b.zeros(64, "u4")
+        b.copy(born, array)
+        brief = a.zeros(4, "u4")
+        del brief
+        a.wait(b)
+    executable = graph.instantiate()
+    for stream in (a, b, b):
+        executable.launch(stream)
+    a.to_host(born)
+    with a.capture() as second:
+        a.fill(array, 1)
+    with second.instantiate() as other, a.capture() as third:
+        a.fill(array, 2)
+    with pytest.raises(CudadrvError):
+        other.update(third)
+
+
+def textures(a: Stream, b: Stream, far: Stream) -> None:
+    image = CudaArray.from_host(a, np.ones((8, 8), "f4"), surface=True)
+    surface, texture = Surface(image), Texture(image)
+    image.copy_to(b)
+    texture.close()
+    del surface
+    image.close()
+
+
+def slabs(a: Stream, b: Stream, far: Stream) -> None:
+    with DeviceArena("f4") as arena:
+        bucket, slab = arena.alloc(a, 10)
+        arena.release(bucket, slab)
+        bucket, slab = arena.alloc(b, 10)
+        arena.release(bucket, slab)
+    allocator = cudadrv.CudaAllocator(a)
+    allocator.deallocate(allocator.allocate(64), 64)
+    allocator.reset()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("program", [copies, launches, graphs, textures, slabs])
+def test_a_failing_call_leaves_nothing_behind(
+    program: Callable[[Stream, Stream, Stream], None],
+) -> None:
+    with emulator.session(devices=2) as machine:
+        contexts = [cudadrv.cuda_context_for(ordinal) for ordinal in range(2)]
+        calls: dict[str, int] = {}
+        enter = machine._enter
+
+        def count(name: str, always: bool) -> None:
+            calls[name] = calls.get(name, 0) + 1
+            enter(name, always)
+
+        machine._enter = count  # type: ignore[method-assign]
+        run(program, contexts)
+        machine._enter = enter  # type: ignore[method-assign]
+        wrong = []
+        before = leftovers(machine, contexts)
+        for function, times in calls.items():
+            if function in _NOT_TRIED:
+                continue
+            for nth in range(1, times + 1):
+                with machine.fail(function, nth=nth):
+                    run(program, contexts)
+                now = leftovers(machine, contexts)
+                more = {kind for kind in now if now[kind] > before[kind]}
+                if not more <= _KEPT.get(function, set()):
+                    wrong.append((function, nth, more))
+                before = now
+        assert not wrong
+
+
+def run(program: Callable[[Stream, Stream, Stream], None], contexts: list[cudadrv.Context]) -> None:
+    try:
+        a, b = (contexts[0].new_stream() for _ in range(2))
+        program(a, b, contexts[1].new_stream())
+    except CudadrvError:
+        pass
+
+
+def leftovers(machine: emulator.Emulator, contexts: list[cudadrv.Context]) -> dict[str, int]:
+    gc.collect()
+    for context in contexts:
+        stream = context.default_stream
+        with stream.capture() as graph:
+            pass
+        graph.close()
+        assert stream.to_host(stream.zeros(1, "u4")).tolist() == [0]
+    later.drop_now()
+    return {
+        "streams": len(machine._streams),
+        "events": len(machine._events),
+        "graphs": len(machine._graphs),
+        "executables": len(machine._executables),
+        "modules": len(machine._modules),
+        "user objects": len(machine._user_objects),
+        "arrays": len(machine._arrays),
+        "used": sum(cudadrv.pool_info(context.device).used for context in contexts),
+        "found": len(collected.found),
+        "parked": len(later._parked),
+        "stack": len(machine._thread.stack),
+    }

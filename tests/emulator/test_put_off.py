@@ -1,0 +1,53 @@
+"""What finalizers give back in the middle of a call is put off until that has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import cudadrv
+from cudadrv import emulator
+
+
+@pytest.fixture
+def machine() -> Iterator[emulator.Emulator]:
+    with emulator.session() as machine:
+        yield machine
+
+
+def test_thousands_of_releases_in_one_call_are_all_made(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    buffers = [stream.alloc(64) for _ in range(5000)]
+    enter = machine._enter
+
+    def drop(name: str, always: bool) -> None:
+        if name == "cuStreamQuery":
+            buffers.clear()
+        enter(name, always)
+
+    monkeypatch.setattr(machine, "_enter", drop)
+    stream.is_done()
+    assert not buffers
+    assert not cudadrv.pool_info(stream.context.device).used
+
+
+def test_releases_are_made_after_a_call_that_an_interrupt_broke_off(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    buffer = stream.alloc(64)
+    begin = machine._begin_call
+
+    def interrupted(call: object) -> bool:
+        begin(call)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(machine, "_begin_call", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stream.is_done()
+    monkeypatch.undo()
+    buffer.close()
+    assert not cudadrv.pool_info(stream.context.device).used
