@@ -208,7 +208,8 @@ class GraphExec(Closing):
         context, source = graph.context, graph._box
         # Memory that the last replay left to the graph is given back by the next one.
         flags = _FREE_ON_LAUNCH if source.needs.born else 0
-        code, handle = context._api.cuGraphInstantiate(source.raw, flags)
+        with source.context.bound():  # it wants a current context, unlike launches
+            code, handle = context._api.cuGraphInstantiate(source.raw, flags)
         if code:
             doing = f"instantiating a graph on {context!r}"
             raise failure(context._api, code, "cuGraphInstantiate", doing)
@@ -263,7 +264,8 @@ class GraphExec(Closing):
                 allocate memory; the executable stays as it was.
         """
         box, source = self._box, graph._box
-        code, _ = box.api.cuGraphExecUpdate(box.raw, source.raw)
+        with box.context.bound():  # as `instantiate`
+            code, _ = box.api.cuGraphExecUpdate(box.raw, source.raw)
         if code:
             raise failure(box.api, code, "cuGraphExecUpdate", f"updating {self!r} by {graph!r}")
         box.needs, self._stream = source.needs, None

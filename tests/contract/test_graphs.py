@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 import weakref
 
@@ -245,3 +246,27 @@ def test_closing_a_stream_ends_its_capture(context: cudadrv.Context) -> None:
     with context.new_stream() as other, other.capture() as graph:
         pass
     assert graph.node_count == 0
+
+
+def test_graphs_need_no_current_context(stream: cudadrv.Stream) -> None:
+    """A thread that never made a context current does all that there is to do with a graph."""
+    array = stream.zeros(100, "i4")
+    seen: list[object] = []
+
+    def work() -> None:
+        with stream.capture() as graph:
+            stream.fill(array, 3)
+        with stream.capture() as other:
+            stream.fill(array, 4)
+        with graph, other, graph.instantiate() as executable:
+            seen.append(graph.node_count)
+            executable.launch(stream)
+            seen.append(int(stream.to_host(array)[7]))
+            executable.update(other)
+            executable.launch(stream)
+            seen.append(int(stream.to_host(array)[7]))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [1, 3, 4]

@@ -29,8 +29,12 @@ class GraphCalls(UserObjectCalls):
 
     @call(1)
     def cuGraphInstantiate(self, h_graph: CUgraph, flags: int, /) -> tuple[CUresult, CUgraphExec]:
-        """An executable of the graph as it is; one at a time if it allocates memory."""
+        """An executable of the graph as it is; one at a time if it allocates memory.
+
+        It wants a current context, whichever (measured with driver 580).
+        """
         self._graph(h_graph)
+        self._current()
         if flags not in _FLAGS:
             raise invalid_value(f"invalid instantiation flags {flags:#x}")
         self._refuse_unsafe()
