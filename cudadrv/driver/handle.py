@@ -228,6 +228,13 @@ class Part(Box[_RawT]):
         raise NotImplementedError
 
 
+def _words(error: Exception) -> str:
+    """What an error says; of a group, what each in it says."""
+    if isinstance(error, ExceptionGroup):
+        return "; ".join(_words(each) for each in error.exceptions)
+    return str(error)
+
+
 def check(box: Box[_RawT], code: CUresult, call: str, doing: str) -> None:
     """Raise the error of a call that destroys, unless it succeeded."""
     if code:
@@ -263,8 +270,8 @@ class Closing(Uncopied):
             return
         try:
             self.close()
-        except CudadrvError as second:
-            error.add_note(f"closing the {type(self).__name__} failed as well: {second}")
+        except (CudadrvError, ExceptionGroup) as second:
+            error.add_note(f"closing the {type(self).__name__} failed as well: {_words(second)}")
 
     @property
     def closed(self) -> bool:

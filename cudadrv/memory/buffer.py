@@ -87,7 +87,8 @@ class Addressed(Uncopied):
 class DeviceBuffer(Addressed, Closing):
     """Device memory, allocated in the order of a stream and given back after every use of it.
 
-    Made by `Stream.alloc`.
+    Made by `Stream.alloc`. `close` gives the memory back after the work that uses it, and closes
+    the arrays over it.
 
     Attributes:
         ptr: the device address, 0 for a buffer of no bytes; using it after `close` raises
@@ -177,16 +178,6 @@ class DeviceBuffer(Addressed, Closing):
         operations say themselves what they use.
         """
         note(self._memory, stream._box)
-
-    def close(self) -> None:
-        """Give the memory back after the work that uses it, on every stream. Idempotent.
-
-        The arrays over it are closed with it.
-
-        Raises:
-            CudaError: the driver refused, or told of the failure of that work.
-        """
-        super().close()
 
     def _shut(self) -> None:
         # One for all: who finds it has better words than it, see `Addressed`.

@@ -63,11 +63,6 @@ class Memory(Part[_RawT]):
         self.home = self.writer = stream
         self.readers = self.users = ()
 
-    def __del__(self) -> None:
-        # Nothing is destroyed after memory, so it need not wait for what a collection found with
-        # it. It must not: what keeps borrowed memory may refer to an array over it.
-        self._go()
-
     def _destroy(self) -> None:
         raise NotImplementedError
 

@@ -38,8 +38,11 @@ class PoolMemory(Memory[CUdeviceptr]):
     has_contents: bool
 
     def __del__(self) -> None:
+        references = self._references(self)
         home, driver = self.home, self.context._driver
-        if home is None or self.users or home.captured_by is not None or not home.is_owned:
+        if references > self._alone and all(user.keeps is None for user in self.all_users()):
+            self._found.append(self)
+        elif home is None or self.users or home.captured_by is not None or not home.is_owned:
             self._go()
         elif self.has_contents and not driver.is_gone:  # most memory, at a third of the cost
             had_failed = driver.has_failed
@@ -123,6 +126,10 @@ class BorrowedMemory(Memory[int]):
     ) -> None:
         super().__init__(context, raw, stream)
         self.owner = owner
+
+    def __del__(self) -> None:
+        # It must not wait for the end of a collection: its owner may refer to an array over it.
+        self._go()
 
     def _destroy(self) -> None:
         # What is of the driver waits itself when it is destroyed.
