@@ -16,7 +16,8 @@ from .driver.later import drop_later, drop_now
 from .driver.stream_box import Capture as CaptureState, StreamBox
 from .driver.stream_core import StreamCore
 from .errors import CudadrvError
-from .memory.order import AnyMemory, Epoch, Memory, PoolMemory, is_ordered, settle, use
+from .memory.order import AnyMemory, Epoch, Memory, is_ordered, settle, use
+from .memory.release import PoolMemory
 
 # CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
 _FREE_ON_LAUNCH: Final = 1
@@ -139,8 +140,7 @@ class Graph(Closing):
 
     def __init__(self, context: ContextCore) -> None:
         self.context = context
-        self.allocates = False
-        self._is_filled = False
+        self.allocates = self._is_filled = False
         self._shut()
 
     def __repr__(self) -> str:
@@ -186,8 +186,7 @@ class Graph(Closing):
     def _fill(self, box: GraphBox) -> None:
         """Take over the graph that a capture gave."""
         self.allocates = bool(box.needs.born)
-        self._box = box
-        self._is_filled = True
+        self._box, self._is_filled = box, True
         self.context._adopt(self)
 
 
@@ -279,7 +278,7 @@ class GraphExec(Closing):
 
     def _order(self, box: ExecBox, queue: StreamBox) -> None:
         """Make a replay on a stream a use of all that the graph uses."""
-        needs, capture = box.needs, queue.capture  # raises if one of the two was closed
+        needs, capture = box.needs, queue.capture  # raise if one of the two was closed
         for memory, writes in needs.memory:
             use(memory, queue, writes=writes)
         # Read before the test: what another thread moves after it makes a newer one.
@@ -321,9 +320,10 @@ class Capture:
                 raise failure(box.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")
             return self._graph
         except BaseException as error:
-            if not isinstance(error, CudadrvError):  # an interrupt; the driver may be capturing
+            if isinstance(error, CudadrvError):
+                self._state.leave()
+            else:  # an interrupt: the driver may be capturing
                 self.__exit__(type(error), error, None)
-            self._state.leave()
             raise
 
     def __exit__(
@@ -339,9 +339,8 @@ class Capture:
         finally:
             state.leave()
         if code:
-            fault: CudadrvError = failure(
-                box.api, code, "cuStreamEndCapture", f"ending the capture of {self._stream!r}"
-            )
+            doing = f"ending the capture of {self._stream!r}"
+            fault = failure(box.api, code, "cuStreamEndCapture", doing)
             if error is None:
                 raise fault
             error.add_note(f"the capture was lost: {fault}")

@@ -11,8 +11,6 @@ from collections import deque
 from sys import getrefcount
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ..errors import CudadrvError
-
 if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
     class Found(Protocol):
@@ -76,7 +74,7 @@ def _goes() -> bool:
         return False
     try:
         return box._go()
-    except CudadrvError as error:
+    except BaseException as error:  # whatever it is, the others go
         _Unraisable(error)  # goes at once
         return True
 

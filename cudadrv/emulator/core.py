@@ -70,15 +70,25 @@ class _Scheduled(Protocol):
 
 
 class _ThreadState(threading.local):
-    """What the driver keeps for each thread: its contexts, and its last failed call."""
+    """What the driver keeps for each thread: its contexts, and its last failed call.
 
-    def __init__(self) -> None:
-        self.stack: list[int] = []
-        self.failure: Failure | None = None
-        self.runs_host_function = False
-        self.depth = 0
-        self.makes_up = False
-        self.put_off: deque[tuple[tuple[int, ...], Callable[[], object]]] = deque()
+    It has no `__init__`: a collection in there would call the driver, and find half of it.
+    """
+
+    stack: list[int]
+    put_off: deque[tuple[tuple[int, ...], Callable[[], object]]]
+    failure: Failure | None = None
+    runs_host_function = False
+    depth = 0
+    makes_up = False
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if name not in ("stack", "put_off"):
+                raise AttributeError(name)
+            # A collection may come between the two steps, and be first.
+            return self.__dict__.setdefault(name, [] if name == "stack" else deque())
 
 
 class _Unraisable:

@@ -121,11 +121,11 @@ class KernelCore(Uncopied):
         """
         found = self._attributes.get(int(attribute))
         if found is None:
-            handle, api = self.handle, self._module._box.api
-            code, found = api.cuFuncGetAttribute(attribute, handle)
+            handle, box = self.handle, self._module._box  # held until the call is made
+            code, found = box.api.cuFuncGetAttribute(attribute, handle)
             if code:
                 doing = f"attributes of kernel {self.name!r}"
-                raise failure(api, code, "cuFuncGetAttribute", doing)
+                raise failure(box.api, code, "cuFuncGetAttribute", doing)
             self._attributes[int(attribute)] = found
         return found
 
@@ -166,13 +166,13 @@ class KernelCore(Uncopied):
         """Ask the driver for dynamic shared memory above 48 KiB; it must be asked once a kernel."""
         if nbytes <= self._shared_allowed:
             return
-        handle, api = self.handle, self._module._box.api
-        (code,) = api.cuFuncSetAttribute(
+        handle, box = self.handle, self._module._box  # held until the call is made
+        (code,) = box.api.cuFuncSetAttribute(
             handle, _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
         )
         if code:
             doing = f"allowing kernel {self.name!r} {nbytes} bytes of dynamic shared memory"
-            raise failure(api, code, "cuFuncSetAttribute", doing)
+            raise failure(box.api, code, "cuFuncSetAttribute", doing)
         self._shared_allowed = nbytes
         self._attributes.clear()  # one of them tells of it
 

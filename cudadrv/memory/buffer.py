@@ -13,7 +13,8 @@ from ..driver.in_use import failure
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError
-from .order import AnyMemory, BorrowedMemory, NoMemory, PoolMemory, note
+from .order import AnyMemory, note
+from .release import BorrowedMemory, NoMemory, PoolMemory
 
 _CLOSED: Final = Closed("the device memory was closed")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Iterator
 
 import pytest
 
 import cudadrv
 from cudadrv import emulator
+from cudadrv.emulator import core
 
 
 @pytest.fixture
@@ -50,4 +53,27 @@ def test_releases_are_made_after_a_call_that_an_interrupt_broke_off(
         stream.is_done()
     monkeypatch.undo()
     buffer.close()
+    assert not cudadrv.pool_info(stream.context.device).used
+
+
+def test_a_finalizer_may_come_while_a_thread_makes_its_first_call(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    buffers = [stream.alloc(64)]
+    done: list[bool] = []
+
+    def collect() -> deque[object]:
+        buffers.clear()
+        return deque()
+
+    def first_call() -> None:
+        done.append(stream.is_done())
+
+    monkeypatch.setattr(core, "deque", collect)
+    thread = threading.Thread(target=first_call)
+    thread.start()
+    thread.join()
+    assert done == [True]
+    assert not buffers
     assert not cudadrv.pool_info(stream.context.device).used

@@ -14,7 +14,7 @@ from cudadrv.driver import later
 from cudadrv.driver._api import CUstreamCaptureMode
 from cudadrv.errors import CudaError, StreamCaptureIsolationError
 from cudadrv.memory import order
-from cudadrv.memory.order import BorrowedMemory
+from cudadrv.memory.release import BorrowedMemory
 
 _RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 

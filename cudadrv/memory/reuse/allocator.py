@@ -17,7 +17,7 @@ from ...driver.stream_core import StreamCore
 from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
 from ..buffer import out_of_memory
 from ..driver_pool import trim_pool
-from ..order import PoolMemory
+from ..release import PoolMemory
 from .bump import BumpArena
 from .free_lists import FreeList, FreeLists
 

@@ -1,0 +1,157 @@
+"""How memory goes: of the device's pool, of another object, and of nothing.
+
+All is given back in stream order, after every stream that ever used it; see `order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..driver._api import CUdeviceptr, CUresult
+from ..driver.handle import Box, ContextBox
+from ..driver.in_use import failure
+from ..driver.later import park
+from ..driver.stream_box import StreamBox
+from ..errors import CudadrvError, CudaError
+from .order import Memory
+
+
+class NoMemory(Memory[None]):
+    """Stands for the memory of what has no bytes."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        pass
+
+
+class PoolMemory(Memory[CUdeviceptr]):
+    """Memory of the device's pool, given back in stream order.
+
+    Attributes:
+        has_contents: whether the driver has it; memory that a graph allocates is there from its
+            first replay on.
+    """
+
+    __slots__ = ("has_contents",)
+
+    has_contents: bool
+
+    def __del__(self) -> None:
+        references = self._references(self)
+        home, driver = self.home, self.context._driver
+        if references > self._alone and all(user.keeps is None for user in self.all_users()):
+            self._found.append(self)
+        elif home is None or self.users or home.captured_by is not None or not home.is_owned:
+            self._go()
+        elif self.has_contents and not driver.is_gone:  # most memory, at a third of the cost
+            had_failed = driver.has_failed
+            (code,) = driver.api.cuMemFreeAsync(self.raw, home.raw)
+            if code:
+                fault = self._refused(code)
+                if isinstance(fault, CudaError):
+                    self._tell(fault, had_failed)
+
+    def _destroy(self) -> None:
+        """Give the memory back after every stream that used it."""
+        users = self.all_users()
+        writer = self.writer
+        if writer is not None and writer.capture is not None and writer.capture.is_open:
+            # It was allocated in a capture that is open: its release becomes part of the graph.
+            for user in users:
+                if user is not writer:
+                    writer.follow(user)
+            self._free(writer)
+            return
+        if not self.has_contents:
+            return
+        own = [user for user in users if user.context.ordinal == self.context.ordinal]
+        free = [user for user in own if not user.is_capturing()]
+        # To wait for a stream that another library captures would be to be captured with it.
+        if not free or any(user.is_captured_elsewhere() for user in users):
+            self._defer()
+            return
+        target = writer if writer in free else free[-1]
+        assert target is not None
+        fault = None
+        for user in users:
+            if user is not target:
+                try:
+                    target.follow(user)
+                except CudadrvError as error:
+                    fault = error
+                    if not user.is_capturing():
+                        user.api.cuStreamSynchronize(user.raw)
+        self._free(target)
+        if fault is not None:
+            raise fault
+
+    def _free(self, stream: StreamBox) -> None:
+        (code,) = self.api.cuMemFreeAsync(self.raw, stream.raw)
+        if code:
+            raise self._refused(code)
+
+    def _refused(self, code: CUresult) -> CudadrvError:
+        doing = f"giving back the memory at {int(self.raw):#x} of device {self.context.ordinal}"
+        return failure(self.api, code, "cuMemFreeAsync", doing)
+
+    def _defer(self) -> None:
+        """Leave the release to another object, which goes when the capture has ended.
+
+        This one's finalizer runs once. A graph would free at each replay what was allocated once.
+        """
+        heir = PoolMemory(self.context, self.raw, self.writer)
+        heir.has_contents, heir.users = True, self.users
+        users = self.all_users()
+        for user in users:
+            capture = user.captured_by
+            if capture is not None:
+                capture.deferred.append(heir)
+                return
+        # Another library's capture: nobody tells when it ends, so it is asked at later calls.
+        park(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
+
+
+class BorrowedMemory(Memory[int]):
+    """Memory that another object keeps; that is let go of after every stream that used it.
+
+    Attributes:
+        owner: what keeps it.
+    """
+
+    __slots__ = ("owner",)
+
+    def __init__(
+        self, context: ContextBox, raw: int, stream: StreamBox | None, owner: object
+    ) -> None:
+        super().__init__(context, raw, stream)
+        self.owner = owner
+
+    def __del__(self) -> None:
+        # It must not wait for the end of a collection: its owner may refer to an array over it.
+        self._go()
+
+    def _destroy(self) -> None:
+        # What is of the driver waits itself when it is destroyed.
+        if isinstance(self.owner, Box):
+            return
+        users = self.all_users()
+        if all(not user.is_capturing() and user.is_idle() for user in users):
+            return
+        tests = [_until_now(user) for user in users]
+        park(lambda: all(is_done() for is_done in tests), [self.owner, *users])
+
+
+def _until_now(stream: StreamBox) -> Callable[[], bool]:
+    """What tells whether all that a stream was given until now is done."""
+    try:
+        capture = stream.captured_by
+        event = capture.before.get(stream) if capture is not None else None
+        if event is None and not stream.is_captured_elsewhere():
+            event = stream.take_event()
+            event.record(stream)
+    except CudadrvError:
+        event = None  # such as that the driver has no event
+    if event is not None:
+        return event.is_done
+    return lambda: not stream.is_capturing() and stream.is_idle()
