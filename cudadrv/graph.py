@@ -8,14 +8,13 @@ from types import TracebackType
 from typing import Final
 
 from . import errors
-from .driver._api import CUgraph, CUgraphExec, CUstreamCaptureMode
+from .driver._api import CUgraph, CUgraphExec, CUresult, CUstreamCaptureMode
 from .driver.context import ContextCore
 from .driver.handle import Closing, ContextBox, Part, check
 from .driver.in_use import failure
 from .driver.later import drop_later, drop_now
 from .driver.stream_box import Capture as CaptureState, StreamBox
 from .driver.stream_core import StreamCore
-from .errors import CudadrvError
 from .memory.order import AnyMemory, Epoch, Memory, is_ordered, settle, use
 from .memory.release import PoolMemory
 
@@ -32,7 +31,7 @@ _needed: Final[dict[int, list[object]]] = {}
 
 def _forget(number: int) -> None:
     """What the driver calls, in a thread that must not call it: another one drops what was kept."""
-    drop_later(_needed.pop(number))
+    drop_later(_needed.pop(number, []))
 
 
 _FORGET: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_forget)
@@ -74,16 +73,19 @@ class Needs:
             return
         api, number = box.api, next(_numbers)
         # What the graph keeps may refer to the graph, so no box refers to it.
-        _needed[number] = [self.memory, self.kept]
-        self.kept = []
-        code, held = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
-        if code:
-            del _needed[number]
-            raise failure(api, code, "cuUserObjectCreate", "keeping what a graph uses")
-        (code,) = api.cuGraphRetainUserObject(box.raw, held, 1, _MOVE)
-        if code:
-            api.cuUserObjectRelease(held, 1)  # which drops what is kept
-            raise failure(api, code, "cuGraphRetainUserObject", "keeping what a graph uses")
+        needed, self.kept = [self.memory, self.kept], []
+        try:
+            _needed[number] = needed
+            code, held = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
+            if code:
+                raise failure(api, code, "cuUserObjectCreate", "keeping what a graph uses")
+            (code,) = api.cuGraphRetainUserObject(box.raw, held, 1, _MOVE)
+            if code:
+                api.cuUserObjectRelease(held, 1)
+                raise failure(api, code, "cuGraphRetainUserObject", "keeping what a graph uses")
+        except BaseException:
+            _needed.pop(number, None)  # the graph goes, and never ran
+            raise
 
 
 class GraphBox(Part[CUgraph]):
@@ -301,6 +303,7 @@ class Capture:
     __slots__ = ("_box", "_graph", "_state", "_stream")
 
     def __init__(self, stream: StreamCore) -> None:
+        self._state: CaptureState | None = None
         self._stream = stream
 
     def __enter__(self) -> Graph:
@@ -309,21 +312,18 @@ class Capture:
         if box.capture is not None:
             raise errors.InvalidValueError(f"{stream!r} is already capturing")
         self._graph = Graph(stream.context)
-        self._state = CaptureState()
         self._box = box
+        self._state = state = CaptureState()
         try:
             # Before the driver is told: a collection from here on frees nothing into the capture.
-            self._state.join(stream)
+            state.join(stream)
             mode = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
             (code,) = box.api.cuStreamBeginCapture(box.raw, mode)
             if code:
                 raise failure(box.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")
             return self._graph
-        except BaseException as error:
-            if isinstance(error, CudadrvError):
-                self._state.leave()
-            else:  # an interrupt: the driver may be capturing
-                self.__exit__(type(error), error, None)
+        except BaseException:
+            self._give_up()
             raise
 
     def __exit__(
@@ -332,21 +332,44 @@ class Capture:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        box, state = self._box, self._state
         try:
-            code, handle = box.api.cuStreamEndCapture(box.raw)
-            needs = Needs(state)
-        finally:
-            state.leave()
-        if code:
+            code, graph = self._end()
+        except BaseException:
+            self._give_up()
+            raise
+        if graph is None:
             doing = f"ending the capture of {self._stream!r}"
-            fault = failure(box.api, code, "cuStreamEndCapture", doing)
+            fault = failure(self._box.api, code, "cuStreamEndCapture", doing)
             if error is None:
                 raise fault
             error.add_note(f"the capture was lost: {fault}")
-            return
-        graph = GraphBox(box.context, handle, needs)
-        if error is None:
+        elif error is None:
             self._stream.handle  # noqa: B018  # raises if it was closed in the block
-            needs.give_to(graph)
+            graph.needs.give_to(graph)
             self._graph._fill(graph)
+
+    def __del__(self) -> None:
+        # An interrupt may come before `__exit__` can begin.
+        if getattr(self, "_state", None) is not None:
+            self._give_up()
+
+    def _end(self) -> tuple[CUresult, GraphBox | None]:
+        """End the capture; gives what the driver said, and the graph if it gave one."""
+        box, state = self._box, self._state
+        assert state is not None  # it was entered
+        code, handle = box.api.cuStreamEndCapture(box.raw)
+        needs = Needs(state)
+        graph = None if code else GraphBox(box.context, handle, needs)
+        state.leave()
+        self._state = None
+        return code, graph
+
+    def _give_up(self) -> None:
+        """End a capture that was broken off, wherever that was. Idempotent."""
+        box, state = self._box, self._state
+        if state is not None:
+            code, handle = box.api.cuStreamEndCapture(box.raw)  # refused where it is no capture
+            if not code:
+                box.api.cuGraphDestroy(handle)
+            state.leave()
+            self._state = None

@@ -88,7 +88,11 @@ class _Unraisable:
         self.error = error
 
     def __del__(self) -> None:
-        raise self.error
+        try:
+            raise self.error
+        finally:
+            # Its traceback holds this frame; without a circle what it holds goes with it.
+            del self.error
 
 
 gc.callbacks.append(_after_collection)

@@ -129,10 +129,17 @@ class Box(Generic[_RawT]):
 
     def __del__(self) -> None:
         references = self._references(self)
-        if references > self._alone:
+        if references > self._alone and self._may_wait():
             self._found.append(self)  # the collector found it, together with what refers to it
         else:
             self._go()
+
+    def _may_wait(self) -> bool:
+        """Whether a box that a collection found may be kept for a while.
+
+        Not where what it refers to may refer to it: then it would never go.
+        """
+        return True
 
     def _go(self) -> bool:
         """Destroy the driver's object, and tell of a failure; False if it must be tried later."""
@@ -170,7 +177,10 @@ class Box(Generic[_RawT]):
             if outcome[0] is error:
                 return True
         # Python hands it to sys.unraisablehook, as any error of a finalizer.
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame, and so the box and its parents
 
 
 class ContextBox(Box[CUcontext]):

@@ -83,7 +83,6 @@ class StreamBox(Part[CUstream]):
     def __init__(
         self, context: ContextBox, raw: CUstream, *, is_owned: bool, keeps: object = None
     ) -> None:
-        super().__init__(context, raw)
         self.is_owned = is_owned
         self.keeps = keeps
         self.spare: list[EventBox] = []
@@ -91,6 +90,7 @@ class StreamBox(Part[CUstream]):
         self.captured_by: Capture | None = None
         self.unordered = 0
         self.is_closed = False
+        super().__init__(context, raw)  # last: a box without a context was never finished
 
     @property
     def own(self) -> StreamBox:
@@ -184,6 +184,9 @@ class StreamBox(Part[CUstream]):
             raise failure(self.api, code, "cuStreamIsCapturing", f"asking {self}")
         return status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 
+    def _may_wait(self) -> bool:
+        return self.is_owned  # otherwise nothing is destroyed, and what keeps it may refer to it
+
     def _destroy(self) -> None:
         if self.is_owned:
             (code,) = self.api.cuStreamDestroy(self.raw)
@@ -272,11 +275,11 @@ class Capture:
         self.is_open = False
         for stream, own, _ in self._members:
             self._restore(stream, own)
-        for own, event in self.before.items():
+        while self.before:  # an interrupt in here loses an event, and gives none back twice
+            own, event = self.before.popitem()
             own.spare.append(event)
         # The twins refer to the capture: nothing of it refers to them any more.
         self._members.clear()
-        self.before.clear()
         self.order.clear()
         self.uses.clear()
         self.keeps = []

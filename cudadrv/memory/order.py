@@ -66,6 +66,10 @@ class Memory(Part[_RawT]):
     def _destroy(self) -> None:
         raise NotImplementedError
 
+    def _may_wait(self) -> bool:
+        # What keeps another library's stream may refer to an array; so does a capture.
+        return all(user.keeps is None for user in self.all_users())
+
     def all_users(self) -> tuple[StreamBox, ...]:
         """Every stream that may still work on the memory."""
         writer = self.writer

@@ -40,7 +40,7 @@ class PoolMemory(Memory[CUdeviceptr]):
     def __del__(self) -> None:
         references = self._references(self)
         home, driver = self.home, self.context._driver
-        if references > self._alone and all(user.keeps is None for user in self.all_users()):
+        if references > self._alone and self._may_wait():
             self._found.append(self)
         elif home is None or self.users or home.captured_by is not None or not home.is_owned:
             self._go()
