@@ -17,10 +17,9 @@ An observer is called with the verb's name and gives a context manager that stan
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 Observer: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Called with "compile" or "link" in the thread that calls the verb, before it does anything."""
@@ -28,10 +27,9 @@ Observer: TypeAlias = Callable[[str], AbstractContextManager[object]]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_observers: tuple[Observer, ...] = ()
-"""Those that observe now; never changed in place, so that calls read it without the lock."""
-_changing = threading.Lock()
-"""Held while `_observers` is replaced, and over nothing else."""
+_observers: Final[dict[object, Observer]] = {}
+"""Those that observe now, in the order in which they came, each by a key of its block; changed and
+read in atomic steps, as a finalizer may come between any two."""
 
 
 @contextmanager
@@ -43,11 +41,12 @@ def observe(observer: Observer) -> Iterator[None]:
     through the observer's context manager, which cannot swallow it; an error of the observer's own
     reaches the verb's caller.
     """
-    _add(observer)
+    key = object()
     try:
+        _observers[key] = observer
         yield
     finally:
-        _remove(observer)
+        _observers.pop(key, None)
 
 
 def observed(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
@@ -56,9 +55,9 @@ def observed(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
         @functools.wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            observers = _observers
-            if not observers:
+            if not _observers:
                 return function(*args, **kwargs)
+            observers = tuple(_observers.values())
             return _call_observed(observers, verb, lambda: function(*args, **kwargs))
 
         return call
@@ -80,19 +79,3 @@ def _call_observed(observers: tuple[Observer, ...], verb: str, function: Callabl
         raise failed[0]  # an observer would have swallowed it
     finally:
         failed.clear()  # the error's traceback holds this frame
-
-
-def _add(observer: Observer) -> None:
-    global _observers
-    with _changing:
-        _observers = (*_observers, observer)
-
-
-def _remove(observer: Observer) -> None:
-    global _observers
-    with _changing:
-        kept = list(_observers)
-        # By identity, the last of equal ones.
-        index = max(i for i, other in enumerate(kept) if other is observer)
-        del kept[index]
-        _observers = tuple(kept)

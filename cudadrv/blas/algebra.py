@@ -25,7 +25,7 @@ class _ByStream:
     """The `LinearAlgebra` of each stream as long as someone holds it; bounded by the streams."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         # The value keeps its stream, and goes with its last user.
         self.known: weakref.WeakValueDictionary[Stream, LinearAlgebra] = (
             weakref.WeakValueDictionary()
@@ -57,7 +57,8 @@ class LinearAlgebra:
         with _by_stream.lock:
             algebra = _by_stream.known.get(stream)
             if algebra is None:
-                algebra = _by_stream.known[stream] = cls(stream)
+                # A finalizer may have come here while this one was made.
+                algebra = _by_stream.known.setdefault(stream, cls(stream))
         return algebra
 
     def __repr__(self) -> str:

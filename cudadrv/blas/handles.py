@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -19,15 +18,14 @@ class _Idle:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.by_context: weakref.WeakKeyDictionary[Context, dict[str, deque[int]]] = (
             weakref.WeakKeyDictionary()
         )
 
     def of(self, context: Context, library: str) -> deque[int]:
         """The idle handles of a library on a context."""
-        with self.lock:
-            return self.by_context.setdefault(context, {}).setdefault(library, deque())
+        # Each step is atomic: no lock that a finalizer could meet.
+        return self.by_context.setdefault(context, {}).setdefault(library, deque())
 
 
 _idle: Final = _Idle()

@@ -43,7 +43,7 @@ class CapturedGraph:
         self._graph = graph
         self._executable: GraphExec | None = graph.instantiate()
         self._launch_count = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         state = "closed" if self._executable is None else f"launched {self._launch_count} times"
@@ -69,9 +69,10 @@ class CapturedGraph:
         """
         # An executable runs once at a time, so threads that launch one queue anyway.
         with self._lock:
-            if self._executable is None:
+            executable = self._executable
+            if executable is None:
                 raise ClosedError("the captured graph was closed")
-            self._executable.launch(self.stream)
+            executable.launch(self.stream)
             self._launch_count += 1
 
     def close(self) -> None:

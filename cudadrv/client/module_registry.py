@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,7 +44,6 @@ class ModuleRegistry:
     """Sources by name; each is compiled once and loaded once a context."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._entries: dict[str, _Entry] = {}
 
     @property
@@ -74,8 +72,7 @@ class ModuleRegistry:
         """
         cache = PtxModuleCache(options, name_expressions=name_expressions)
         entry = _Entry(source, options, name_expressions, cache)
-        with self._lock:
-            known = self._entries.setdefault(name, entry)
+        known = self._entries.setdefault(name, entry)
         same = (known.source, known.options, known.name_expressions)
         if known is not entry and same != (source, options, name_expressions):
             raise InvalidValueError(f"registering {name!r}, which stands for another source")

@@ -47,7 +47,7 @@ class SobolDvCache:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._arrays: dict[int, DeviceArray[np.uint32]] = {}
 
     def __len__(self) -> int:
@@ -72,7 +72,8 @@ class SobolDvCache:
             with self._lock:
                 array = self._arrays.get(dimension)
                 if array is None:
-                    array = self._arrays[dimension] = self._upload(dimension)
+                    # A finalizer may have come here during the upload.
+                    array = self._arrays.setdefault(dimension, self._upload(dimension))
         return array
 
     def _upload(self, dimension: int) -> DeviceArray[np.uint32]:

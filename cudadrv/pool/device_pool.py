@@ -49,7 +49,7 @@ class DevicePool:
             self._owned = acquired.pop_all()
         self._entries = tuple((device, contexts[device.ordinal]) for device in devices)
         self._turn = itertools.count()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._closed = False
 
     @classmethod

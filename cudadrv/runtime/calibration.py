@@ -18,8 +18,8 @@ from .policy import GpuDispatchPolicy
 
 _log = logging.getLogger(__name__)
 
-# Two measurements at once would time each other.
-_measuring: Final = threading.Lock()
+# Two measurements at once would time each other. Re-entrant: a finalizer may ask for one.
+_measuring: Final = threading.RLock()
 
 
 class PolicyOrigin(Enum):

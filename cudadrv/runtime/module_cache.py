@@ -36,7 +36,8 @@ class PtxModuleCache:
     ) -> None:
         self._options = options or ptx.CompileOptions()
         self._name_expressions = name_expressions
-        self._lock = threading.Lock()
+        # Re-entrant: a finalizer in the middle of a compilation may ask for the module, too.
+        self._lock = threading.RLock()
         self._modules: dict[Context, Module] = {}
         self._images: dict[ptx.Target, ptx.Image] = {}
 
@@ -85,8 +86,16 @@ class PtxModuleCache:
                             f"{label} module load failed{which}: {error}"
                         ) from error
                     self._forget_gone(context)
-                    self._modules[context] = module
+                    module = self._kept(context, module)
         return module
+
+    def _kept(self, context: Context, module: Module) -> Module:
+        """The module, kept; or the one that a finalizer had loaded in between."""
+        while True:
+            kept = self._modules.setdefault(context, module)
+            if kept is module or not kept.closed:
+                return kept
+            self._modules.pop(context, None)
 
     def _image(self, context: Context, label: str, source: Source, which: str) -> ptx.Image:
         try:
@@ -116,7 +125,7 @@ class PtxModuleCache:
         drivers = (in_use(), context.device.driver)
         for former in tuple(self._modules):
             if former.closed or former.device.driver not in drivers:
-                del self._modules[former]
+                self._modules.pop(former, None)
 
 
 class KeyedPtxModuleCache:
@@ -135,7 +144,6 @@ class KeyedPtxModuleCache:
     ) -> None:
         self._options = options
         self._name_expressions = name_expressions
-        self._lock = threading.Lock()
         self._caches: dict[Hashable, PtxModuleCache] = {}
 
     def __len__(self) -> int:
@@ -153,10 +161,8 @@ class KeyedPtxModuleCache:
             DriverCallFailed: as `PtxModuleCache.get_or_compile`, with ``(key=…)`` in the text.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
-        with self._lock:
-            cache = self._caches.get(key)
-            if cache is None:
-                cache = self._caches[key] = PtxModuleCache(
-                    self._options, name_expressions=self._name_expressions
-                )
+        cache = self._caches.get(key)
+        if cache is None:
+            new = PtxModuleCache(self._options, name_expressions=self._name_expressions)
+            cache = self._caches.setdefault(key, new)
         return cache._get_or_compile(context, label, source, f" (key={key})")

@@ -69,7 +69,7 @@ class GpuRuntime:
         self.memory_budget_bytes = (
             device.memory_budget_bytes() if memory_budget_bytes is None else memory_budget_bytes
         )
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._calibration = None if policy is None else Calibration.given(policy)
 
     def __repr__(self) -> str:
@@ -152,7 +152,9 @@ class GpuRuntime:
         if self._calibration is None:
             with self._lock:
                 if self._calibration is None:
-                    self._calibration = calibrate(self.device)
+                    measured = calibrate(self.device)
+                    if self._calibration is None:  # a finalizer may have asked in between
+                        self._calibration = measured
         return self._calibration
 
     def selected_device(self) -> GpuDeviceInfo:

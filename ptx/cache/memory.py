@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import OrderedDict
@@ -14,9 +15,10 @@ from ptx.image import Image
 class _Flight:
     """A making under way, which others wait for."""
 
-    __slots__ = ("done", "error", "image")
+    __slots__ = ("done", "error", "image", "maker")
 
     def __init__(self) -> None:
+        self.maker = threading.get_ident()
         self.done = threading.Event()
         self.image: Image | None = None
         self.error: BaseException | None = None
@@ -30,14 +32,18 @@ class MemoryImages:
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self.nbytes = 0
         self._images: OrderedDict[str, Image] = OrderedDict()
         self._flights: dict[str, _Flight] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pid = os.getpid()
 
     def __len__(self) -> int:
         return len(self._images)
+
+    @property
+    def nbytes(self) -> int:
+        """What the images take."""
+        return sum(map(_nbytes, tuple(self._images.values())))
 
     def get(self, digest: str) -> Image | None:
         """The image of a key, or None."""
@@ -46,7 +52,8 @@ class MemoryImages:
         with self._lock:
             image = self._images.get(digest)
             if image is not None:
-                self._images.move_to_end(digest)
+                with contextlib.suppress(KeyError):  # a finalizer may have had it dropped
+                    self._images.move_to_end(digest)
             return image
 
     def make_once(self, digest: str, make: Callable[[], Image]) -> tuple[Image, bool]:
@@ -56,13 +63,14 @@ class MemoryImages:
         error where that is one of the source's.
         """
         while True:
+            mine = _Flight()
             with self._lock:
-                flight = self._flights.get(digest)
-                mine = flight is None
-                if flight is None:
-                    flight = self._flights[digest] = _Flight()
-            if mine:
+                flight = self._flights.setdefault(digest, mine)
+            if flight is mine:
                 return self._fly(digest, flight, make), False
+            if flight.maker == mine.maker:
+                # A finalizer in the middle of the making wants the same: it cannot wait for it.
+                return make(), False
             flight.done.wait()
             if flight.image is not None:
                 return flight.image, True
@@ -74,7 +82,6 @@ class MemoryImages:
         """Forget every image."""
         with self._lock:
             self._images.clear()
-            self.nbytes = 0
 
     def _fly(self, digest: str, flight: _Flight, make: Callable[[], Image]) -> Image:
         try:
@@ -91,18 +98,16 @@ class MemoryImages:
             flight.done.set()
 
     def _put(self, digest: str, image: Image) -> None:
-        size = _nbytes(image)
+        if _nbytes(image) > self.max_bytes:
+            return
         with self._lock:
-            if size > self.max_bytes or digest in self._images:
-                return
-            self._images[digest] = image
-            self.nbytes += size
+            self._images.setdefault(digest, image)
             while self.nbytes > self.max_bytes:
-                _, dropped = self._images.popitem(last=False)
-                self.nbytes -= _nbytes(dropped)
+                with contextlib.suppress(KeyError):  # a finalizer may have forgotten all of them
+                    self._images.popitem(last=False)
 
     def _after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._flights = {}
         self._pid = os.getpid()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,8 +23,8 @@ class Counter:
         self._begin()
 
     def _begin(self) -> None:
-        self._counts: dict[str, float] = {}
-        self._lock = threading.Lock()
+        self._counts: defaultdict[str, float] = defaultdict(float)
+        self._lock = threading.RLock()  # a finalizer may compile
         self._pid = os.getpid()
 
     def add(self, **counts: float) -> None:
@@ -32,14 +33,14 @@ class Counter:
             self._begin()
         with self._lock:
             for name, count in counts.items():
-                self._counts[name] = self._counts.get(name, 0) + count
+                self._counts[name] += count
 
     def read(self) -> dict[str, float]:
         """The counts so far, without those that are zero."""
         if os.getpid() != self._pid:
             return {}
         with self._lock:
-            return {name: count for name, count in self._counts.items() if count}
+            return {name: count for name, count in dict(self._counts).items() if count}
 
 
 def add_counts(folder: Path, counter: Counter) -> None:

@@ -34,7 +34,7 @@ class BumpArena:
         self.nbytes = nbytes
         self.given = 0
         self._next = _aligned(base)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __contains__(self, address: int) -> bool:
         return self.base <= address < self.base + self.nbytes
@@ -55,15 +55,19 @@ class BumpArena:
         Raises:
             OutOfMemoryError: they do not fit what is left.
         """
+        end = self.base + self.nbytes
+        size = _aligned(max(nbytes, 1))  # a request of no bytes moves on too: no two are equal
         with self._lock:
-            address = self._next
-            if address + nbytes > self.base + self.nbytes:
+            fits = self._next + nbytes <= end
+            if fits:
+                # In one step, as a finalizer may take some between two.
+                address, self._next = self._next, self._next + size
+                fits = address + nbytes <= end
+            if not fits:
                 raise OutOfMemoryError(
                     f"allocating {nbytes} bytes from the capture arena of {self.nbytes} bytes, "
                     f"which has {self.remaining_bytes} left; give the capture a larger arena"
                 )
-            # A request of no bytes moves on too: no two answers are equal.
-            self._next = _aligned(address + max(nbytes, 1))
         return address
 
     def give(self, address: int) -> None:

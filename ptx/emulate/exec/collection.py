@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _pauses = 0
 _was_enabled = False
 
@@ -21,14 +21,14 @@ def collection_paused() -> Iterator[None]:
     """No automatic collection in the block, of any thread; afterwards it is as it was before."""
     global _pauses, _was_enabled
     with _lock:
-        if _pauses == 0:
+        _pauses += 1  # first: what a finalizer does in between is within this pause
+        if _pauses == 1:
             _was_enabled = gc.isenabled()
             gc.disable()
-        _pauses += 1
     try:
         yield
     finally:
         with _lock:
-            _pauses -= 1
-            if _pauses == 0 and _was_enabled:
+            if _pauses == 1 and _was_enabled:
                 gc.enable()
+            _pauses -= 1  # last, for the same reason
