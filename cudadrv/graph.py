@@ -73,7 +73,8 @@ class Needs:
             return
         api, number = box.api, next(_numbers)
         # What the graph keeps may refer to the graph, so no box refers to it.
-        needed, self.kept = [self.memory, self.kept], []
+        needed: list[object] = [self.memory, self.kept]
+        self.kept = []
         try:
             _needed[number] = needed
             code, held = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
