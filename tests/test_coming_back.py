@@ -12,7 +12,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from types import FrameType
 from typing import Any, Final
 
@@ -302,33 +302,30 @@ def test_the_linear_algebra_of_a_stream(context: cudadrv.Context) -> None:
     assert come_back_everywhere(LinearAlgebra, begin) > 4
 
 
-@contextmanager
-def captured(context: cudadrv.Context) -> Iterator[tuple[CapturedGraph, Any]]:
-    """A graph that adds 1, and the array."""
+def captured(context: cudadrv.Context) -> tuple[CapturedGraph, Any]:
+    """A graph that adds 1, and the array; not closed, which would wait for a thread that hangs."""
     stream = context.new_stream()
     x = stream.zeros(1, np.uint32)
     kernel = context.load_module(KERNEL).kernel("bump")
     with stream.capture() as graph:
         kernel.launch(stream, LaunchConfig(1, 1), x)
-    with CapturedGraph(graph, stream, (), (), None) as launched:
-        yield launched, x
+    return CapturedGraph(graph, stream, (), (), None), x
 
 
 def test_launching_a_captured_graph(context: cudadrv.Context) -> None:
-    with captured(context) as (graph, x):
+    graph, x = captured(context)
 
-        def check() -> None:
-            assert x.buffer.stream.to_host(x).tolist() == [graph.launch_count]
+    def check() -> None:
+        assert graph.stream.to_host(x).tolist() == [graph.launch_count]
 
-        count = come_back_everywhere(CapturedGraph, lambda: (graph.launch, graph.launch, check))
+    count = come_back_everywhere(CapturedGraph, lambda: (graph.launch, graph.launch, check))
     assert count > 4
     assert graph.launch_count == 2 * count + 1
 
 
 def test_closing_a_captured_graph_that_is_launched(context: cudadrv.Context) -> None:
     def begin() -> Any:
-        context_of_graph = captured(context)
-        graph, _ = context_of_graph.__enter__()
+        graph, _ = captured(context)
 
         def launch() -> None:
             try:
@@ -337,7 +334,7 @@ def test_closing_a_captured_graph_that_is_launched(context: cudadrv.Context) -> 
                 graph.close()
 
         def check() -> None:
-            context_of_graph.__exit__(None, None, None)
+            graph.close()
             assert graph._executable is None
 
         return launch, graph.close, check
