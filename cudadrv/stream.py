@@ -31,7 +31,7 @@ from .memory.fill import fill
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from .graph import Capture
+    from .capture import Capture
 
 # Imported where they are used: graphs, host functions and the room of other libraries, which many
 # programs do without. Together they take 4 ms.
@@ -185,7 +185,7 @@ class Stream(StreamCore):
 
     def capture(self) -> Capture:
         """``with stream.capture() as graph:`` records what the stream is given in the block."""
-        from .graph import Capture
+        from .capture import Capture
 
         return Capture(self)
 

@@ -24,7 +24,7 @@ from .test_named import N, everything_given_back
 LAUNCHES = 10
 """How many late kernels make a stream busy for long."""
 PACKAGE = Path(cudadrv.__file__).parent
-FILES = (str(PACKAGE / "graph.py"), str(PACKAGE / "driver" / "stream_box.py"))
+FILES = tuple(str(PACKAGE / name) for name in ("capture.py", "graph.py", "driver/stream_box.py"))
 
 
 class TheirMemory:
