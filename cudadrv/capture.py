@@ -7,7 +7,7 @@ from types import TracebackType
 from . import errors
 from .driver._api import CUresult, CUstreamCaptureMode
 from .driver.in_use import failure
-from .driver.stream_box import Capture as CaptureState, StreamBox
+from .driver.stream_box import CaptureState, StreamBox
 from .driver.stream_core import StreamCore
 from .graph import Graph, GraphBox, Needs
 

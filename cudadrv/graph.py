@@ -14,7 +14,7 @@ from .driver.context import ContextCore
 from .driver.handle import Closing, ContextBox, Part, check
 from .driver.in_use import failure
 from .driver.later import drop_later, drop_now
-from .driver.stream_box import Capture as CaptureState, StreamBox
+from .driver.stream_box import CaptureState, StreamBox
 from .driver.stream_core import StreamCore
 from .memory.order import AnyMemory, Epoch, Memory, is_ordered, settle, use
 from .memory.release import PoolMemory

@@ -36,7 +36,7 @@ class EventBox(Part[CUevent]):
         if code:
             raise failure(context.api, code, "cuEventCreate", "making an event")
         super().__init__(context, raw)
-        self.capture: Capture | None = None
+        self.capture: CaptureState | None = None
 
     def record(self, stream: StreamBox) -> None:
         """Set the event to this point of a stream."""
@@ -86,8 +86,8 @@ class StreamBox(Part[CUstream]):
         self.is_owned = is_owned
         self.keeps = keeps
         self.spare: list[EventBox] = []
-        self.capture: Capture | None = None
-        self.captured_by: Capture | None = None
+        self.capture: CaptureState | None = None
+        self.captured_by: CaptureState | None = None
         self.unordered = 0
         self.is_closed = False
         super().__init__(context, raw)  # last: a box without a context was never finished
@@ -114,7 +114,9 @@ class StreamBox(Part[CUstream]):
         """
         other.precede(self.wait, self.capture)
 
-    def precede(self, wait: Callable[[EventBox], None], capture: Capture | None = None) -> None:
+    def precede(
+        self, wait: Callable[[EventBox], None], capture: CaptureState | None = None
+    ) -> None:
         """Let another queue wait for what this stream holds now.
 
         Of a stream that captures, that is what it was given before.
@@ -205,7 +207,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
         capturing: bool
 
 
-class Capture:
+class CaptureState:
     """What the capture that is under way concerns.
 
     Attributes:

@@ -18,7 +18,7 @@ import threading
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ..driver.handle import ContextBox, Part
-from ..driver.stream_box import Capture, StreamBox
+from ..driver.stream_box import CaptureState, StreamBox
 
 _RawT = TypeVar("_RawT")
 
@@ -207,7 +207,9 @@ def _is_over(stream: StreamBox) -> bool:
     return stream.is_closed and not stream.is_capturing() and stream.is_idle()
 
 
-def _use_in_capture(memory: AnyMemory, stream: StreamBox, capture: Capture, writes: bool) -> None:
+def _use_in_capture(
+    memory: AnyMemory, stream: StreamBox, capture: CaptureState, writes: bool
+) -> None:
     """Note a use by the graph, and order the capture's own streams among each other."""
     capture.uses[memory] = capture.uses.get(memory, False) or writes
     if stream.unordered:
