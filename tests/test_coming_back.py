@@ -33,23 +33,10 @@ from ptx import observers
 from ptx.cache.memory import MemoryImages
 from ptx.cache.statistics import Counter
 from ptx.emulate.exec.collection import collection_paused
+from tests.bump_kernel import PTX
 
 SECONDS: Final = 20
 SOURCE: Final = 'extern "C" __global__ void f(int* x) { x[0] += 1; }'
-KERNEL: Final = """
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry bump(.param .u64 x) {
-    .reg .u64 %a;
-    .reg .u32 %v;
-    ld.param.u64 %a, [x];
-    ld.global.u32 %v, [%a];
-    add.u32 %v, %v, 1;
-    st.global.u32 [%a], %v;
-    ret;
-}
-"""
 
 
 class Busy:
@@ -173,10 +160,10 @@ def test_a_keyed_module_cache(context: cudadrv.Context) -> None:
 
 
 def test_images_in_memory() -> None:
-    image = ptx.Image(ptx.Target.parse("compute_80"), KERNEL.encode())
+    image = ptx.Image(ptx.Target.parse("compute_80"), PTX.encode())
 
     def begin() -> Any:
-        images = MemoryImages(max_bytes=2 * len(KERNEL))
+        images = MemoryImages(max_bytes=2 * len(PTX))
 
         def use() -> None:
             made, _ = images.make_once("a", lambda: image)
@@ -191,7 +178,7 @@ def test_images_in_memory() -> None:
             use()
 
         def check() -> None:
-            assert images.nbytes == len(KERNEL) * len(images) <= images.max_bytes
+            assert images.nbytes == len(PTX) * len(images) <= images.max_bytes
             assert not images._flights
 
         return use, disturb, check
@@ -306,7 +293,7 @@ def captured(context: cudadrv.Context) -> tuple[CapturedGraph, Any]:
     """A graph that adds 1, and the array; not closed, which would wait for a thread that hangs."""
     stream = context.new_stream()
     x = stream.zeros(1, np.uint32)
-    kernel = context.load_module(KERNEL).kernel("bump")
+    kernel = context.load_module(PTX).kernel("bump")
     with stream.capture() as graph:
         kernel.launch(stream, LaunchConfig(1, 1), x)
     return CapturedGraph(graph, stream, (), (), None), x

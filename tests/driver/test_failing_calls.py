@@ -13,8 +13,7 @@ from cudadrv import CudaArray, LaunchConfig, Stream, Surface, Texture, emulator
 from cudadrv.driver import collected, later
 from cudadrv.errors import CudadrvError
 from cudadrv.memory.reuse.arena import DeviceArena
-
-from .test_launchers import PTX
+from tests.bump_kernel import PTX
 
 ONE = LaunchConfig(1, 1)
 # What is left where its own release is refused; a graph keeps what it uses.

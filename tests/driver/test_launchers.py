@@ -14,22 +14,9 @@ import cudadrv
 from cudadrv import LaunchConfig, emulator
 from cudadrv.errors import ClosedError
 from cudadrv.launch.launcher import LauncherState
+from tests.bump_kernel import PTX
 
 ONE = LaunchConfig(1, 1)
-PTX = """
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry bump(.param .u64 x) {
-    .reg .u64 %a;
-    .reg .u32 %v;
-    ld.param.u64 %a, [x];
-    ld.global.u32 %v, [%a];
-    add.u32 %v, %v, 1;
-    st.global.u32 [%a], %v;
-    ret;
-}
-"""
 
 
 @pytest.fixture
