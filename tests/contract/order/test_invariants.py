@@ -58,6 +58,7 @@ def test_borrowed_memory_whose_owner_refers_to_it_is_given_back(lab: Lab) -> Non
         owner.taken = stream.import_array(owner)
         lab.kernels[0].write_at(stream, owner.taken.ptr, N, 1)
         del owner
+        lab.settle()  # what it finds may have to wait for the kernel, and is then found again
         lab.settle()
         assert not there_are(TheirMemory)
 
