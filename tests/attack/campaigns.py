@@ -1,0 +1,26 @@
+"""The campaigns by name. Each is a module of this folder with `attack(seconds, seed)`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final, Protocol, cast
+
+from .outcome import Outcome
+
+
+class Campaign(Protocol):
+    """A module with a campaign."""
+
+    def attack(self, seconds: float, seed: int) -> Outcome:
+        """Attack for about so long; the same seed tries the same things in the same order."""
+
+
+CAMPAIGNS: Final[dict[str, str]] = {}
+"""The name of each campaign, and what it tries."""
+
+
+def run(name: str, seconds: float, seed: int) -> Outcome:
+    """Run one campaign."""
+    # Imported here: a campaign may change the process that it runs in.
+    module = importlib.import_module(f".{name}", __package__)
+    return cast(Campaign, module).attack(seconds, seed)  # a module is not typed by its name
