@@ -23,7 +23,7 @@ def launcher({defaults}*rest):
 """
 _KERNEL_LAUNCH: Final = """
 def launch(stream, config, {defaults}*rest):
-    if stream is own_stream and config is own_config:
+    if stream is own_stream and (config is own_config or is_own_config(config) is True):
         {launch}
     else:
         elsewhere(stream, config, {names}*rest)
@@ -72,8 +72,8 @@ LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     """The code for arguments of these kinds.
 
-    It takes from its globals: slowly, fail, elsewhere, own_stream, own, own_config, follow,
-    follow_reading, REFUSALS, int, float, WHOLE, REALS, the convert of each argument by its
+    It takes from its globals: slowly, fail, elsewhere, own_stream, own, own_config, is_own_config,
+    follow, follow_reading, REFUSALS, int, float, WHOLE, REALS, the convert of each argument by its
     number, pack, pop and push of its version, and, where other libraries' memory is among the
     kinds, interface_address and order_after.
     """

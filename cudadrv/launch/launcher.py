@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from types import FunctionType
 from typing import Final, TypeAlias, cast
+from weakref import ref
 
 from ..driver._api import CUresult
 from ..driver.handle import Closed
@@ -49,6 +50,11 @@ def slowly(*args: object) -> None:
     """Check, pack and launch."""
 
 
+def is_own_config(config: object) -> object:
+    """Whether it equals the launcher's configuration; not True for what is none."""
+    return config == own_config
+
+
 def elsewhere(stream: object, config: object, *args: object) -> None:
     """Launch on another stream or with another configuration."""
 
@@ -60,14 +66,14 @@ def launcher(*args: object) -> None:
 
 def launch(stream: object, config: object, *args: object) -> None:
     """Launch with arguments of any number and kind, on any stream."""
-    if stream is own_stream and config is own_config:
+    if stream is own_stream and (config is own_config or is_own_config(config) is True):
         slowly(*args)
     else:
         elsewhere(stream, config, *args)
 
 
 SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
-"""For arguments of any number and kind; it takes the four globals above."""
+"""For arguments of any number and kind; it takes the five globals above."""
 
 
 class LauncherState:
@@ -125,6 +131,7 @@ class LauncherState:
             "own_stream": self._stream,
             "own": self._own,
             "own_config": self._config,
+            "is_own_config": self._config.__eq__,
             "follow": partial(self._follow, writes=True),
             "follow_reading": partial(self._follow, writes=False),
             "REFUSALS": _REFUSALS,
@@ -176,7 +183,8 @@ class LauncherState:
             **{f"a{number}": value for number, value in enumerate(args)},
         }
         launch = FunctionType(prepared_code(tuple(argument.kind for argument in read)), scope)
-        scope["slowly"] = partial(self._launch_prepared, args, parameters, scope)
+        # Weakly, so that what is dropped goes at once, and lets go of its arguments.
+        scope["slowly"] = partial(self._launch_prepared, ref(launch))
         scope["block"] = None
         # Given its attributes, the function is what the protocol says.
         prepared = cast("PreparedLaunch", launch)
@@ -185,14 +193,15 @@ class LauncherState:
         self._hasten(scope, self._block(parameters))
         return prepared
 
-    def _launch_prepared(
-        self, args: tuple[object, ...], parameters: ParameterBlock, scope: dict[str, object]
-    ) -> None:
+    def _launch_prepared(self, of: Callable[[], FunctionType | None]) -> None:
         """Launch what is packed, where a quick test refused: find out why, and order it."""
-        read, _ = self._pack(args)
-        block = self._block(parameters)
+        launch = of()
+        assert launch is not None  # it is running
+        prepared = cast("PreparedLaunch", launch)
+        read, _ = self._pack(prepared.args_kept)
+        block = self._block(prepared.block)
         self._launch(read, block)
-        self._hasten(scope, block)
+        self._hasten(launch.__globals__, block)
 
     def _hasten(self, scope: dict[str, object], block: _Block) -> None:
         """Let a prepared launch skip the slow way, where that may be."""

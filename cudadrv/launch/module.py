@@ -115,15 +115,17 @@ class Kernel(KernelCore):
 
     def _launch_anew(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
         """Launch, and let `launch` be what is generated for this stream and configuration."""
-        launcher = self._launchers.get((stream, config))
+        try:
+            launcher = self._launchers.get((stream, config))
+        except TypeError:  # what has no hash is no stream or no configuration: `bind` says it
+            launcher = None
         if launcher is None:
             launcher = self.bind(stream, config)
             if len(self._launchers) >= _MOST_LAUNCHERS:
                 self._launchers.clear()
             self._launchers[stream, config] = launcher
         launcher(*args)
-        if launcher.config is config:
-            self.launch = launcher.kernel_launch
+        self.launch = launcher.kernel_launch
 
     def _forget(self, launcher: object) -> None:
         """Keep a launcher no longer, as its stream or the module was closed."""

@@ -243,6 +243,39 @@ def test_prepared_launches_repeat_and_keep_their_arguments(
     assert stream.to_host(out).tolist() == [20]
 
 
+def test_a_dropped_prepared_launch_lets_go_of_its_arguments_at_once(
+    kernels: cudadrv.Module, stream: cudadrv.Stream
+) -> None:
+    array = stream.zeros(1, np.int32)
+    prepared = kernels.kernel("add").bind(stream, ONE).prepare(array, 3)
+    prepared()
+    stream.copy(array, array)  # a copy is another way of use than the launcher's
+    prepared()
+    assert stream.to_host(array)[0] == 6
+    gone = weakref.ref(array)
+    del array
+    gc.disable()
+    try:
+        del prepared
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("given", [None, "no configuration", np.arange(3), (1, 1)])
+def test_what_is_no_configuration_is_refused_also_after_a_launch(
+    kernels: cudadrv.Module, stream: cudadrv.Stream, given: object
+) -> None:
+    kernel = kernels.kernel("add")
+    out = stream.zeros(1, np.int32)
+    for config in (ONE, LaunchConfig(1, 1), LaunchConfig(1, 1)):
+        kernel.launch(stream, config, out, 1)
+    with pytest.raises(LaunchConfigError):
+        kernel.launch(stream, given, out, 1)  # type: ignore[arg-type]  # what is wrong here
+    kernel.launch(stream, LaunchConfig(1, 2), out, 1)
+    assert stream.to_host(out)[0] > 3
+
+
 def test_a_prepared_launch_of_a_closed_array_says_so(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
@@ -254,7 +287,7 @@ def test_a_prepared_launch_of_a_closed_array_says_so(
         prepared()
 
 
-@pytest.mark.parametrize("given", [None, 7, "stream"])
+@pytest.mark.parametrize("given", [None, 7, "stream", np.arange(3)])
 def test_what_is_no_stream_is_refused(kernels: cudadrv.Module, given: object) -> None:
     kernel = kernels.kernel("nothing")
     with pytest.raises(ArgumentError, match="give a stream of cudadrv"):
