@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from types import FunctionType
@@ -12,6 +13,7 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig, emulator
+from cudadrv.driver._api import CUmodule, CUresult
 from cudadrv.errors import ClosedError
 from cudadrv.launch.launcher import LauncherState
 from tests.bump_kernel import PTX
@@ -107,3 +109,30 @@ def test_a_launch_under_way_holds_what_is_closed_no_longer(machine: emulator.Emu
     x.close()
     del block, x
     assert len(machine._streams) == streams - 1
+
+
+@pytest.mark.parametrize(
+    "function", ["cuFuncGetAttribute", "cuOccupancyMaxActiveBlocksPerMultiprocessor"]
+)
+def test_a_module_closed_during_a_call_about_its_kernel_stays_until_the_call_is_done(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    module = cudadrv.cuda_context_for(0).load_module(PTX)
+    kernel = module.kernel("bump")
+    called, unload = getattr(machine, function), machine.cuModuleUnload
+    order: list[str] = []
+
+    def call(*args: object) -> object:
+        module.close()
+        order.append("asked")
+        return called(*args)
+
+    def cuModuleUnload(handle: CUmodule) -> tuple[CUresult]:
+        order.append("unloaded")
+        return unload(handle)
+
+    monkeypatch.setattr(machine, function, call)
+    monkeypatch.setattr(machine, "cuModuleUnload", cuModuleUnload)
+    with contextlib.suppress(ClosedError):  # at the next call of those that the answer needs
+        kernel.attributes if "Attribute" in function else kernel.max_active_blocks(32)
+    assert order == ["asked", "unloaded"]

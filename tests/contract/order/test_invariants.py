@@ -218,6 +218,29 @@ def test_memory_dropped_in_a_capture_of_another_library_is_given_back_after_it(l
         del y, ours, graph, executable
 
 
+def test_many_streams_may_use_what_a_closed_stream_still_captures(lab: Lab) -> None:
+    context, kernels = lab.contexts[0], lab.kernels[0]
+    with everything_given_back(lab), context.new_stream() as stream:
+        x, y = stream.zeros(N, np.int32), stream.zeros(N, np.int32)
+        closed = context.new_stream()
+        closed.fill(x, 1)
+        context.synchronize()
+        with stream.capture() as graph:
+            closed.wait(stream)
+            kernels.bump(closed, y, 1)
+            stream.wait(closed)
+            closed.close()
+            for _ in range(20):  # more than are remembered when they are closed and idle
+                with context.new_stream() as one_of_many:
+                    kernels.bump(one_of_many, x, 1)
+            kernels.bump(stream, y, 1)
+        assert graph.node_count == 2
+        graph.instantiate().launch(stream)
+        assert (stream.to_host(y) == 2).all()
+        assert (stream.to_host(x) == 21).all()
+        del x, y, graph, closed, one_of_many
+
+
 def interrupting_line(number: int) -> Callable[[FrameType, str, object], Any]:
     """A trace function that interrupts before the line of this number of captures and streams."""
     lines = itertools.count()
