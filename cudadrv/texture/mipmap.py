@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
 from ..driver._api import CUmipmappedArray
 from ..driver.context import ContextCore
-from ..driver.handle import Closing
 from ..driver.in_use import failure
 from ..errors import TextureError
 from ..memory.array import Shape, TypedDType, checked_shape
@@ -17,6 +16,7 @@ from .descriptor import descriptor_of, refused
 from .extents import Extents
 from .storage import MipmapMemory
 from .texel import Texel
+from .texel_array import Texels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
-class MipmappedArray(Closing, Generic[_ScalarT]):
+class MipmappedArray(Texels[_ScalarT]):
     """Levels of texels, each half as large along every dimension as the one before.
 
     Each level is a `CudaArray`, to be filled by copies or, with `surface`, by kernels.
@@ -50,7 +50,7 @@ class MipmappedArray(Closing, Generic[_ScalarT]):
     Source: CUDA Driver API, cuMipmappedArrayCreate.
     """
 
-    __slots__ = ("_levels", "context", "extents", "levels", "texel")
+    __slots__ = ("_levels", "levels")
 
     _box: MipmapMemory
     # What an argument's refusal adds.
@@ -150,21 +150,6 @@ class MipmappedArray(Closing, Generic[_ScalarT]):
             f"<MipmappedArray {self.shape} {self.texel}, {self.levels} levels, on device "
             f"{self.context.ordinal}{state}>"
         )
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents of level 0, in texels."""
-        return self.extents.shape
-
-    @property
-    def dtype(self) -> np.dtype[_ScalarT]:
-        """The dtype of a channel."""
-        return self.texel.dtype
-
-    @property
-    def channels(self) -> int:
-        """Numbers in a texel."""
-        return self.texel.channels
 
     @property
     def nbytes(self) -> int:

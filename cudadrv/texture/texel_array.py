@@ -1,4 +1,4 @@
-"""`TexelArray`: what copies need to know of a CUDA array."""
+"""`TexelArray`: what copies need to know of a CUDA array; `Texels`: what mipmapped ones share."""
 
 from __future__ import annotations
 
@@ -16,17 +16,39 @@ from .texel import Texel
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
-class TexelArray(Closing, Generic[_ScalarT]):
+class Texels(Closing, Generic[_ScalarT]):
+    """What has texels: an array of them, or all levels of a mipmapped one."""
+
+    __slots__ = ("context", "extents", "texel")
+
+    context: ContextCore
+    extents: Extents
+    texel: Texel
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents, of level 0 where there are several, in texels."""
+        return self.extents.shape
+
+    @property
+    def dtype(self) -> np.dtype[_ScalarT]:
+        """The dtype of a channel."""
+        return self.texel.dtype
+
+    @property
+    def channels(self) -> int:
+        """Numbers in a texel."""
+        return self.texel.channels
+
+
+class TexelArray(Texels[_ScalarT]):
     """A CUDA array, without its copies: a handle, its texels and its extents."""
 
-    __slots__ = ("_array", "context", "extents", "texel")
+    __slots__ = ("_array",)
 
     # A level has the box of its whole mipmapped array.
     _box: ArrayMemory | MipmapMemory
     _array: CUarray
-    context: ContextCore
-    extents: Extents
-    texel: Texel
 
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""
@@ -45,21 +67,6 @@ class TexelArray(Closing, Generic[_ScalarT]):
         """
         self._box.raw  # noqa: B018  # raises once it is closed
         return self._array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents, in texels."""
-        return self.extents.shape
-
-    @property
-    def dtype(self) -> np.dtype[_ScalarT]:
-        """The dtype of a channel."""
-        return self.texel.dtype
-
-    @property
-    def channels(self) -> int:
-        """Numbers in a texel."""
-        return self.texel.channels
 
     @property
     def nbytes(self) -> int:
