@@ -12,6 +12,7 @@ from ptx.compiling import compile as compile
 from ptx.errors import (
     CompileError as CompileError,
     HeaderNotFoundError as HeaderNotFoundError,
+    HeaderVersionError as HeaderVersionError,
     ImageFormatError as ImageFormatError,
     LinkError as LinkError,
     NvJitLinkNotFoundError as NvJitLinkNotFoundError,
@@ -41,6 +42,7 @@ from ptx.target import ImageKind as ImageKind, Target as Target
 if typing.TYPE_CHECKING:
     from ptx.cache.cache_report import *  # noqa: F403
     from ptx.diagnostics import *  # noqa: F403
+    from ptx.headers import *  # noqa: F403
     from ptx.isa import *  # noqa: F403
     from ptx.linking import *  # noqa: F403
     from ptx.prewarming import *  # noqa: F403
@@ -48,6 +50,7 @@ else:
     _AT_FIRST_USE = (
         "ptx.cache.cache_report",
         "ptx.diagnostics",
+        "ptx.headers",
         "ptx.prewarming",
         "ptx.linking",
         "ptx.isa",

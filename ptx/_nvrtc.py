@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Protocol, Self
 from ptx.errors import NvJitLinkNotFoundError, NvrtcError, NvrtcNotFoundError
 
 if TYPE_CHECKING:
-    from cuda.bindings.nvrtc import nvrtcBundledHeadersInfo, nvrtcProgram, nvrtcResult
+    from cuda.bindings.nvrtc import nvrtcProgram, nvrtcResult
 
 Blobs = tuple[bytes, ...]
 
 _OK = 0
 _INVALID_OPTION = 5
 _COMPILATION = 6
-_SKIP_IF_EXISTS = 1
 
 
 class NvrtcApi(Protocol):
@@ -52,17 +51,6 @@ class NvrtcApi(Protocol):
     def nvrtcGetCUBIN(self, prog: nvrtcProgram, cubin: bytearray, /) -> tuple[nvrtcResult]: ...
     def nvrtcGetLTOIRSize(self, prog: nvrtcProgram, /) -> tuple[nvrtcResult, int]: ...
     def nvrtcGetLTOIR(self, prog: nvrtcProgram, ltoir: bytearray, /) -> tuple[nvrtcResult]: ...
-
-
-class BundledHeadersApi(Protocol):
-    """What NVRTC 13.3 and newer add: headers inside the library itself."""
-
-    def nvrtcGetBundledHeadersInfo(
-        self,
-    ) -> tuple[nvrtcResult, nvrtcBundledHeadersInfo | None, bytes | None]: ...
-    def nvrtcInstallBundledHeaders(
-        self, path: bytes, flags: int, /
-    ) -> tuple[nvrtcResult, bytes | None]: ...
 
 
 class LinkerApi(Protocol):
@@ -172,41 +160,17 @@ def library_path(name: str) -> str | None:
         return None
 
 
-def bundled_headers_api() -> BundledHeadersApi | None:
-    """The functions for bundled headers, or None where binding or library is older than 13.3."""
-    api()
-    from cuda.bindings import nvrtc
+def unpack_bundled_headers(folder: str) -> None:
+    """Unpack the headers inside NVRTC (13.3 and newer) into a folder, unless they are there.
 
-    if not hasattr(nvrtc, "nvrtcInstallBundledHeaders"):
-        return None
-    return nvrtc
-
-
-def bundled_header_count() -> int:
-    """How many headers the installed NVRTC carries inside it; 0 where it carries none."""
-    bundle = bundled_headers_api()
-    if bundle is None:
-        return 0
-    try:
-        # nvrtcResult nvrtcGetBundledHeadersInfo(nvrtcBundledHeadersInfo *, const char **errorLog)
-        result, info, _ = bundle.nvrtcGetBundledHeadersInfo()
-    except RuntimeError:  # the binding knows the function, an older library does not
-        return 0
-    return info.numFiles if result == _OK and info is not None and info.available else 0
-
-
-def install_bundled_headers(folder: str) -> None:
-    """Unpack NVRTC's own headers into a folder, unless they are there already.
+    By an option of a compilation: the function for it is missing in older bindings.
 
     Raises:
-        NvrtcError: NVRTC could not write them.
+        NvrtcError: NVRTC could not write them, or has none.
     """
-    bundle = bundled_headers_api()
-    if bundle is None:
-        raise NvrtcError("nvrtcInstallBundledHeaders", -1, "this NVRTC bundles no headers")
-    # nvrtcResult nvrtcInstallBundledHeaders(const char *path, unsigned flags, char **errorLog)
-    result, log = bundle.nvrtcInstallBundledHeaders(folder.encode(), _SKIP_IF_EXISTS)
-    _check("nvrtcInstallBundledHeaders", result, _text(log or b""))
+    with NvrtcProgram("", "bundled_headers.cu", ()) as program:
+        if not program.compile((f"--use-bundled-headers={folder}",)):
+            raise NvrtcError("--use-bundled-headers", _INVALID_OPTION, "refused", program.log())
 
 
 class NvrtcProgram:

@@ -115,8 +115,9 @@ class CompileError(PtxError):
 class HeaderNotFoundError(CompileError):
     """A source includes a header that no include folder has.
 
-    `header` is the name in the `#include`; `package` the pip package that brings it, or None when
-    it is not one of CUDA's; `searched` the folders that were searched, in order.
+    `header` is the name in the `#include`; `package` the pip package that brings it and `command`
+    the one command that installs it, both None when it is not one of CUDA's; `searched` the folders
+    that were searched, in order.
     """
 
     def __init__(
@@ -127,20 +128,66 @@ class HeaderNotFoundError(CompileError):
         log: str,
         options: CompileOptions,
         *,
+        command: str | None = None,
+        elsewhere: str = "",
         name: str = "",
         diagnostics: Sequence[Diagnostic] = (),
     ) -> None:
         self.header = header
         self.package = package
         self.searched = tuple(searched)
+        self.command = command
         folders = "".join(f"\n    {folder}" for folder in self.searched) or " none"
-        remedy = f"Install it with: pip install {package}" if package else _remedy(header)
+        remedy = f"Install what goes with NVRTC: {command}" if command else _remedy(header)
+        parts = [f"header {header!r} was not found.", elsewhere, remedy]
         super().__init__(
             log,
             options,
             name=name,
             diagnostics=diagnostics,
-            remark=f"header {header!r} was not found. {remedy}\n  folders searched:{folders}",
+            remark=f"{' '.join(filter(None, parts))}\n  folders searched:{folders}",
+        )
+
+
+class HeaderVersionError(HeaderNotFoundError):
+    """A header of CUDA was found, but of another version of CUDA than NVRTC is.
+
+    It is not used, as such headers compile wrongly or not at all. `folder` has it; `versions` are
+    the parts in there that are of another version, such as ("runtime", (13, 0)); `nvrtc` is the
+    version of NVRTC; `command` brings the right ones.
+    """
+
+    def __init__(
+        self,
+        header: str,
+        package: str | None,
+        searched: Sequence[str],
+        log: str,
+        options: CompileOptions,
+        *,
+        folder: str,
+        versions: Sequence[tuple[str, tuple[int, int]]],
+        nvrtc: tuple[int, int],
+        command: str,
+        name: str = "",
+        diagnostics: Sequence[Diagnostic] = (),
+    ) -> None:
+        self.folder = folder
+        self.versions = tuple(versions)
+        self.nvrtc = nvrtc
+        told = ", ".join(f"{part} {major}.{minor}" for part, (major, minor) in self.versions)
+        super().__init__(
+            header,
+            package,
+            searched,
+            log,
+            options,
+            command=command,
+            elsewhere=f"NVRTC is {nvrtc[0]}.{nvrtc[1]}, and {folder} has headers of another version"
+            f" of CUDA ({told}); name it in CompileOptions.cuda_headers or CUDADRV_HEADERS to use"
+            " it all the same.",
+            name=name,
+            diagnostics=diagnostics,
         )
 
 

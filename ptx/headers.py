@@ -1,121 +1,134 @@
-"""CUDA's own headers: where they are, and which package brings one that is missing."""
+"""CUDA's own headers: those of NVRTC's version, and what was found but is of another one."""
 
 from __future__ import annotations
 
 import functools
 import os
-import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ptx import _nvrtc
-from ptx.cache.folder import PrivateFolder
+from ptx.cache.folder import PrivateFolder, folder_from_environment, max_bytes_from_environment
 from ptx.errors import NvrtcError
+from ptx.header_folders import PIP, HeaderFolder, Version, found_folders, named_folders
+from ptx.options import CompileOptions, headers_from_environment
 
-_COMPONENTS = ("cudart", "cccl", "curand")
+__all__ = ["CudaHeaders", "HeaderFolder", "cuda_headers"]
+
+BUNDLED = "bundled with NVRTC"
+"""The origin of folders that NVRTC's own headers were unpacked into."""
+
+_BUNDLED_SINCE = (13, 3)
 _NEEDED = ("cuda_fp16.h", "cuda/std/type_traits", "crt/mma.h")
-
-_PACKAGES_13 = (
-    ("nvidia-cuda-crt", r"crt/.*"),
-    ("nvidia-cuda-cccl", r"(cuda|cub|thrust|nv)/.*"),
-    ("nvidia-curand", r"curand\w*\.h"),
-    ("nvidia-cublas", r"(cublas|nvblas)\w*\.h"),
-    ("nvidia-cufft", r"cufft\w*\.h"),
-    ("nvidia-cuda-profiler-api", r"cuda_?[pP]rofiler\w*\.h"),
-    (
-        "nvidia-cuda-runtime",
-        r"cooperative_groups(\.h|/.*)|cuda(_\w+)?\.(h|hpp)|cudart_platform\.h|cuComplex\.h|mma\.h"
-        r"|(sm_\d+|vector|builtin|device|driver|channel|common|host|library|math|surface|texture)"
-        r"_\w+\.(h|hpp)",
-    ),
-)
-_NAMES_12 = {"nvidia-cuda-crt": "nvidia-cuda-nvcc-cu12"}
+_OPTIONS = CompileOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderFolders:
-    """Folders with CUDA's headers, in search order, and for each how it was found."""
+class CudaHeaders:
+    """Which folders of CUDA's headers a compilation searches, in order, and which it does not.
 
-    paths: tuple[str, ...] = ()
-    found_via: tuple[str, ...] = ()
-
-
-def header_folders(cache_folder: Path | None = None) -> HeaderFolders:
-    """The folders of CUDA's headers: those that cuda-pathfinder finds, then NVRTC's own.
-
-    NVRTC's bundled headers (13.3 and newer) are unpacked, once, only where the others lack libcu++,
-    the runtime's or the compiler's headers; into `cache_folder`, or, where that cannot be written,
-    into a folder that goes with this process.
+    `nvrtc` is the version of NVRTC. `refused` are folders of another version, which are searched
+    only when a user names them.
     """
-    found = dict(_located())
-    if not all(_has(found, header) for header in _NEEDED) and _nvrtc.bundled_header_count():
-        bundled = _bundled(cache_folder)
-        if bundled is not None:
-            for path in (bundled, os.path.join(bundled, "cccl")):
-                found.setdefault(path, "bundled with NVRTC")
-    return HeaderFolders(tuple(found), tuple(found.values()))
+
+    nvrtc: Version
+    folders: tuple[HeaderFolder, ...]
+    refused: tuple[HeaderFolder, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The folders' paths."""
+        return tuple(folder.path for folder in self.folders)
 
 
-def package_of(header: str) -> str | None:
-    """The pip package that brings one of CUDA's headers, or None for a header of others.
+def cuda_headers(options: CompileOptions = _OPTIONS) -> CudaHeaders:
+    """The headers of CUDA that a compilation with these options uses.
 
-    The name is that of the major version of the cuda-python that is installed.
+    Those that `options` or `CUDADRV_HEADERS` names, else those of NVRTC's own version: of pip
+    packages where they are whole, else NVRTC's bundled ones (13.3 and newer; unpacked into the
+    cache folder, or into one that goes with this process), then pip packages, then toolkits.
+
+    Raises:
+        NvrtcNotFoundError: there is no NVRTC.
     """
-    for package, pattern in _PACKAGES_13:
-        if re.fullmatch(pattern, header):
-            if _nvrtc.bindings_major() >= 13:
-                return package
-            return _NAMES_12.get(package, f"{package}-cu12")
-    return None
+    named = options.cuda_headers or headers_from_environment()
+    folder = folder_from_environment() if max_bytes_from_environment() else None
+    return find_headers(tuple(map(str, named)), _nvrtc.version(), folder)
 
 
-@functools.cache
-def _located() -> tuple[tuple[str, str], ...]:
-    """Folder and component, for each that cuda-pathfinder finds; it looks once a process."""
-    # Saves 50 ms where nothing is looked for.
-    from cuda.pathfinder import find_nvidia_header_directory
-
-    paths: dict[str, str] = {}
-    # The compiler's headers last: a system toolkit's may be all there is, and of another version.
-    for component in (*_COMPONENTS, "nvcc"):
-        if component == "nvcc" and _has(paths, "crt/mma.h"):
-            break
-        try:
-            path = find_nvidia_header_directory(component)
-        except (RuntimeError, ValueError):  # a component that this pathfinder does not know
-            continue
-        if path and os.path.isdir(path):
-            paths.setdefault(os.path.abspath(path), f"cuda-pathfinder: {component}")
-    return tuple(paths.items())
+def find_headers(named: tuple[str, ...], nvrtc: Version, cache_folder: Path | None) -> CudaHeaders:
+    """The folders `named`, else those that go with an NVRTC; bundled ones are unpacked."""
+    if named:
+        return CudaHeaders(nvrtc, named_folders(named))
+    found = found_folders(nvrtc, _nvrtc.library_path("nvrtc"))
+    return choose(nvrtc, found, lambda: _unpacked(nvrtc, cache_folder))
 
 
-def _has(folders: dict[str, str], header: str) -> bool:
-    return any(os.path.isfile(os.path.join(folder, header)) for folder in folders)
+def choose(
+    nvrtc: Version, found: Iterable[HeaderFolder], unpack: Callable[[], str | None]
+) -> CudaHeaders:
+    """Which of the folders found go with an NVRTC; `unpack` gives the folder of its bundled ones.
+
+    The bundled headers are those of the pip packages of the same version, file by file: they are
+    not unpacked where these are whole.
+    """
+    used: list[HeaderFolder] = []
+    refused: list[HeaderFolder] = []
+    for folder in found:
+        (refused if folder.misfits(nvrtc) else used).append(folder)
+    pip = [folder for folder in used if folder.origin == PIP]
+    if nvrtc >= _BUNDLED_SINCE and not _are_whole(pip) and (path := unpack()) is not None:
+        used[:0] = [
+            HeaderFolder(path, BUNDLED, (("runtime", nvrtc), ("crt", nvrtc))),
+            HeaderFolder(os.path.join(path, "cccl"), BUNDLED, (("CCCL", nvrtc),)),
+        ]
+    return CudaHeaders(nvrtc, tuple(used), tuple(refused))
 
 
-def _bundled(cache_folder: Path | None) -> str | None:
+def bundle_path(nvrtc: Version, cache_folder: Path) -> Path:
+    """Where a cache folder has the headers that are bundled with an NVRTC, if it has them yet."""
+    return cache_folder / "headers-{}.{}".format(*nvrtc)
+
+
+def is_unpacked(bundle: Path) -> bool:
+    """Whether a folder has all of NVRTC's headers: it writes this file last."""
+    return (bundle / ".nvrtc_headers_version").is_file()
+
+
+def _are_whole(folders: Sequence[HeaderFolder]) -> bool:
+    return all(any(folder.has(header) for folder in folders) for header in _NEEDED)
+
+
+def _unpacked(nvrtc: Version, cache_folder: Path | None) -> str | None:
     """The folder of NVRTC's own headers, unpacked if they are not there yet."""
-    major, minor = _nvrtc.version()
     if cache_folder is not None:
-        kept = cache_folder / f"headers-{major}.{minor}"
+        kept = bundle_path(nvrtc, cache_folder)
         try:
             PrivateFolder(cache_folder).ensure()
-            _nvrtc.install_bundled_headers(str(kept))
+            if not is_unpacked(kept):
+                _nvrtc.unpack_bundled_headers(str(kept))
         except (OSError, NvrtcError):
             pass  # a read-only, full or untrusted folder: this process alone then
         else:
             return str(kept)
     try:
         return _passing_bundle()
-    except (OSError, NvrtcError):
+    except (OSError, NvrtcError) as error:
+        warnings.warn(
+            f"the headers bundled with NVRTC cannot be unpacked: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return None
 
 
 @functools.cache
 def _passing_bundle() -> str:
     folder = os.path.join(_passing_folder().name, "headers")
-    _nvrtc.install_bundled_headers(folder)
+    _nvrtc.unpack_bundled_headers(folder)
     return folder
 
 

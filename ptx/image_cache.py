@@ -29,7 +29,7 @@ from ptx.cache.key import (
 from ptx.cache.memory import MemoryImages
 from ptx.cache.statistics import Counter, add_counts, sum_of_file
 from ptx.cache.store import Store
-from ptx.cache.toolchain import Build, build_of
+from ptx.cache.toolchain import Build, Folders, build_of
 from ptx.image import Image, ImageOrigin
 from ptx.options import CompileOptions
 from ptx.request import CompileRequest
@@ -62,7 +62,7 @@ class ImageCache:
         path = folder_from_environment() if directory is None else Path(directory)
         self._store = Store(path.absolute(), max_bytes) if max_bytes > 0 else None
         self._memory = MemoryImages(memory_bytes)
-        self._dependencies = Dependencies(self._store, _header_paths)
+        self._dependencies = Dependencies(self._store, _look_for_headers)
         self._counter = Counter()
         self._warned = False
         if self._store is not None:
@@ -117,7 +117,8 @@ class ImageCache:
             from ptx.nvrtc_build import build
 
             self._counter.add(compiled=1)
-            return build(request, self._dependencies.folders(request))
+            folders = self._dependencies.folders(request)
+            return build(request, tuple(path for path, _ in folders))
 
         try:
             key = self._key(request)
@@ -323,10 +324,13 @@ class ImageCache:
         )
 
 
-def _header_paths(folder: Path | None) -> tuple[str, ...]:
-    from ptx.headers import header_folders  # a hit knows them from a note in the folder
+def _look_for_headers(
+    named: tuple[str, ...], nvrtc: tuple[int, int], folder: Path | None
+) -> Folders:
+    from ptx.headers import find_headers  # a hit knows them from a note in the folder
 
-    return header_folders(folder).paths
+    found = find_headers(named, nvrtc, folder)
+    return tuple((folder.path, folder.contents()) for folder in found.folders)
 
 
 def _log(level: int, message: str, *values: object) -> None:

@@ -6,9 +6,16 @@ import time
 from collections.abc import Sequence
 
 from ptx import _nvrtc
-from ptx.diagnostics import parse_log
-from ptx.errors import CompileError, HeaderNotFoundError, UnsupportedTargetError
-from ptx.headers import header_folders, package_of
+from ptx.diagnostics import Diagnostic, parse_log
+from ptx.errors import (
+    CompileError,
+    HeaderNotFoundError,
+    HeaderVersionError,
+    UnsupportedTargetError,
+)
+from ptx.header_folders import PIP, HeaderFolder, Version, found_folders, inspect
+from ptx.header_packages import install_command, package_of, package_of_part
+from ptx.headers import cuda_headers
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.signature import signatures_of
@@ -27,7 +34,7 @@ def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Imag
     """
     started = time.perf_counter()
     if folders is None:
-        folders = header_folders().paths if request.includes_anything() else ()
+        folders = cuda_headers(request.options).paths if request.includes_anything() else ()
     target = request.target
     with _nvrtc.NvrtcProgram(request.source, request.name, request.headers) as program:
         for expression in request.name_expressions:
@@ -91,10 +98,56 @@ def _refusal(request: CompileRequest, log: str, folders: Sequence[str]) -> Excep
             request.target,
             known,
         )
+    searched = (*map(str, options.include_paths), *folders)
     for diagnostic in found:
         if header := diagnostic.missing_header:
-            searched = (*map(str, options.include_paths), *folders)
-            return HeaderNotFoundError(
-                header, package_of(header), searched, log, options, name=name, diagnostics=found
+            return _missing(header, request, log, found, searched)
+    remark = _remark_on_versions(searched)
+    return CompileError(log, options, name=name, diagnostics=found, remark=remark)
+
+
+def _missing(
+    header: str,
+    request: CompileRequest,
+    log: str,
+    found: Sequence[Diagnostic],
+    searched: Sequence[str],
+) -> HeaderNotFoundError:
+    """The error for a header that no folder has; one of another CUDA version may have it."""
+    options, name, nvrtc = request.options, request.name, _nvrtc.version()
+    package = package_of(header, nvrtc[0])
+    others = () if options.cuda_headers else found_folders(nvrtc, _nvrtc.library_path("nvrtc"))
+    for folder in others:
+        if folder.misfits(nvrtc) and folder.has(header):
+            return HeaderVersionError(
+                header,
+                package,
+                searched,
+                log,
+                options,
+                folder=folder.path,
+                versions=folder.misfits(nvrtc),
+                nvrtc=nvrtc,
+                command=install_command(_packages(folder, package, nvrtc), nvrtc),
+                name=name,
+                diagnostics=found,
             )
-    return CompileError(log, options, name=name, diagnostics=found)
+    command = install_command([package], nvrtc) if package else None
+    return HeaderNotFoundError(
+        header, package, searched, log, options, command=command, name=name, diagnostics=found
+    )
+
+
+def _packages(folder: HeaderFolder, package: str | None, nvrtc: Version) -> list[str]:
+    """What brings the right headers; pip's folder is shared, and only some packages are wrong."""
+    if folder.origin != PIP and package is not None:
+        return [package]
+    return [package_of_part(part, nvrtc[0]) for part, _ in folder.misfits(nvrtc)]
+
+
+def _remark_on_versions(searched: Sequence[str]) -> str:
+    """Which folders that the user named have CUDA's headers of another version: a likely cause."""
+    nvrtc = _nvrtc.version()
+    others = [found for path in searched if (found := inspect(path, "")).misfits(nvrtc)]
+    texts = [f"{found.path} has headers of CUDA ({found.contents()})" for found in others]
+    return f"{'; '.join(texts)}, and NVRTC is {nvrtc[0]}.{nvrtc[1]}" if texts else ""

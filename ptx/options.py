@@ -15,6 +15,7 @@ CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
 DEFAULT_TARGET = Target(ImageKind.PTX, 75)
 """The oldest architecture that every supported NVRTC knows; it has atomicAdd on float64."""
 
+_SEQUENCES = ("include_paths", "extra", "cuda_headers")
 _IDENTIFIER = r"[^\W\d]\w*(\(.*\))?"
 
 _OWN_FIELD = {
@@ -47,9 +48,11 @@ class CompileOptions:
     `target` None leaves the choice to whoever knows the device: a context fills in its own;
     `ptx.compile` by itself takes `DEFAULT_TARGET`. `fmad`, `ftz`, `prec_div` and `prec_sqrt` None
     leave NVRTC's own default, which `use_fast_math` changes. `include_paths` are searched in their
-    order, before the CUDA headers that were found by themselves. `defines` maps a macro to its
-    text, None for a macro without one. `maxrregcount` is registers a thread. `extra` are further
-    NVRTC options, one string each; what has a field here is refused there.
+    order, before CUDA's own headers. `defines` maps a macro to its text, None for a macro without
+    one. `maxrregcount` is registers a thread. `extra` are further NVRTC options, one string each;
+    what has a field here is refused there. `cuda_headers` are folders of CUDA's headers to use
+    whatever their version, and no others, such as "/usr/local/cuda/include"; without them those of
+    `CUDADRV_HEADERS` are used, else those of NVRTC's own version (`ptx.cuda_headers`).
 
     Source: NVRTC manual, "Supported Compile Options".
     """
@@ -67,16 +70,24 @@ class CompileOptions:
     debug: bool = False
     maxrregcount: int | None = None
     extra: tuple[str, ...] = ()
+    cuda_headers: tuple[str | os.PathLike[str], ...] = ()
 
     def __post_init__(self) -> None:
-        _check(self.std, self.include_paths, self.extra, self.maxrregcount, self.target)
+        sequences = {name: getattr(self, name) for name in _SEQUENCES}
+        _check(self.std, sequences, self.maxrregcount, self.target)
         # Copies, so that a caller's later change to its own list or dict changes nothing here.
         paths = tuple(os.fspath(path) for path in self.include_paths)
+        headers = tuple(os.fspath(path) for path in self.cuda_headers)
         macros = {name: _define(name, value) for name, value in self.defines.items()}
         extra = tuple(self.extra)
         for option in extra:
             _refuse_own_field(option)
-        for name, value in (("include_paths", paths), ("defines", macros), ("extra", extra)):
+        for name, value in (
+            ("include_paths", paths),
+            ("cuda_headers", headers),
+            ("defines", macros),
+            ("extra", extra),
+        ):
             object.__setattr__(self, name, value)
 
     def __hash__(self) -> int:
@@ -110,16 +121,20 @@ class CompileOptions:
         return (*flags, *self.extra)
 
 
+def headers_from_environment() -> tuple[str, ...]:
+    """The folders that `CUDADRV_HEADERS` names, divided as those of PATH are."""
+    return tuple(filter(None, os.environ.get("CUDADRV_HEADERS", "").split(os.pathsep)))
+
+
 def _check(
     std: str,
-    include_paths: object,
-    extra: object,
+    sequences: Mapping[str, object],
     maxrregcount: int | None,
     target: object,
 ) -> None:
     if std not in get_args(CppStandard):
         raise ValueError(f"std={std!r}: expected one of {', '.join(get_args(CppStandard))}")
-    for name, sequence in (("include_paths", include_paths), ("extra", extra)):
+    for name, sequence in sequences.items():
         if isinstance(sequence, (str, bytes)):
             raise TypeError(f"{name} must be a tuple of strings, not one string")
     if maxrregcount is not None and maxrregcount < 1:

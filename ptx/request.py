@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from ptx.options import DEFAULT_TARGET, CompileOptions
+from ptx.options import DEFAULT_TARGET, CompileOptions, headers_from_environment
 from ptx.target import Target
 
 
 class CompileRequest:
     """A source and all that its image depends on, but for the compiler and the header files.
 
-    `options.target` is always filled in. `headers` are (include name, text) pairs, sorted by name;
+    `options.target` is always filled in, and `options.cuda_headers` from `CUDADRV_HEADERS` where
+    that is set. `headers` are (include name, text) pairs, sorted by name;
     NVRTC prefers them to files of the same name. `name` is what messages call the source, and its
     folder is where an include in quotes is looked for first.
     """
@@ -67,7 +69,10 @@ class CompileRequest:
             if "\0" in text:
                 raise ValueError(f"{what} holds a zero character")
             text.encode()  # a lone surrogate fails here, as UnicodeEncodeError (a ValueError)
-        return cls(source, options.for_target(DEFAULT_TARGET), name, expressions, pairs)
+        options = options.for_target(DEFAULT_TARGET)
+        if not options.cuda_headers and (named := headers_from_environment()):
+            options = replace(options, cuda_headers=named)
+        return cls(source, options, name, expressions, pairs)
 
     @property
     def target(self) -> Target:

@@ -70,7 +70,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
             "verbs",
             "ptx.compiling ptx.linking ptx.image_cache ptx.prewarming ptx.supported ptx.observers",
         ),
-        ("build", "ptx.nvrtc_build ptx.linker ptx.headers"),
+        ("build", "ptx.nvrtc_build ptx.linker ptx.headers ptx.header_folders ptx.header_packages"),
         ("cache", "ptx.cache"),
         ("image", "ptx.image ptx.request"),
         ("emulate", "ptx.emulate/ ptx.emulate.program"),

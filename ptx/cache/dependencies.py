@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ptx.cache.key import Key, key_of
 from ptx.cache.store import Store
-from ptx.cache.toolchain import Build, LookForHeaders, build_of, folders_of_headers
+from ptx.cache.toolchain import Build, Folders, LookForHeaders, build_of, folders_of_headers
 from ptx.request import CompileRequest
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Dependencies:
         self._look = look
         self._headers: HeaderDependencies | None = None
         self._nvrtc: Build | None = None
-        self._folders: tuple[str, ...] | None = None
+        self._folders: Folders | None = None
 
     def key(self, request: CompileRequest) -> Key:
         """The key of a request, as the file system is now.
@@ -41,8 +41,9 @@ class Dependencies:
             from ptx.cache.header_dependencies import HeaderDependencies
 
             self._headers = HeaderDependencies(self._store)
-        headers = self._headers.files(request, self.folders(request))
-        return key_of(request, self.nvrtc(), headers)
+        folders = self.folders(request)
+        headers = self._headers.files(request, tuple(path for path, _ in folders))
+        return key_of(request, self.nvrtc(), headers, folders)
 
     def nvrtc(self) -> Build:
         """The NVRTC of this process, which is not loaded for it where that is known already."""
@@ -50,10 +51,13 @@ class Dependencies:
             self._nvrtc = build_of("nvrtc", self._top)
         return self._nvrtc
 
-    def folders(self, request: CompileRequest) -> tuple[str, ...]:
+    def folders(self, request: CompileRequest) -> Folders:
         """The folders of CUDA's headers, none for a request that includes nothing."""
         if not request.includes_anything():
             return ()
+        version = self.nvrtc().version
+        if named := request.options.cuda_headers:
+            return self._look(tuple(map(str, named)), version, None)
         if self._folders is None:
-            self._folders = folders_of_headers(self._top, self._look)
+            self._folders = folders_of_headers(version, self._top, self._look)
         return self._folders

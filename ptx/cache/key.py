@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ptx.cache.toolchain import Build
+from ptx.cache.toolchain import Build, Folders
 from ptx.image import Image
 from ptx.options import CompileOptions
 from ptx.request import CompileRequest
@@ -41,7 +41,12 @@ class Key:
         self.headers = headers
 
 
-def key_of(request: CompileRequest, nvrtc: Build, headers: Sequence[tuple[str, str]]) -> Key:
+def key_of(
+    request: CompileRequest,
+    nvrtc: Build,
+    headers: Sequence[tuple[str, str]],
+    folders: Folders = (),
+) -> Key:
     """The key of a compilation; `headers` are path and hash of every file in reach."""
     options = request.options
     parts = {
@@ -52,6 +57,7 @@ def key_of(request: CompileRequest, nvrtc: Build, headers: Sequence[tuple[str, s
         "include folders": repr([os.path.abspath(path) for path in options.include_paths]),
         "name expressions": repr(sorted(request.name_expressions)),
         "headers in memory": repr([[name, _sha(text)] for name, text in request.headers]),
+        "CUDA headers": repr(folders),
         "NVRTC": str(nvrtc),
     }
     if options.lineinfo or options.debug:

@@ -29,16 +29,24 @@ _OF_NVIDIA = {
     **dict.fromkeys(("cuda_runtime", "cuda_cccl", "cuda_nvcc"), ("include",)),
 }
 _IN_TOOLKIT = ("", "lib", "lib64", "bin", "include", "targets/x86_64-linux/lib")
-_ROOTS = ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX")
+ROOTS = ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX")
+"""Variables that name the folder of a toolkit."""
+
 _SEARCH_PATHS = ("LD_LIBRARY_PATH", *(("PATH",) if os.name == "nt" else ()))
-_SYSTEM = ("/etc/ld.so.cache", "/usr/local", "/usr/local/cuda")
+_SYSTEM = ("/etc/ld.so.cache", "/usr/local", "/usr/local/cuda", "/usr/local/cuda/include")
 
 
 Library: TypeAlias = Literal["nvrtc", "nvJitLink"]
 """A library of the toolkit, by the name that cuda-pathfinder knows it by."""
 
-LookForHeaders: TypeAlias = Callable[[Path | None], tuple[str, ...]]
-"""Finds the folders of CUDA's headers; it may unpack bundled ones into the folder given."""
+Folders: TypeAlias = tuple[tuple[str, str], ...]
+"""Folders of CUDA's headers in search order, each with the versions in it, in words."""
+
+LookForHeaders: TypeAlias = Callable[[tuple[str, ...], tuple[int, int], Path | None], Folders]
+"""Finds the folders of CUDA's headers: those named, else those of a version of NVRTC.
+
+It may unpack bundled ones into the cache folder given.
+"""
 
 
 class Build:
@@ -93,15 +101,19 @@ def _believed(library: Library, note: dict[str, Any] | None) -> Build | None:
     return build
 
 
-def folders_of_headers(folder: PrivateFolder | None, look: LookForHeaders) -> tuple[str, ...]:
-    """The folders of CUDA's headers, from the note in a cache folder where it still holds."""
-    key = f"headers {_fingerprint()}"
+def folders_of_headers(
+    version: tuple[int, int], folder: PrivateFolder | None, look: LookForHeaders
+) -> Folders:
+    """The folders of the headers of an NVRTC, from the note in a cache folder where it holds."""
+    key = f"headers {version} {_fingerprint()}"
     note = _noted(folder, key)
-    if note is not None and "paths" in note and all(map(os.path.isdir, note["paths"])):
-        return tuple(note["paths"])
-    paths = look(folder.path if folder else None)
-    _note(folder, key, {"paths": paths})
-    return paths
+    if note is not None and "folders" in note:
+        noted: Folders = note["folders"]
+        if all(os.path.isdir(path) for path, _ in noted):
+            return noted
+    folders = look((), version, folder.path if folder else None)
+    _note(folder, key, {"folders": folders})
+    return folders
 
 
 # Any below: a note is what the two functions above write, a literal.
@@ -164,7 +176,7 @@ def _loaded_from_elsewhere(library: Library, path: str) -> bool:
 def _fingerprint() -> str:
     """A hash that changes when another library or other headers may be found than before."""
     parts = [sys.version, sys.prefix]
-    parts += [f"{name}={os.environ.get(name)}" for name in (*_ROOTS, *_SEARCH_PATHS)]
+    parts += [f"{name}={os.environ.get(name)}" for name in (*ROOTS, *_SEARCH_PATHS)]
     for path in dict.fromkeys(_places()):
         changed = _changed_ns(path)
         if changed is not None:
@@ -178,10 +190,7 @@ def _places() -> Iterator[str]:
     What is in a folder that is missing is not asked for: on some file systems a file that is not
     there costs as long to ask for as one that is.
     """
-    bases = [*sys.path, *getattr(site, "getsitepackages", list)()]
-    if site.ENABLE_USER_SITE:
-        bases.append(site.getusersitepackages())
-    for base in dict.fromkeys(bases):
+    for base in package_folders():
         cuda, nvidia = os.path.join(base, "cuda"), os.path.join(base, "nvidia")
         if _changed_ns(cuda) is not None:
             yield from (os.path.join(cuda, leaf) for leaf in _OF_CUDA)
@@ -191,13 +200,21 @@ def _places() -> Iterator[str]:
                 folder = os.path.join(nvidia, package)
                 if _changed_ns(folder) is not None:
                     yield from (os.path.join(folder, leaf) for leaf in leaves)
-    for name in _ROOTS:
+    for name in ROOTS:
         if root := os.environ.get(name):
             for leaf in _IN_TOOLKIT:
                 yield os.path.join(root, leaf)
     for name in _SEARCH_PATHS:
         yield from (os.environ.get(name) or "").split(os.pathsep)
     yield from _SYSTEM
+
+
+def package_folders() -> tuple[str, ...]:
+    """The folders that pip packages may lie in."""
+    bases = [*sys.path, *getattr(site, "getsitepackages", list)()]
+    if site.ENABLE_USER_SITE:
+        bases.append(site.getusersitepackages())
+    return tuple(dict.fromkeys(bases))
 
 
 def _changed_ns(path: str) -> int | None:

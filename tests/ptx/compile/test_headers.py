@@ -6,16 +6,22 @@ import os
 import re
 import subprocess
 import sys
+import venv
+from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 import pytest
 
 import ptx
-from ptx import CompileOptions, HeaderNotFoundError, Target, _nvrtc, headers
+from ptx import CompileError, CompileOptions, HeaderNotFoundError, Target, _nvrtc
 from ptx.cache import toolchain
 from ptx.cache.folder import PrivateFolder
+from ptx.header_packages import install_command, package_of
 from ptx.request import CompileRequest
+
+from .fake_headers import write_runtime, write_toolkit
 
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
 
@@ -43,10 +49,18 @@ SLOW = ("cub/block/block_reduce.cuh", "cooperative_groups.h")
 
 
 @pytest.fixture
-def nothing_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine without header packages and toolkit, with an NVRTC that bundles none."""
-    monkeypatch.setattr(headers, "_located", lambda: ())
-    monkeypatch.setattr(_nvrtc, "bundled_header_count", lambda: 0)
+def without_headers(tmp_path: Path) -> CompileOptions:
+    """Options that name an empty folder for CUDA's headers, so that there are none."""
+    (tmp_path / "empty").mkdir()
+    return replace(PTX80, cuda_headers=(tmp_path / "empty",))
+
+
+def pinned(package: str) -> str:
+    """The package in the version that goes with the installed NVRTC, as pip takes it."""
+    major, minor = ptx.nvrtc_version()
+    if package == "nvidia-cuda-cccl" and major == 13 and minor >= 3:
+        return f'"{package}==13.3.{minor}.*"'
+    return f'"{package}=={major}.{minor}.*"' if major >= 13 else f'"{package}-cu12==12.{minor}.*"'
 
 
 @pytest.mark.parametrize("header", KERNELS)
@@ -57,24 +71,26 @@ def test_header_of_cuda_is_found_without_being_told_where(header: str) -> None:
     assert len(image.signatures) == 1
 
 
-def test_missing_header_names_the_package_that_brings_it(nothing_found: None) -> None:
-    options = CompileOptions(include_paths=("/my/own",))
+def test_missing_header_names_the_package_that_brings_it(without_headers: CompileOptions) -> None:
+    options = replace(without_headers, include_paths=("/my/own",))
     with pytest.raises(HeaderNotFoundError) as caught:
         ptx.compile("#include <cuda_fp16.h>\n", options)
     error = caught.value
-    suffix = "" if _nvrtc.bindings_major() >= 13 else "-cu12"
+    major, _ = ptx.nvrtc_version()
     assert error.header == "cuda_fp16.h"
-    assert error.package == f"nvidia-cuda-runtime{suffix}"
-    assert error.searched == ("/my/own",)
-    assert f"pip install nvidia-cuda-runtime{suffix}" in str(error)
+    assert error.package == "nvidia-cuda-runtime" + ("" if major >= 13 else "-cu12")
+    assert error.command == f"pip install {pinned('nvidia-cuda-runtime')}"
+    assert error.searched == ("/my/own", *without_headers.cuda_headers)
+    assert error.command in str(error)
     assert "kernel.cu(1)" in str(error)
 
 
-def test_header_that_a_header_wants_is_named_too(nothing_found: None) -> None:
+def test_header_that_a_header_wants_is_named_too(without_headers: CompileOptions) -> None:
+    texts = {"a.h": "// one\n#include <cuda/std/array>\n"}
     with pytest.raises(HeaderNotFoundError, match="'cuda/std/array' was not found") as e:
-        ptx.compile('#include "a.h"\n', headers={"a.h": "// one\n#include <cuda/std/array>\n"})
+        ptx.compile('#include "a.h"\n', without_headers, headers=texts)
     assert (e.value.file, e.value.line) == ("a.h", 2)
-    assert (e.value.package or "").startswith("nvidia-cuda-cccl")
+    assert e.value.command == f"pip install {pinned('nvidia-cuda-cccl')}"
 
 
 def test_header_of_others_says_how_to_give_it() -> None:
@@ -91,23 +107,19 @@ def test_header_of_others_says_how_to_give_it() -> None:
         ("nvidia-curand", "nvidia/cu13/include/"),
     ],
 )
-def test_packages_are_named_as_they_are_published(
-    package: str, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_are_named_as_they_are_published(package: str, folder: str) -> None:
     try:
         listed = files(package) or []
     except PackageNotFoundError:
         pytest.skip(f"{package} is not installed")
-    monkeypatch.setattr(_nvrtc, "bindings_major", lambda: 13)
     names = [str(path).removeprefix(folder) for path in listed if str(path).startswith(folder)]
     # cudaGL.h and its like are interfaces of the driver, of no use in device code.
     mine = [n for n in names if n.endswith((".h", ".hpp", ".cuh")) and not re.match("cuda[A-Z]", n)]
     assert mine
-    assert {name: headers.package_of(name) for name in mine} == dict.fromkeys(mine, package)
+    assert {name: package_of(name, 13) for name in mine} == dict.fromkeys(mine, package)
 
 
-def test_package_names_of_cuda_12(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_nvrtc, "bindings_major", lambda: 12)
+def test_package_names_of_cuda_12() -> None:
     wanted = {
         "cuda_bf16.h": "nvidia-cuda-runtime-cu12",
         "cooperative_groups/reduce.h": "nvidia-cuda-runtime-cu12",
@@ -119,47 +131,205 @@ def test_package_names_of_cuda_12(monkeypatch: pytest.MonkeyPatch) -> None:
         "curand_kernel.h": "nvidia-curand-cu12",
         "mine.h": None,
     }
-    assert {header: headers.package_of(header) for header in wanted} == wanted
+    assert {header: package_of(header, 12) for header in wanted} == wanted
+
+
+OTHER = (12, 1)  # a version that no NVRTC has that can be used
+ASKS = 'extern "C" __global__ void k(int* x) { *x = FAKE_OF; }'
 
 
 @pytest.fixture
-def only_bundled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine without header packages and toolkit, with whatever NVRTC bundles."""
-    if not _nvrtc.bundled_header_count():
-        pytest.skip("this NVRTC bundles no headers")
-    monkeypatch.setattr(headers, "_located", lambda: ())
+def fake_toolkit(tmp_path: Path) -> Path:
+    """A toolkit of another version than NVRTC is."""
+    root = write_toolkit(tmp_path / "toolkit", *OTHER)
+    (root / "include" / "cuda_of_other.h").write_text("#define FAKE_OF 1201\n")
+    return root
 
 
-def test_bundled_headers_are_unpacked_into_the_cache_folder_once(
-    only_bundled: None, cache_folder: Path
+@pytest.mark.parametrize("cache", [True, False])
+def test_header_of_another_version_is_refused_with_both_versions_and_the_remedy(
+    fake_toolkit: Path, monkeypatch: pytest.MonkeyPatch, cache: bool
 ) -> None:
-    source = f"#include <cuda_fp16.h>\n{KERNELS['cuda_fp16.h']}"
-    ptx.compile(source, PTX80)
+    monkeypatch.setenv("CUDA_HOME", str(fake_toolkit))
+    monkeypatch.setenv("CUDA_PATH", str(fake_toolkit))
+    with pytest.raises(ptx.HeaderVersionError) as caught:
+        ptx.compile(f"#include <cuda_of_other.h>\n{ASKS}", cache=cache)
+    error = caught.value
+    assert isinstance(error, HeaderNotFoundError)
+    assert error.versions == (("runtime", OTHER), ("CCCL", OTHER))
+    assert error.nvrtc == ptx.nvrtc_version()
+    assert error.folder == str(fake_toolkit / "include")
+    assert error.folder not in error.searched
+    assert error.command == f"pip install {pinned('nvidia-cuda-runtime')}"
+    major, minor = ptx.nvrtc_version()
+    for words in (f"NVRTC is {major}.{minor}", "12.1", error.folder, error.command):
+        assert words in str(error)
+    refused = [folder.path for folder in ptx.cuda_headers().refused]
+    assert str(fake_toolkit / "include") in refused
+
+
+def test_named_headers_are_used_whatever_their_version_and_no_others(
+    fake_toolkit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    include = str(fake_toolkit / "include")
+    options = CompileOptions(cuda_headers=(include,))
+    source = f"#include <cuda_fp16.h>\n{ASKS}"
+    assert "1201" in (ptx.compile(source, options).ptx or "")
+    with pytest.raises(CompileError, match="FAKE_OF"):
+        ptx.compile(source)
+    monkeypatch.setenv("CUDADRV_HEADERS", include)
+    assert "1201" in (ptx.compile(source).ptx or "")
+    assert "1201" in (ptx.compile(source, cache=False).ptx or "")
+    assert ptx.cuda_headers().paths == (include,)
+    # What the options name goes before the environment.
+    newer = write_runtime(fake_toolkit / "newer", 12, 2)
+    options = CompileOptions(cuda_headers=(newer,))
+    assert "1202" in (ptx.compile(source, options).ptx or "")
+    assert ptx.cuda_headers(options).paths == (str(newer),)
+    with pytest.raises(HeaderNotFoundError) as caught:
+        ptx.compile("#include <cuda/std/cstdint>\n", options)
+    assert caught.value.searched == (str(newer),)
+
+
+def test_folders_of_headers_and_their_versions_are_in_the_key(fake_toolkit: Path) -> None:
+    include = fake_toolkit / "include"
+    options = CompileOptions(cuda_headers=(include,))
+    request = CompileRequest.of(f"#include <cuda_fp16.h>\n{ASKS}", options, "k.cu", (), None)
+    cache = ptx.default_cache()
+    cache.get_or_build(request)
+    assert cache.explain(request).hit
+    # The source reaches this header not at all.
+    (include / "cuda_runtime_api.h").write_text("#define CUDART_VERSION 12020\n")
+    explanation = cache.explain(request)
+    assert not explanation.hit
+    (difference,) = explanation.differing
+    assert difference.startswith("CUDA headers: ")
+    assert "runtime 12.1" in difference
+    assert "runtime 12.2" in difference
+    bare = CompileRequest.of("__global__ void k() {}", options, "k.cu", (), None)
+    cache.get_or_build(bare)
+    (include / "cuda_runtime_api.h").write_text("#define CUDART_VERSION 12030\n")
+    assert cache.explain(bare).hit
+
+
+def test_the_note_of_header_folders_is_one_for_each_version_of_nvrtc(tmp_path: Path) -> None:
+    asked = []
+
+    def look(
+        named: tuple[str, ...], nvrtc: tuple[int, int], folder: Path | None
+    ) -> tuple[tuple[str, str], ...]:
+        asked.append((named, nvrtc, folder))
+        return ((str(tmp_path), f"runtime {nvrtc}"),)
+
+    notes = PrivateFolder(tmp_path / "notes")
+    for version in ((13, 5), (12, 9), (13, 5)):
+        folders = toolchain.folders_of_headers(version, notes, look)
+        assert folders == ((str(tmp_path), f"runtime {version}"),)
+    assert asked == [((), (13, 5), notes.path), ((), (12, 9), notes.path)]
+
+
+def test_an_error_tells_of_headers_of_another_version_among_the_users_own_folders(
+    fake_toolkit: Path,
+) -> None:
+    include = fake_toolkit / "include"
+    (include / "cuda_of_other.h").write_text("nonsense\n")
+    options = CompileOptions(include_paths=(include,))
+    with pytest.raises(CompileError) as caught:
+        ptx.compile("#include <cuda_of_other.h>\n", options)
+    major, minor = ptx.nvrtc_version()
+    assert caught.value.remark == (
+        f"{include} has headers of CUDA (runtime 12.1, CCCL 12.1), and NVRTC is {major}.{minor}"
+    )
+    with pytest.raises(CompileError) as caught:
+        ptx.compile("nonsense\n", CompileOptions(include_paths=(fake_toolkit,)))
+    assert caught.value.remark == ""
+
+
+@pytest.mark.parametrize(
+    ("package", "nvrtc", "pinned"),
+    [
+        ("nvidia-cuda-runtime", (13, 0), "nvidia-cuda-runtime==13.0.*"),
+        ("nvidia-cuda-runtime-cu12", (12, 9), "nvidia-cuda-runtime-cu12==12.9.*"),
+        ("nvidia-cuda-cccl", (13, 2), "nvidia-cuda-cccl==13.2.*"),
+        # Since then its version is CUDA's major one and CCCL's own: CCCL 3.5 is CUDA 13.5's.
+        ("nvidia-cuda-cccl", (13, 5), "nvidia-cuda-cccl==13.3.5.*"),
+        ("nvidia-curand", (13, 5), "nvidia-curand"),
+    ],
+)
+def test_packages_are_asked_for_in_the_version_that_goes_with_nvrtc(
+    package: str, nvrtc: tuple[int, int], pinned: str
+) -> None:
+    assert install_command([package, package], nvrtc) == f'pip install "{pinned}"'
+
+
+HEADERS_OF = """
+import ptx
+SOURCE = "#include <cuda_fp16.h>\\n__global__ void k(__half* x) { *x = __hadd(*x, *x); }"
+assert len(ptx.compile(SOURCE).signatures) == 1
+for folder in ptx.cuda_headers().folders:
+    print(folder.origin, folder.path)
+"""
+
+
+@pytest.fixture
+def bare_environment(tmp_path: Path) -> Callable[..., str]:
+    """Runs a script in a virtual environment that has NVRTC and no package with headers."""
+    (version, minor), library = ptx.nvrtc_version(), _nvrtc.library_path("nvrtc")
+    if (version, minor) < (13, 3):
+        pytest.skip("this NVRTC bundles no headers")
+    folder = Path(library or "").parent
+    if folder.parts[-3:] != ("nvidia", f"cu{version}", "lib"):
+        pytest.skip("NVRTC does not come from a pip package")
+    home = tmp_path / "environment"
+    venv.EnvBuilder(symlinks=True).create(home)
+    (site,) = home.glob("lib/python*/site-packages")
+    for name in ("cuda", "numpy", "numpy.libs", "platformdirs"):
+        if (folder.parents[2] / name).exists():
+            (site / name).symlink_to(folder.parents[2] / name)
+    (site / "nvidia" / f"cu{version}").mkdir(parents=True)
+    (site / "nvidia" / f"cu{version}" / "lib").symlink_to(folder)
+
+    def run(script: str, **variables: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(Path(ptx.__file__).parents[1]), **variables}
+        done = subprocess.run(
+            [str(home / "bin" / "python"), "-c", script],
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_bundled_headers_come_first_and_are_unpacked_into_the_cache_folder_once(
+    bare_environment: Callable[..., str], cache_folder: Path, fake_toolkit: Path
+) -> None:
+    variables = {"CUDA_HOME": str(fake_toolkit), "CUDA_PATH": str(fake_toolkit)}
     major, minor = ptx.nvrtc_version()
     unpacked = cache_folder / f"headers-{major}.{minor}"
-    header = unpacked / "cuda_fp16.h"
-    written = header.stat().st_mtime_ns
-    ptx.compile(source + " ", PTX80)
-    assert header.stat().st_mtime_ns == written
-
-    def look(folder: Path | None) -> tuple[str, ...]:
-        raise AssertionError("the note in the cache folder was not believed")
-
-    folders = toolchain.folders_of_headers(PrivateFolder(cache_folder), look)
-    assert folders == (str(unpacked), str(unpacked / "cccl"))
-    ptx.default_cache().clear()
+    used = bare_environment(HEADERS_OF, **variables).splitlines()
+    assert used[:2] == [
+        f"bundled with NVRTC {unpacked}",
+        f"bundled with NVRTC {unpacked / 'cccl'}",
+    ]
+    assert not [line for line in used if str(fake_toolkit) in line]
+    written = (unpacked / "cuda_fp16.h").stat().st_mtime_ns
+    assert bare_environment(HEADERS_OF, **variables).splitlines() == used
+    assert (unpacked / "cuda_fp16.h").stat().st_mtime_ns == written
+    ptx.ImageCache(cache_folder).clear()
     assert not unpacked.exists()
 
 
 def test_bundled_headers_serve_without_a_cache_folder(
-    only_bundled: None, monkeypatch: pytest.MonkeyPatch
+    bare_environment: Callable[..., str], cache_folder: Path
 ) -> None:
-    monkeypatch.setenv("CUDADRV_CACHE_MAX_MB", "0")
-    headers._passing_bundle.cache_clear()
-    image = ptx.compile(f"#include <cuda_fp16.h>\n{KERNELS['cuda_fp16.h']}", PTX80)
-    assert len(image.signatures) == 1
-    (folder, _) = headers.header_folders().paths
-    assert not folder.startswith(os.path.expanduser("~/.cache"))
+    used = bare_environment(HEADERS_OF, CUDADRV_CACHE_MAX_MB="0").splitlines()
+    assert used[0].startswith("bundled with NVRTC ")
+    folder = Path(used[0].removeprefix("bundled with NVRTC "))
+    assert not folder.is_relative_to(cache_folder)
+    assert not folder.exists()  # it went with the process
 
 
 @pytest.mark.parametrize(

@@ -80,14 +80,17 @@ def test_bad_values_are_refused_with_the_reason() -> None:
         CompileOptions(defines={"2N": 1})
     with pytest.raises(TypeError, match="not one string"):
         CompileOptions(include_paths="/usr/include")  # type: ignore[arg-type]  # likewise
+    with pytest.raises(TypeError, match="cuda_headers must be a tuple of strings"):
+        CompileOptions(cuda_headers="/usr/include")  # type: ignore[arg-type]  # likewise
 
 
 def test_options_do_not_follow_later_changes_of_what_they_were_made_from() -> None:
     defines: dict[str, str | int | None] = {"N": 1}
-    options = CompileOptions(defines=defines, include_paths=(Path("a"),))
+    options = CompileOptions(defines=defines, include_paths=(Path("a"),), cuda_headers=(Path("b"),))
     defines["N"] = 2
     assert options.defines == {"N": "1"}
     assert options.include_paths == ("a",)
+    assert options.cuda_headers == ("b",)
 
 
 def test_options_are_values() -> None:

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.headers import header_folders
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.assembly import Rows, sample_rows
 from tests.ptx.emulate.ops.bit_reference import as_signed, clamped, fns, prmt, typed
@@ -264,7 +263,7 @@ def test_intrinsics_give_what_python_integers_give(target: str) -> None:
 
 def test_every_simd_intrinsic_of_the_headers_is_in_the_corpus() -> None:
     names: set[str] = set()
-    for directory in header_folders().paths:
+    for directory in ptx.cuda_headers().paths:
         header = Path(directory) / "crt" / "device_functions.h"
         if header.exists():
             names |= set(re.findall(r"\b(__v[a-z]+[24]|__vi[a-z0-9_]+)\s*\(", header.read_text()))
