@@ -44,27 +44,30 @@ class CudaHeaders:
         return tuple(folder.path for folder in self.folders)
 
 
-def cuda_headers(options: CompileOptions = _OPTIONS) -> CudaHeaders:
+def cuda_headers(options: CompileOptions = _OPTIONS, *, unpack: bool = True) -> CudaHeaders:
     """The headers of CUDA that a compilation with these options uses.
 
     Those that `options` or `CUDADRV_HEADERS` names, else those of NVRTC's own version: of pip
     packages where they are whole, else NVRTC's bundled ones (13.3 and newer; unpacked into the
     cache folder, or into one that goes with this process), then pip packages, then toolkits.
+    `unpack` False only says where the bundled ones will be.
 
     Raises:
         NvrtcNotFoundError: there is no NVRTC.
     """
     named = options.cuda_headers or headers_from_environment()
     folder = folder_from_environment() if max_bytes_from_environment() else None
-    return find_headers(tuple(map(str, named)), _nvrtc.version(), folder)
+    return find_headers(tuple(map(str, named)), _nvrtc.version(), folder, unpack=unpack)
 
 
-def find_headers(named: tuple[str, ...], nvrtc: Version, cache_folder: Path | None) -> CudaHeaders:
-    """The folders `named`, else those that go with an NVRTC; bundled ones are unpacked."""
+def find_headers(
+    named: tuple[str, ...], nvrtc: Version, cache_folder: Path | None, *, unpack: bool = True
+) -> CudaHeaders:
+    """The folders `named`, else those that go with an NVRTC."""
     if named:
         return CudaHeaders(nvrtc, named_folders(named))
     found = found_folders(nvrtc, _nvrtc.library_path("nvrtc"))
-    return choose(nvrtc, found, lambda: _unpacked(nvrtc, cache_folder))
+    return choose(nvrtc, found, lambda: (_unpacked if unpack else _place)(nvrtc, cache_folder))
 
 
 def choose(
@@ -88,34 +91,39 @@ def choose(
     return CudaHeaders(nvrtc, tuple(used), tuple(refused))
 
 
-def bundle_path(nvrtc: Version, cache_folder: Path) -> Path:
-    """Where a cache folder has the headers that are bundled with an NVRTC, if it has them yet."""
-    return cache_folder / "headers-{}.{}".format(*nvrtc)
-
-
-def is_unpacked(bundle: Path) -> bool:
-    """Whether a folder has all of NVRTC's headers: it writes this file last."""
-    return (bundle / ".nvrtc_headers_version").is_file()
+def is_unpacked(bundle: str) -> bool:
+    """Whether a folder has all of NVRTC's bundled headers: NVRTC writes this file last."""
+    return os.path.isfile(os.path.join(bundle, ".nvrtc_headers_version"))
 
 
 def _are_whole(folders: Sequence[HeaderFolder]) -> bool:
     return all(any(folder.has(header) for folder in folders) for header in _NEEDED)
 
 
+def _place(nvrtc: Version, cache_folder: Path | None) -> str:
+    """Where the headers bundled with an NVRTC are, or will be."""
+    if cache_folder is None:
+        return _passing_folder().name
+    return str(cache_folder / "headers-{}.{}".format(*nvrtc))
+
+
 def _unpacked(nvrtc: Version, cache_folder: Path | None) -> str | None:
     """The folder of NVRTC's own headers, unpacked if they are not there yet."""
     if cache_folder is not None:
-        kept = bundle_path(nvrtc, cache_folder)
+        kept = _place(nvrtc, cache_folder)
         try:
             PrivateFolder(cache_folder).ensure()
             if not is_unpacked(kept):
-                _nvrtc.unpack_bundled_headers(str(kept))
+                _nvrtc.unpack_bundled_headers(kept)
         except (OSError, NvrtcError):
             pass  # a read-only, full or untrusted folder: this process alone then
         else:
-            return str(kept)
+            return kept
     try:
-        return _passing_bundle()
+        passing = _place(nvrtc, None)
+        if not is_unpacked(passing):
+            _nvrtc.unpack_bundled_headers(passing)
+        return passing
     except (OSError, NvrtcError) as error:
         warnings.warn(
             f"the headers bundled with NVRTC cannot be unpacked: {error}",
@@ -123,13 +131,6 @@ def _unpacked(nvrtc: Version, cache_folder: Path | None) -> str | None:
             stacklevel=2,
         )
         return None
-
-
-@functools.cache
-def _passing_bundle() -> str:
-    folder = os.path.join(_passing_folder().name, "headers")
-    _nvrtc.unpack_bundled_headers(folder)
-    return folder
 
 
 @functools.cache

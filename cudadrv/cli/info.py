@@ -6,15 +6,14 @@ import json
 import platform
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
+from pathlib import Path
 
-from cuda.pathfinder import (
-    DynamicLibNotFoundError,
-    find_nvidia_header_directory,
-    load_nvidia_dynamic_lib,
-)
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 import ptx
 from ptx.cache.folder import folder_from_environment
+from ptx.header_packages import install_command, package_of
+from ptx.headers import BUNDLED, is_unpacked
 
 from ..driver.device import driver_version, list_devices
 from ..errors import CudadrvError, DriverNotFoundError
@@ -23,21 +22,29 @@ from .output import print_table
 
 _PACKAGES = ("cuda-python", "cuda-bindings", "numpy", "platformdirs", "rich")
 _HEADERS = {
-    "cudart": ("CUDA runtime headers (cuda_fp16.h)", "nvidia-cuda-runtime"),
-    "cccl": ("CCCL (cuda/std, CUB)", "nvidia-cuda-cccl"),
+    "cuda_fp16.h": "CUDA runtime headers (cuda_fp16.h)",
+    "cuda/std/type_traits": "CCCL (cuda/std, CUB)",
+    "crt/mma.h": "the compiler's headers (mma.h)",
 }
 _DRIVER_HINT = "install the NVIDIA driver, or set CUDADRV_DRIVER=emulator to do without a GPU"
 
 
 @dataclass(slots=True)
 class Info:
-    """What was found; `missing` maps each thing that was not to the command that brings it."""
+    """What was found; `missing` maps each thing that was not to the command that brings it.
+
+    `headers` are the folders of CUDA's headers that a compilation searches, in order, each with
+    what it is; `headers_not_used` those of another version. `cache_bytes` has the size of each file
+    and folder in the cache folder.
+    """
 
     packages: dict[str, str] = field(default_factory=dict)
     libraries: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
+    headers_not_used: dict[str, str] = field(default_factory=dict)
     devices: list[str] = field(default_factory=list)
     cache_folder: str = ""
+    cache_bytes: dict[str, int] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
 
 
@@ -49,10 +56,17 @@ def run_info(as_json: bool) -> int:
         return 0
     print_table("versions", ("what", "version"), list(info.packages.items()))
     print_table("libraries", ("what", "version and place"), list(info.libraries.items()))
-    print_table("headers", ("what", "folder"), list(info.headers.items()))
+    if info.headers:
+        print_table("headers of CUDA", ("folder", "what"), list(info.headers.items()))
+    if info.headers_not_used:
+        refused = list(info.headers_not_used.items())
+        print_table("headers of CUDA that are not used", ("folder", "why"), refused)
     if info.devices:
         print_table("devices", ("device", "what"), enumerated(info.devices))
     print(f"cache folder: {info.cache_folder}")
+    if info.cache_bytes:
+        sizes = [(name, f"{nbytes / 2**20:.1f}") for name, nbytes in info.cache_bytes.items()]
+        print_table("what it holds", ("what", "MiB"), sizes)
     if info.missing:
         print_table("missing", ("what", "what brings it"), list(info.missing.items()))
     return 0
@@ -77,7 +91,10 @@ def gather() -> Info:
     _nvjitlink(info)
     _headers(info)
     _driver(info)
-    info.cache_folder = str(folder_from_environment())
+    folder = folder_from_environment()
+    info.cache_folder = str(folder)
+    if folder.is_dir():
+        info.cache_bytes = {entry.name: _nbytes(entry) for entry in sorted(folder.iterdir())}
     return info
 
 
@@ -99,13 +116,31 @@ def _nvjitlink(info: Info) -> None:
 
 
 def _headers(info: Info) -> None:
-    suffix = "-cu12" if _cuda_major() == 12 else ""
-    for name, (title, package) in _HEADERS.items():
-        folder = find_nvidia_header_directory(name)
-        if folder is None:
-            info.missing[title] = f"pip install {package}{suffix}"
-        else:
-            info.headers[title] = folder
+    try:
+        found = ptx.cuda_headers(unpack=False)
+    except ptx.NvrtcNotFoundError:
+        return  # which headers go with it cannot be told
+    nvrtc = "NVRTC is {}.{}".format(*found.nvrtc)
+    bundled = [folder for folder in found.folders if folder.origin == BUNDLED]
+    waiting = bool(bundled) and not is_unpacked(bundled[0].path)
+    for folder in found.folders:
+        text = f"{folder.origin}: {folder.contents() or 'of no one version'}"
+        if folder.misfits(found.nvrtc):
+            text += f", although {nvrtc}"
+        if waiting and folder in bundled:
+            text += ", unpacked when first needed"
+        info.headers[folder.path] = text
+    for folder in found.refused:
+        info.headers_not_used[folder.path] = f"{folder.origin}: {folder.contents()}, but {nvrtc}"
+    for header, title in _HEADERS.items():
+        package = package_of(header, found.nvrtc[0])
+        if package and not waiting and not any(folder.has(header) for folder in found.folders):
+            info.missing[title] = install_command([package], found.nvrtc)
+
+
+def _nbytes(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else (path,)
+    return sum(file.lstat().st_size for file in files)
 
 
 def _driver(info: Info) -> None:

@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 import cudadrv
 import ptx
 from cudadrv.__main__ import main
+from tests.ptx.compile.fake_headers import environment_without_headers, write_toolkit
 
 
 def test_info_tells_versions_places_and_devices(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,7 +29,7 @@ def test_info_tells_versions_places_and_devices(capsys: pytest.CaptureFixture[st
     assert "NVRTC" in capsys.readouterr().out
 
 
-# Runs `info` as if neither compiler, linker, driver nor headers were installed.
+# Runs `info` as if neither compiler, linker nor driver were installed.
 MISSING = """
 import cuda.pathfinder as pathfinder
 
@@ -35,11 +37,10 @@ def absent(name):
     raise pathfinder.DynamicLibNotFoundError(name)
 
 pathfinder.load_nvidia_dynamic_lib = absent
-pathfinder.find_nvidia_header_directory = lambda name: None
 import ptx
-def no_nvrtc():
+def no_nvrtc(*_, **__):
     raise ptx.NvrtcNotFoundError("pip install nothing", "absent")
-ptx.nvrtc_version = no_nvrtc
+ptx.nvrtc_version = ptx.cuda_headers = no_nvrtc
 from cudadrv.errors import DriverNotFoundError
 import cudadrv.cli.info as info
 def no_driver():
@@ -59,7 +60,66 @@ def test_each_thing_missing_is_answered_with_what_brings_it() -> None:
     assert missing["NVRTC"] == f'pip install "cudadrv[cu{major}]"'
     assert missing["nvJitLink"] == missing["NVRTC"]
     assert missing["driver"].startswith("install the NVIDIA driver, or set CUDADRV_DRIVER=emulator")
-    assert missing["CUDA runtime headers (cuda_fp16.h)"].startswith(
-        "pip install nvidia-cuda-runtime"
+
+
+def info_of(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
+    assert main(["info", "--json"]) == 0
+    found: dict[str, dict[str, str]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_info_tells_which_headers_are_not_used_and_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    include = str(write_toolkit(tmp_path / "toolkit", 12, 1) / "include")
+    version = "{}.{}".format(*ptx.nvrtc_version())
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "toolkit"))
+    info = info_of(capsys)
+    assert include not in info["headers"]
+    assert info["headers_not_used"][include] == (
+        f"toolkit of CUDA_PATH: runtime 12.1, CCCL 12.1, but NVRTC is {version}"
     )
-    assert missing["CCCL (cuda/std, CUB)"].startswith("pip install nvidia-cuda-cccl")
+    monkeypatch.setenv("CUDADRV_HEADERS", include)
+    info = info_of(capsys)
+    assert info["headers"] == {
+        include: f"named: runtime 12.1, CCCL 12.1, although NVRTC is {version}"
+    }
+    assert info["headers_not_used"] == {}
+    assert main(["info"]) == 0
+    assert "although NVRTC is" in " ".join(capsys.readouterr().out.split())
+
+
+def test_info_tells_what_brings_missing_headers_for_this_nvrtc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CUDADRV_HEADERS", str(tmp_path))
+    missing = info_of(capsys)["missing"]
+    major, minor = ptx.nvrtc_version()
+    for title, package in (
+        ("CUDA runtime headers (cuda_fp16.h)", "nvidia-cuda-runtime"),
+        ("CCCL (cuda/std, CUB)", "nvidia-cuda-cccl"),
+        ("the compiler's headers (mma.h)", "nvidia-cuda-"),
+    ):
+        assert missing[title].startswith(f'pip install "{package}')
+        assert f".{minor}.*" in missing[title]
+        assert f"=={major}." in missing[title]
+
+
+def test_info_tells_of_bundled_headers_before_and_after_they_are_unpacked(tmp_path: Path) -> None:
+    run = environment_without_headers(tmp_path / "environment")
+    major, minor = ptx.nvrtc_version()
+    cache = tmp_path / "cache"
+    headers = cache / f"headers-{major}.{minor}"
+    variables = {"CUDADRV_CACHE_DIR": str(cache), "CUDADRV_CACHE_MAX_MB": "100"}
+    asks = ("-m", "cudadrv", "info", "--json")
+    before = json.loads(run(*asks, **variables))
+    contents = f"bundled with NVRTC: runtime {major}.{minor}, crt {major}.{minor}"
+    assert before["headers"][str(headers)] == f"{contents}, unpacked when first needed"
+    assert headers.name not in before["cache_bytes"]
+    assert not headers.exists()
+    run("-c", "import ptx; ptx.cuda_headers()", **variables)
+    after = json.loads(run(*asks, **variables))
+    assert after["headers"][str(headers)] == contents
+    nbytes = sum(path.stat().st_size for path in headers.rglob("*") if path.is_file())
+    assert after["cache_bytes"][headers.name] >= nbytes > 10**7
+    assert not [title for title in after["missing"] if "headers" in title or "CCCL" in title]

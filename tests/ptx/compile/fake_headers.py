@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import venv
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+import ptx
+from ptx import _nvrtc
 
 
 def write_runtime(include: Path, major: int, minor: int) -> Path:
@@ -38,3 +47,35 @@ def write_toolkit(root: Path, major: int, minor: int) -> Path:
     write_cccl(include / "cccl" if major >= 13 else include, major, minor)
     write_crt(include)
     return root
+
+
+def environment_without_headers(home: Path) -> Callable[..., str]:
+    """A virtual environment that has NVRTC and no package with headers.
+
+    What it gives runs Python there with arguments and variables, and answers what is printed.
+    """
+    (major, minor), library = ptx.nvrtc_version(), _nvrtc.library_path("nvrtc")
+    if (major, minor) < (13, 3):
+        pytest.skip("this NVRTC bundles no headers")
+    folder = Path(library or "").parent
+    if folder.parts[-3:] != ("nvidia", f"cu{major}", "lib"):
+        pytest.skip("NVRTC does not come from a pip package")
+    venv.EnvBuilder(symlinks=True).create(home)
+    (site,) = home.glob("lib/python*/site-packages")
+    packages = folder.parents[2]
+    for name in ("cuda", "numpy", "numpy.libs", "platformdirs"):
+        if (packages / name).exists():
+            (site / name).symlink_to(packages / name)
+    for info in packages.glob("cuda_bindings-*.dist-info"):
+        (site / info.name).symlink_to(info)
+    (site / "nvidia" / f"cu{major}").mkdir(parents=True)
+    (site / "nvidia" / f"cu{major}" / "lib").symlink_to(folder)
+
+    def run(*arguments: str, **variables: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(Path(ptx.__file__).parents[1]), **variables}
+        command = [str(home / "bin" / "python"), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import venv
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, files
@@ -21,7 +20,7 @@ from ptx.cache.folder import PrivateFolder
 from ptx.header_packages import install_command, package_of
 from ptx.request import CompileRequest
 
-from .fake_headers import write_runtime, write_toolkit
+from .fake_headers import environment_without_headers, write_runtime, write_toolkit
 
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
 
@@ -273,34 +272,8 @@ for folder in ptx.cuda_headers().folders:
 
 @pytest.fixture
 def bare_environment(tmp_path: Path) -> Callable[..., str]:
-    """Runs a script in a virtual environment that has NVRTC and no package with headers."""
-    (version, minor), library = ptx.nvrtc_version(), _nvrtc.library_path("nvrtc")
-    if (version, minor) < (13, 3):
-        pytest.skip("this NVRTC bundles no headers")
-    folder = Path(library or "").parent
-    if folder.parts[-3:] != ("nvidia", f"cu{version}", "lib"):
-        pytest.skip("NVRTC does not come from a pip package")
-    home = tmp_path / "environment"
-    venv.EnvBuilder(symlinks=True).create(home)
-    (site,) = home.glob("lib/python*/site-packages")
-    for name in ("cuda", "numpy", "numpy.libs", "platformdirs"):
-        if (folder.parents[2] / name).exists():
-            (site / name).symlink_to(folder.parents[2] / name)
-    (site / "nvidia" / f"cu{version}").mkdir(parents=True)
-    (site / "nvidia" / f"cu{version}" / "lib").symlink_to(folder)
-
-    def run(script: str, **variables: str) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(Path(ptx.__file__).parents[1]), **variables}
-        done = subprocess.run(
-            [str(home / "bin" / "python"), "-c", script],
-            capture_output=True,
-            text=True,
-            env=environment,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return run
+    """Runs a script in an environment that has NVRTC and no package with headers."""
+    return environment_without_headers(tmp_path / "environment")
 
 
 def test_bundled_headers_come_first_and_are_unpacked_into_the_cache_folder_once(
@@ -309,14 +282,14 @@ def test_bundled_headers_come_first_and_are_unpacked_into_the_cache_folder_once(
     variables = {"CUDA_HOME": str(fake_toolkit), "CUDA_PATH": str(fake_toolkit)}
     major, minor = ptx.nvrtc_version()
     unpacked = cache_folder / f"headers-{major}.{minor}"
-    used = bare_environment(HEADERS_OF, **variables).splitlines()
+    used = bare_environment("-c", HEADERS_OF, **variables).splitlines()
     assert used[:2] == [
         f"bundled with NVRTC {unpacked}",
         f"bundled with NVRTC {unpacked / 'cccl'}",
     ]
     assert not [line for line in used if str(fake_toolkit) in line]
     written = (unpacked / "cuda_fp16.h").stat().st_mtime_ns
-    assert bare_environment(HEADERS_OF, **variables).splitlines() == used
+    assert bare_environment("-c", HEADERS_OF, **variables).splitlines() == used
     assert (unpacked / "cuda_fp16.h").stat().st_mtime_ns == written
     ptx.ImageCache(cache_folder).clear()
     assert not unpacked.exists()
@@ -325,7 +298,7 @@ def test_bundled_headers_come_first_and_are_unpacked_into_the_cache_folder_once(
 def test_bundled_headers_serve_without_a_cache_folder(
     bare_environment: Callable[..., str], cache_folder: Path
 ) -> None:
-    used = bare_environment(HEADERS_OF, CUDADRV_CACHE_MAX_MB="0").splitlines()
+    used = bare_environment("-c", HEADERS_OF, CUDADRV_CACHE_MAX_MB="0").splitlines()
     assert used[0].startswith("bundled with NVRTC ")
     folder = Path(used[0].removeprefix("bundled with NVRTC "))
     assert not folder.is_relative_to(cache_folder)
