@@ -113,7 +113,7 @@ extern "C" __global__ void push(int* head, int* next) {
     old = seen;
   }
 }
-#if __CUDACC_VER_MAJOR__ >= 13
+#if CCCL_VERSION >= 3002000
 struct alignas(16) Pair { long long sum, parity; };
 extern "C" __global__ void pairs(Pair* at, const long long* x) {
   cuda::atomic_ref<Pair, cuda::thread_scope_device> ref(*at);

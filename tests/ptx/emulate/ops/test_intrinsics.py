@@ -237,7 +237,7 @@ def source() -> str:
         f" unsigned long long v = ((unsigned long long)z << 32) | x; out[i] = {expression}; }}"
         for number, expression in enumerate(intrinsics())
     ]
-    return '#include <cuda_runtime.h>\nextern "C" {\n' + "\n".join(kernels) + "\n}"
+    return 'extern "C" {\n' + "\n".join(kernels) + "\n}"
 
 
 def run(runner: KernelRunner, number: int, rows: Rows) -> list[int]:
