@@ -27,9 +27,12 @@ from .errors import (
     LaunchConfigError as LaunchConfigError,
     WrongDeviceError as WrongDeviceError,
 )
+from .ptx_package import refuse_other_ptx as _refuse_other_ptx
 from .version import VERSION as _VERSION
 
 __version__ = _VERSION
+
+_refuse_other_ptx()
 
 if typing.TYPE_CHECKING:
     from .blas import (
@@ -178,7 +181,11 @@ else:
             return __dir__()
         for module, names in _AT_FIRST_USE.items():
             if name in names.split():
-                value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+                try:
+                    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+                except (ImportError, AttributeError):
+                    _refuse_other_ptx()
+                    raise
                 globals()[name] = value
                 return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -39,6 +39,9 @@ from ptx.supported import (
 )
 from ptx.target import ImageKind as ImageKind, Target as Target
 
+_DISTRIBUTION = "cudadrv"
+"""What this package is of, for `cudadrv` to tell it from another one of its name."""
+
 if typing.TYPE_CHECKING:
     from ptx.cache.cache_report import *  # noqa: F403
     from ptx.diagnostics import *  # noqa: F403

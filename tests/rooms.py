@@ -62,7 +62,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("driver", "cudadrv.driver"),
         ("emulator", "cudadrv.emulator"),
         ("seam", "cudadrv.driver._api"),
-        ("errors", "cudadrv.errors cudadrv.version"),
+        ("errors", "cudadrv.errors cudadrv.version cudadrv.ptx_package"),
     ),
     "ptx": _rooms(
         ("ptx", "ptx/"),

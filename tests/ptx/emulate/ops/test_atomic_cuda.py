@@ -257,7 +257,7 @@ class TestWaiting:
 
     def test_pairs_of_16_bytes_are_swapped_whole(self, target: str) -> None:
         if ptx.nvrtc_version() < (13, 2):
-            pytest.skip("libcu++ older than that of CUDA 13.2 has no operands of 128 bits for NVRTC")
+            pytest.skip("libcu++ of CUDA older than 13.2 has no operands of 128 bits for NVRTC")
         runner, x = loops(target), np.random.default_rng(2).integers(0, 1 << 40, 100)
         pair = zeros(runner, 2, "i8")
         if target == "compute_75":  # libcu++ calls a function there that nobody defines

@@ -1,0 +1,94 @@
+"""Another package named ptx: told at the import of cudadrv, with what to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cudadrv
+from cudadrv.ptx_package import refuse_other_ptx
+
+ROOT = Path(cudadrv.__file__).parents[1]
+
+
+def output_of(code: str, *paths: Path) -> str:
+    """What a process prints that finds packages in these folders first, and none where it is."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, env=environment
+    )
+    return done.stdout + done.stderr
+
+
+def error_of(code: str, *paths: Path) -> str:
+    caught = f"try:\n    {code}\nexcept ImportError as error:\n    print(error)"
+    return output_of(caught, *paths)
+
+
+def write_other(folder: Path) -> Path:
+    """Another package named ptx, in a folder of its own."""
+    (folder / "ptx").mkdir(parents=True)
+    (folder / "ptx" / "__init__.py").write_text("def assemble(): ...\n")
+    return folder
+
+
+def test_another_package_named_ptx_is_told_at_the_import_with_what_to_do(tmp_path: Path) -> None:
+    other = write_other(tmp_path)
+    (other / "ptx_assembler-1.0.dist-info").mkdir()
+    (other / "ptx_assembler-1.0.dist-info" / "METADATA").write_text("Name: ptx-assembler\n")
+    (other / "ptx_assembler-1.0.dist-info" / "top_level.txt").write_text("ptx\n")
+    assert error_of("import cudadrv", other, ROOT) == (
+        "cudadrv needs its own package ptx, but Python finds another one of that name, "
+        f"{other}/ptx/__init__.py. Uninstall what brings it, then install cudadrv anew, as both "
+        "have files of one name: pip uninstall ptx-assembler && "
+        "pip install --force-reinstall --no-deps cudadrv\n"
+    )
+
+
+def test_a_file_of_the_users_own_named_ptx_is_told_to_be_renamed(tmp_path: Path) -> None:
+    (tmp_path / "ptx.py").write_text("")
+    told = error_of("import cudadrv", tmp_path, ROOT)
+    assert f"another one of that name, {tmp_path}/ptx.py. Rename or move a file" in told
+
+
+def test_another_ptx_that_was_imported_before_is_told(tmp_path: Path) -> None:
+    code = f"sys.path.insert(0, {str(write_other(tmp_path))!r}); import ptx; sys.path.pop(0)"
+    told = error_of(f"import sys; {code}; import cudadrv", ROOT)
+    assert told.startswith("cudadrv needs its own package ptx, but Python finds another one")
+
+
+def test_a_ptx_whose_files_were_overwritten_is_told_at_its_first_use(tmp_path: Path) -> None:
+    for name in ("cudadrv", "ptx"):
+        (tmp_path / name).mkdir()
+        for path in (ROOT / name).iterdir():
+            (tmp_path / name / path.name).symlink_to(path)
+    (tmp_path / "ptx" / "__init__.py").unlink()
+    (tmp_path / "ptx" / "__init__.py").write_text("def assemble(): ...\n")
+    assert error_of("import cudadrv; print('imported')", tmp_path) == "imported\n"
+    told = error_of("import cudadrv; cudadrv.Stream", tmp_path)
+    assert told.startswith("cudadrv needs its own package ptx, but Python finds another one")
+
+
+def test_a_ptx_that_is_not_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cudadrv").symlink_to(ROOT / "cudadrv")
+    (tmp_path / "ptx.py").write_text("raise ModuleNotFoundError('No module named ptx')\n")
+    told = error_of("import cudadrv", tmp_path)
+    assert told.startswith("cudadrv needs its own package ptx, but it cannot be imported. ")
+
+
+def test_a_folder_without_python_files_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ptx").mkdir()
+    monkeypatch.delitem(sys.modules, "ptx")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    with pytest.raises(ImportError, match=f"another one of that name, {tmp_path}/ptx"):
+        refuse_other_ptx()
+
+
+def test_the_right_ptx_is_not_imported_to_find_out() -> None:
+    assert output_of("import sys, cudadrv; print('ptx' in sys.modules)", ROOT) == "False\n"
