@@ -79,7 +79,7 @@ def _pip_folders(nvrtc: Version) -> Iterator[HeaderFolder]:
     layout = (*_CUDA_12, *of_13) if major == 12 else (*of_13, *_CUDA_12)
     for base in package_folders():
         top = os.path.join(base, "nvidia")
-        if os.path.isdir(top):
+        if os.path.isabs(base) and os.path.isdir(top):  # "" is the working folder, no place of pip
             yield from (_of_pip(base, os.path.join(top, *leaf.split("/"))) for leaf in layout)
 
 

@@ -15,7 +15,6 @@ CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
 DEFAULT_TARGET = Target(ImageKind.PTX, 75)
 """The oldest architecture that every supported NVRTC knows; it has atomicAdd on float64."""
 
-_SEQUENCES = ("include_paths", "extra", "cuda_headers")
 _IDENTIFIER = r"[^\W\d]\w*(\(.*\))?"
 
 _OWN_FIELD = {
@@ -38,6 +37,7 @@ _OWN_FIELD = {
     "device-debug": "debug",
     "G": "debug",
     "maxrregcount": "maxrregcount",
+    "use-bundled-headers": "cuda_headers",
 }
 
 
@@ -73,22 +73,20 @@ class CompileOptions:
     cuda_headers: tuple[str | os.PathLike[str], ...] = ()
 
     def __post_init__(self) -> None:
-        sequences = {name: getattr(self, name) for name in _SEQUENCES}
-        _check(self.std, sequences, self.maxrregcount, self.target)
+        _check(self.std, self.include_paths, self.extra, self.maxrregcount, self.target)
         # Copies, so that a caller's later change to its own list or dict changes nothing here.
         paths = tuple(os.fspath(path) for path in self.include_paths)
-        headers = tuple(os.fspath(path) for path in self.cuda_headers)
         macros = {name: _define(name, value) for name, value in self.defines.items()}
         extra = tuple(self.extra)
         for option in extra:
             _refuse_own_field(option)
-        for name, value in (
-            ("include_paths", paths),
-            ("cuda_headers", headers),
-            ("defines", macros),
-            ("extra", extra),
-        ):
+        for name, value in (("include_paths", paths), ("defines", macros), ("extra", extra)):
             object.__setattr__(self, name, value)
+        given: object = self.cuda_headers
+        if isinstance(given, (str, bytes)):
+            raise TypeError("cuda_headers must be a tuple of strings, not one string")
+        headers = tuple(os.fspath(path) for path in self.cuda_headers)
+        object.__setattr__(self, "cuda_headers", headers)
 
     def __hash__(self) -> int:
         return hash((self.target, tuple(sorted(self.flags())), self.include_paths))
@@ -128,13 +126,14 @@ def headers_from_environment() -> tuple[str, ...]:
 
 def _check(
     std: str,
-    sequences: Mapping[str, object],
+    include_paths: object,
+    extra: object,
     maxrregcount: int | None,
     target: object,
 ) -> None:
     if std not in get_args(CppStandard):
         raise ValueError(f"std={std!r}: expected one of {', '.join(get_args(CppStandard))}")
-    for name, sequence in sequences.items():
+    for name, sequence in (("include_paths", include_paths), ("extra", extra)):
         if isinstance(sequence, (str, bytes)):
             raise TypeError(f"{name} must be a tuple of strings, not one string")
     if maxrregcount is not None and maxrregcount < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from ptx.cache.key import Key, key_of
@@ -58,6 +59,6 @@ class Dependencies:
         version = self.nvrtc().version
         if named := request.options.cuda_headers:
             return self._look(tuple(map(str, named)), version, None)
-        if self._folders is None:
+        if self._folders is None or not all(os.path.isdir(path) for path, _ in self._folders):
             self._folders = folders_of_headers(version, self._top, self._look)
         return self._folders

@@ -302,6 +302,22 @@ def test_bundled_headers_come_first_and_are_unpacked_into_the_cache_folder_once(
     assert not unpacked.exists()
 
 
+CLEARED = """
+import ptx
+SOURCE = "#include <cuda_fp16.h>\\n__global__ void k%d(__half* x) { *x = __hadd(*x, *x); }"
+assert len(ptx.compile(SOURCE % 1).signatures) == 1
+assert ptx.default_cache().clear() == 1
+assert len(ptx.compile(SOURCE % 2).signatures) == 1
+print("compiled again")
+"""
+
+
+def test_bundled_headers_are_unpacked_anew_when_the_cache_was_cleared(
+    bare_environment: Callable[..., str],
+) -> None:
+    assert bare_environment("-c", CLEARED) == "compiled again\n"
+
+
 def test_bundled_headers_serve_without_a_cache_folder(
     bare_environment: Callable[..., str], cache_folder: Path
 ) -> None:

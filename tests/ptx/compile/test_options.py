@@ -64,6 +64,7 @@ def test_fma_off_preset_changes_only_contraction() -> None:
         ("--fmad=false", "fmad"),
         ("-G", "debug"),
         ("--std=c++14", "std"),
+        ("--use-bundled-headers=/x", "cuda_headers"),
     ],
 )
 def test_extra_option_that_has_a_field_names_the_field(option: str, field: str) -> None:
@@ -80,7 +81,7 @@ def test_bad_values_are_refused_with_the_reason() -> None:
         CompileOptions(defines={"2N": 1})
     with pytest.raises(TypeError, match="not one string"):
         CompileOptions(include_paths="/usr/include")  # type: ignore[arg-type]  # likewise
-    with pytest.raises(TypeError, match="cuda_headers must be a tuple of strings"):
+    with pytest.raises(TypeError, match="cuda_headers must be a tuple of strings, not one"):
         CompileOptions(cuda_headers="/usr/include")  # type: ignore[arg-type]  # likewise
 
 
