@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import cached_property
 
 from ptx.isa.body import parse_body
 from ptx.isa.declarations import (
@@ -20,7 +22,19 @@ _BRACE = re.compile(r'"[^"\n]*"|[{}]')
 _SECTION = re.compile(r"(?m)^[ \t]*\.section\b[^\n{]*\{?")
 _FUNCTION = re.compile(r"\.(?:entry|func)(?![\w$])")
 _FILE = re.compile(r'(?m)^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"')
+_WORD = re.compile(r"[A-Za-z_$%][\w$]*")
+# A declaration, not an instruction such as ld.shared.b32, whose `.shared` follows a word. The
+# pattern begins with plain characters, which are searched for ten times faster.
+_SHARED = re.compile(r"\.shared(?<![\w$]\.shared)\s[^;]*;")
 _TUNING_WITHOUT_NUMBERS = {".noreturn", ".explicitcluster", ".blocksareclusters"}
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """The names that occur in a function's body, and the shared variables that it declares."""
+
+    names: frozenset[str]
+    shared: tuple[Variable, ...]
 
 
 class PtxModule:
@@ -45,6 +59,7 @@ class PtxModule:
         self._clean = without_comments(text)
         self._lines = LineIndex(text)
         self._bodies: dict[str, Body] = {}
+        self._uses: dict[str, Uses] = {}
         self.files: dict[int, str] = {
             int(found[1]): found[2] for found in _FILE.finditer(self._clean)
         }
@@ -54,6 +69,17 @@ class PtxModule:
     def entries(self) -> tuple[Function, ...]:
         """The kernels, in the order of the text."""
         return tuple(found for found in self.functions.values() if found.is_entry)
+
+    @cached_property
+    def device_functions(self) -> frozenset[str]:
+        """The names of the functions that are no kernels."""
+        return frozenset(name for name, found in self.functions.items() if not found.is_entry)
+
+    @cached_property
+    def shared_places(self) -> dict[str, int]:
+        """For each variable of module scope in shared memory, how many variables stand before."""
+        variables = enumerate(self.variables.values())
+        return {v.name: place for place, v in variables if v.space is Space.SHARED}
 
     def body(self, name: str) -> Body:
         """The parsed body of a function that is defined here.
@@ -74,6 +100,19 @@ class PtxModule:
         """The text of a function's body without its comments, "" where it is only declared."""
         span = self.functions[name].span
         return "" if span is None else self._clean[span[0] : span[1]]
+
+    def uses(self, name: str) -> Uses:
+        """What a function's body uses, read once: many kernels may call one function."""
+        found = self._uses.get(name)
+        if found is None:
+            text = self.body_text(name)
+            shared: list[Variable] = []
+            for match in _SHARED.finditer(text):
+                shared += variables(Cursor(match.group()), Linkage.NONE, 0)
+            found = Uses(frozenset(_WORD.findall(text)), tuple(shared))
+            if name in self.device_functions:
+                self._uses[name] = found
+        return found
 
 
 class _ModuleReader:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from ptx.isa.declarations import variables
-from ptx.isa.lexer import Cursor
-from ptx.isa.model import Function, Linkage, Parameter, Space, Variable
+from ptx.isa.model import Function, Parameter, Variable
 from ptx.isa.module import PtxModule, parse
 from ptx.signature import KernelParam, KernelSignature
 
@@ -42,12 +38,6 @@ def kernel_params(params: tuple[Parameter, ...]) -> tuple[tuple[KernelParam, ...
     return tuple(found), end
 
 
-# A declaration, not an instruction such as ld.shared.b32, whose `.shared` follows a word. The
-# pattern begins with plain characters, which are searched for ten times faster.
-_SHARED = re.compile(r"\.shared(?<![\w$]\.shared)\s[^;]*;")
-_WORD = re.compile(r"[A-Za-z_$%][\w$]*")
-
-
 def shared_layout(shared: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
     """Offsets of sized shared variables, and where dynamic shared memory starts.
 
@@ -69,10 +59,9 @@ def reachable_functions(module: PtxModule, name: str) -> tuple[str, ...]:
     """The functions whose names occur in the body of `name`, or in theirs; `name` first."""
     seen = {name: None}
     waiting = [name]
-    others = {other for other, function in module.functions.items() if not function.is_entry}
-    while waiting and others:
-        words = set(_WORD.findall(module.body_text(waiting.pop())))
-        for found in sorted(others & words - seen.keys()):
+    while waiting:
+        called = module.uses(waiting.pop()).names & module.device_functions
+        for found in sorted(called - seen.keys()):
             seen[found] = None
             waiting.append(found)
     return tuple(seen)
@@ -83,16 +72,12 @@ def shared_variables(module: PtxModule, name: str) -> tuple[Variable, ...]:
 
     A variable declared in a function is named as that function names it.
     """
-    functions = reachable_functions(module, name)
-    texts = {function: module.body_text(function) for function in functions}
-    module_level = [v for v in module.variables.values() if v.space is Space.SHARED]
-    found: list[Variable] = []
-    if module_level:
-        words: set[str] = set().union(*(_WORD.findall(text) for text in texts.values()))
-        found += [variable for variable in module_level if variable.name in words]
-    for text in texts.values():
-        for match in _SHARED.finditer(text):
-            found += variables(Cursor(match.group()), Linkage.NONE, 0)
+    uses = [module.uses(function) for function in reachable_functions(module, name)]
+    places = module.shared_places
+    named = set[str]().union(*(of.names & places.keys() for of in uses)) if places else set[str]()
+    found = [module.variables[variable] for variable in sorted(named, key=places.__getitem__)]
+    for of in uses:
+        found += of.shared
     return tuple(found)
 
 

@@ -1,6 +1,9 @@
 """Module-level directives, function bodies, scopes and errors of the PTX parser."""
 
+import sys
 from dataclasses import replace
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -180,6 +183,36 @@ def test_shared_bytes_count_what_called_functions_use() -> None:
     )
     found = signatures_of(text)
     assert (found["k"].shared_bytes, found["other"].shared_bytes) == (100, 0)
+
+
+def opcodes_of_signatures(count: int) -> int:
+    """How many of Python's instructions the signatures of so many kernels take."""
+    text = HEADER + ".func g() { .shared .align 4 .b32 own[4]; ret; }\n"
+    for number in range(count):
+        text += f".shared .align 4 .b8 s{number}[16];\n"
+        text += f".entry k{number}() {{ mov.u32 %r1, s{number}; call g; ret; }}\n"
+    executed = 0
+
+    def count_one(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal executed
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        executed += event == "opcode"
+        return count_one
+
+    outer = sys.gettrace()
+    sys.settrace(count_one)
+    try:
+        found = signatures_of(text)
+    finally:
+        sys.settrace(outer)
+    assert {signature.shared_bytes for signature in found.values()} == {32}
+    return executed
+
+
+def test_signatures_take_time_by_the_number_of_kernels_and_not_by_its_square() -> None:
+    opcodes_of_signatures(1)
+    few, many = opcodes_of_signatures(20), opcodes_of_signatures(80)
+    assert many < 4.2 * few
 
 
 @pytest.mark.parametrize("count", [15, 16, 17, 300])
