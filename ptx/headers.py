@@ -11,7 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ptx import _nvrtc
-from ptx.cache.folder import PrivateFolder, folder_from_environment, max_bytes_from_environment
+from ptx.cache.environment import folder_from_environment, max_bytes_from_environment
+from ptx.cache.folder import PrivateFolder
 from ptx.errors import NvrtcError
 from ptx.header_folders import PIP, HeaderFolder, Version, found_folders, named_folders
 from ptx.options import CompileOptions, headers_from_environment
@@ -56,7 +57,10 @@ def cuda_headers(options: CompileOptions = _OPTIONS, *, unpack: bool = True) -> 
         NvrtcNotFoundError: there is no NVRTC.
     """
     named = options.cuda_headers or headers_from_environment()
-    folder = folder_from_environment() if max_bytes_from_environment() else None
+    try:
+        folder = folder_from_environment() if max_bytes_from_environment() else None
+    except OSError:
+        folder = None  # there is no home folder: whoever keeps images says so
     return find_headers(tuple(map(str, named)), _nvrtc.version(), folder, unpack=unpack)
 
 

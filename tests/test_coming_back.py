@@ -30,7 +30,7 @@ from cudadrv.memory.reuse.bump import BumpArena
 from cudadrv.pool.device_pool import DevicePool
 from cudadrv.runtime.module_cache import KeyedPtxModuleCache, PtxModuleCache
 from ptx import observers
-from ptx.cache.memory import MemoryImages
+from ptx.cache.memory import Made, MemoryImages
 from ptx.cache.statistics import Counter
 from ptx.emulate.exec.collection import collection_paused
 from tests.bump_kernel import PTX
@@ -165,12 +165,15 @@ def test_images_in_memory() -> None:
     def begin() -> Any:
         images = MemoryImages(max_bytes=2 * len(PTX))
 
+        def make(_: bool) -> Made:
+            return Made(image, True)
+
         def use() -> None:
-            made, _ = images.make_once("a", lambda: image)
+            made, _ = images.make_once("a", make)
             assert made is image
             assert images.get("a") in (image, None)
-            images.make_once("b", lambda: image)
-            images.make_once("c", lambda: image)
+            images.make_once("b", make)
+            images.make_once("c", make)
 
         def disturb() -> None:
             use()
@@ -179,7 +182,7 @@ def test_images_in_memory() -> None:
 
         def check() -> None:
             assert images.nbytes == len(PTX) * len(images) <= images.max_bytes
-            assert not images._flights
+            assert not images._makings
 
         return use, disturb, check
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 import ptx
-from ptx.cache.folder import folder_from_environment
+from ptx.cache.environment import folder_from_environment
 from ptx.header_packages import install_command, package_of
 from ptx.headers import BUNDLED, is_unpacked
 
@@ -91,7 +91,11 @@ def gather() -> Info:
     _nvjitlink(info)
     _headers(info)
     _driver(info)
-    folder = folder_from_environment()
+    try:
+        folder = folder_from_environment()
+    except OSError as error:
+        info.cache_folder = f"none: {error}"
+        return info
     info.cache_folder = str(folder)
     if folder.is_dir():
         info.cache_bytes = {entry.name: _nbytes(entry) for entry in sorted(folder.iterdir())}

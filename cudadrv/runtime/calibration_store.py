@@ -8,7 +8,8 @@ import logging
 from dataclasses import asdict
 from typing import Final
 
-from ptx.cache.folder import PrivateFolder, folder_from_environment, max_bytes_from_environment
+from ptx.cache.environment import folder_from_environment, max_bytes_from_environment
+from ptx.cache.folder import PrivateFolder
 
 from ..driver.capability import GpuDeviceInfo
 from .policy import GpuDispatchPolicy
@@ -48,7 +49,11 @@ class CalibrationStore:
         """
         if max_bytes_from_environment() == 0:
             return cls(None)
-        return cls(PrivateFolder(folder_from_environment() / "calibration"))
+        try:
+            return cls(PrivateFolder(folder_from_environment()).below("calibration"))
+        except OSError as error:  # there is no home folder
+            _log.debug("calibrations are not kept on disk: %s", error)
+            return cls(None)
 
     def load(self, print_of_device: str) -> GpuDispatchPolicy | None:
         """The policy kept under a fingerprint; None where there is none that can be read."""

@@ -6,14 +6,13 @@ import struct
 from ast import literal_eval
 from typing import Any
 
-from ptx.cache.folder import seal, unseal
 from ptx.cache.key import Key, sealed_key
+from ptx.cache.seal import UNREADABLE, seal, unseal
 from ptx.image import Image, ImageOrigin
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
 
 _LENGTHS = struct.Struct("<5Q")
-_UNREADABLE = (ValueError, KeyError, TypeError, IndexError, SyntaxError, RecursionError)
 
 
 def encode(image: Image, key: Key) -> bytes:
@@ -48,7 +47,7 @@ def decode(data: bytes, digest: str) -> Image | None:
         if not blocks[0].startswith(f"('{digest}',".encode()):
             return None
         return _image(literal_eval(blocks[1].decode()), *blocks[2:])
-    except _UNREADABLE:
+    except UNREADABLE:
         return None  # sealed by another version of this format
 
 
@@ -60,7 +59,7 @@ def decode_key(data: bytes) -> Key | None:
     try:
         digest, parts, headers = literal_eval(blocks[0].decode())
         key = sealed_key(parts, headers)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
     return key if key.digest == digest else None
 

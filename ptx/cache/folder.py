@@ -1,89 +1,99 @@
-"""Where images are kept, and whether what lies there may be believed.
+"""Folders of this user's own, in which nobody else can put or change anything.
 
-Only files of this user that nobody else can write are read; new ones are private to the user.
+A folder is opened once for each operation and asked whose it is; files are then named within what
+was opened, so that nobody can put another folder in its place in between. A folder that is not
+private is neither read nor written. Links are not followed, and nothing waits for a FIFO.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import re
 import stat
-from hashlib import sha256
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Final, NamedTuple
 
-DEFAULT_MAX_BYTES = 512 * 1024 * 1024
-_TEMPORARY = ".new-"
-_MAGIC = b"cudadrv cache 1\n"
-_NBYTES_OF_SUM = 32
-_OVERHEAD = len(_MAGIC) + _NBYTES_OF_SUM
+from ptx.cache.lock import take
+
+_POSIX: Final = os.name != "nt"
+_SAFE: Final = (
+    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+)
+_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NONBLOCK", 0)
+_UNFINISHED: Final = re.compile(r"\.new-\d+-[0-9a-f]{16}")
+_MOST_SKEW_SECONDS: Final = 3600.0
+"""Clocks of machines that share a folder differ by less; later dates are nobody's last use."""
+_DEAD_SECONDS: Final = 10.0
+"""A file that is this old and has a writer has that writer's lock."""
 
 
 class UntrustedFolderError(OSError):
-    """The folder is another user's, or anybody can write to it."""
+    """The folder, or a file in it, is another user's, or others can write to it."""
 
 
-def folder_from_environment() -> Path:
-    """`CUDADRV_CACHE_DIR`, or the platform's cache folder for this user."""
-    if named := os.environ.get("CUDADRV_CACHE_DIR"):
-        return Path(named).expanduser()
-    import platformdirs  # saves 2 ms where the folder is named
+class StoredFile(NamedTuple):
+    """A file of a folder; `used_at` is when it was last used, 0 where its date is no past one."""
 
-    return Path(platformdirs.user_cache_dir("cudadrv", appauthor=False))
-
-
-def max_bytes_from_environment() -> int:
-    """`CUDADRV_CACHE_MAX_MB` in bytes; 0 means no cache on disk.
-
-    Raises:
-        ValueError: it is set to something that is not a number.
-    """
-    text = os.environ.get("CUDADRV_CACHE_MAX_MB")
-    if text is None or not text.strip():
-        return DEFAULT_MAX_BYTES
-    try:
-        return max(0, int(float(text) * 1024 * 1024))
-    except (ValueError, OverflowError):
-        raise ValueError(
-            f"CUDADRV_CACHE_MAX_MB={text!r} is not a number of megabytes (0 turns the cache off)"
-        ) from None
+    name: str
+    nbytes: int
+    used_at: float
 
 
 class PrivateFolder:
-    """A folder of this user's files: read when trusted, written whole or not at all."""
+    """A folder of this user's files: read when trusted, written whole or not at all.
 
-    def __init__(self, path: Path) -> None:
+    One that is `below` another is trusted only if that one is.
+    """
+
+    def __init__(self, path: Path, above: PrivateFolder | None = None) -> None:
         self.path = path
+        self._above = above
+
+    def below(self, name: str) -> PrivateFolder:
+        """The folder of this name in this one."""
+        return PrivateFolder(self.path / name, self)
 
     def ensure(self) -> None:
-        """Make the folder where it is missing.
+        """Make the folder where it is missing, and those above, for this user alone.
 
         Raises:
             OSError: it cannot be made, or is not to be trusted.
         """
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._check()
+        if self._above is None:
+            _make(self.path)
+        else:
+            self._above.ensure()
+            with self._above._opened() as above, contextlib.suppress(FileExistsError):
+                os.mkdir(self._above._at(above, self.path.name), 0o700, dir_fd=above)
+        with self._opened():
+            pass
 
-    def read(self, name: str) -> bytes | None:
+    def read(self, name: str, most: int | None = None, *, use: bool = False) -> bytes | None:
         """The bytes of a file, or None where there is none that may be believed.
 
+        None as well for more than `most` bytes. With `use` its date says that it was used now.
+
         Raises:
-            OSError: the folder itself is not to be trusted.
+            UntrustedFolderError: the folder itself is not to be trusted.
         """
         try:
-            self._check()
-            # O_NOFOLLOW: a link could lead to a file of this user that was never an entry.
-            flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-            descriptor = os.open(self.path / name, flags)
+            with self._file(name, os.O_RDONLY) as descriptor:
+                found = os.fstat(descriptor)
+                if not _private(found) or (most is not None and found.st_size > most):
+                    return None
+                if use:
+                    with contextlib.suppress(OSError):
+                        os.utime(descriptor if _POSIX else self.path / name)
+                with open(descriptor, "rb", closefd=False) as file:
+                    return file.read()
         except UntrustedFolderError:
             raise
         except OSError:
             return None
-        with open(descriptor, "rb") as file:
-            if not _private(os.fstat(descriptor)):
-                return None
-            try:
-                return file.read()
-            except OSError:
-                return None
 
     def write(self, name: str, data: bytes) -> None:
         """Put a file in place whole: under another name first, then renamed.
@@ -92,74 +102,181 @@ class PrivateFolder:
             OSError: there is no room, no right, or no trust; nothing is left behind.
         """
         self.ensure()
-        temporary = self.path / f"{_TEMPORARY}{os.getpid()}-{os.urandom(8).hex()}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(temporary, flags, 0o600)
         try:
-            with open(descriptor, "wb") as file:
-                file.write(data)
-            os.replace(temporary, self.path / name)
+            self._write(name, data)
+        except FileNotFoundError:  # somebody removed the folder, or cleared it
+            self.ensure()
+            self._write(name, data)
+
+    def append(self, name: str, data: bytes) -> int:
+        """Add to the end of a file; its size then. The folder is not made for it.
+
+        Raises:
+            OSError: there is no room, no right, or no trust.
+        """
+        with self._file(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as descriptor:
+            found = os.fstat(descriptor)
+            if not _private(found) or found.st_nlink > 1:
+                raise UntrustedFolderError(f"{self.path / name} is not a file of yours alone")
+            os.write(descriptor, data)
+            return os.fstat(descriptor).st_size
+
+    def open_lock(self, name: str) -> int:
+        """The descriptor of a file to lock, which is made where it is missing.
+
+        Raises:
+            OSError: it cannot be had, or another user could hold its lock.
+        """
+        self.ensure()
+        with self._opened() as folder:
+            flags = os.O_RDWR | os.O_CREAT | _SAFE
+            descriptor = os.open(self._at(folder, name), flags, 0o600, dir_fd=folder)
+        found = os.fstat(descriptor)
+        if _private(found) and not (_POSIX and found.st_mode & 0o077):
+            return descriptor
+        os.close(descriptor)
+        raise UntrustedFolderError(f"{self.path / name} is not a file of yours alone")
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of this name, of whatever content."""
+        try:
+            with self._opened() as folder:
+                found = os.stat(self._at(folder, name), dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return False
+        return stat.S_ISREG(found.st_mode)
+
+    def files(self, pattern: re.Pattern[str]) -> list[StoredFile]:
+        """The files whose whole name has this form; none where the folder is not to be trusted."""
+        try:
+            with self._opened() as folder, os.scandir(self._scanned(folder)) as found:
+                return [file for e in found if pattern.fullmatch(e.name) and (file := _stored(e))]
+        except OSError:
+            return []
+
+    def remove(self, names: Iterable[str]) -> int:
+        """Remove files as far as that is possible; how many went, as others may be quicker."""
+        removed = 0
+        with contextlib.suppress(OSError), self._opened() as folder:
+            for name in names:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._at(folder, name), dir_fd=folder)
+                    removed += 1
+        return removed
+
+    def remove_unfinished(self, *, at_once: bool = False) -> None:
+        """Remove what processes left that died while writing.
+
+        A writer holds its file's lock. `at_once` does not wait until a writer must have taken it.
+        Where there are no locks, only time tells.
+        """
+        limit = time.time() - _DEAD_SECONDS
+        left = (f for f in self.files(_UNFINISHED) if at_once or f.used_at <= limit)
+        self.remove([file.name for file in left if self._is_left(file)])
+
+    def _is_left(self, file: StoredFile) -> bool:
+        try:
+            with self._file(file.name, os.O_WRONLY) as descriptor:
+                return take(descriptor)
+        except OSError:
+            return time.time() - file.used_at > _MOST_SKEW_SECONDS
+
+    def _write(self, name: str, data: bytes) -> None:
+        temporary = f".new-{os.getpid()}-{os.urandom(8).hex()}"
+        try:
+            with self._file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+                with contextlib.suppress(OSError):
+                    take(descriptor)  # held until the file is closed
+                with open(descriptor, "wb", closefd=False) as file:
+                    file.write(data)
+            with self._opened() as folder:
+                source, target = self._at(folder, temporary), self._at(folder, name)
+                os.replace(source, target, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            remove(temporary)
+            self.remove([temporary])
             raise
 
-    def files(self) -> list[os.DirEntry[str]]:
-        """The files in place, without unfinished ones."""
+    @contextlib.contextmanager
+    def _file(self, name: str, flags: int) -> Iterator[int]:
+        with self._opened() as folder:
+            descriptor = os.open(self._at(folder, name), flags | _SAFE, 0o600, dir_fd=folder)
         try:
-            with os.scandir(self.path) as found:
-                return [e for e in found if e.is_file() and not e.name.startswith(_TEMPORARY)]
-        except OSError:
-            return []
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
-    def unfinished(self) -> list[os.DirEntry[str]]:
-        """Files that a process is writing, or was when it died."""
-        try:
-            with os.scandir(self.path) as found:
-                return [e for e in found if e.name.startswith(_TEMPORARY)]
-        except OSError:
-            return []
-
-    def _check(self) -> None:
-        found = os.stat(self.path)
-        if not stat.S_ISDIR(found.st_mode):
-            raise NotADirectoryError(f"{self.path} is not a folder")
-        if os.name == "nt":
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int | None]:
+        """A descriptor of the folder, which is private; None where folders have none (Windows)."""
+        if not _POSIX:
+            yield None
             return
+        descriptor = self._open()
+        try:
+            self._check(os.fstat(descriptor))
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        if self._above is None:
+            self._refuse_link(lambda found: found.st_uid not in (0, os.geteuid()))
+            return os.open(self.path, _FOLDER)
+        with self._above._opened() as above:
+            try:
+                return os.open(self.path.name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
+            except OSError as error:
+                if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+                    self._refuse_link(lambda found: True)
+                raise
+
+    def _refuse_link(self, refused: Callable[[os.stat_result], bool]) -> None:
+        found = os.lstat(self.path)
+        if stat.S_ISLNK(found.st_mode) and refused(found):
+            raise UntrustedFolderError(f"{self.path} is a link that user {found.st_uid} made")
+
+    def _check(self, found: os.stat_result) -> None:
         if found.st_uid != os.geteuid():
             raise UntrustedFolderError(f"{self.path} belongs to user {found.st_uid}, not to you")
-        if found.st_mode & stat.S_IWOTH:
-            raise UntrustedFolderError(f"{self.path} is writable by everybody (chmod 700 mends it)")
+        writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if writable:
+            who = "everybody" if writable & stat.S_IWOTH else "its group"
+            raise UntrustedFolderError(f"{self.path} is writable by {who} (chmod go-w mends it)")
+
+    def _at(self, folder: int | None, name: str) -> str:
+        return name if folder is not None else str(self.path / name)
+
+    def _scanned(self, folder: int | None) -> int | str:
+        return folder if folder is not None else str(self.path)
 
 
-def remove(path: str | os.PathLike[str]) -> bool:
-    """Remove a file if that is possible; another process may have been quicker."""
+def _make(path: Path) -> None:
     try:
-        os.unlink(path)
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        if path.parent == path:
+            raise
+        _make(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _stored(entry: os.DirEntry[str]) -> StoredFile | None:
+    try:
+        found = entry.stat(follow_symlinks=False)
     except OSError:
-        return False
-    return True
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    is_past = found.st_mtime <= time.time() + _MOST_SKEW_SECONDS
+    return StoredFile(entry.name, found.st_size, found.st_mtime if is_past else 0.0)
 
 
 def _private(found: os.stat_result) -> bool:
     if not stat.S_ISREG(found.st_mode):
         return False
-    if os.name == "nt":
+    if not _POSIX:
         return True
     writable_by_others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return found.st_uid == os.geteuid() and not writable_by_others
-
-
-def seal(content: bytes) -> bytes:
-    """The content behind a mark and the SHA-256 of mark and content."""
-    return b"".join((_MAGIC, sha256(_MAGIC + content).digest(), content))
-
-
-def unseal(data: bytes) -> bytes | None:
-    """The content, or None for bytes that `seal` did not give: damage is seen before belief."""
-    start = len(_MAGIC)
-    if data[:start] != _MAGIC:
-        return None
-    content = data[_OVERHEAD:]
-    if data[start:_OVERHEAD] != sha256(_MAGIC + content).digest():
-        return None
-    return content

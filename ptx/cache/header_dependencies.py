@@ -17,7 +17,7 @@ from dataclasses import astuple, dataclass, field
 from hashlib import sha256
 from itertools import chain
 
-from ptx.cache.header_memo import HeaderMemo
+from ptx.cache.header_memo import Header, HeaderMemo
 from ptx.cache.key import UncacheableError
 from ptx.cache.scan import References, defined_otherwise, scan
 from ptx.cache.store import Store
@@ -38,13 +38,12 @@ class HeaderDependencies:
         self._memo = HeaderMemo()
         self._loaded: set[str] = set()
 
-    def files(
-        self, request: CompileRequest, folders: tuple[str, ...]
-    ) -> tuple[tuple[str, str], ...]:
-        """Path and content hash of every header in reach, sorted by path.
+    def files(self, request: CompileRequest, folders: tuple[str, ...]) -> dict[str, Header]:
+        """Every header in reach by its path, sorted by path.
 
         Raises:
             UncacheableError: a computed name could mean too many files.
+            FileNotFoundError: the working folder, which relative names begin from, was removed.
         """
         if self._store is None:
             return header_dependencies(request, folders, self._memo)
@@ -57,16 +56,14 @@ class HeaderDependencies:
         files = header_dependencies(request, folders, self._memo)
         if self._memo.read_count > before:
             with contextlib.suppress(OSError):  # the next process reads the headers again
-                self._store.top.ensure()
-                data = self._memo.to_bytes([path for path, _ in files])
-                self._store.memos.write(name, data)
+                self._store.memos.write(name, self._memo.to_bytes(list(files)))
         return files
 
 
 def header_dependencies(
     request: CompileRequest, folders: Iterable[str], memo: HeaderMemo
-) -> tuple[tuple[str, str], ...]:
-    """Path and content hash of every header in reach of a request, sorted by path.
+) -> dict[str, Header]:
+    """Every header in reach of a request by its path, sorted by path.
 
     Includes are followed through the request's own folders and then `folders`.
 
@@ -75,7 +72,7 @@ def header_dependencies(
     """
     walk = _Walk(request, tuple(folders), memo)
     walk.run()
-    return tuple(sorted(walk.found.items()))
+    return dict(sorted(walk.found.items()))
 
 
 def pre_included(extra: Iterable[str]) -> tuple[str, ...]:
@@ -99,7 +96,7 @@ class _Walk:
     request: CompileRequest
     folders: tuple[str, ...]
     memo: HeaderMemo
-    found: dict[str, str] = field(default_factory=dict)
+    found: dict[str, Header] = field(default_factory=dict)
     _waiting: list[tuple[str, References]] = field(default_factory=list)
     _angled: set[str] = field(default_factory=set)
     _definitions: dict[str, set[str]] = field(default_factory=dict)
@@ -177,7 +174,7 @@ class _Walk:
             return False
         if len(self.found) >= MAX_FILES:
             raise UncacheableError(f"more than {MAX_FILES} header files are in reach")
-        self.found[path] = header.digest
+        self.found[path] = header
         self._waiting.append((path, header.references))
         return True
 

@@ -10,14 +10,15 @@ from dataclasses import astuple, dataclass
 from hashlib import sha256
 from typing import Any, TypeAlias
 
-from ptx.cache.folder import seal, unseal
 from ptx.cache.scan import References, scan
+from ptx.cache.seal import UNREADABLE, seal, unseal
 
 RACY_NS = 2_000_000_000
 """A file changed less than this before it was read may change again under the same time stamp
 (a file system's clock can be that coarse): it is used but not remembered."""
 
 Stamp: TypeAlias = tuple[int, int, int, int]
+"""A file's size, times of its content and of its entry in the file system, and its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +46,19 @@ class HeaderMemo:
             found = os.stat(path)
         except (OSError, ValueError):
             return None
-        stamp = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
         known = self._headers.get(path)
-        if known is not None and known.stamp == stamp:
+        if known is not None and known.stamp == _stamp(found):
             return known
         if not stat.S_ISREG(found.st_mode):
             return None
         now = time.time_ns()
-        try:
-            with open(path, "rb") as file:
-                content = file.read()
-        except OSError:
+        read = _read(path)
+        if read is None:
             return None
+        stamp, content = read
         self.read_count += 1
         header = Header(stamp, sha256(content).hexdigest(), scan(content))
-        if max(found.st_mtime_ns, found.st_ctime_ns) + RACY_NS < now:
+        if max(stamp[1:3]) + RACY_NS < now:
             self._headers[path] = header
         else:
             self._headers.pop(path, None)
@@ -82,10 +81,32 @@ class HeaderMemo:
             return
         try:
             found = {path: _header(*value) for path, value in json.loads(content).items()}
-        except (ValueError, TypeError, AttributeError, IndexError):
+        except UNREADABLE:
             return  # written by another version of this package
         for path, header in found.items():
             self._headers.setdefault(path, header)
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def _read(path: str) -> tuple[Stamp, bytes] | None:
+    """A regular file's bytes, and its stamp from before they were read."""
+    try:
+        # O_NONBLOCK: another may put a FIFO there at any time.
+        flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(path, flags)
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            with open(descriptor, "rb", closefd=False) as file:
+                return _stamp(found), file.read()
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return None
 
 
 # Any: JSON as `to_bytes` writes it; another shape fails in here.

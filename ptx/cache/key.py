@@ -47,7 +47,11 @@ def key_of(
     headers: Sequence[tuple[str, str]],
     folders: Folders = (),
 ) -> Key:
-    """The key of a compilation; `headers` are path and hash of every file in reach."""
+    """The key of a compilation; `headers` are path and hash of every file in reach.
+
+    Raises:
+        FileNotFoundError: the working folder, which relative names begin from, was removed.
+    """
     options = request.options
     parts = {
         "source": _sha(request.source),

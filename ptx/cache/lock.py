@@ -11,10 +11,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Final
 
-WAIT_SECONDS = 120.0
-_LONGEST_SLEEP = 0.05
+WAIT_SECONDS: Final = 120.0
+_LONGEST_SLEEP: Final = 0.05
 
 if sys.platform == "win32":
     import msvcrt
@@ -34,18 +34,30 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
+def take(descriptor: int) -> bool:
+    """Take a file's lock, until the file is closed; False if another has it.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    try:
+        _try(descriptor)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def exclusive(
-    path: Path, settled: Callable[[], bool], wait_seconds: float = WAIT_SECONDS
+    open_file: Callable[[], int], settled: Callable[[], bool], wait_seconds: float = WAIT_SECONDS
 ) -> Iterator[bool]:
-    """Hold a lock file; False where it was not had.
+    """Hold the lock of a file that is opened for it; False where it was not had.
 
     Waiting ends early when `settled()` says that what the lock is wanted for has come to pass.
     The file stays: removing it would let two processes hold a lock of the same name.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = open_file()
     except OSError:
         yield False
         return
@@ -65,14 +77,11 @@ def _acquire(descriptor: int, settled: Callable[[], bool], wait_seconds: float) 
     pause = 0.001
     while True:
         try:
-            _try(descriptor)
-        except (BlockingIOError, PermissionError):
-            pass  # another holds it
+            if take(descriptor):
+                return True
         except OSError:
-            return False  # a file system without locks
-        else:
-            return True
-        if settled() or time.monotonic() > deadline:
+            return False
+        if settled() or time.monotonic() >= deadline:
             return False
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_SLEEP)

@@ -2,115 +2,128 @@
 
 from __future__ import annotations
 
-import contextlib
+import copy
+import itertools
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ptx.errors import PtxError
 from ptx.image import Image
 
 
-class _Flight:
-    """A making under way, which others wait for."""
+class Made(NamedTuple):
+    """An image, and whether it is the key's for good: another thread may be given it as well."""
 
-    __slots__ = ("done", "error", "image", "maker")
+    image: Image
+    lasting: bool
+
+
+class _Kept:
+    """An image in memory; `used` is the place of its last use among all uses."""
+
+    __slots__ = ("digest", "image", "nbytes", "used")
+
+    def __init__(self, digest: str, image: Image, used: int) -> None:
+        self.digest = digest
+        self.image = image
+        self.nbytes = len(image.data) + (0 if image.ptx is None else len(image.ptx))
+        self.used = used
+
+
+class _Making:
+    """A making under way. Its maker holds the lock, and others wait for it."""
+
+    __slots__ = ("lock", "maker", "outcome")
 
     def __init__(self) -> None:
-        self.maker = threading.get_ident()
-        self.done = threading.Event()
-        self.image: Image | None = None
-        self.error: BaseException | None = None
+        self.lock = threading.RLock()
+        self.maker = 0
+        self.outcome: Image | PtxError | None = None
 
 
 class MemoryImages:
     """Images by key digest, the least recently used dropped first. Bound: `max_bytes` of them.
 
-    A forked child keeps the images; locks and makings that its parent's threads held are forgotten.
+    The images need no lock: each change is one step of a dict. A maker that is interrupted, in
+    whatever line, leaves a lock that is free and no outcome: who waited makes the image himself.
+    A forked child keeps the images, and knows nothing of its parent's makings.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self._images: OrderedDict[str, Image] = OrderedDict()
-        self._flights: dict[str, _Flight] = {}
-        self._lock = threading.RLock()
-        self._pid = os.getpid()
+        self._kept: dict[str, _Kept] = {}
+        self._makings: dict[tuple[int, str], _Making] = {}
+        self._uses = itertools.count()
 
     def __len__(self) -> int:
-        return len(self._images)
+        return len(self._kept)
 
     @property
     def nbytes(self) -> int:
         """What the images take."""
-        return sum(map(_nbytes, tuple(self._images.values())))
+        return sum(kept.nbytes for kept in list(self._kept.values()))
 
     def get(self, digest: str) -> Image | None:
         """The image of a key, or None."""
-        if os.getpid() != self._pid:
-            self._after_fork()
-        with self._lock:
-            image = self._images.get(digest)
-            if image is not None:
-                with contextlib.suppress(KeyError):  # a finalizer may have had it dropped
-                    self._images.move_to_end(digest)
-            return image
+        kept = self._kept.get(digest)
+        if kept is None:
+            return None
+        kept.used = next(self._uses)
+        return kept.image
 
-    def make_once(self, digest: str, make: Callable[[], Image]) -> tuple[Image, bool]:
+    def make_once(self, digest: str, make: Callable[[bool], Made]) -> tuple[Image, bool]:
         """The image that `make` gives, kept; and whether another thread's making gave it.
 
         Threads that want the same image at once wait for the first and share its image, or its
-        error where that is one of the source's.
+        error where that is one of the source's. `make` is told whether it may wait for others: a
+        finalizer or signal handler in the middle of a making may not, as they may wait for it.
         """
+        key, me = (os.getpid(), digest), threading.get_ident()
+        if any(making.maker == me for making in list(self._makings.values())):
+            return self._made(digest, make(False)), False
         while True:
-            mine = _Flight()
-            with self._lock:
-                flight = self._flights.setdefault(digest, mine)
-            if flight is mine:
-                return self._fly(digest, flight, make), False
-            if flight.maker == mine.maker:
-                # A finalizer in the middle of the making wants the same: it cannot wait for it.
-                return make(), False
-            flight.done.wait()
-            if flight.image is not None:
-                return flight.image, True
-            if isinstance(flight.error, PtxError):
-                raise flight.error
-            # The maker was interrupted, which is not this thread's fault: try for oneself.
+            making = self._makings.setdefault(key, _Making())
+            with making.lock:
+                making.maker, outcome = me, making.outcome
+                # What has an outcome, or was interrupted, is in the table no more.
+                if outcome is None and self._makings.get(key) is making:
+                    return self._make(key, making, make), False
+            if isinstance(outcome, Image):
+                return outcome, True
+            if outcome is not None:
+                raise copy.copy(outcome)
 
     def clear(self) -> None:
         """Forget every image."""
-        with self._lock:
-            self._images.clear()
+        self._kept.clear()
 
-    def _fly(self, digest: str, flight: _Flight, make: Callable[[], Image]) -> Image:
+    def _make(self, key: tuple[int, str], making: _Making, make: Callable[[bool], Made]) -> Image:
+        outcome: Image | PtxError | None = None
         try:
-            flight.image = image = make()
-        except BaseException as error:
-            flight.error = error
+            made = make(True)
+            outcome = made.image if made.lasting else None
+            return self._made(key[1], made)
+        except PtxError as error:
+            outcome = copy.copy(error)  # without the traceback, which leads to this frame
             raise
-        else:
-            self._put(digest, image)
-            return image
         finally:
-            with self._lock:
-                self._flights.pop(digest, None)
-            flight.done.set()
+            self._makings.pop(key, None)
+            making.outcome = outcome
 
-    def _put(self, digest: str, image: Image) -> None:
-        if _nbytes(image) > self.max_bytes:
+    def _made(self, digest: str, made: Made) -> Image:
+        if made.lasting:
+            self._keep(digest, made.image)
+        return made.image
+
+    def _keep(self, digest: str, image: Image) -> None:
+        new = _Kept(digest, image, next(self._uses))
+        if new.nbytes > self.max_bytes:
             return
-        with self._lock:
-            self._images.setdefault(digest, image)
-            while self.nbytes > self.max_bytes:
-                with contextlib.suppress(KeyError):  # a finalizer may have forgotten all of them
-                    self._images.popitem(last=False)
-
-    def _after_fork(self) -> None:
-        self._lock = threading.RLock()
-        self._flights = {}
-        self._pid = os.getpid()
-
-
-def _nbytes(image: Image) -> int:
-    return len(image.data) + (0 if image.ptx is None else len(image.ptx))
+        self._kept.setdefault(digest, new)
+        while True:
+            kept = list(self._kept.values())
+            if sum(each.nbytes for each in kept) <= self.max_bytes:
+                return
+            self._kept.pop(min(kept, key=lambda each: each.used).digest, None)

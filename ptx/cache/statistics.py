@@ -10,10 +10,12 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
-from pathlib import Path
 
-_FILE = "statistics"
+from ptx.cache.folder import PrivateFolder
+
+FILE = "cudadrv-statistics"
 _COMPACT_NBYTES = 64 * 1024
+_MOST = 2.0**63
 
 
 class Counter:
@@ -43,43 +45,37 @@ class Counter:
             return {name: count for name, count in dict(self._counts).items() if count}
 
 
-def add_counts(folder: Path, counter: Counter) -> None:
+def add_counts(folder: PrivateFolder, counter: Counter) -> None:
     """Add a process's counts to the folder's, at its end."""
     add_to_file(folder, counter.read())
 
 
-def sum_of_file(folder: Path) -> dict[str, float]:
+def sum_of_file(folder: PrivateFolder) -> dict[str, float]:
     """The counts of every process that ended."""
     total: dict[str, float] = {}
     try:
-        text = (folder / _FILE).read_text(encoding="utf-8", errors="replace")
+        text = (folder.read(FILE) or b"").decode(errors="replace")
     except OSError:
         return total
     for line in text.splitlines():
         try:
             counts = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # two processes wrote at once, or the file is damaged
         if isinstance(counts, dict):
             for name, count in counts.items():
-                if isinstance(count, (int, float)):
+                if isinstance(count, (int, float)) and -_MOST < count < _MOST:
                     total[name] = total.get(name, 0) + count
     return total
 
 
-def add_to_file(folder: Path, counts: Mapping[str, float]) -> None:
+def add_to_file(folder: PrivateFolder, counts: Mapping[str, float]) -> None:
     """Add counts to the folder's; losing them to a fault, such as a missing folder, is harmless."""
     if not counts:
         return
     try:
-        path = folder / _FILE
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with open(descriptor, "ab") as file:
-            file.write(f"{json.dumps(counts)}\n".encode())
-            grown = file.tell() > _COMPACT_NBYTES
-        if grown:
-            total = sum_of_file(folder)
-            path.unlink()
-            add_to_file(folder, total)
+        nbytes = folder.append(FILE, f"{json.dumps(counts)}\n".encode())
+        if nbytes > _COMPACT_NBYTES:
+            folder.write(FILE, f"{json.dumps(sum_of_file(folder))}\n".encode())
     except OSError:
         pass

@@ -1,20 +1,28 @@
-"""Entries on disk: one file each, the least recently used evicted when they grow too many."""
+"""Entries on disk: one file each, the least recently used evicted when they grow too many.
+
+Everything that is removed is known by its name's form, so that a folder may hold the user's own
+files beside the cache's.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
-import time
 from pathlib import Path
+from typing import Final
 
-from ptx.cache.folder import PrivateFolder, remove
-from ptx.cache.lock import exclusive
+from ptx.cache import statistics, toolchain
+from ptx.cache.folder import PrivateFolder
+from ptx.cache.lock import WAIT_SECONDS, exclusive
 
-_SUFFIX = ".image"
-_STALE_SECONDS = 3600.0
-_KEPT_SHARE = 0.9
-_WRITES_BETWEEN_COUNTS = 32
+_SUFFIX: Final = ".image"
+_IMAGE: Final = re.compile(r"[0-9a-f]{64}\.image")
+_MEMO: Final = re.compile(r"[0-9a-f]{32}\.memo")
+_HEADERS: Final = re.compile(r"headers-\d+\.\d+")
+_KEPT_SHARE: Final = 0.9
+_WRITES_BETWEEN_COUNTS: Final = 32
 
 
 class Store:
@@ -22,9 +30,10 @@ class Store:
 
     def __init__(self, path: Path, max_bytes: int) -> None:
         self.top = PrivateFolder(path)
-        self.images = PrivateFolder(path / "images")
-        self.memos = PrivateFolder(path / "memos")
+        self.images = self.top.below("images")
+        self.memos = self.top.below("memos")
         self.max_bytes = max_bytes
+        self._locks = self.top.below("locks")
         self._known_bytes: int | None = None
         self._writes = 0
 
@@ -34,11 +43,7 @@ class Store:
         Raises:
             OSError: the folder is not to be trusted.
         """
-        data = self.images.read(digest + _SUFFIX)
-        if data is not None:
-            with contextlib.suppress(OSError):
-                os.utime(self.images.path / (digest + _SUFFIX))
-        return data
+        return self.images.read(digest + _SUFFIX, self.max_bytes, use=True)
 
     def write(self, digest: str, data: bytes) -> int:
         """Keep an entry, and evict others where there are too many; how many went.
@@ -46,57 +51,63 @@ class Store:
         Raises:
             OSError: there is no room, no right or no trust.
         """
-        self.top.ensure()
         self.images.write(digest + _SUFFIX, data)
         return self._make_room(len(data))
 
     def has(self, digest: str) -> bool:
         """Whether there is an entry, of whatever content."""
-        return os.path.exists(self.images.path / (digest + _SUFFIX))
+        return self.images.has(digest + _SUFFIX)
 
     def remove(self, digest: str) -> None:
         """Drop an entry."""
-        remove(self.images.path / (digest + _SUFFIX))
+        self.images.remove([digest + _SUFFIX])
 
-    def lock(self, digest: str) -> contextlib.AbstractContextManager[bool]:
+    def lock(
+        self, digest: str, wait_seconds: float = WAIT_SECONDS
+    ) -> contextlib.AbstractContextManager[bool]:
         """Keep other processes from making the same image; False where there are no locks.
 
         The wait ends early when the entry appears. 256 lock files serve all entries.
         """
-        return exclusive(self.top.path / "locks" / digest[:2], lambda: self.has(digest))
+        return exclusive(
+            lambda: self._locks.open_lock(digest[:2]), lambda: self.has(digest), wait_seconds
+        )
 
     def digests(self) -> list[str]:
         """The key digests of all entries, the most recently used first."""
-        found = [(_used_at(e), e.name) for e in self.images.files() if e.name.endswith(_SUFFIX)]
-        return [name.removesuffix(_SUFFIX) for _, name in sorted(found, reverse=True)]
+        found = sorted(self.images.files(_IMAGE), key=lambda file: file.used_at, reverse=True)
+        return [file.name.removesuffix(_SUFFIX) for file in found]
 
     def usage(self) -> tuple[int, int]:
         """How many entries there are, and the bytes of all files that count."""
-        files = self.images.files()
-        nbytes = sum(_nbytes(e) for e in (*files, *self.memos.files()))
-        return len(files), nbytes
+        files = self.images.files(_IMAGE)
+        return len(files), sum(file.nbytes for file in (*files, *self.memos.files(_MEMO)))
 
     def clear(self) -> int:
         """Remove what the cache keeps, and nothing else; how many entries went."""
-        entries = sum(remove(entry.path) for entry in self.images.files())
+        entries = self.images.remove(file.name for file in self.images.files(_IMAGE))
+        self.memos.remove(file.name for file in self.memos.files(_MEMO))
         for folder in (self.images, self.memos, self.top):
-            for entry in folder.unfinished():
-                remove(entry.path)
-        for entry in self.memos.files():
-            remove(entry.path)
-        for name in ("toolchain", "statistics"):
-            remove(self.top.path / name)
-        for bundle in self.top.path.glob("headers-*"):
-            if (bundle / ".nvrtc_headers_version").is_file():
-                shutil.rmtree(bundle, ignore_errors=True)
+            folder.remove_unfinished(at_once=True)
+        self.top.remove([toolchain.FILE, statistics.FILE])
+        self._remove_headers()
         self._known_bytes = None
         return entries
+
+    def _remove_headers(self) -> None:
+        """Remove the headers that NVRTC unpacked here; it marks their folder."""
+        with contextlib.suppress(OSError):
+            names = [name for name in os.listdir(self.top.path) if _HEADERS.fullmatch(name)]
+            for name in names:
+                if self.top.below(name).has(".nvrtc_headers_version"):
+                    shutil.rmtree(self.top.path / name, ignore_errors=True)
 
     def _make_room(self, added: int) -> int:
         self._writes += 1
         if self._known_bytes is None or self._writes % _WRITES_BETWEEN_COUNTS == 0:
             _, self._known_bytes = self.usage()
-            self._remove_stale()
+            for folder in (self.images, self.memos, self.top):
+                folder.remove_unfinished()
         else:
             self._known_bytes += added
         if self._known_bytes <= self.max_bytes:
@@ -105,35 +116,14 @@ class Store:
 
     def _evict(self) -> int:
         """Drop the least recently used until a tenth is free, so that not every write evicts."""
-        files = [(_used_at(e), _nbytes(e), e.path) for e in self.images.files()]
-        files += [(_used_at(e), _nbytes(e), e.path) for e in self.memos.files()]
-        total = sum(nbytes for _, nbytes, _ in files)
+        kept = [(file, self.images) for file in self.images.files(_IMAGE)]
+        kept += [(file, self.memos) for file in self.memos.files(_MEMO)]
+        total = sum(file.nbytes for file, _ in kept)
         evicted = 0
-        for _, nbytes, path in sorted(files):
+        for file, folder in sorted(kept, key=lambda each: (each[0].used_at, each[0].name)):
             if total <= self.max_bytes * _KEPT_SHARE:
                 break
-            evicted += remove(path)
-            total -= nbytes
+            evicted += folder.remove([file.name])
+            total -= file.nbytes
         self._known_bytes = total
         return evicted
-
-    def _remove_stale(self) -> None:
-        """Remove what processes left that died while writing."""
-        for folder in (self.images, self.memos, self.top):
-            for entry in folder.unfinished():
-                if time.time() - _used_at(entry) > _STALE_SECONDS:
-                    remove(entry.path)
-
-
-def _used_at(entry: os.DirEntry[str]) -> float:
-    try:
-        return entry.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _nbytes(entry: os.DirEntry[str]) -> int:
-    try:
-        return entry.stat().st_size
-    except OSError:
-        return 0

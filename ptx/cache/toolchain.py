@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import site
 import sys
-from ast import literal_eval
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ptx import _nvrtc
-from ptx.cache.folder import PrivateFolder, seal, unseal
+from ptx.cache.folder import PrivateFolder
+from ptx.cache.seal import UNREADABLE, seal, unsealed_literal
 
-_FILE = "toolchain"
+FILE = "cudadrv-toolchain"
 _MOST_NOTES = 64
 _OF_CUDA = ("bindings", "pathfinder")
 _OF_MAJOR = ("lib", "bin", "include", "include/cccl")
@@ -92,13 +92,13 @@ def _believed(library: Library, note: dict[str, Any] | None) -> Build | None:
     if note is None:
         return None
     try:
-        path, stamp = note["path"], note["stamp"]
-        build = Build((note["version"][0], note["version"][1]), stamp[0], tuple(note["archs"]))
-    except (KeyError, TypeError, IndexError):
+        path, stamp = str(note["path"]), note["stamp"]
+        major, minor = map(int, note["version"])
+        build = Build((major, minor), int(stamp[0]), tuple(map(int, note["archs"])))
+        believed = _stamp(path) == stamp and not _loaded_from_elsewhere(library, path)
+    except UNREADABLE:
         return None  # written by another version of this package
-    if _stamp(path) != stamp or _loaded_from_elsewhere(library, path):
-        return None
-    return build
+    return build if believed else None
 
 
 def folders_of_headers(
@@ -107,10 +107,12 @@ def folders_of_headers(
     """The folders of the headers of an NVRTC, from the note in a cache folder where it holds."""
     key = f"headers {version} {_fingerprint()}"
     note = _noted(folder, key)
-    if note is not None and "folders" in note:
-        noted: Folders = note["folders"]
-        if all(os.path.isdir(path) for path, _ in noted):
+    try:
+        noted = tuple((str(path), str(of)) for path, of in note["folders"]) if note else ()
+        if note and all(os.path.isdir(path) for path, _ in noted):
             return noted
+    except UNREADABLE:
+        pass  # written by another version of this package
     folders = look((), version, folder.path if folder else None)
     _note(folder, key, {"folders": folders})
     return folders
@@ -120,20 +122,18 @@ def folders_of_headers(
 
 
 def _noted(folder: PrivateFolder | None, key: str) -> dict[str, Any] | None:
-    note: dict[str, Any] | None = _notes(folder).get(key)
-    return note
+    note = _notes(folder).get(key)
+    return note if isinstance(note, dict) else None
 
 
-def _notes(folder: PrivateFolder | None) -> dict[str, Any]:
+def _notes(folder: PrivateFolder | None) -> dict[str, object]:
     if folder is None:
         return {}
     try:
-        content = unseal(folder.read(_FILE) or b"")
+        notes = unsealed_literal(folder.read(FILE) or b"")
     except OSError:
         return {}
-    # Literals, which are read without loading JSON's module.
-    notes: dict[str, Any] = literal_eval(content.decode()) if content else {}
-    return notes
+    return notes if isinstance(notes, dict) else {}
 
 
 def _note(folder: PrivateFolder | None, key: str, note: dict[str, Any]) -> None:
@@ -144,7 +144,7 @@ def _note(folder: PrivateFolder | None, key: str, note: dict[str, Any]) -> None:
         notes.clear()
     notes[key] = note
     try:
-        folder.write(_FILE, seal(repr(notes).encode()))
+        folder.write(FILE, seal(repr(notes).encode()))
     except OSError:
         pass  # the next process asks again
 

@@ -11,10 +11,11 @@ import pytest
 
 import ptx
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target
+from ptx.cache import toolchain
 from ptx.cache.entry import decode, decode_key, encode
-from ptx.cache.folder import seal
 from ptx.cache.header_memo import HeaderMemo
 from ptx.cache.key import differences, sealed_key
+from ptx.cache.seal import seal
 
 SOURCE = "__global__ void k(int* x) { *x = 1; }"
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
@@ -99,7 +100,7 @@ def test_damaged_memo_of_headers_hides_no_change(tmp_path: Path) -> None:
     assert memos
     for memo in memos:
         memo.write_bytes(memo.read_bytes()[:-3] + b"999")
-    (tmp_path / "c" / "toolchain").write_bytes(b"cudadrv cache 1\n{}")
+    (tmp_path / "c" / toolchain.FILE).write_bytes(b"cudadrv cache 1\n{}")
     header.write_text("#define V 2\n")
     image = ImageCache(tmp_path / "c").get_or_compile(source, options)
     assert image.origin is ImageOrigin.COMPILED

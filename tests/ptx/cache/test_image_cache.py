@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,9 @@ from ptx import (
     Target,
     prewarm,
 )
-from ptx.cache import toolchain
-from ptx.cache.folder import PrivateFolder, seal
+from ptx.cache import statistics, toolchain
+from ptx.cache.folder import PrivateFolder
+from ptx.cache.seal import seal
 from ptx.cache.store import Store
 from ptx.cache.toolchain import build_of
 
@@ -230,29 +230,6 @@ def test_prewarming_compiles_what_is_missing_and_reports_progress(
     assert cache.stats().entries == 3
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path) -> None:
-    cache = ImageCache(tmp_path)
-    cache.get_or_compile(source(1), PTX80)
-    cache._memory._lock.acquire()
-    child = os.fork()
-    if child == 0:
-        image = cache.get_or_compile(source(1), PTX80)
-        os._exit(0 if image.origin is ImageOrigin.MEMORY else 1)
-    cache._memory._lock.release()
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            assert os.waitstatus_to_exitcode(status) == 0
-            return
-        time.sleep(0.01)
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    pytest.fail("the child hangs")
-
-
 @pytest.fixture
 def noted(tmp_path: Path) -> tuple[PrivateFolder, Path]:
     """A cache folder whose note says that NVRTC is 99.1, in a file of three bytes."""
@@ -265,7 +242,7 @@ def noted(tmp_path: Path) -> tuple[PrivateFolder, Path]:
     found = os.stat(library)
     stamp = [found.st_size, found.st_mtime_ns, found.st_ino]
     notes[key] = {"path": str(library), "stamp": stamp, "version": [99, 1], "archs": [990]}
-    folder.write("toolchain", seal(repr(notes).encode()))
+    folder.write(toolchain.FILE, seal(repr(notes).encode()))
     return folder, library
 
 
@@ -304,7 +281,7 @@ def test_place_where_another_library_could_appear_changes_the_fingerprint(
 
 
 def test_damaged_and_foreign_counts_in_the_folder_are_passed_over(tmp_path: Path) -> None:
-    tmp_path.joinpath("statistics").write_text(
+    tmp_path.joinpath(statistics.FILE).write_text(
         '{"misses": 2}\n{"mis\n[1]\n{"misses": "many", "of_another_version": 7}\n{"misses": 3}\n'
     )
     assert ImageCache(tmp_path).stats().lifetime.misses == 5

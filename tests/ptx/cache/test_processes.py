@@ -17,6 +17,7 @@ import ptx
 from ptx import ImageCache
 from ptx.cache.entry import decode
 from ptx.cache.key import sealed_key
+from ptx.cache.lock import take
 from ptx.cache.store import Store
 from tests.ptx.cache import workers
 
@@ -75,22 +76,29 @@ def test_process_killed_in_the_middle_of_a_write_tears_no_image(tmp_path: Path) 
                 continue
             seen += 1
             assert decode(data, digest) == workers.big_image(number)
-        unfinished += len(store.images.unfinished())
+        unfinished += sum(name.startswith(".new-") for name in files_below(tmp_path))
     assert seen
     if LONG:
         assert unfinished, "no process was killed while it wrote"
 
 
-def test_what_a_killed_process_left_goes_when_it_is_old(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_goes_and_what_is_being_written_stays(tmp_path: Path) -> None:
     images = tmp_path / "images"
     images.mkdir(mode=0o700)
-    old, young = images / ".new-1-a", images / ".new-2-b"
-    old.write_bytes(b"torn")
-    young.write_bytes(b"being written")
-    os.utime(old, (time.time() - 7200,) * 2)
-    ImageCache(tmp_path).get_or_compile(workers.source(0), workers.PTX80)
-    assert not old.exists()
-    assert young.exists()
+    left, future, young = (images / f".new-{pid}-0123456789abcdef" for pid in (1, 2, 3))
+    mine, written = images / ".new-thing", images / ".new-4-0123456789abcdef"
+    for path in (left, future, young, mine, written):
+        path.write_bytes(b"torn")
+    for path in (left, mine, written):
+        os.utime(path, (time.time() - 3600,) * 2)
+    os.utime(future, (4e9, 4e9))
+    with written.open("ab") as writer:
+        assert take(writer.fileno())
+        ImageCache(tmp_path).get_or_compile(workers.source(0), workers.PTX80)
+        assert [path.exists() for path in (left, future)] == [False, False]
+        assert [path.exists() for path in (young, mine, written)] == [True, True, True]
+        Store(tmp_path, 1 << 40).clear()
+        assert [path.exists() for path in (young, mine, written)] == [False, True, True]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
