@@ -182,7 +182,7 @@ class NvrtcProgram:
         #                                int numHeaders, const char *const *headers, … *names)
         result, self._handle = self._api.nvrtcCreateProgram(
             source.encode(),
-            name.encode(),
+            _path(name),
             len(headers),
             tuple(text.encode() for _, text in headers),
             tuple(header.encode() for header, _ in headers),
@@ -214,7 +214,7 @@ class NvrtcProgram:
             NvrtcError: NVRTC itself failed.
         """
         # nvrtcResult nvrtcCompileProgram(nvrtcProgram, int numOptions, const char *const *options)
-        encoded = tuple(option.encode() for option in options)
+        encoded = tuple(map(_path, options))
         (result,) = self._api.nvrtcCompileProgram(self._handle, len(encoded), encoded)
         if result in (_COMPILATION, _INVALID_OPTION):
             return False
@@ -261,6 +261,11 @@ class NvrtcProgram:
             (result,) = read(self._handle, data)
             _check("an NVRTC read", result)
         return bytes(data)
+
+
+def _path(name: str) -> bytes:
+    """A path, or an option with one, whose bytes need not be UTF-8."""
+    return name.encode("utf-8", "surrogateescape")
 
 
 def _text(data: bytes) -> str:

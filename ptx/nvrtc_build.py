@@ -88,7 +88,8 @@ def nvrtc_options(request: CompileRequest, folders: Sequence[str]) -> tuple[str,
 
 def _refusal(request: CompileRequest, log: str, folders: Sequence[str]) -> Exception:
     options, name = request.options, request.name
-    found = parse_log(log, name=name, source=request.source)
+    shown = name.encode("utf-8", "surrogateescape").decode(errors="replace")  # as in the log
+    found = parse_log(log, name=shown, source=request.source)
     if "--gpu-architecture" in log and request.target.number not in _nvrtc.supported_archs():
         known = tuple(Target(request.target.kind, number) for number in _nvrtc.supported_archs())
         major, minor = _nvrtc.version()

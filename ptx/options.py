@@ -75,7 +75,7 @@ class CompileOptions:
     def __post_init__(self) -> None:
         _check(self.std, self.include_paths, self.extra, self.maxrregcount, self.target)
         # Copies, so that a caller's later change to its own list or dict changes nothing here.
-        paths = tuple(os.fspath(path) for path in self.include_paths)
+        paths = tuple(os.fsdecode(path) for path in self.include_paths)
         macros = {name: _define(name, value) for name, value in self.defines.items()}
         extra = tuple(self.extra)
         for option in extra:

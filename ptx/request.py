@@ -68,7 +68,9 @@ class CompileRequest:
                 raise TypeError(f"{what} must be str, not {type(text).__name__}")
             if "\0" in text:
                 raise ValueError(f"{what} holds a zero character")
-            text.encode()  # a lone surrogate fails here, as UnicodeEncodeError (a ValueError)
+            # A lone surrogate fails here, as UnicodeEncodeError (a ValueError), but for those that
+            # stand for bytes of a path which are not UTF-8.
+            text.encode("utf-8", "surrogateescape" if what == "name" else "strict")
         options = options.for_target(DEFAULT_TARGET)
         if not options.cuda_headers and (named := headers_from_environment()):
             options = replace(options, cuda_headers=named)

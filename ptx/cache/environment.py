@@ -28,10 +28,12 @@ def folder_from_environment() -> Path:
             ) from None
     import platformdirs  # saves 2 ms where the folder is named
 
-    path = Path(platformdirs.user_cache_dir("cudadrv", appauthor=False))
-    # An empty HOME would give a folder in "/", a relative one a folder for each working folder.
-    empty = os.environ.get("HOME") == "" and not os.environ.get("XDG_CACHE_HOME")
-    if empty or not path.is_absolute():
+    try:
+        path = Path(platformdirs.user_cache_dir("cudadrv", appauthor=False))
+    except RuntimeError:  # older versions give a relative path instead, or one from an empty HOME
+        path = Path()
+    lost = os.environ.get("HOME") == "" and path.parent == Path("/.cache")
+    if lost or not path.is_absolute():
         raise NoCacheFolderError("there is no home folder (HOME is not set, empty or relative)")
     return path
 
