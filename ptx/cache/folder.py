@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,10 +23,10 @@ _POSIX: Final = os.name != "nt"
 _SAFE: Final = (
     getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 )
-_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NONBLOCK", 0)
 _UNFINISHED: Final = re.compile(r"\.new-\d+-[0-9a-f]{16}")
 _MOST_SKEW_SECONDS: Final = 3600.0
 """Clocks of machines that share a folder differ by less; later dates are nobody's last use."""
+_ATTEMPTS: Final = 3
 _DEAD_SECONDS: Final = 10.0
 """A file that is this old and has a writer has that writer's lock."""
 
@@ -101,12 +101,13 @@ class PrivateFolder:
         Raises:
             OSError: there is no room, no right, or no trust; nothing is left behind.
         """
-        self.ensure()
-        try:
-            self._write(name, data)
-        except FileNotFoundError:  # somebody removed the folder, or cleared it
-            self.ensure()
-            self._write(name, data)
+        for _ in range(_ATTEMPTS):
+            try:
+                self._write(name, data)
+                return
+            except FileNotFoundError:  # there is no folder yet, or somebody removed or cleared it
+                self.ensure()
+        self._write(name, data)
 
     def append(self, name: str, data: bytes) -> int:
         """Add to the end of a file; its size then. The folder is not made for it.
@@ -219,21 +220,26 @@ class PrivateFolder:
             os.close(descriptor)
 
     def _open(self) -> int:
-        if self._above is None:
-            self._refuse_link(lambda found: found.st_uid not in (0, os.geteuid()))
-            return os.open(self.path, _FOLDER)
-        with self._above._opened() as above:
-            try:
-                return os.open(self.path.name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
-            except OSError as error:
-                if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
-                    self._refuse_link(lambda found: True)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+        try:
+            if self._above is None:
+                return os.open(self.path, flags)
+            with self._above._opened() as above:
+                return os.open(self.path.name, flags, dir_fd=above)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise
-
-    def _refuse_link(self, refused: Callable[[os.stat_result], bool]) -> None:
-        found = os.lstat(self.path)
-        if stat.S_ISLNK(found.st_mode) and refused(found):
-            raise UntrustedFolderError(f"{self.path} is a link that user {found.st_uid} made")
+            link = os.lstat(self.path)
+            if not stat.S_ISLNK(link.st_mode):
+                raise
+        if self._above is not None or link.st_uid not in (0, os.geteuid()):
+            raise UntrustedFolderError(f"{self.path} is a link that user {link.st_uid} made")
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        after = os.lstat(self.path)
+        if (link.st_ino, link.st_ctime_ns) == (after.st_ino, after.st_ctime_ns):
+            return descriptor
+        os.close(descriptor)
+        raise UntrustedFolderError(f"{self.path} is being replaced")
 
     def _check(self, found: os.stat_result) -> None:
         if found.st_uid != os.geteuid():
