@@ -85,7 +85,7 @@ class PrivateFolder:
                 found = os.fstat(descriptor)
                 if not _private(found) or (most is not None and found.st_size > most):
                     return None
-                if use:
+                if use and found.st_nlink == 1:  # a hard link's date is another file's, too
                     with contextlib.suppress(OSError):
                         os.utime(descriptor if _POSIX else self.path / name)
                 with open(descriptor, "rb", closefd=False) as file:

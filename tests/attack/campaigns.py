@@ -15,7 +15,10 @@ class Campaign(Protocol):
         """Attack for about so long; the same seed tries the same things in the same order."""
 
 
-CAMPAIGNS: Final[dict[str, str]] = {}
+CAMPAIGNS: Final[dict[str, str]] = {
+    "cache": "another user's links, FIFOs, locks and folders in the cache, damage, toggled headers",
+    "kills": "sixteen processes on one cache folder, killed while they read, write and clear",
+}
 """The name of each campaign, and what it tries."""
 
 

@@ -165,6 +165,7 @@ def test_a_link_or_a_fifo_in_the_place_of_a_file_changes_and_delays_nothing(
     store.top.below("locks").ensure()
     mine.write_text("mine")
     mine.chmod(0o600)
+    os.utime(mine, (1e9, 1e9))
     match kind:
         case "link":
             (folder / name).symlink_to(mine)
@@ -185,6 +186,7 @@ def test_a_link_or_a_fifo_in_the_place_of_a_file_changes_and_delays_nothing(
 
     in_time(use)
     assert mine.read_text() == "mine"
+    assert mine.stat().st_mtime == 1e9
 
 
 @pytest.fixture
