@@ -116,7 +116,8 @@ def _unpacked(nvrtc: Version, cache_folder: Path | None) -> str | None:
     if cache_folder is not None:
         kept = _place(nvrtc, cache_folder)
         try:
-            PrivateFolder(cache_folder).ensure()
+            # NVRTC makes folders that others may write to where the umask says so.
+            PrivateFolder(cache_folder).below(os.path.basename(kept)).ensure()
             if not is_unpacked(kept):
                 _nvrtc.unpack_bundled_headers(kept)
         except (OSError, NvrtcError):

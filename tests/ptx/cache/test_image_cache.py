@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import subprocess
@@ -16,6 +17,7 @@ from ptx import (
     CompileError,
     CompileOptions,
     CompileRequest,
+    Image,
     ImageCache,
     ImageOrigin,
     Prewarmed,
@@ -23,7 +25,10 @@ from ptx import (
     prewarm,
 )
 from ptx.cache import statistics, toolchain
+from ptx.cache.dependencies import Snapshot
 from ptx.cache.folder import PrivateFolder
+from ptx.cache.key import Key, sealed_key
+from ptx.cache.memory import Made
 from ptx.cache.seal import seal
 from ptx.cache.store import Store
 from ptx.cache.toolchain import build_of
@@ -228,6 +233,31 @@ def test_prewarming_compiles_what_is_missing_and_reports_progress(
     ]
     assert "bad.cu(1): error" in results[3].error
     assert cache.stats().entries == 3
+
+
+def test_a_request_within_a_making_waits_for_no_lock_of_its_own_thread(tmp_path: Path) -> None:
+    """As of a finalizer or signal handler; two images that have one lock file."""
+    keys: dict[str, Key] = {}
+    for number in itertools.count():
+        key = sealed_key({"number": str(number)})
+        if (other := keys.setdefault(key.digest[:2], key)) is not key:
+            break
+    cache, image = ImageCache(tmp_path), Image(PTX80.target or ptx.DEFAULT_TARGET, b"an image")
+
+    def make() -> Made:
+        return Made(image, lasting=True)
+
+    def make_and_ask() -> Made:
+        assert cache._get(Snapshot(other), "within", make) is image
+        return make()
+
+    asking = threading.Thread(
+        target=cache._get, args=(Snapshot(key), "around", make_and_ask), daemon=True
+    )
+    asking.start()
+    asking.join(30)
+    assert not asking.is_alive()
+    assert cache.stats().entries == 2
 
 
 @pytest.fixture

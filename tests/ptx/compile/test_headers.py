@@ -302,6 +302,17 @@ def test_bundled_headers_come_first_and_are_unpacked_into_the_cache_folder_once(
     assert not unpacked.exists()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no POSIX permissions")
+def test_bundled_headers_are_unpacked_for_this_user_alone(
+    bare_environment: Callable[..., str], cache_folder: Path
+) -> None:
+    cache_folder.mkdir(mode=0o755)
+    bare_environment("-c", f"import os; os.umask(0)\n{HEADERS_OF}")
+    (unpacked,) = cache_folder.glob("headers-*")
+    assert unpacked.stat().st_mode & 0o777 == 0o700
+    assert (unpacked / "cuda_fp16.h").is_file()
+
+
 CLEARED = """
 import ptx
 SOURCE = "#include <cuda_fp16.h>\\n__global__ void k%d(__half* x) { *x = __hadd(*x, *x); }"
