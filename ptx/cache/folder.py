@@ -14,6 +14,7 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,6 +30,16 @@ _MOST_SKEW_SECONDS: Final = 3600.0
 _ATTEMPTS: Final = 3
 _DEAD_SECONDS: Final = 10.0
 """A file that is this old and has a writer has that writer's lock."""
+
+
+def open_into(opened: list[int], path: str | Path, flags: int, folder: int | None = None) -> int:
+    """Open a file, made for this user alone, and put its descriptor on a list; gives it.
+
+    That is one step of the interpreter: an interrupt during the call, which is delivered when it
+    has ended, finds the descriptor where it will be closed.
+    """
+    opened.extend(map(partial(os.open, mode=0o600, dir_fd=folder), (path,), (flags,)))
+    return opened[-1]
 
 
 class UntrustedFolderError(OSError):
@@ -122,21 +133,19 @@ class PrivateFolder:
             os.write(descriptor, data)
             return os.fstat(descriptor).st_size
 
-    def open_lock(self, name: str) -> int:
+    @contextlib.contextmanager
+    def lock_file(self, name: str) -> Iterator[int]:
         """The descriptor of a file to lock, which is made where it is missing.
 
         Raises:
             OSError: it cannot be had, or another user could hold its lock.
         """
         self.ensure()
-        with self._opened() as folder:
-            flags = os.O_RDWR | os.O_CREAT | _SAFE
-            descriptor = os.open(self._at(folder, name), flags, 0o600, dir_fd=folder)
-        found = os.fstat(descriptor)
-        if _private(found) and not (_POSIX and found.st_mode & 0o077):
-            return descriptor
-        os.close(descriptor)
-        raise UntrustedFolderError(f"{self.path / name} is not a file of yours alone")
+        with self._file(name, os.O_RDWR | os.O_CREAT) as descriptor:
+            found = os.fstat(descriptor)
+            if not _private(found) or (_POSIX and found.st_mode & 0o077):
+                raise UntrustedFolderError(f"{self.path / name} is not a file of yours alone")
+            yield descriptor
 
     def has(self, name: str) -> bool:
         """Whether there is a file of this name, of whatever content."""
@@ -199,12 +208,14 @@ class PrivateFolder:
 
     @contextlib.contextmanager
     def _file(self, name: str, flags: int) -> Iterator[int]:
-        with self._opened() as folder:
-            descriptor = os.open(self._at(folder, name), flags | _SAFE, 0o600, dir_fd=folder)
+        opened: list[int] = []
         try:
-            yield descriptor
+            with self._opened() as folder:
+                open_into(opened, self._at(folder, name), flags | _SAFE, folder)
+            yield opened[0]
         finally:
-            os.close(descriptor)
+            for descriptor in opened:
+                os.close(descriptor)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int | None]:
@@ -212,20 +223,22 @@ class PrivateFolder:
         if not _POSIX:
             yield None
             return
-        descriptor = self._open()
+        opened: list[int] = []
         try:
+            descriptor = self._open(opened)
             self._check(os.fstat(descriptor))
             yield descriptor
         finally:
-            os.close(descriptor)
+            for descriptor in opened:
+                os.close(descriptor)
 
-    def _open(self) -> int:
+    def _open(self, opened: list[int]) -> int:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
         try:
             if self._above is None:
-                return os.open(self.path, flags)
+                return open_into(opened, self.path, flags)
             with self._above._opened() as above:
-                return os.open(self.path.name, flags, dir_fd=above)
+                return open_into(opened, self.path.name, flags, above)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise
@@ -234,12 +247,11 @@ class PrivateFolder:
                 raise
         if self._above is not None or link.st_uid not in (0, os.geteuid()):
             raise UntrustedFolderError(f"{self.path} is a link that user {link.st_uid} made")
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = open_into(opened, self.path, os.O_RDONLY | os.O_DIRECTORY)
         after = os.lstat(self.path)
-        if (link.st_ino, link.st_ctime_ns) == (after.st_ino, after.st_ctime_ns):
-            return descriptor
-        os.close(descriptor)
-        raise UntrustedFolderError(f"{self.path} is being replaced")
+        if (link.st_ino, link.st_ctime_ns) != (after.st_ino, after.st_ctime_ns):
+            raise UntrustedFolderError(f"{self.path} is being replaced")
+        return descriptor
 
     def _check(self, found: os.stat_result) -> None:
         if found.st_uid != os.geteuid():

@@ -10,6 +10,7 @@ from dataclasses import astuple, dataclass
 from hashlib import sha256
 from typing import Any, TypeAlias
 
+from ptx.cache.folder import open_into
 from ptx.cache.scan import References, scan
 from ptx.cache.seal import UNREADABLE, seal, unseal
 
@@ -93,20 +94,20 @@ def _stamp(found: os.stat_result) -> Stamp:
 
 def _read(path: str) -> tuple[Stamp, bytes] | None:
     """A regular file's bytes, and its stamp from before they were read."""
+    # O_NONBLOCK: another may put a FIFO there at any time.
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    opened: list[int] = []
     try:
-        # O_NONBLOCK: another may put a FIFO there at any time.
-        flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-        descriptor = os.open(path, flags)
-        try:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                return None
-            with open(descriptor, "rb", closefd=False) as file:
-                return _stamp(found), file.read()
-        finally:
-            os.close(descriptor)
+        found = os.fstat(open_into(opened, path, flags))
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        with open(opened[0], "rb", closefd=False) as file:
+            return _stamp(found), file.read()
     except OSError:
         return None
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
 
 
 # Any: JSON as `to_bytes` writes it; another shape fails in here.

@@ -7,7 +7,6 @@ locks, costs a second compilation at worst, because nobody waits longer than a l
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -49,27 +48,26 @@ def take(descriptor: int) -> bool:
 
 @contextlib.contextmanager
 def exclusive(
-    open_file: Callable[[], int], settled: Callable[[], bool], wait_seconds: float = WAIT_SECONDS
+    lock_file: contextlib.AbstractContextManager[int],
+    settled: Callable[[], bool],
+    wait_seconds: float = WAIT_SECONDS,
 ) -> Iterator[bool]:
     """Hold the lock of a file that is opened for it; False where it was not had.
 
     Waiting ends early when `settled()` says that what the lock is wanted for has come to pass.
     The file stays: removing it would let two processes hold a lock of the same name.
     """
-    try:
-        descriptor = open_file()
-    except OSError:
-        yield False
-        return
-    held = False
-    try:
-        held = _acquire(descriptor, settled, wait_seconds)
-        yield held
-    finally:
-        if held:
-            with contextlib.suppress(OSError):
-                _release(descriptor)
-        os.close(descriptor)
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(lock_file)
+        except OSError:
+            yield False
+            return
+        try:
+            yield _acquire(descriptor, settled, wait_seconds)
+        finally:
+            with contextlib.suppress(OSError):  # which was perhaps not had
+                _release(descriptor)  # a forked child may have the file open, too
 
 
 def _acquire(descriptor: int, settled: Callable[[], bool], wait_seconds: float) -> bool:

@@ -69,9 +69,8 @@ class Store:
 
         The wait ends early when the entry appears. 256 lock files serve all entries.
         """
-        return exclusive(
-            lambda: self._locks.open_lock(digest[:2]), lambda: self.has(digest), wait_seconds
-        )
+        lock_file = self._locks.lock_file(digest[:2])
+        return exclusive(lock_file, lambda: self.has(digest), wait_seconds)
 
     def digests(self) -> list[str]:
         """The key digests of all entries, the most recently used first."""

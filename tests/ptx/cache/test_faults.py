@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 import ptx
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target
+from ptx.cache.store import Store
 
 SOURCE = "__global__ void k(int* x) { *x = 1; }"
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
@@ -123,6 +126,33 @@ def test_full_disk_costs_one_warning(tmp_path: Path) -> None:
     assert answer["failed"] == 2
     assert len(answer["warnings"]) == 1  # type: ignore[arg-type]  # JSON
     assert answer["origins"] == ["compiled", "compiled", "memory"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files cannot be counted")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a listing's end
+def test_interrupts_leave_no_file_open(tmp_path: Path) -> None:
+    store, digest = Store(tmp_path, 1 << 20), "ab" * 32
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def use_until_interrupted() -> None:
+        while True:
+            with store.lock(digest):
+                store.write(digest, b"an entry")
+            assert store.read(digest) == b"an entry"
+
+    before = len(os.listdir("/proc/self/fd"))
+    old = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for number in range(200):
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 5e-5 + number % 40 * 5e-5)
+                use_until_interrupted()
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_zero_megabytes_turn_the_disk_off(
