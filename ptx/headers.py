@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ptx import _nvrtc
-from ptx.cache.environment import folder_from_environment, max_bytes_from_environment
 from ptx.cache.folder import PrivateFolder
+from ptx.cache.settings import folder_from_environment, max_bytes_from_environment
 from ptx.errors import NvrtcError
 from ptx.header_folders import PIP, HeaderFolder, Version, found_folders, named_folders
 from ptx.options import CompileOptions, headers_from_environment

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from ptx.cache.dependencies import Dependencies, Snapshot
 from ptx.cache.disk import DiskImages
-from ptx.cache.environment import (
+from ptx.cache.key import Key, UncacheableError, differences, link_key, refuse_side_effects
+from ptx.cache.log import INFO, log
+from ptx.cache.memory import Made, MemoryImages
+from ptx.cache.settings import (
     DEFAULT_MAX_BYTES,
     folder_from_environment,
     max_bytes_from_environment,
 )
-from ptx.cache.key import Key, UncacheableError, differences, link_key, refuse_side_effects
-from ptx.cache.log import INFO, log
-from ptx.cache.memory import Made, MemoryImages
 from ptx.cache.statistics import Counter
 from ptx.cache.store import Store
 from ptx.cache.toolchain import Build, Folders, build_of

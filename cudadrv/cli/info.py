@@ -11,7 +11,7 @@ from pathlib import Path
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 import ptx
-from ptx.cache.environment import folder_from_environment
+from ptx.cache.settings import folder_from_environment
 from ptx.header_packages import install_command, package_of
 from ptx.headers import BUNDLED, is_unpacked
 

@@ -6,18 +6,15 @@ Every image is compared with what a compilation without a cache gives at that mo
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import ptx
-from ptx import CompileOptions, CompileRequest, Image, ImageCache, ImageOrigin, Target, nvrtc_build
+from ptx import CompileOptions, Image, ImageCache, ImageOrigin, Target
 from ptx.cache import dependencies
-from ptx.cache.dependencies import Snapshot
-from ptx.cache.key import sealed_key
 from ptx.cache.toolchain import Build
 
 PLAIN = "__global__ void k(float* x) { x[0] = x[1] * x[2] + x[3]; }"
@@ -177,49 +174,6 @@ def test_header_changed_and_set_back_in_time_is_seen(project: Project) -> None:
     path.write_text("#define VALUE 2\n")
     os.utime(path, ns=(10**18, 10**18))
     assert project.compiles(INCLUDES_A)
-
-
-@pytest.mark.parametrize("how", ["in place", "renamed"])
-def test_header_that_changes_and_comes_back_while_it_is_compiled_is_not_kept(
-    project: Project, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
-    path = project.header("one/a.h", "#define VALUE 1\n")
-    cache = ImageCache(project.path / "cache")
-    options = CompileOptions(include_paths=project.paths)
-    other = ptx.compile(INCLUDES_A, options, headers={"a.h": "#define VALUE 2\n"})
-    compiled = nvrtc_build.build
-
-    def put(text: str) -> None:
-        if how == "in place":
-            path.write_text(text)
-        else:
-            project.header("one/b.h", text).rename(path)
-
-    def build(request: CompileRequest, folders: Sequence[str]) -> Image:
-        put("#define VALUE 2\n")
-        image = compiled(request, folders)
-        put("#define VALUE 1\n")
-        return image
-
-    monkeypatch.setattr(nvrtc_build, "build", build)
-    image = cache.get_or_compile(INCLUDES_A, options)
-    monkeypatch.undo()
-    assert image.data == other.data
-    right = ptx.compile(INCLUDES_A, options, cache=False)
-    assert cache.get_or_compile(INCLUDES_A, options) == right
-    assert ImageCache(project.path / "cache").get_or_compile(INCLUDES_A, options) == right
-
-
-def test_a_header_dated_now_is_compiled_a_step_of_the_clock_later() -> None:
-    """Two changes within one step have one stamp, so that the second could not be seen."""
-    key = sealed_key({})
-    changed = time.time_ns() | 1
-    assert Snapshot(key, ((1, 0, 5, 1), (1, 0, changed, 2))).settle()
-    assert time.time_ns() >= changed + 20_000_000
-    assert not Snapshot(key, ((1, 0, time.time_ns() + 10**11, 1),)).settle()
-    whole = time.time_ns() // 10**9 * 10**9
-    assert not Snapshot(key, ((1, 0, whole, 1),)).settle()
-    assert Snapshot(key, ((1, 0, whole - 10**10, 1),)).settle()
 
 
 def test_transitively_included_header_is_part_of_the_key(project: Project) -> None:

@@ -14,10 +14,10 @@ from cudadrv.runtime.calibration_store import CalibrationStore
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target, image_cache
 from ptx.cache import toolchain
 from ptx.cache.entry import decode, decode_key
-from ptx.cache.environment import NoCacheFolderError, folder_from_environment
 from ptx.cache.folder import PrivateFolder
 from ptx.cache.header_memo import HeaderMemo
 from ptx.cache.seal import seal
+from ptx.cache.settings import NoCacheFolderError, folder_from_environment
 
 SOURCE: Final = "__global__ void k(int* x) { *x = 1; }"
 INCLUDES: Final = '#include "a.h"\n__global__ void k(int* x) { *x = VALUE; }'
@@ -155,8 +155,8 @@ def test_malformed_notes_memos_and_entries_are_passed_over(tmp_path: Path, conte
 @pytest.mark.parametrize(
     "note",
     [5, [], {}, {"path": 1}, {"path": "/", "stamp": [], "version": [1], "archs": 5},
-     {"folders": 5}, {"folders": [b"", None]}, {"folders": [("a", 1), "b"]}, {"path": "a\0b", "stamp": [1, 2, 3], "version": (1, 2),
-     "archs": ()}, {"folders": [("a\0b", "")]}],
+     {"path": "a\0b", "stamp": [1, 2, 3], "version": (1, 2), "archs": ()}, {"folders": 5},
+     {"folders": [b"", None]}, {"folders": [("a", 1), "b"]}, {"folders": [("a\0b", "")]}],
 )  # fmt: skip
 def test_malformed_notes_of_libraries_and_headers_are_passed_over(
     tmp_path: Path, note: object

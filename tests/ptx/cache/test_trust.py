@@ -24,6 +24,7 @@ from ptx import CompileOptions, ImageCache, ImageOrigin, Target
 from ptx.cache import statistics, toolchain
 from ptx.cache.folder import PrivateFolder, UntrustedFolderError
 from ptx.cache.store import Store
+from tests.attack.other_user import MISSING, OTHER, other_user
 
 if os.name == "nt":
     pytest.skip("no POSIX permissions", allow_module_level=True)
@@ -31,37 +32,8 @@ if os.name == "nt":
 SOURCE: Final = "__global__ void k(int* x) { *x = 1; }"
 PTX80: Final = CompileOptions(target=Target.ptx("compute_80"))
 DIGEST: Final = "ab" * 32
-OTHER: Final = 65534
 SECONDS: Final = 20
-NEEDS_ROOT: Final = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be another user")
-
-
-@contextlib.contextmanager
-def another_user(act: Callable[[], object]) -> Iterator[None]:
-    """Another user's process that has acted and stays until the block ends."""
-    ready, go = os.pipe(), os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            os.setgroups([])
-            os.setgid(OTHER)
-            os.setuid(OTHER)
-            act()
-            status = 0
-        finally:
-            os.write(ready[1], b"." if status == 0 else b"!")
-            os.close(go[1])
-            os.read(go[0], 1)
-            os._exit(status)
-    try:
-        assert os.read(ready[0], 1) == b".", "what the other user does failed"
-        yield
-    finally:
-        os.close(go[1])
-        os.waitpid(child, 0)
-        for descriptor in (*ready, go[0]):
-            os.close(descriptor)
+NEEDS_ROOT: Final = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
 def in_time(work: Callable[[], object]) -> None:
@@ -218,7 +190,7 @@ def test_a_lock_that_another_user_holds_costs_no_time(seen_by_all: Path) -> None
         with store.lock(DIGEST) as held:
             locked.append(held)
 
-    with another_user(lock):
+    with other_user(lock):
         with path.open() as own, pytest.raises(BlockingIOError):
             fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
         in_time(use)
