@@ -27,6 +27,7 @@ from .outcome import Outcome
 PROCESSES: Final = 16
 NUMBERS: Final = 64
 MAX_BYTES: Final = 600_000
+MEMORY_BYTES: Final = 100_000
 HANGS_AFTER_SECONDS: Final = 60.0
 COUNTED: Final = ("things done", "images asked for", "compilations", "clears", "checks", "ends")
 _SOURCE: Final = "__global__ void k(int* x) {{ *x = {}; }}"
@@ -62,7 +63,7 @@ class Worker:
         self.said = said
         self.random = random.Random(seed)
         self.stopped = False
-        self.cache = ImageCache(folder, max_bytes=MAX_BYTES)
+        self.cache = ImageCache(folder, max_bytes=MAX_BYTES, memory_bytes=MEMORY_BYTES)
 
     def run(self) -> None:
         """Use the cache; what does not hold is said to the parent."""
@@ -95,7 +96,7 @@ class Worker:
             return f"torn entries: {torn}" if torn else ""
         elif chance < 0.1:
             self.cache.close()
-            self.cache = ImageCache(self.folder, max_bytes=MAX_BYTES)
+            self.cache = ImageCache(self.folder, max_bytes=MAX_BYTES, memory_bytes=MEMORY_BYTES)
             self.tallies.add(self.place, "ends")
         elif chance < 0.12:
             return self._compile(self.random.randrange(4))
@@ -220,8 +221,9 @@ def _look_at_the_rest(folder: Path, outcome: Outcome) -> None:
         with store.lock(key.digest, 0.0) as held:
             if not held and data is None:
                 outcome.failures.append(f"the lock of {number} is held by nobody that lives")
-        if not get(ImageCache(folder, max_bytes=MAX_BYTES), number):
-            outcome.failures.append(f"image {number} is wrong")
+    cache = ImageCache(folder, max_bytes=MAX_BYTES)
+    wrong = [number for number in range(NUMBERS) if not get(cache, number)]
+    outcome.failures += [f"image {number} is wrong" for number in wrong]
     left = list(folder.rglob(".new-*"))
     outcome.count("unfinished files left and removed", len(left))
     for path in left:
