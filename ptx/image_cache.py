@@ -204,7 +204,7 @@ class ImageCache:
         return self._dependencies.snapshot(request)
 
     def _still_holds(self, snapshot: Snapshot, request: CompileRequest) -> bool:
-        if not snapshot.key.headers:
+        if not request.includes_anything():
             return True
         try:
             return snapshot.still_holds(self._snapshot(request))

@@ -50,6 +50,29 @@ def test_header_that_changes_and_comes_back_while_it_is_compiled_is_not_kept(
     assert ImageCache(tmp_path / "cache").get_or_compile(INCLUDES_A, options) == right
 
 
+def test_the_first_header_that_appears_while_it_is_compiled_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        '#if __has_include("late.h")\n#include "late.h"\n#else\n#define VALUE 1\n#endif\n'
+        "__global__ void k(int* x) { *x = VALUE; }"
+    )
+    header, compiled = tmp_path / "late.h", nvrtc_build.build
+    options = CompileOptions(include_paths=(tmp_path,))
+    cache = ImageCache(tmp_path / "cache")
+
+    def build(request: CompileRequest, folders: Sequence[str]) -> Image:
+        header.write_text("#define VALUE 2\n")
+        return compiled(request, folders)
+
+    monkeypatch.setattr(nvrtc_build, "build", build)
+    cache.get_or_compile(source, options)
+    monkeypatch.undo()
+    header.unlink()
+    right = ptx.compile(source, options, cache=False)
+    assert cache.get_or_compile(source, options) == right
+
+
 def test_a_header_dated_now_is_compiled_a_step_of_the_clock_later() -> None:
     """Two changes within one step have one stamp, so that the second could not be seen."""
     key = sealed_key({})
