@@ -87,6 +87,8 @@ class DiskImages:
         if self.store.has(key.digest):
             self._counter.add(refused=1)
             log(INFO, "entry %.12s is damaged or not to be trusted", key.digest)
+        if (untrusted := self.store.untrusted()) is not None:
+            self._warn(untrusted)
         with self.store.lock(key.digest, WAIT_SECONDS if may_wait else 0.0):
             yield self.get(key)
 
@@ -123,8 +125,8 @@ class DiskImages:
         from ptx.cache.cache_report import CacheWarning  # saves a hit 3 ms
 
         warnings.warn(
-            f"compiled images are not kept on disk: {error}. Set CUDADRV_CACHE_DIR to a folder of "
-            "your own, or CUDADRV_CACHE_MAX_MB=0 to do without",
+            f"the disk cache of compiled images does not work: {error}. Set CUDADRV_CACHE_DIR to a "
+            "folder of your own, or CUDADRV_CACHE_MAX_MB=0 to do without",
             CacheWarning,
             stacklevel=2,
         )

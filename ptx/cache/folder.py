@@ -80,6 +80,14 @@ class PrivateFolder:
             self._above.ensure()
             with self._above._opened() as above, contextlib.suppress(FileExistsError):
                 os.mkdir(self._above._at(above, self.path.name), 0o700, dir_fd=above)
+        self.check()
+
+    def check(self) -> None:
+        """Nothing, if the folder is there and to be trusted.
+
+        Raises:
+            OSError: it is not there, or not to be trusted.
+        """
         with self._opened():
             pass
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ptx.cache import statistics, toolchain
-from ptx.cache.folder import PrivateFolder
+from ptx.cache.folder import PrivateFolder, UntrustedFolderError
 from ptx.cache.lock import WAIT_SECONDS, exclusive
 
 _SUFFIX: Final = ".image"
@@ -61,6 +61,21 @@ class Store:
     def remove(self, digest: str) -> None:
         """Drop an entry."""
         self.images.remove([digest + _SUFFIX])
+
+    def untrusted(self) -> UntrustedFolderError | None:
+        """What is wrong with the first folder that others could have written, None if all is well.
+
+        Without memos each process reads the headers, without locks several make one image.
+        """
+        try:
+            for folder in (self.images, self.memos, self._locks):
+                with contextlib.suppress(FileNotFoundError):
+                    folder.check()
+        except UntrustedFolderError as error:
+            return error
+        except OSError:
+            pass  # whoever reads or writes there is told
+        return None
 
     def lock(
         self, digest: str, wait_seconds: float = WAIT_SECONDS

@@ -82,6 +82,25 @@ def test_a_folder_that_others_can_write_is_left_alone(
     assert contents(folder / place) == before
 
 
+@pytest.mark.parametrize("place", ["memos", "locks"])
+def test_images_are_kept_beside_a_folder_that_others_can_write(tmp_path: Path, place: str) -> None:
+    folder = tmp_path / "cache"
+    (tmp_path / "a.h").touch()
+    options = CompileOptions(target=PTX80.target, include_paths=(tmp_path,))
+    (folder / place).mkdir(parents=True)
+    folder.chmod(0o700)
+    (folder / place).chmod(0o770)
+    before = contents(folder / place)
+    cache = ImageCache(folder)
+    with pytest.warns(ptx.CacheWarning, match=f"{place} is writable by its group") as caught:
+        cache.get_or_compile(f'#include "a.h"\n{SOURCE}', options)
+    # The second time without a warning, which would be an error here.
+    cache.get_or_compile(f'#include "a.h"\n{SOURCE} ', options)
+    assert len(caught) == 1
+    assert cache.stats().entries == 2
+    assert contents(folder / place) == before
+
+
 @NEEDS_ROOT
 def test_a_folder_of_another_user_is_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
@@ -117,7 +136,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(tmp_path: Path, name: s
     for path in (folder, mine):
         path.mkdir(mode=0o700)
     (folder / name).symlink_to(mine)
-    with pytest.warns(ptx.CacheWarning) if name == "images" else contextlib.nullcontext():
+    with pytest.warns(ptx.CacheWarning, match="is a link"):
         assert use_all(folder).origin is ImageOrigin.COMPILED
     assert list(mine.iterdir()) == []
 
