@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
+from cudadrv.driver._api import DriverApi
 from tests import rooms
 from tests.rooms import ROOMS, Room
 
@@ -110,6 +113,20 @@ def test_only_the_seams_import_cuda_bindings() -> None:
         if any(name.startswith("cuda.bindings") for name in names_imported(module))
     }
     assert touching == SEAMS
+
+
+def test_each_function_of_the_seam_is_called_by_cudadrv() -> None:
+    """What only tests call is no part of it; what the emulator has is not called by that."""
+    called = {
+        node.attr
+        for module, path in FILES.items()
+        if module.startswith("cudadrv.") and not module.startswith("cudadrv.emulator")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+    }
+    functions = {name for name in vars(DriverApi) if name.startswith("cu")}
+    assert len(functions) > 50
+    assert functions - called == set()
 
 
 def test_the_picture_has_every_room_and_no_arrow_up() -> None:

@@ -42,11 +42,12 @@ class Emulator(
 ):
     """The driver API, executed on the PTX emulator.
 
-    Every function has the signature, the result tuple and the error codes of cuda.bindings 13.
-    Operations run at their call. A kernel's fault spoils its device for good: the launch and every
-    later call on the device's contexts return its code, `last_fault` is the typed error and
-    cuGetErrorString its text. Devices are independent and may be used by several threads at once;
-    the launches of one device follow each other.
+    It has the functions that `DriverApi` names, and a few that other libraries call. Every function
+    has the signature, the result tuple and the error codes of cuda.bindings 13. Operations run at
+    their call. A kernel's fault spoils its device for good: the launch and every later call on the
+    device's contexts return its code, `last_fault` is the typed error and cuGetErrorString its
+    text. Devices are independent and may be used by several threads at once; the launches of one
+    device follow each other.
 
     Attributes:
         is_emulated: True; what images to compile depends on it.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ..driver._api import CUresult, DriverApi
+from ..driver._api import CUresult
 from .core import Core
 from .refusal import Failure, Refusal
 from .texts import RESULT_TEXTS
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # What a fault of one function applies to beside it: a launch is a launch by either call.
 _ALSO = {"cuLaunchKernel": ("cuLaunchKernelEx",)}
-DRIVER_FUNCTIONS = frozenset(name for name in vars(DriverApi) if name.startswith("cu"))
 
 
 class Planned:
@@ -108,8 +107,8 @@ class FaultInjection(Core):
         Raises:
             ValueError: no such function, or a number out of range.
         """
-        if function not in DRIVER_FUNCTIONS:
-            raise ValueError(f"{function!r} is no driver function that cudadrv calls")
+        if not (function.startswith("cu") and hasattr(self, function)):
+            raise ValueError(f"{function!r} is no driver function that the emulator has")
         if nth < 1 or (times is not None and times < 1):
             raise ValueError("nth and times count from 1")
         code = CUresult(int(with_))

@@ -32,7 +32,6 @@ class Span(NamedTuple):
 
 
 SPANS: Final = {
-    "cuLaunchKernel": Span("launch", 8),
     "cuLaunchKernelEx": Span("launch"),  # its stream is in its configuration
     "cuGraphLaunch": Span("launch", 1),
     "cuMemcpyHtoDAsync": Span("copy", 3, 2),
@@ -43,7 +42,6 @@ SPANS: Final = {
     "cuMemsetD8Async": Span("copy", 3, 2),
     "cuMemsetD16Async": Span("copy", 3),
     "cuMemsetD32Async": Span("copy", 3),
-    "cuMemAlloc": Span("allocation", None, 0),
     "cuMemAllocAsync": Span("allocation", None, 0),
     "cuMemHostAlloc": Span("allocation", None, 0),
     "cuMemFree": Span("allocation"),
@@ -141,8 +139,6 @@ class TracedApi:
 
     def _shown(self, name: str, span: Span, args: tuple[Any, ...]) -> tuple[str, CUstream | None]:
         """The name to show, and the stream that the call queues work on."""
-        if name == "cuLaunchKernel":
-            return self._kernel_name(int(args[0])), args[8]
         if name == "cuLaunchKernelEx":
             return self._kernel_name(int(args[1])), args[0].hStream
         return name, None if span.stream is None else args[span.stream]

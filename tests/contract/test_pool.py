@@ -10,8 +10,8 @@ import pytest
 
 import cudadrv
 from cudadrv import ContextFlags, DevicePool
-from cudadrv.driver import in_use
 from cudadrv.errors import ClosedError, InvalidDeviceError, InvalidValueError
+from tests.current_context import current_context
 
 SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 
@@ -71,9 +71,8 @@ def test_contexts_of_the_pools_own_work_and_are_destroyed(flags: ContextFlags) -
 
 def test_making_a_pool_leaves_the_current_context_in_place() -> None:
     mine = cudadrv.cuda_context_for(0)
-    api = in_use.current().api
     with DevicePool(), DevicePool(flags=ContextFlags.SCHED_AUTO):
-        assert int(api.cuCtxGetCurrent()[1]) == int(mine.handle)
+        assert current_context() == int(mine.handle)
 
 
 def test_thirty_two_threads_share_a_pool_evenly_and_lose_nothing() -> None:

@@ -21,8 +21,8 @@ import cudadrv
 from cudadrv import CudaArray, Device, MipmappedArray, Surface, Texture, emulator
 from cudadrv.driver import handle
 from cudadrv.driver._api import CUresult
-from cudadrv.driver.in_use import current
 from cudadrv.errors import IllegalAddressError, InvalidValueError
+from tests.current_context import current_context
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60
@@ -59,13 +59,6 @@ def circle_of(*things: object) -> None:
     """Leave things that only a collection finds."""
     circle: list[object] = list(things)
     circle.append(circle)
-
-
-def current_context() -> int:
-    """The context that is current in this thread."""
-    code, raw = current().api.cuCtxGetCurrent()
-    assert code == CUresult.CUDA_SUCCESS
-    return int(raw)
 
 
 def textures_of(machine: emulator.Emulator) -> list[int]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Final, TypeVar, overload
+from typing import Final, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cudadrv.driver._api import (
+    CUDA_ARRAY3D_DESCRIPTOR,
+    CUarray,
+    CUcontext,
+    CUdevice,
     CUdeviceptr,
     CUfunction,
     CUmodule,
@@ -44,6 +48,33 @@ def code(result: tuple[CUresult, *tuple[object, ...]]) -> int:
     return int(result[0])
 
 
+class OpenApi(DriverApi, Protocol):
+    """The driver's functions, with those that others than cudadrv call on the same device."""
+
+    def cuArray3DGetDescriptor(
+        self, h_array: CUarray, /
+    ) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]: ...
+    def cuCtxGetCurrent(self) -> tuple[CUresult, CUcontext]: ...
+    def cuCtxGetDevice(self) -> tuple[CUresult, CUdevice]: ...
+    def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]: ...
+    def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]: ...
+    def cuLaunchKernel(
+        self,
+        f: CUfunction,
+        grid_dim_x: int,
+        grid_dim_y: int,
+        grid_dim_z: int,
+        block_dim_x: int,
+        block_dim_y: int,
+        block_dim_z: int,
+        shared_mem_bytes: int,
+        h_stream: CUstream,
+        kernel_params: int,
+        extra: int,
+        /,
+    ) -> tuple[CUresult]: ...
+
+
 class Parameters:
     """Kernel parameters by their ctypes values, and the address of the array of pointers."""
 
@@ -59,7 +90,7 @@ NOTHING: Final = Parameters()
 
 
 def launch(
-    api: DriverApi,
+    api: OpenApi,
     function: CUfunction,
     parameters: Parameters = NOTHING,
     *,
@@ -71,19 +102,19 @@ def launch(
     return api.cuLaunchKernel(function, *grid, *block, shared_bytes, stream, parameters.address, 0)
 
 
-def upload(api: DriverApi, to: CUdeviceptr, data: NDArray[np.generic]) -> None:
+def upload(api: OpenApi, to: CUdeviceptr, data: NDArray[np.generic]) -> None:
     ok(api.cuMemcpyHtoDAsync(to, data.ctypes.data, data.nbytes, LEGACY))
     ok(api.cuStreamSynchronize(LEGACY))
 
 
-def download(api: DriverApi, source: CUdeviceptr, count: int) -> NDArray[np.uint32]:
+def download(api: OpenApi, source: CUdeviceptr, count: int) -> NDArray[np.uint32]:
     data = np.zeros(count, np.uint32)
     ok(api.cuMemcpyDtoHAsync(data.ctypes.data, source, data.nbytes, LEGACY))
     ok(api.cuStreamSynchronize(LEGACY))
     return data
 
 
-def load(api: DriverApi, *kernels: str, header: str | None = None) -> CUmodule:
+def load(api: OpenApi, *kernels: str, header: str | None = None) -> CUmodule:
     """A module of some PTX kernels."""
     return ok(api.cuModuleLoadData(text(*kernels, header=header)))
 
@@ -93,5 +124,5 @@ def text(*kernels: str, header: str | None = None) -> bytes:
     return (start + "\n".join(kernels)).encode()
 
 
-def functions(api: DriverApi, module: CUmodule, *names: str) -> Sequence[CUfunction]:
+def functions(api: OpenApi, module: CUmodule, *names: str) -> Sequence[CUfunction]:
     return [ok(api.cuModuleGetFunction(module, name.encode())) for name in names]

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
+from cuda.bindings import driver
 
-from cudadrv.driver._api import CUcontext, CUdevice, CUmodule, CUstream, DriverApi, load_cuda
+from cudadrv.driver._api import CUcontext, CUdevice, CUmodule, CUstream, load_cuda
 from cudadrv.emulator import EmulatedDevice, Emulator
 
-from .calls import load, ok
+from .calls import OpenApi, load, ok
 from .kernels import EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED
 
 
@@ -29,24 +31,27 @@ def emulator() -> Emulator:
 
 
 @pytest.fixture(params=["emulator", "cuda"])
-def api(request: pytest.FixtureRequest, emulator: Emulator) -> DriverApi:
+def api(request: pytest.FixtureRequest, emulator: Emulator) -> OpenApi:
     """The emulator, and the CUDA driver where there is one: tests with it hold for both."""
     if request.param == "emulator":
         return emulator
     if not _has_gpu():
         pytest.skip("needs an NVIDIA GPU")
     cuda = load_cuda()
+    for name in vars(OpenApi):
+        if name.startswith("cu"):
+            setattr(cuda, name, getattr(driver, name))
     ok(cuda.cuInit(0))
-    return cuda
+    return cast(OpenApi, cuda)  # filled by name, as `load_cuda` does
 
 
 @pytest.fixture
-def device(api: DriverApi) -> CUdevice:
+def device(api: OpenApi) -> CUdevice:
     return ok(api.cuDeviceGet(0))
 
 
 @pytest.fixture
-def context(api: DriverApi, device: CUdevice) -> Iterator[CUcontext]:
+def context(api: OpenApi, device: CUdevice) -> Iterator[CUcontext]:
     """A context of the first device, the only one on this thread's stack."""
     context = ok(api.cuCtxCreate(None, 0, device))
     yield context
@@ -56,10 +61,10 @@ def context(api: DriverApi, device: CUdevice) -> Iterator[CUcontext]:
 
 
 @pytest.fixture
-def stream(api: DriverApi, context: CUcontext) -> CUstream:
+def stream(api: OpenApi, context: CUcontext) -> CUstream:
     return ok(api.cuStreamCreateWithPriority(1, 0))
 
 
 @pytest.fixture
-def module(api: DriverApi, context: CUcontext) -> CUmodule:
+def module(api: OpenApi, context: CUcontext) -> CUmodule:
     return load(api, EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED)

@@ -10,11 +10,10 @@ from cudadrv.driver._api import (
     CUmipmappedArray,
     CUstream,
     CUstreamCaptureMode,
-    DriverApi,
 )
 from cudadrv.emulator import Emulator
 
-from .calls import code, ok
+from .calls import OpenApi, code, ok
 from .descriptors import CUBEMAP, F32, GATHER, LAYERED, SURFACE, U8, described, extents
 
 GLOBAL = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
@@ -45,7 +44,7 @@ RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
     ],
 )
 def test_an_array_is_what_it_was_made_of(
-    api: DriverApi, context: CUcontext, given: tuple[int, ...]
+    api: OpenApi, context: CUcontext, given: tuple[int, ...]
 ) -> None:
     array = ok(api.cuArray3DCreate(described(*given, channels=2, format_=U8)))
     assert int(array)
@@ -89,19 +88,19 @@ def test_an_array_is_what_it_was_made_of(
     ],
 )
 def test_an_array_that_cannot_be_is_refused(
-    api: DriverApi, context: CUcontext, given: tuple[int, ...]
+    api: OpenApi, context: CUcontext, given: tuple[int, ...]
 ) -> None:
     assert code(api.cuArray3DCreate(described(*given, format_=U8))) == 1
 
 
-def test_channels_are_one_two_or_four(api: DriverApi, context: CUcontext) -> None:
+def test_channels_are_one_two_or_four(api: OpenApi, context: CUcontext) -> None:
     for channels in (0, 3, 5, 8):
         assert code(api.cuArray3DCreate(described(16, channels=channels))) == 1
     assert code(api.cuArray3DCreate(None)) == 1
 
 
 def test_an_array_needs_a_context_to_be_made_and_none_later(
-    api: DriverApi, context: CUcontext, device: CUdevice
+    api: OpenApi, context: CUcontext, device: CUdevice
 ) -> None:
     first, second = (ok(api.cuArray3DCreate(described(16))) for _ in range(2))
     other = ok(api.cuCtxCreate(None, 0, device))
@@ -115,7 +114,7 @@ def test_an_array_needs_a_context_to_be_made_and_none_later(
     ok(api.cuCtxDestroy(other))
 
 
-def test_a_destroyed_array_is_none(api: DriverApi, context: CUcontext) -> None:
+def test_a_destroyed_array_is_none(api: OpenApi, context: CUcontext) -> None:
     array = ok(api.cuArray3DCreate(described(16)))
     ok(api.cuArrayDestroy(array))
     assert code(api.cuArrayDestroy(array)) == 709
@@ -136,7 +135,7 @@ def test_a_destroyed_context_takes_its_arrays_with_it(emulator: Emulator) -> Non
     assert free == total
 
 
-def test_arrays_take_memory_and_give_it_back(api: DriverApi, context: CUcontext) -> None:
+def test_arrays_take_memory_and_give_it_back(api: OpenApi, context: CUcontext) -> None:
     free, _ = ok(api.cuMemGetInfo())
     array = ok(api.cuArray3DCreate(described(4096, 4096)))
     mipmapped = ok(api.cuMipmappedArrayCreate(described(4096, 4096), 99))
@@ -163,7 +162,7 @@ def test_an_array_is_named_where_memory_is_told(emulator: Emulator) -> None:
     assert "test_arrays.py" in nearest.origin
 
 
-def test_levels_are_halves_of_each_other(api: DriverApi, context: CUcontext) -> None:
+def test_levels_are_halves_of_each_other(api: OpenApi, context: CUcontext) -> None:
     for given, levels, last in (
         ((16, 8), 3, (4, 2, 0, 0)),
         ((16, 8), 0, (16, 8, 0, 0)),
@@ -185,7 +184,7 @@ def test_levels_are_halves_of_each_other(api: DriverApi, context: CUcontext) -> 
         ok(api.cuMipmappedArrayDestroy(mipmapped))
 
 
-def test_mipmapped_arrays_are_checked(api: DriverApi, context: CUcontext) -> None:
+def test_mipmapped_arrays_are_checked(api: OpenApi, context: CUcontext) -> None:
     assert code(api.cuMipmappedArrayCreate(described(32769), 2)) == 1
     assert code(api.cuMipmappedArrayCreate(described(32769, 1), 2)) == 1
     assert code(api.cuMipmappedArrayCreate(described(16, channels=3), 2)) == 1
@@ -194,7 +193,7 @@ def test_mipmapped_arrays_are_checked(api: DriverApi, context: CUcontext) -> Non
 
 
 def test_a_capture_that_forbids_it_makes_and_destroys_no_arrays(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     array = ok(api.cuArray3DCreate(described(16)))
     for make in (

@@ -10,11 +10,10 @@ from cudadrv.driver._api import (
     CUdeviceptr,
     CUstream,
     CUstreamCaptureMode,
-    DriverApi,
 )
 from cudadrv.emulator import Emulator
 
-from .calls import LEGACY, code, download, ok, upload
+from .calls import LEGACY, OpenApi, code, download, ok, upload
 from .descriptors import ARRAY, DEVICE, F32, HOST, LAYERED, U8, UNIFIED, Fields, copying, described
 
 # What is copied: 4 slices of 8 rows of 16 words.
@@ -29,7 +28,7 @@ def from_host(array: CUarray, data: NDArray[np.uint32] = DATA) -> Fields:
     )  # fmt: skip
 
 
-def read(api: DriverApi, stream: CUstream, array: CUarray) -> NDArray[np.uint32]:
+def read(api: OpenApi, stream: CUstream, array: CUarray) -> NDArray[np.uint32]:
     found = np.zeros_like(DATA)
     down = Fields(
         srcMemoryType=ARRAY, srcArray=array,
@@ -41,16 +40,16 @@ def read(api: DriverApi, stream: CUstream, array: CUarray) -> NDArray[np.uint32]
 
 
 @pytest.fixture
-def array(api: DriverApi, context: CUcontext) -> CUarray:
+def array(api: OpenApi, context: CUcontext) -> CUarray:
     return ok(api.cuArray3DCreate(described(16, 8, 4)))
 
 
-def test_a_box_goes_in_and_comes_out(api: DriverApi, array: CUarray, stream: CUstream) -> None:
+def test_a_box_goes_in_and_comes_out(api: OpenApi, array: CUarray, stream: CUstream) -> None:
     ok(api.cuMemcpy3DAsync(copying(from_host(array)), stream))
     np.testing.assert_array_equal(read(api, stream, array), DATA)
 
 
-def test_a_part_goes_where_it_is_told(api: DriverApi, array: CUarray, stream: CUstream) -> None:
+def test_a_part_goes_where_it_is_told(api: OpenApi, array: CUarray, stream: CUstream) -> None:
     nothing = np.zeros_like(DATA)
     ok(api.cuMemcpy3DAsync(copying(from_host(array, nothing)), stream))
     part = Fields(
@@ -64,7 +63,7 @@ def test_a_part_goes_where_it_is_told(api: DriverApi, array: CUarray, stream: CU
 
 
 def test_device_memory_of_any_pitch_on_either_side(
-    api: DriverApi, array: CUarray, stream: CUstream
+    api: OpenApi, array: CUarray, stream: CUstream
 ) -> None:
     memory = ok(api.cuMemAlloc(4 * 9 * 68))
     padded = np.zeros((4, 9, 17), np.uint32)
@@ -90,9 +89,7 @@ def test_device_memory_of_any_pitch_on_either_side(
     np.testing.assert_array_equal(download(api, memory, 4 * 9 * 17).reshape(4, 9, 17), padded)
 
 
-def test_copies_between_arrays_count_bytes(
-    api: DriverApi, array: CUarray, stream: CUstream
-) -> None:
+def test_copies_between_arrays_count_bytes(api: OpenApi, array: CUarray, stream: CUstream) -> None:
     other = ok(api.cuArray3DCreate(described(64, 8, 4, format_=U8)))
     ok(api.cuMemcpy3DAsync(copying(from_host(array)), stream))
     between = copying(
@@ -139,20 +136,20 @@ def test_copies_between_arrays_count_bytes(
     ids=str,
 )
 def test_copies_are_checked(
-    api: DriverApi, array: CUarray, stream: CUstream, fields: Fields, answer: int
+    api: OpenApi, array: CUarray, stream: CUstream, fields: Fields, answer: int
 ) -> None:
     assert code(api.cuMemcpy3DAsync(copying(from_host(array), fields), stream)) == answer
     assert code(api.cuMemcpy3DAsync(None, stream)) == 1
     ok(api.cuStreamSynchronize(stream))
 
 
-def test_a_copy_is_held_to_its_allocation(api: DriverApi, array: CUarray, stream: CUstream) -> None:
+def test_a_copy_is_held_to_its_allocation(api: OpenApi, array: CUarray, stream: CUstream) -> None:
     memory = ok(api.cuMemAlloc(4096))
     beyond = Fields(srcMemoryType=DEVICE, srcDevice=CUdeviceptr(int(memory) + 4096 - 100))
     assert code(api.cuMemcpy3DAsync(copying(from_host(array), beyond), stream)) == 1
 
 
-def test_one_dimension_and_layers(api: DriverApi, context: CUcontext, stream: CUstream) -> None:
+def test_one_dimension_and_layers(api: OpenApi, context: CUcontext, stream: CUstream) -> None:
     row = ok(api.cuArray3DCreate(described(16)))
     layers = ok(api.cuArray3DCreate(described(16, 0, 3, LAYERED)))
     for target, height, depth, answer in (
@@ -165,7 +162,7 @@ def test_one_dimension_and_layers(api: DriverApi, context: CUcontext, stream: CU
 
 
 def test_a_captured_copy_reads_when_it_is_replayed(
-    api: DriverApi, array: CUarray, stream: CUstream
+    api: OpenApi, array: CUarray, stream: CUstream
 ) -> None:
     data = DATA.copy()
     ok(api.cuStreamBeginCapture(stream, CUstreamCaptureMode(2)))

@@ -24,11 +24,10 @@ from cudadrv.driver._api import (
     CUstream,
     CUstreamCaptureMode,
     CUstreamCaptureStatus,
-    DriverApi,
 )
 from cudadrv.emulator import Emulator
 
-from .calls import LEGACY, Parameters, code, download, functions, launch, load, ok
+from .calls import LEGACY, OpenApi, Parameters, code, download, functions, launch, load, ok
 from .kernels import EMPTY, INCREMENT
 
 GLOBAL, THREAD_LOCAL, RELAXED = (CUstreamCaptureMode(mode) for mode in range(3))
@@ -36,23 +35,23 @@ NONE, ACTIVE, INVALIDATED = (CUstreamCaptureStatus(status) for status in range(3
 MODES = pytest.mark.parametrize("mode", [GLOBAL, THREAD_LOCAL, RELAXED], ids=lambda m: m.name[23:])
 
 
-def begin(api: DriverApi, stream: CUstream, mode: CUstreamCaptureMode = GLOBAL) -> None:
+def begin(api: OpenApi, stream: CUstream, mode: CUstreamCaptureMode = GLOBAL) -> None:
     ok(api.cuStreamBeginCapture(stream, mode))
 
 
-def end(api: DriverApi, stream: CUstream) -> CUgraph:
+def end(api: OpenApi, stream: CUstream) -> CUgraph:
     return ok(api.cuStreamEndCapture(stream))
 
 
-def node_count(api: DriverApi, graph: CUgraph) -> int:
+def node_count(api: OpenApi, graph: CUgraph) -> int:
     return ok(api.cuGraphGetNodes(graph, 0))[1]
 
 
-def another(api: DriverApi) -> CUstream:
+def another(api: OpenApi) -> CUstream:
     return ok(api.cuStreamCreateWithPriority(1, 0))
 
 
-def test_a_captured_launch_does_not_run(api: DriverApi, stream: CUstream, module: CUmodule) -> None:
+def test_a_captured_launch_does_not_run(api: OpenApi, stream: CUstream, module: CUmodule) -> None:
     (increment,) = functions(api, module, "increment")
     memory = ok(api.cuMemAlloc(4))
     ok(api.cuMemsetD32Async(memory, 5, 1, LEGACY))
@@ -70,7 +69,7 @@ def test_a_captured_launch_does_not_run(api: DriverApi, stream: CUstream, module
 
 
 def test_a_captured_launch_keeps_its_parameters(
-    api: DriverApi, stream: CUstream, module: CUmodule
+    api: OpenApi, stream: CUstream, module: CUmodule
 ) -> None:
     (fill,) = functions(api, module, "fill")
     memory = ok(api.cuMemAlloc(4))
@@ -85,7 +84,7 @@ def test_a_captured_launch_keeps_its_parameters(
     assert download(api, memory, 1).tolist() == [11]
 
 
-def test_status_goes_with_the_capture(api: DriverApi, stream: CUstream) -> None:
+def test_status_goes_with_the_capture(api: OpenApi, stream: CUstream) -> None:
     assert ok(api.cuStreamIsCapturing(stream)) == NONE
     begin(api, stream)
     assert ok(api.cuStreamIsCapturing(stream)) == ACTIVE
@@ -97,7 +96,7 @@ def test_status_goes_with_the_capture(api: DriverApi, stream: CUstream) -> None:
 
 
 def test_the_legacy_stream_cannot_be_captured_the_per_thread_one_can(
-    api: DriverApi, context: CUcontext
+    api: OpenApi, context: CUcontext
 ) -> None:
     for number in (0, 1):
         assert code(api.cuStreamBeginCapture(CUstream(number), GLOBAL)) == 900
@@ -108,7 +107,7 @@ def test_the_legacy_stream_cannot_be_captured_the_per_thread_one_can(
 
 @MODES
 def test_synchronising_a_capturing_stream_invalidates_it(
-    api: DriverApi, stream: CUstream, module: CUmodule, mode: CUstreamCaptureMode
+    api: OpenApi, stream: CUstream, module: CUmodule, mode: CUstreamCaptureMode
 ) -> None:
     (empty,) = functions(api, module, "empty")
     for wait in (api.cuStreamSynchronize, api.cuStreamQuery):
@@ -123,43 +122,43 @@ def test_synchronising_a_capturing_stream_invalidates_it(
 
 @MODES
 def test_synchronising_the_context_is_refused_in_every_mode(
-    api: DriverApi, stream: CUstream, mode: CUstreamCaptureMode
+    api: OpenApi, stream: CUstream, mode: CUstreamCaptureMode
 ) -> None:
     begin(api, stream, mode)
     assert code(api.cuCtxSynchronize()) == 900
     assert code(api.cuStreamEndCapture(stream)) == 901
 
 
-_Prepared = Callable[[DriverApi], Callable[[], tuple[CUresult, *tuple[object, ...]]]]
+_Prepared = Callable[[OpenApi], Callable[[], tuple[CUresult, *tuple[object, ...]]]]
 
 
-def _with_memory(api: DriverApi) -> Callable[[], tuple[CUresult]]:
+def _with_memory(api: OpenApi) -> Callable[[], tuple[CUresult]]:
     memory = ok(api.cuMemAlloc(64))
     return lambda: api.cuMemFree(memory)
 
 
-def _with_module(api: DriverApi) -> Callable[[], tuple[CUresult]]:
+def _with_module(api: OpenApi) -> Callable[[], tuple[CUresult]]:
     module = load(api, EMPTY)
     return lambda: api.cuModuleUnload(module)
 
 
-def _with_host(api: DriverApi) -> Callable[[], tuple[CUresult]]:
+def _with_host(api: OpenApi) -> Callable[[], tuple[CUresult]]:
     host = ok(api.cuMemHostAlloc(64, 0))
     return lambda: api.cuMemFreeHost(host)
 
 
 def _with_stream(
-    use: Callable[[DriverApi, CUstream], tuple[CUresult, *tuple[object, ...]]],
+    use: Callable[[OpenApi, CUstream], tuple[CUresult, *tuple[object, ...]]],
 ) -> _Prepared:
-    def prepare(api: DriverApi) -> Callable[[], tuple[CUresult, *tuple[object, ...]]]:
+    def prepare(api: OpenApi) -> Callable[[], tuple[CUresult, *tuple[object, ...]]]:
         other = another(api)
         return lambda: use(api, other)
 
     return prepare
 
 
-def _with_event(use: Callable[[DriverApi, CUevent], tuple[CUresult]]) -> _Prepared:
-    def prepare(api: DriverApi) -> Callable[[], tuple[CUresult]]:
+def _with_event(use: Callable[[OpenApi, CUevent], tuple[CUresult]]) -> _Prepared:
+    def prepare(api: OpenApi) -> Callable[[], tuple[CUresult]]:
         event = ok(api.cuEventCreate(0))
         ok(api.cuEventRecord(event, another(api)))
         ok(api.cuEventSynchronize(event))
@@ -168,14 +167,14 @@ def _with_event(use: Callable[[DriverApi, CUevent], tuple[CUresult]]) -> _Prepar
     return prepare
 
 
-def _with_graph(api: DriverApi) -> Callable[[], tuple[CUresult, *tuple[object, ...]]]:
+def _with_graph(api: OpenApi) -> Callable[[], tuple[CUresult, *tuple[object, ...]]]:
     other = another(api)
     begin(api, other)
     graph = end(api, other)
     return lambda: api.cuGraphInstantiate(graph, 0)
 
 
-def _trim(api: DriverApi) -> Callable[[], tuple[CUresult]]:
+def _trim(api: OpenApi) -> Callable[[], tuple[CUresult]]:
     pool = ok(api.cuDeviceGetDefaultMemPool(ok(api.cuCtxGetDevice())))
     return lambda: api.cuMemPoolTrimTo(pool, 0)
 
@@ -200,7 +199,7 @@ UNSAFE: dict[str, _Prepared] = {
 @MODES
 @pytest.mark.parametrize("prepare", UNSAFE.values(), ids=UNSAFE)
 def test_a_call_that_may_synchronise_is_for_relaxed_captures_only(
-    api: DriverApi, stream: CUstream, mode: CUstreamCaptureMode, prepare: _Prepared
+    api: OpenApi, stream: CUstream, mode: CUstreamCaptureMode, prepare: _Prepared
 ) -> None:
     call = prepare(api)
     begin(api, stream, mode)
@@ -214,7 +213,7 @@ def test_a_call_that_may_synchronise_is_for_relaxed_captures_only(
 
 
 def test_what_does_not_synchronise_is_allowed(
-    api: DriverApi, context: CUcontext, stream: CUstream, module: CUmodule
+    api: OpenApi, context: CUcontext, stream: CUstream, module: CUmodule
 ) -> None:
     (empty,) = functions(api, module, "empty")
     event, other = ok(api.cuEventCreate(0)), another(api)
@@ -236,7 +235,7 @@ def test_what_does_not_synchronise_is_allowed(
 
 
 def test_a_refused_launch_invalidates_a_refused_copy_does_not(
-    api: DriverApi, stream: CUstream, module: CUmodule
+    api: OpenApi, stream: CUstream, module: CUmodule
 ) -> None:
     (empty,) = functions(api, module, "empty")
     host, nowhere = np.zeros(8, np.uint8), CUdeviceptr(0x1000)
@@ -249,7 +248,7 @@ def test_a_refused_launch_invalidates_a_refused_copy_does_not(
     assert code(api.cuStreamEndCapture(stream)) == 901
 
 
-def test_nothing_is_recorded_for_no_bytes(api: DriverApi, stream: CUstream) -> None:
+def test_nothing_is_recorded_for_no_bytes(api: OpenApi, stream: CUstream) -> None:
     memory = ok(api.cuMemAlloc(16))
     begin(api, stream)
     ok(api.cuMemcpyDtoDAsync(memory, memory, 0, stream))
@@ -257,9 +256,7 @@ def test_nothing_is_recorded_for_no_bytes(api: DriverApi, stream: CUstream) -> N
     assert node_count(api, end(api, stream)) == 0
 
 
-def test_streams_fork_and_join_by_events(
-    api: DriverApi, stream: CUstream, module: CUmodule
-) -> None:
+def test_streams_fork_and_join_by_events(api: OpenApi, stream: CUstream, module: CUmodule) -> None:
     (empty,) = functions(api, module, "empty")
     other, fork, join = another(api), ok(api.cuEventCreate(0)), ok(api.cuEventCreate(0))
     begin(api, stream)
@@ -275,9 +272,7 @@ def test_streams_fork_and_join_by_events(
     assert ok(api.cuStreamIsCapturing(other)) == NONE
 
 
-def test_work_after_the_join_is_unjoined(
-    api: DriverApi, stream: CUstream, module: CUmodule
-) -> None:
+def test_work_after_the_join_is_unjoined(api: OpenApi, stream: CUstream, module: CUmodule) -> None:
     (empty,) = functions(api, module, "empty")
     other, fork, join = another(api), ok(api.cuEventCreate(0)), ok(api.cuEventCreate(0))
     begin(api, stream)
@@ -294,7 +289,7 @@ def test_work_after_the_join_is_unjoined(
 
 
 def test_a_fork_without_work_needs_no_join(
-    api: DriverApi, stream: CUstream, module: CUmodule
+    api: OpenApi, stream: CUstream, module: CUmodule
 ) -> None:
     (empty,) = functions(api, module, "empty")
     other, fork = another(api), ok(api.cuEventCreate(0))
@@ -305,7 +300,7 @@ def test_a_fork_without_work_needs_no_join(
     assert node_count(api, end(api, stream)) == 1
 
 
-def test_a_capture_ends_where_it_began(api: DriverApi, stream: CUstream, module: CUmodule) -> None:
+def test_a_capture_ends_where_it_began(api: OpenApi, stream: CUstream, module: CUmodule) -> None:
     other, fork = another(api), ok(api.cuEventCreate(0))
     begin(api, stream)
     ok(api.cuEventRecord(fork, stream))
@@ -315,7 +310,7 @@ def test_a_capture_ends_where_it_began(api: DriverApi, stream: CUstream, module:
     assert code(api.cuStreamEndCapture(stream)) == 901
 
 
-def test_waiting_for_outside_work_is_isolation_broken(api: DriverApi, stream: CUstream) -> None:
+def test_waiting_for_outside_work_is_isolation_broken(api: OpenApi, stream: CUstream) -> None:
     outside, never = ok(api.cuEventCreate(0)), ok(api.cuEventCreate(0))
     ok(api.cuEventRecord(outside, another(api)))
     begin(api, stream)
@@ -327,7 +322,7 @@ def test_waiting_for_outside_work_is_isolation_broken(api: DriverApi, stream: CU
     assert node_count(api, end(api, stream)) == 1
 
 
-def test_captures_do_not_merge(api: DriverApi, stream: CUstream) -> None:
+def test_captures_do_not_merge(api: OpenApi, stream: CUstream) -> None:
     other, event = another(api), ok(api.cuEventCreate(0))
     begin(api, stream)
     ok(api.cuEventRecord(event, stream))
@@ -337,7 +332,7 @@ def test_captures_do_not_merge(api: DriverApi, stream: CUstream) -> None:
     assert code(api.cuStreamEndCapture(other)) == 901
 
 
-def test_an_event_of_a_capture_cannot_be_looked_at(api: DriverApi, stream: CUstream) -> None:
+def test_an_event_of_a_capture_cannot_be_looked_at(api: OpenApi, stream: CUstream) -> None:
     for look in (api.cuEventQuery, api.cuEventSynchronize):
         event = ok(api.cuEventCreate(0))
         begin(api, stream)
@@ -349,7 +344,7 @@ def test_an_event_of_a_capture_cannot_be_looked_at(api: DriverApi, stream: CUstr
 
 
 def test_an_event_of_an_ended_capture_is_an_invalid_value_until_recorded_again(
-    api: DriverApi, stream: CUstream
+    api: OpenApi, stream: CUstream
 ) -> None:
     event = ok(api.cuEventCreate(0))
     begin(api, stream)
@@ -365,7 +360,7 @@ def test_an_event_of_an_ended_capture_is_an_invalid_value_until_recorded_again(
 
 @MODES
 def test_the_legacy_stream_breaks_the_capture_of_a_stream_that_blocks_with_it(
-    api: DriverApi, context: CUcontext, module: CUmodule, mode: CUstreamCaptureMode
+    api: OpenApi, context: CUcontext, module: CUmodule, mode: CUstreamCaptureMode
 ) -> None:
     (empty,) = functions(api, module, "empty")
     blocking = ok(api.cuStreamCreateWithPriority(0, 0))
@@ -377,7 +372,7 @@ def test_the_legacy_stream_breaks_the_capture_of_a_stream_that_blocks_with_it(
     assert code(launch(api, empty)) == 0
 
 
-def test_the_legacy_stream_does_not_join_a_capture(api: DriverApi, stream: CUstream) -> None:
+def test_the_legacy_stream_does_not_join_a_capture(api: OpenApi, stream: CUstream) -> None:
     event = ok(api.cuEventCreate(0))
     begin(api, stream)
     ok(api.cuEventRecord(event, stream))
@@ -385,7 +380,7 @@ def test_the_legacy_stream_does_not_join_a_capture(api: DriverApi, stream: CUstr
     assert code(api.cuStreamEndCapture(stream)) == 901
 
 
-def test_a_capturing_stream_does_not_take_a_graph(api: DriverApi, stream: CUstream) -> None:
+def test_a_capturing_stream_does_not_take_a_graph(api: OpenApi, stream: CUstream) -> None:
     begin(api, stream)
     executable = ok(api.cuGraphInstantiate(end(api, stream), 0))
     begin(api, stream)
@@ -393,14 +388,14 @@ def test_a_capturing_stream_does_not_take_a_graph(api: DriverApi, stream: CUstre
     assert code(api.cuStreamEndCapture(stream)) == 901
 
 
-def test_a_destroyed_stream_gives_its_capture_up(api: DriverApi, context: CUcontext) -> None:
+def test_a_destroyed_stream_gives_its_capture_up(api: OpenApi, context: CUcontext) -> None:
     stream = another(api)
     begin(api, stream)
     assert code(api.cuStreamDestroy(stream)) == 0
     assert code(api.cuMemAlloc(64)) == 0
 
 
-def in_thread(api: DriverApi, context: CUcontext, work: Callable[[], None]) -> None:
+def in_thread(api: OpenApi, context: CUcontext, work: Callable[[], None]) -> None:
     """Run `work` in another thread with a current context; its failure is this test's."""
     failures: list[BaseException] = []
 
@@ -420,7 +415,7 @@ def in_thread(api: DriverApi, context: CUcontext, work: Callable[[], None]) -> N
 
 @pytest.mark.parametrize(("mode", "allocates"), [(GLOBAL, 900), (THREAD_LOCAL, 0), (RELAXED, 0)])
 def test_other_threads_are_bound_by_global_captures_alone(
-    api: DriverApi,
+    api: OpenApi,
     context: CUcontext,
     stream: CUstream,
     mode: CUstreamCaptureMode,
@@ -437,7 +432,7 @@ def test_other_threads_are_bound_by_global_captures_alone(
 
 @pytest.mark.parametrize(("mode", "ends"), [(GLOBAL, 908), (THREAD_LOCAL, 908), (RELAXED, 0)])
 def test_only_a_relaxed_capture_is_ended_by_another_thread(
-    api: DriverApi, context: CUcontext, stream: CUstream, mode: CUstreamCaptureMode, ends: int
+    api: OpenApi, context: CUcontext, stream: CUstream, mode: CUstreamCaptureMode, ends: int
 ) -> None:
     begin(api, stream, mode)
 
@@ -450,7 +445,7 @@ def test_only_a_relaxed_capture_is_ended_by_another_thread(
 
 
 def test_a_capture_reaches_over_contexts_of_a_device(
-    api: DriverApi, device: CUdevice, context: CUcontext, stream: CUstream
+    api: OpenApi, device: CUdevice, context: CUcontext, stream: CUstream
 ) -> None:
     event = ok(api.cuEventCreate(0))
     other = ok(api.cuCtxCreate(None, 0, device))

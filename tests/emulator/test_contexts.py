@@ -4,10 +4,10 @@ import threading
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from cudadrv.driver._api import CUcontext, CUctxCreateParams, CUdevice, DriverApi
+from cudadrv.driver._api import CUcontext, CUctxCreateParams, CUdevice
 from cudadrv.emulator import Emulator
 
-from .calls import code, load, ok
+from .calls import OpenApi, code, load, ok
 from .kernels import EMPTY, VARIABLE
 
 NULL = CUcontext(0)
@@ -69,13 +69,13 @@ def test_a_released_primary_context_is_destroyed_and_comes_back_empty(emulator: 
     assert code(emulator.cuMemAlloc(4)) == 0
 
 
-def test_a_primary_context_cannot_be_destroyed(api: DriverApi, device: CUdevice) -> None:
+def test_a_primary_context_cannot_be_destroyed(api: OpenApi, device: CUdevice) -> None:
     context = ok(api.cuDevicePrimaryCtxRetain(device))
     assert code(api.cuCtxDestroy(context)) == 201
     ok(api.cuDevicePrimaryCtxRelease(device))
 
 
-def test_context_flags_are_checked(api: DriverApi, device: CUdevice) -> None:
+def test_context_flags_are_checked(api: OpenApi, device: CUdevice) -> None:
     assert code(api.cuCtxCreate(None, 0x8000, device)) == 1
     assert code(api.cuCtxCreate(None, 3, device)) == 1
 
@@ -85,7 +85,7 @@ def test_context_parameters_are_not_supported(emulator: Emulator) -> None:
     assert code(emulator.cuCtxCreate(CUctxCreateParams(), 0, device)) == 801
 
 
-def test_a_created_context_is_current_and_pops(api: DriverApi, device: CUdevice) -> None:
+def test_a_created_context_is_current_and_pops(api: OpenApi, device: CUdevice) -> None:
     a = ok(api.cuCtxCreate(None, 0, device))
     b = ok(api.cuCtxCreate(None, 8, device))
     assert int(ok(api.cuCtxGetCurrent())) == int(b)
@@ -96,7 +96,7 @@ def test_a_created_context_is_current_and_pops(api: DriverApi, device: CUdevice)
     ok(api.cuCtxDestroy(b))
 
 
-def test_destroying_the_current_context_pops_it(api: DriverApi, device: CUdevice) -> None:
+def test_destroying_the_current_context_pops_it(api: OpenApi, device: CUdevice) -> None:
     context = ok(api.cuCtxCreate(None, 0, device))
     ok(api.cuCtxDestroy(context))
     assert int(ok(api.cuCtxGetCurrent())) == 0
@@ -105,9 +105,7 @@ def test_destroying_the_current_context_pops_it(api: DriverApi, device: CUdevice
     assert code(api.cuCtxDestroy(NULL)) == 1
 
 
-def test_a_destroyed_context_below_the_top_stays_and_fails(
-    api: DriverApi, device: CUdevice
-) -> None:
+def test_a_destroyed_context_below_the_top_stays_and_fails(api: OpenApi, device: CUdevice) -> None:
     a = ok(api.cuCtxCreate(None, 0, device))
     b = ok(api.cuCtxCreate(None, 0, device))
     ok(api.cuCtxDestroy(a))
@@ -144,7 +142,7 @@ def test_a_number_that_is_no_context_is_refused(emulator: Emulator) -> None:
     assert code(emulator.cuCtxDestroy(stray)) == 201
 
 
-def test_each_thread_has_its_own_stack(api: DriverApi, context: CUcontext) -> None:
+def test_each_thread_has_its_own_stack(api: OpenApi, context: CUcontext) -> None:
     seen: list[int] = []
 
     def look() -> None:
@@ -159,7 +157,7 @@ def test_each_thread_has_its_own_stack(api: DriverApi, context: CUcontext) -> No
     assert int(ok(api.cuCtxGetCurrent())) == int(context)
 
 
-def test_the_priority_range(api: DriverApi, context: CUcontext) -> None:
+def test_the_priority_range(api: OpenApi, context: CUcontext) -> None:
     assert ok(api.cuCtxGetStreamPriorityRange()) == (0, -5)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cudadrv.driver._api import CUcontext, CUdevice, CUstream, DriverApi
+from cudadrv.driver._api import CUcontext, CUdevice, CUstream
 from cudadrv.emulator import Emulator
 
-from .calls import LEGACY, code, ok
+from .calls import LEGACY, OpenApi, code, ok
 
 
 def test_memory_of_a_pool_outlives_its_context(
-    api: DriverApi, device: CUdevice, context: CUcontext, stream: CUstream
+    api: OpenApi, device: CUdevice, context: CUcontext, stream: CUstream
 ) -> None:
     other = ok(api.cuCtxCreate(None, 0, device))
     memory = ok(api.cuMemAllocAsync(64, ok(api.cuStreamCreateWithPriority(1, 0))))
@@ -30,7 +30,7 @@ def test_memory_of_a_pool_is_accounted_until_it_is_freed(emulator: Emulator) -> 
     assert emulator._devices[0].pool.used == 0
 
 
-def test_other_memory_goes_with_its_context(api: DriverApi, device: CUdevice) -> None:
+def test_other_memory_goes_with_its_context(api: OpenApi, device: CUdevice) -> None:
     lasting = ok(api.cuCtxCreate(None, 0, device))
     other = ok(api.cuCtxCreate(None, 0, device))
     plain, managed = ok(api.cuMemAlloc(64)), ok(api.cuMemAllocManaged(64, 1))
@@ -43,7 +43,7 @@ def test_other_memory_goes_with_its_context(api: DriverApi, device: CUdevice) ->
 
 
 def test_memory_is_freed_in_any_stream_of_its_device(
-    api: DriverApi, device: CUdevice, context: CUcontext, stream: CUstream
+    api: OpenApi, device: CUdevice, context: CUcontext, stream: CUstream
 ) -> None:
     other = ok(api.cuCtxCreate(None, 0, device))
     foreign = ok(api.cuStreamCreateWithPriority(1, 0))

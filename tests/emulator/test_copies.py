@@ -5,10 +5,10 @@ import ctypes
 import numpy as np
 import pytest
 
-from cudadrv.driver._api import CUcontext, CUdevice, CUdeviceptr, CUstream, DriverApi
+from cudadrv.driver._api import CUcontext, CUdevice, CUdeviceptr, CUstream
 from cudadrv.emulator import Emulator
 
-from .calls import LEGACY, code, download, ok, upload
+from .calls import LEGACY, OpenApi, code, download, ok, upload
 
 NOWHERE = CUdeviceptr(0x1000)
 
@@ -17,7 +17,7 @@ def past(memory: CUdeviceptr, nbytes: int) -> CUdeviceptr:
     return CUdeviceptr(int(memory) + nbytes)
 
 
-def test_what_goes_up_comes_down(api: DriverApi, context: CUcontext) -> None:
+def test_what_goes_up_comes_down(api: OpenApi, context: CUcontext) -> None:
     data = np.arange(1000, dtype=np.uint32)
     memory = ok(api.cuMemAlloc(data.nbytes))
     upload(api, memory, data)
@@ -26,7 +26,7 @@ def test_what_goes_up_comes_down(api: DriverApi, context: CUcontext) -> None:
 
 
 def test_copies_are_held_to_their_allocation(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     host = np.zeros(1 << 20, np.uint8)
     at = host.ctypes.data
@@ -45,7 +45,7 @@ def test_copies_are_held_to_their_allocation(
     assert code(api.cuMemcpyPeerAsync(memory, context, other, context, 4097, stream)) == 1
 
 
-def test_no_bytes_are_copied_anywhere(api: DriverApi, context: CUcontext, stream: CUstream) -> None:
+def test_no_bytes_are_copied_anywhere(api: OpenApi, context: CUcontext, stream: CUstream) -> None:
     assert code(api.cuMemcpyHtoDAsync(NOWHERE, 0, 0, stream)) == 0
     assert code(api.cuMemsetD32Async(NOWHERE, 1, 0, stream)) == 0
 
@@ -63,7 +63,7 @@ def test_freed_memory_is_told_as_freed(emulator: Emulator) -> None:
 
 
 def test_a_device_pointer_may_stand_where_a_host_pointer_does(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     """Unified addressing: the driver sees from the address what it is."""
     a, b = ok(api.cuMemAlloc(16)), ok(api.cuMemAlloc(16))
@@ -78,7 +78,7 @@ def test_a_device_pointer_may_stand_where_a_host_pointer_does(
 
 
 def test_pinned_memory_may_stand_where_a_device_pointer_does(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     pinned = ok(api.cuMemHostAlloc(16, 0))
     memory = ok(api.cuMemAlloc(16))
@@ -113,14 +113,14 @@ def test_overlapping_copies_move(emulator: Emulator) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 0x7F, 0xAB])
-def test_fills_of_bytes(api: DriverApi, context: CUcontext, value: int) -> None:
+def test_fills_of_bytes(api: OpenApi, context: CUcontext, value: int) -> None:
     memory = ok(api.cuMemAlloc(16))
     ok(api.cuMemsetD8Async(memory, 0x11, 16, LEGACY))
     ok(api.cuMemsetD8Async(past(memory, 1), value, 2, LEGACY))
     assert download(api, memory, 1).tolist() == [0x11000011 | value << 8 | value << 16]
 
 
-def test_fills_of_words(api: DriverApi, context: CUcontext) -> None:
+def test_fills_of_words(api: OpenApi, context: CUcontext) -> None:
     memory = ok(api.cuMemAlloc(4000))
     ok(api.cuMemsetD16Async(memory, 0xBEEF, 2000, LEGACY))
     assert (download(api, memory, 1000) == 0xBEEFBEEF).all()
@@ -130,7 +130,7 @@ def test_fills_of_words(api: DriverApi, context: CUcontext) -> None:
     assert found[[0, -1]].tolist() == [0xBEEFBEEF] * 2
 
 
-def test_fills_are_checked(api: DriverApi, context: CUcontext, stream: CUstream) -> None:
+def test_fills_are_checked(api: OpenApi, context: CUcontext, stream: CUstream) -> None:
     memory = ok(api.cuMemAlloc(1000))
     assert code(api.cuMemsetD8Async(memory, 1, 1001, stream)) == 1
     assert code(api.cuMemsetD16Async(past(memory, 1), 1, 4, stream)) == 1

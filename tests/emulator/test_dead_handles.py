@@ -29,7 +29,7 @@ from cudadrv.driver._api import (
 )
 from cudadrv.emulator import EmulatedDevice, Emulator
 
-from .calls import code, ok
+from .calls import OpenApi, code, ok
 from .handle_calls import ALL, CALLS, IN_STRUCTURES
 from .handles import KINDS, Call
 
@@ -114,7 +114,7 @@ HANDLES: Final = (
 def test_every_function_with_a_handle_is_among_them() -> None:
     found = {
         (name, parameter)
-        for name, function in vars(DriverApi).items()
+        for name, function in {**vars(DriverApi), **vars(OpenApi)}.items()
         if name.startswith("cu")
         for parameter, hint in get_type_hints(function).items()
         if hint in HANDLES and parameter != "return"

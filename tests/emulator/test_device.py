@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from cudadrv.driver._api import CUdevice, CUdevice_attribute, CUresult, DriverApi
+from cudadrv.driver._api import CUdevice, CUdevice_attribute, CUresult
 from cudadrv.emulator import A100, B200, H100, L4, PROFILES, T4, V100, EmulatedDevice, Emulator
 
-from .calls import code, ok
+from .calls import OpenApi, code, ok
 
 A = CUdevice_attribute
 
@@ -19,7 +19,7 @@ def test_calls_before_cuinit_answer_not_initialized() -> None:
     assert code(fresh.cuDriverGetVersion()) == 0
 
 
-def test_cuinit_takes_only_flags_0(api: DriverApi) -> None:
+def test_cuinit_takes_only_flags_0(api: OpenApi) -> None:
     assert code(api.cuInit(1)) == 1
     assert code(api.cuInit(0)) == 0
 
@@ -28,7 +28,7 @@ def test_an_emulator_without_devices_has_none() -> None:
     assert code(Emulator(0).cuInit(0)) == 100
 
 
-def test_ordinals_out_of_range_are_invalid_devices(api: DriverApi) -> None:
+def test_ordinals_out_of_range_are_invalid_devices(api: OpenApi) -> None:
     count = ok(api.cuDeviceGetCount())
     assert code(api.cuDeviceGet(-1)) == 101
     assert code(api.cuDeviceGet(count)) == 101
@@ -48,7 +48,7 @@ def test_a_device_that_does_not_exist_is_refused_by_every_query(emulator: Emulat
     assert code(emulator.cuDeviceCanAccessPeer(ok(emulator.cuDeviceGet(0)), bad)) == 101
 
 
-def test_a_name_is_cut_to_its_room_and_padded(api: DriverApi, device: CUdevice) -> None:
+def test_a_name_is_cut_to_its_room_and_padded(api: OpenApi, device: CUdevice) -> None:
     whole = ok(api.cuDeviceGetName(128, device))
     assert len(whole) == 128
     name = whole.rstrip(b"\0 ").split(b"\0")[0]
@@ -56,7 +56,7 @@ def test_a_name_is_cut_to_its_room_and_padded(api: DriverApi, device: CUdevice) 
     assert ok(api.cuDeviceGetName(1, device)) == b"\0"
 
 
-def test_a_pci_address_needs_its_whole_room(api: DriverApi, device: CUdevice) -> None:
+def test_a_pci_address_needs_its_whole_room(api: OpenApi, device: CUdevice) -> None:
     assert code(api.cuDeviceGetPCIBusId(12, device)) == 1
     text = ok(api.cuDeviceGetPCIBusId(13, device))
     domain, bus, rest = text.rstrip(b"\0").split(b":")
@@ -92,7 +92,7 @@ def test_every_attribute_of_the_binding_is_answered(emulator: Emulator) -> None:
     assert code(emulator.cuDeviceGetAttribute(A.CU_DEVICE_ATTRIBUTE_MAX, device)) == 1
 
 
-def test_no_device_is_its_own_peer(api: DriverApi, device: CUdevice) -> None:
+def test_no_device_is_its_own_peer(api: OpenApi, device: CUdevice) -> None:
     assert ok(api.cuDeviceCanAccessPeer(device, device)) == 0
 
 
@@ -180,7 +180,7 @@ def test_a_device_that_cannot_be_is_refused(properties: dict[str, object], said:
         EmulatedDevice(**properties)  # type: ignore[arg-type]  # wrong on purpose
 
 
-def test_texts_of_results(api: DriverApi) -> None:
+def test_texts_of_results(api: OpenApi) -> None:
     assert ok(api.cuGetErrorString(CUresult.CUDA_SUCCESS)) == b"no error"
     assert ok(api.cuGetErrorString(CUresult.CUDA_ERROR_UNKNOWN)) == b"unknown error"
 

@@ -8,20 +8,19 @@ from cudadrv.driver._api import (
     CUfunction,
     CUfunction_attribute,
     CUmodule,
-    DriverApi,
 )
 from cudadrv.emulator import H100, T4, Emulator
 from cudadrv.emulator.attributes import device_attributes
 from cudadrv.emulator.occupancy import blocks_per_sm
 
-from .calls import code, functions, load, ok
+from .calls import OpenApi, code, functions, load, ok
 from .kernels import EMPTY, STATIC_SHARED
 
 F = CUfunction_attribute
 MAX_DYNAMIC = F.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
-def test_attributes_of_a_kernel(api: DriverApi, module: CUmodule) -> None:
+def test_attributes_of_a_kernel(api: OpenApi, module: CUmodule) -> None:
     (statics,) = functions(api, module, "statics")
 
     def attribute(which: F) -> int:
@@ -43,13 +42,13 @@ def test_the_binary_version_is_the_device_s(emulator: Emulator) -> None:
     assert ok(emulator.cuFuncGetAttribute(F.CU_FUNC_ATTRIBUTE_BINARY_VERSION, empty)) == 90
 
 
-def test_launch_bounds_limit_the_threads(api: DriverApi, module: CUmodule) -> None:
+def test_launch_bounds_limit_the_threads(api: OpenApi, module: CUmodule) -> None:
     (bounded,) = functions(api, module, "bounded")
     most = F.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
     assert ok(api.cuFuncGetAttribute(most, bounded)) == 128
 
 
-def test_dynamic_shared_memory_is_bounded_by_the_device(api: DriverApi, module: CUmodule) -> None:
+def test_dynamic_shared_memory_is_bounded_by_the_device(api: OpenApi, module: CUmodule) -> None:
     empty, statics = functions(api, module, "empty", "statics")
     device = ok(api.cuCtxGetDevice())
     optin = ok(
@@ -65,7 +64,7 @@ def test_dynamic_shared_memory_is_bounded_by_the_device(api: DriverApi, module: 
             assert ok(api.cuFuncGetAttribute(MAX_DYNAMIC, function)) == value
 
 
-def test_what_can_be_set_is_checked(api: DriverApi, module: CUmodule) -> None:
+def test_what_can_be_set_is_checked(api: OpenApi, module: CUmodule) -> None:
     (empty,) = functions(api, module, "empty")
     carveout = F.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
     for value, expected in ((101, 1), (50, 0), (-1, 0), (-2, 1)):
@@ -76,13 +75,13 @@ def test_what_can_be_set_is_checked(api: DriverApi, module: CUmodule) -> None:
     assert code(api.cuFuncSetAttribute(empty, portable, 1)) == 0
 
 
-def test_parameters_are_told_by_offset_and_size(api: DriverApi, module: CUmodule) -> None:
+def test_parameters_are_told_by_offset_and_size(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     assert [ok(api.cuFuncGetParamInfo(fill, i)) for i in range(3)] == [(0, 8), (8, 4), (12, 1)]
     assert code(api.cuFuncGetParamInfo(fill, 3)) == 1
 
 
-def test_null_functions(api: DriverApi, context: CUcontext) -> None:
+def test_null_functions(api: OpenApi, context: CUcontext) -> None:
     null = CUfunction(0)
     assert code(api.cuFuncGetAttribute(MAX_DYNAMIC, null)) == 400
     assert code(api.cuFuncSetAttribute(null, MAX_DYNAMIC, 1)) == 400
@@ -111,7 +110,7 @@ def test_occupancy_is_that_of_hopper(threads: int, shared: int, blocks: int) -> 
     assert ok(found) == blocks
 
 
-def test_occupancy_is_0_above_what_may_be_asked_for(api: DriverApi, module: CUmodule) -> None:
+def test_occupancy_is_0_above_what_may_be_asked_for(api: OpenApi, module: CUmodule) -> None:
     (statics,) = functions(api, module, "statics")
     assert ok(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(statics, 256, 100000)) == 0
     assert code(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(statics, 0, 0)) == 1

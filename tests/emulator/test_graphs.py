@@ -11,11 +11,10 @@ from cudadrv.driver._api import (
     CUpointer_attribute,
     CUstream,
     CUstreamCaptureMode,
-    DriverApi,
 )
 from cudadrv.emulator import Emulator
 
-from .calls import LEGACY, code, functions, launch, load, ok
+from .calls import LEGACY, OpenApi, code, functions, launch, load, ok
 from .kernels import EMPTY
 
 GLOBAL = CUstreamCaptureMode(0)
@@ -23,7 +22,7 @@ MEMORY_TYPE = CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 
 
 def copy_graph(
-    api: DriverApi, stream: CUstream, host: np.ndarray[tuple[int], np.dtype[np.uint32]]
+    api: OpenApi, stream: CUstream, host: np.ndarray[tuple[int], np.dtype[np.uint32]]
 ) -> tuple[CUgraph, CUdeviceptr]:
     """A graph that allocates, sets, copies to the host and frees."""
     ok(api.cuStreamBeginCapture(stream, GLOBAL))
@@ -34,7 +33,7 @@ def copy_graph(
     return ok(api.cuStreamEndCapture(stream)), memory
 
 
-def test_memory_allocated_in_a_capture_is_the_graph_s(api: DriverApi, stream: CUstream) -> None:
+def test_memory_allocated_in_a_capture_is_the_graph_s(api: OpenApi, stream: CUstream) -> None:
     host = np.zeros(8, np.uint32)
     graph, memory = copy_graph(api, stream, host)
     assert ok(api.cuGraphGetNodes(graph, 0))[1] == 4
@@ -48,7 +47,7 @@ def test_memory_allocated_in_a_capture_is_the_graph_s(api: DriverApi, stream: CU
 
 
 def test_memory_that_a_graph_leaves_must_be_freed_before_the_next_launch(
-    api: DriverApi, stream: CUstream
+    api: OpenApi, stream: CUstream
 ) -> None:
     ok(api.cuStreamBeginCapture(stream, GLOBAL))
     memory = ok(api.cuMemAllocAsync(64, stream))
@@ -64,7 +63,7 @@ def test_memory_that_a_graph_leaves_must_be_freed_before_the_next_launch(
     ok(api.cuMemFree(memory))
 
 
-def test_automatic_free_lets_a_graph_launch_again(api: DriverApi, stream: CUstream) -> None:
+def test_automatic_free_lets_a_graph_launch_again(api: OpenApi, stream: CUstream) -> None:
     """CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH is 1."""
     ok(api.cuStreamBeginCapture(stream, GLOBAL))
     ok(api.cuMemAllocAsync(64, stream))
@@ -74,7 +73,7 @@ def test_automatic_free_lets_a_graph_launch_again(api: DriverApi, stream: CUstre
     ok(api.cuStreamSynchronize(stream))
 
 
-def test_a_capture_frees_only_what_it_allocated(api: DriverApi, stream: CUstream) -> None:
+def test_a_capture_frees_only_what_it_allocated(api: OpenApi, stream: CUstream) -> None:
     outside = ok(api.cuMemAllocAsync(64, stream))
     ok(api.cuStreamBeginCapture(stream, GLOBAL))
     assert code(api.cuMemFreeAsync(outside, stream)) == 1
@@ -101,7 +100,7 @@ def test_the_memory_of_graphs_comes_back(emulator: Emulator) -> None:
     assert ok(emulator.cuMemGetInfo()) == before
 
 
-def test_nodes_are_counted_and_listed(api: DriverApi, stream: CUstream) -> None:
+def test_nodes_are_counted_and_listed(api: OpenApi, stream: CUstream) -> None:
     (empty,) = functions(api, load(api, EMPTY), "empty")
     ok(api.cuStreamBeginCapture(stream, GLOBAL))
     ok(launch(api, empty, stream=stream))
@@ -122,7 +121,7 @@ def test_nodes_are_counted_and_listed(api: DriverApi, stream: CUstream) -> None:
     assert [int(node) != 0 for node in more] == [True, True, False, False]
 
 
-def test_an_executable_outlives_its_graph(api: DriverApi, stream: CUstream) -> None:
+def test_an_executable_outlives_its_graph(api: OpenApi, stream: CUstream) -> None:
     ok(api.cuStreamBeginCapture(stream, GLOBAL))
     graph = ok(api.cuStreamEndCapture(stream))
     executable = ok(api.cuGraphInstantiate(graph, 0))
@@ -133,7 +132,7 @@ def test_an_executable_outlives_its_graph(api: DriverApi, stream: CUstream) -> N
 
 
 def test_a_graph_runs_in_a_stream_of_any_context(
-    api: DriverApi, device: CUdevice, context: CUcontext, stream: CUstream
+    api: OpenApi, device: CUdevice, context: CUcontext, stream: CUstream
 ) -> None:
     ok(api.cuStreamBeginCapture(stream, GLOBAL))
     executable = ok(api.cuGraphInstantiate(ok(api.cuStreamEndCapture(stream)), 0))
@@ -143,7 +142,7 @@ def test_a_graph_runs_in_a_stream_of_any_context(
     ok(api.cuCtxDestroy(other))
 
 
-def test_null_and_destroyed_graphs_are_invalid_values(api: DriverApi, stream: CUstream) -> None:
+def test_null_and_destroyed_graphs_are_invalid_values(api: OpenApi, stream: CUstream) -> None:
     ok(api.cuStreamBeginCapture(stream, GLOBAL))
     graph = ok(api.cuStreamEndCapture(stream))
     executable = ok(api.cuGraphInstantiate(graph, 0))
@@ -158,7 +157,7 @@ def test_null_and_destroyed_graphs_are_invalid_values(api: DriverApi, stream: CU
         assert code(api.cuGraphExecDestroy(gone)) == 1
 
 
-def test_instantiation_flags_are_checked(api: DriverApi, stream: CUstream) -> None:
+def test_instantiation_flags_are_checked(api: OpenApi, stream: CUstream) -> None:
     (empty,) = functions(api, load(api, EMPTY), "empty")
     ok(api.cuStreamBeginCapture(stream, GLOBAL))
     ok(launch(api, empty, stream=stream))

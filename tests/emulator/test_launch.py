@@ -17,18 +17,17 @@ from cudadrv.driver._api import (
     CUmodule,
     CUresult,
     CUstream,
-    DriverApi,
 )
 from cudadrv.emulator import A100, EmulatedDevice, Emulator
 
-from .calls import LEGACY, Parameters, code, download, functions, launch, load, ok, upload
+from .calls import LEGACY, OpenApi, Parameters, code, download, functions, launch, load, ok, upload
 from .kernels import DYNAMIC_SHARED, EMPTY, FILL, STATIC_SHARED
 
 ONE = (1, 1, 1)
 MAX_DYNAMIC = CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
-def test_parameters_are_read_from_their_addresses(api: DriverApi, module: CUmodule) -> None:
+def test_parameters_are_read_from_their_addresses(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     memory = ok(api.cuMemAlloc(400))
     parameters = Parameters(c_uint64(int(memory)), c_uint32(0xABCD1234), c_uint8(3))
@@ -36,7 +35,7 @@ def test_parameters_are_read_from_their_addresses(api: DriverApi, module: CUmodu
     assert (download(api, memory, 100) == 0xABCD1234).all()
 
 
-def test_parameters_may_be_one_packed_buffer(api: DriverApi, module: CUmodule) -> None:
+def test_parameters_may_be_one_packed_buffer(api: OpenApi, module: CUmodule) -> None:
     """CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE in `extra`."""
     (fill,) = functions(api, module, "fill")
     memory = ok(api.cuMemAlloc(40))
@@ -49,14 +48,14 @@ def test_parameters_may_be_one_packed_buffer(api: DriverApi, module: CUmodule) -
     assert (download(api, memory, 10) == 55).all()
 
 
-def launch_packed(api: DriverApi, function: CUfunction, nbytes: int) -> int:
+def launch_packed(api: OpenApi, function: CUfunction, nbytes: int) -> int:
     packed, size = ctypes.create_string_buffer(16), ctypes.c_size_t(nbytes)
     extra = (ctypes.c_size_t * 5)(1, ctypes.addressof(packed), 2, ctypes.addressof(size), 0)
     address = ctypes.addressof(extra)
     return code(api.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, LEGACY, 0, address))
 
 
-def test_a_packed_buffer_that_is_too_large_is_refused(api: DriverApi, module: CUmodule) -> None:
+def test_a_packed_buffer_that_is_too_large_is_refused(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     assert launch_packed(api, fill, 16) == 701
 
@@ -82,7 +81,7 @@ def test_a_packed_buffer_that_is_too_small_is_refused(emulator: Emulator) -> Non
     ],
 )
 def test_extents_outside_the_limits_are_invalid_values(
-    api: DriverApi, module: CUmodule, grid: tuple[int, int, int], block: tuple[int, int, int]
+    api: OpenApi, module: CUmodule, grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> None:
     (empty,) = functions(api, module, "empty")
     assert code(launch(api, empty, grid=grid, block=block)) == 1
@@ -92,14 +91,14 @@ def test_extents_outside_the_limits_are_invalid_values(
     ("grid", "block"), [(ONE, (1, 1, 64)), (ONE, (1024, 1, 1)), ((70000, 1, 1), ONE)]
 )
 def test_extents_at_the_limits_run(
-    api: DriverApi, module: CUmodule, grid: tuple[int, int, int], block: tuple[int, int, int]
+    api: OpenApi, module: CUmodule, grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> None:
     (empty,) = functions(api, module, "empty")
     assert code(launch(api, empty, grid=grid, block=block)) == 0
     assert code(api.cuCtxSynchronize()) == 0
 
 
-def test_bounds_of_a_kernel_hold(api: DriverApi, module: CUmodule) -> None:
+def test_bounds_of_a_kernel_hold(api: OpenApi, module: CUmodule) -> None:
     bounded, required = functions(api, module, "bounded", "required")
     one = Parameters(c_uint32(1))
     assert code(launch(api, bounded, one, block=(129, 1, 1))) == 1
@@ -108,12 +107,12 @@ def test_bounds_of_a_kernel_hold(api: DriverApi, module: CUmodule) -> None:
     assert code(launch(api, required, one, block=(64, 1, 1))) == 0
 
 
-def test_missing_parameters_are_refused(api: DriverApi, module: CUmodule) -> None:
+def test_missing_parameters_are_refused(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     assert code(launch(api, fill)) == 1
 
 
-def test_dynamic_shared_memory_is_what_was_allowed(api: DriverApi, module: CUmodule) -> None:
+def test_dynamic_shared_memory_is_what_was_allowed(api: OpenApi, module: CUmodule) -> None:
     statics, empty = functions(api, module, "statics", "empty")
     into = Parameters(c_uint64(int(ok(api.cuMemAlloc(64)))))
     assert code(launch(api, empty, shared_bytes=49152)) == 0
@@ -128,7 +127,7 @@ def test_dynamic_shared_memory_is_what_was_allowed(api: DriverApi, module: CUmod
     assert code(api.cuCtxSynchronize()) == 0
 
 
-def test_shared_memory_above_48_kib_can_be_used(api: DriverApi, context: CUcontext) -> None:
+def test_shared_memory_above_48_kib_can_be_used(api: OpenApi, context: CUcontext) -> None:
     (dynamics,) = functions(api, load(api, DYNAMIC_SHARED), "dynamics")
     memory = ok(api.cuMemAlloc(4))
     ok(api.cuFuncSetAttribute(dynamics, MAX_DYNAMIC, 65536))
@@ -137,7 +136,7 @@ def test_shared_memory_above_48_kib_can_be_used(api: DriverApi, context: CUconte
     assert download(api, memory, 1).tolist() == [77]
 
 
-def test_a_refused_launch_leaves_nothing_behind(api: DriverApi, module: CUmodule) -> None:
+def test_a_refused_launch_leaves_nothing_behind(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     memory = ok(api.cuMemAlloc(4))
     upload(api, memory, np.array([9], np.uint32))
@@ -148,7 +147,7 @@ def test_a_refused_launch_leaves_nothing_behind(api: DriverApi, module: CUmodule
 
 
 def test_a_kernel_and_its_stream_are_of_one_context(
-    api: DriverApi, device: CUdevice, context: CUcontext, stream: CUstream, module: CUmodule
+    api: OpenApi, device: CUdevice, context: CUcontext, stream: CUstream, module: CUmodule
 ) -> None:
     (empty,) = functions(api, module, "empty")
     other = ok(api.cuCtxCreate(None, 0, device))
@@ -195,7 +194,7 @@ def configured(
     return config
 
 
-def test_a_configured_launch_runs(api: DriverApi, module: CUmodule) -> None:
+def test_a_configured_launch_runs(api: OpenApi, module: CUmodule) -> None:
     (fill,) = functions(api, module, "fill")
     memory = ok(api.cuMemAlloc(128))
     parameters = Parameters(c_uint64(int(memory)), c_uint32(6), c_uint8(0))

@@ -13,11 +13,10 @@ from cudadrv.driver._api import (
     CUmemorytype,
     CUpointer_attribute,
     CUstream,
-    DriverApi,
 )
 from cudadrv.emulator import EmulatedDevice, Emulator
 
-from .calls import LEGACY, code, download, load, ok, upload
+from .calls import LEGACY, OpenApi, code, download, load, ok, upload
 from .kernels import EMPTY, VARIABLE
 
 P = CUpointer_attribute
@@ -32,21 +31,21 @@ def small(total: int = 4 * MIB) -> Emulator:
     return emulator
 
 
-def test_no_bytes_and_too_many_are_refused(api: DriverApi, context: CUcontext) -> None:
+def test_no_bytes_and_too_many_are_refused(api: OpenApi, context: CUcontext) -> None:
     assert code(api.cuMemAlloc(0)) == 1
     assert code(api.cuMemAlloc(1 << 46)) == 2
     assert code(api.cuMemAlloc((1 << 64) - 1)) == 2
 
 
 def test_an_allocation_is_aligned_as_the_driver_aligns(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     for nbytes in (1, 100, 512, 513, 5000):
         assert int(ok(api.cuMemAlloc(nbytes))) % 512 == 0
         assert int(ok(api.cuMemAllocAsync(nbytes, stream))) % 512 == 0
 
 
-def test_only_the_start_of_a_live_allocation_is_freed(api: DriverApi, context: CUcontext) -> None:
+def test_only_the_start_of_a_live_allocation_is_freed(api: OpenApi, context: CUcontext) -> None:
     memory = ok(api.cuMemAlloc(100))
     assert code(api.cuMemFree(CUdeviceptr(int(memory) + 4))) == 1
     assert code(api.cuMemFree(CUdeviceptr(0x1000))) == 1
@@ -67,7 +66,7 @@ def test_a_double_free_is_told_as_one() -> None:
 
 
 def test_stream_ordered_memory_is_freed_in_a_stream_or_at_once(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     a, b = ok(api.cuMemAllocAsync(100, stream)), ok(api.cuMemAllocAsync(MIB, stream))
     assert code(api.cuMemFreeAsync(CUdeviceptr(int(a) + 4), stream)) == 1
@@ -81,7 +80,7 @@ def test_stream_ordered_memory_is_freed_in_a_stream_or_at_once(
 
 
 def test_memory_of_cumemalloc_can_be_freed_in_a_stream(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     assert code(api.cuMemFreeAsync(ok(api.cuMemAlloc(100)), stream)) == 0
 
@@ -136,7 +135,7 @@ def test_a_pointer_tells_its_device() -> None:
 
 
 def test_the_attributes_of_device_memory(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     start = int(ok(api.cuMemAlloc(1000)))
 
@@ -166,7 +165,7 @@ def test_the_attributes_of_device_memory(
 
 
 def test_stream_ordered_memory_belongs_to_a_pool_and_to_no_context(
-    api: DriverApi, device: CUdevice, context: CUcontext, stream: CUstream
+    api: OpenApi, device: CUdevice, context: CUcontext, stream: CUstream
 ) -> None:
     memory = int(ok(api.cuMemAllocAsync(1000, stream)))
     owner = ok(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_CONTEXT, memory))
@@ -177,7 +176,7 @@ def test_stream_ordered_memory_belongs_to_a_pool_and_to_no_context(
     assert int(pool) == int(ok(api.cuDeviceGetDefaultMemPool(device)))
 
 
-def test_the_attributes_of_pinned_memory(api: DriverApi, context: CUcontext) -> None:
+def test_the_attributes_of_pinned_memory(api: OpenApi, context: CUcontext) -> None:
     start = ok(api.cuMemHostAlloc(1000, 0))
 
     def attribute(which: CUpointer_attribute) -> object:
@@ -195,7 +194,7 @@ def test_the_attributes_of_pinned_memory(api: DriverApi, context: CUcontext) -> 
 
 
 def test_memory_that_the_driver_does_not_know_has_no_attributes(
-    api: DriverApi, context: CUcontext
+    api: OpenApi, context: CUcontext
 ) -> None:
     host = np.zeros(8)
     freed = ok(api.cuMemAlloc(8))
@@ -205,7 +204,7 @@ def test_memory_that_the_driver_does_not_know_has_no_attributes(
 
 
 def test_a_variable_of_a_module_is_device_memory_that_cannot_be_freed(
-    api: DriverApi, context: CUcontext
+    api: OpenApi, context: CUcontext
 ) -> None:
     module = load(api, EMPTY, VARIABLE)
     address, nbytes = ok(api.cuModuleGetGlobal(module, b"gv"))
@@ -221,7 +220,7 @@ def test_a_variable_of_a_module_is_device_memory_that_cannot_be_freed(
     assert code(api.cuPointerGetAttribute(attribute, int(address))) == 1
 
 
-def test_pinned_memory_is_checked_and_can_be_written(api: DriverApi, context: CUcontext) -> None:
+def test_pinned_memory_is_checked_and_can_be_written(api: OpenApi, context: CUcontext) -> None:
     assert ok(api.cuMemHostAlloc(0, 0)) == 0
     assert code(api.cuMemHostAlloc(64, 0x100)) == 1
     assert code(api.cuMemHostAlloc(1 << 50, 0)) == 2
@@ -236,7 +235,7 @@ def test_pinned_memory_is_checked_and_can_be_written(api: DriverApi, context: CU
 
 
 def test_managed_memory_has_one_address_for_host_and_device(
-    api: DriverApi, context: CUcontext
+    api: OpenApi, context: CUcontext
 ) -> None:
     assert code(api.cuMemAllocManaged(0, 1)) == 1
     assert code(api.cuMemAllocManaged(64, 0)) == 1

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from cudadrv.driver._api import CUcontext, CUfunction, CUjit_option, CUmodule, DriverApi
+from cudadrv.driver._api import CUcontext, CUfunction, CUjit_option, CUmodule
 from cudadrv.emulator import EmulatedDevice, Emulator
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa import PtxSyntaxError
 
-from .calls import code, download, functions, launch, load, ok, text
+from .calls import OpenApi, code, download, functions, launch, load, ok, text
 from .kernels import EMPTY, FILL, INCREMENT, TRAP, UNKNOWN_OPCODE, VARIABLE
 
 BROKEN = b".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k() { ret;\n"
@@ -37,7 +37,7 @@ BROKEN = b".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k() { 
     ],
 )
 def test_an_image_that_will_not_load(
-    api: DriverApi, context: CUcontext, image: bytes, expected: int
+    api: OpenApi, context: CUcontext, image: bytes, expected: int
 ) -> None:
     assert code(api.cuModuleLoadData(image)) == expected
 
@@ -88,7 +88,7 @@ def test_each_driver_takes_the_ptx_of_its_release(driver: tuple[int, int], newes
         assert code(emulator.cuModuleLoadData(text(EMPTY, header=header))) == expected
 
 
-def test_the_jit_error_log_says_what_is_wrong(api: DriverApi, context: CUcontext) -> None:
+def test_the_jit_error_log_says_what_is_wrong(api: OpenApi, context: CUcontext) -> None:
     log = bytearray(1024)
     options = [
         CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
@@ -127,7 +127,7 @@ def test_a_log_is_cut_to_its_buffer(emulator: Emulator, size: int) -> None:
     assert log[size:] == b"x" * (100 - size)
 
 
-def test_functions_are_found_counted_and_named(api: DriverApi, context: CUcontext) -> None:
+def test_functions_are_found_counted_and_named(api: OpenApi, context: CUcontext) -> None:
     module = load(api, EMPTY, FILL, INCREMENT)
     assert ok(api.cuModuleGetFunctionCount(module)) == 3
     found = ok(api.cuModuleEnumerateFunctions(3, module))
@@ -138,7 +138,7 @@ def test_functions_are_found_counted_and_named(api: DriverApi, context: CUcontex
     assert int(fill) == int(ok(api.cuModuleGetFunction(module, b"fill"))) == int(found[1])
 
 
-def test_names_that_are_not_there(api: DriverApi, context: CUcontext) -> None:
+def test_names_that_are_not_there(api: OpenApi, context: CUcontext) -> None:
     module = load(api, EMPTY, VARIABLE)
     assert code(api.cuModuleGetFunction(module, b"nope")) == 500
     assert code(api.cuModuleGetFunction(module, b"gv")) == 500
@@ -146,7 +146,7 @@ def test_names_that_are_not_there(api: DriverApi, context: CUcontext) -> None:
     assert code(api.cuModuleGetGlobal(module, b"nope")) == 500
 
 
-def test_a_variable_is_initialised_for_each_load(api: DriverApi, context: CUcontext) -> None:
+def test_a_variable_is_initialised_for_each_load(api: OpenApi, context: CUcontext) -> None:
     first, second = load(api, EMPTY, VARIABLE), load(api, EMPTY, VARIABLE)
     a, nbytes = ok(api.cuModuleGetGlobal(first, b"gv"))
     b, _ = ok(api.cuModuleGetGlobal(second, b"gv"))
@@ -174,7 +174,7 @@ def test_an_unloaded_module_is_an_invalid_handle(emulator: Emulator) -> None:
     assert code(emulator.cuModuleGetFunction(module, b"empty")) == 400
 
 
-def test_no_module_is_an_invalid_handle(api: DriverApi, context: CUcontext) -> None:
+def test_no_module_is_an_invalid_handle(api: OpenApi, context: CUcontext) -> None:
     null = CUmodule(0)
     assert code(api.cuModuleUnload(null)) == 400
     assert code(api.cuModuleGetGlobal(null, b"x")) == 400

@@ -6,25 +6,22 @@ from cudadrv.driver._api import (
     CUevent,
     CUstream,
     CUstreamCaptureStatus,
-    DriverApi,
 )
 from cudadrv.emulator import Emulator
 
-from .calls import LEGACY, code, ok
+from .calls import LEGACY, OpenApi, code, ok
 
 PER_THREAD = CUstream(2)
 
 
-def test_a_priority_is_clamped_and_flags_are_checked(api: DriverApi, context: CUcontext) -> None:
+def test_a_priority_is_clamped_and_flags_are_checked(api: OpenApi, context: CUcontext) -> None:
     for asked, given in ((0, 0), (-2, -2), (-99, -5), (99, 0)):
         stream = ok(api.cuStreamCreateWithPriority(1, asked))
         assert ok(api.cuStreamGetPriority(stream)) == given
     assert code(api.cuStreamCreateWithPriority(2, 0)) == 1
 
 
-def test_default_streams_are_those_of_the_current_context(
-    api: DriverApi, context: CUcontext
-) -> None:
+def test_default_streams_are_those_of_the_current_context(api: OpenApi, context: CUcontext) -> None:
     for number in (0, 1, 2):
         stream = CUstream(number)
         assert ok(api.cuStreamGetPriority(stream)) == 0
@@ -41,7 +38,7 @@ def test_default_streams_are_those_of_the_current_context(
 
 
 def test_a_stream_works_whatever_context_is_current(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     ok(api.cuCtxPopCurrent())
     assert code(api.cuStreamQuery(stream)) == 0
@@ -76,7 +73,7 @@ def test_handles_of_another_emulator_are_refused(emulator: Emulator) -> None:
     assert code(emulator.cuMemFree(memory)) == 1
 
 
-def test_event_flags_are_checked(api: DriverApi, context: CUcontext) -> None:
+def test_event_flags_are_checked(api: OpenApi, context: CUcontext) -> None:
     assert code(api.cuEventCreate(16)) == 1
     assert code(api.cuEventCreate(4)) == 1
     assert code(api.cuEventCreate(6)) == 0
@@ -84,7 +81,7 @@ def test_event_flags_are_checked(api: DriverApi, context: CUcontext) -> None:
 
 
 def test_an_event_that_was_not_recorded_is_done_but_has_no_time(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     event, other = ok(api.cuEventCreate(0)), ok(api.cuEventCreate(0))
     assert code(api.cuEventQuery(event)) == 0
@@ -97,7 +94,7 @@ def test_an_event_that_was_not_recorded_is_done_but_has_no_time(
 
 
 def test_elapsed_time_is_in_milliseconds_and_has_a_sign(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     start, end = ok(api.cuEventCreate(0)), ok(api.cuEventCreate(0))
     ok(api.cuEventRecord(start, stream))
@@ -110,7 +107,7 @@ def test_elapsed_time_is_in_milliseconds_and_has_a_sign(
 
 
 def test_an_event_without_timing_has_no_time(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     event = ok(api.cuEventCreate(2))
     ok(api.cuEventRecord(event, stream))
@@ -119,7 +116,7 @@ def test_an_event_without_timing_has_no_time(
 
 
 def test_an_event_belongs_to_its_context(
-    api: DriverApi, device: CUdevice, context: CUcontext, stream: CUstream
+    api: OpenApi, device: CUdevice, context: CUcontext, stream: CUstream
 ) -> None:
     event = ok(api.cuEventCreate(0))
     ok(api.cuEventRecord(event, stream))
@@ -136,7 +133,7 @@ def test_an_event_belongs_to_its_context(
 
 
 def test_null_and_destroyed_events_are_told_apart(
-    api: DriverApi, context: CUcontext, stream: CUstream
+    api: OpenApi, context: CUcontext, stream: CUstream
 ) -> None:
     null = CUevent(0)
     assert code(api.cuEventRecord(null, stream)) == 400

@@ -12,11 +12,10 @@ from cudadrv.driver._api import (
     CUstreamCaptureMode,
     CUsurfObject,
     CUtexObject,
-    DriverApi,
 )
 from cudadrv.emulator import Emulator
 
-from .calls import code, ok
+from .calls import OpenApi, code, ok
 from .descriptors import (
     CUBEMAP,
     SURFACE,
@@ -32,11 +31,11 @@ NORMALIZED, SEAMLESS = 2, 64
 
 
 @pytest.fixture
-def array(api: DriverApi, context: CUcontext) -> CUarray:
+def array(api: OpenApi, context: CUcontext) -> CUarray:
     return ok(api.cuArray3DCreate(described(16, 8, 0, SURFACE)))
 
 
-def test_objects_have_numbers_of_their_own(api: DriverApi, array: CUarray) -> None:
+def test_objects_have_numbers_of_their_own(api: OpenApi, array: CUarray) -> None:
     textures = [
         int(ok(api.cuTexObjectCreate(over_array(array), reading(mode=mode), None)))
         for mode in range(4)
@@ -66,7 +65,7 @@ def test_only_a_live_object_of_the_current_context_is_destroyed(emulator: Emulat
     ok(emulator.cuSurfObjectDestroy(surface))
 
 
-def test_objects_need_a_current_context(api: DriverApi, array: CUarray) -> None:
+def test_objects_need_a_current_context(api: OpenApi, array: CUarray) -> None:
     texture = ok(api.cuTexObjectCreate(over_array(array), reading(), None))
     ok(api.cuCtxPopCurrent())
     assert code(api.cuTexObjectDestroy(texture)) == 201
@@ -74,7 +73,7 @@ def test_objects_need_a_current_context(api: DriverApi, array: CUarray) -> None:
     assert code(api.cuTexObjectCreate(over_array(array), reading(), None)) == 201
 
 
-def test_arrays_may_go_before_their_objects(api: DriverApi, array: CUarray) -> None:
+def test_arrays_may_go_before_their_objects(api: OpenApi, array: CUarray) -> None:
     texture = ok(api.cuTexObjectCreate(over_array(array), reading(), None))
     surface = ok(api.cuSurfObjectCreate(over_array(array)))
     ok(api.cuArrayDestroy(array))
@@ -84,14 +83,14 @@ def test_arrays_may_go_before_their_objects(api: DriverApi, array: CUarray) -> N
 
 
 def test_an_array_of_another_context_is_refused(
-    api: DriverApi, array: CUarray, device: CUdevice
+    api: OpenApi, array: CUarray, device: CUdevice
 ) -> None:
     ok(api.cuCtxCreate(None, 0, device))
     assert code(api.cuTexObjectCreate(over_array(array), reading(), None)) == 705
     ok(api.cuCtxDestroy(ok(api.cuCtxGetCurrent())))
 
 
-def test_descriptors_are_checked(api: DriverApi, array: CUarray) -> None:
+def test_descriptors_are_checked(api: OpenApi, array: CUarray) -> None:
     good = over_array(array)
     assert code(api.cuTexObjectCreate(None, reading(), None)) == 1
     assert code(api.cuTexObjectCreate(good, None, None)) == 1
@@ -106,12 +105,12 @@ def test_descriptors_are_checked(api: DriverApi, array: CUarray) -> None:
     assert code(api.cuTexObjectCreate(flagged, reading(), None)) == 1
 
 
-def test_only_a_cubemap_is_seamless(api: DriverApi, context: CUcontext) -> None:
+def test_only_a_cubemap_is_seamless(api: OpenApi, context: CUcontext) -> None:
     cube = ok(api.cuArray3DCreate(described(16, 16, 6, CUBEMAP)))
     ok(api.cuTexObjectCreate(over_array(cube), reading(SEAMLESS | NORMALIZED), None))
 
 
-def test_memory_in_a_row_is_aligned(api: DriverApi, context: CUcontext, stream: CUstream) -> None:
+def test_memory_in_a_row_is_aligned(api: OpenApi, context: CUcontext, stream: CUstream) -> None:
     memory = int(ok(api.cuMemAlloc(1 << 16)))
     pooled = int(ok(api.cuMemAllocAsync(1 << 16, stream)))
     for address in (memory, pooled, memory + 512):
@@ -126,7 +125,7 @@ def test_memory_in_a_row_is_aligned(api: DriverApi, context: CUcontext, stream: 
     assert code(api.cuSurfObjectCreate(over_linear(memory))) == 1
 
 
-def test_memory_in_rows_is_aligned(api: DriverApi, context: CUcontext) -> None:
+def test_memory_in_rows_is_aligned(api: OpenApi, context: CUcontext) -> None:
     memory = int(ok(api.cuMemAlloc(1 << 23)))
     for pitch, answer in (
         (64, 0), (96, 0), (256, 0), (2097120, 0),
@@ -165,7 +164,7 @@ def test_surfaces_take_arrays_made_for_them(emulator: Emulator) -> None:
     assert said == b"the array was made without CUDA_ARRAY3D_SURFACE_LDST"
 
 
-def test_mipmapped_arrays_and_their_levels(api: DriverApi, context: CUcontext) -> None:
+def test_mipmapped_arrays_and_their_levels(api: OpenApi, context: CUcontext) -> None:
     mipmapped = ok(api.cuMipmappedArrayCreate(described(16, 8, 0, SURFACE), 3))
     ok(api.cuTexObjectCreate(over_mipmap(mipmapped), reading(NORMALIZED), None))
     level = ok(api.cuMipmappedArrayGetLevel(mipmapped, 1))
@@ -175,7 +174,7 @@ def test_mipmapped_arrays_and_their_levels(api: DriverApi, context: CUcontext) -
 
 
 def test_a_capture_that_forbids_it_makes_and_destroys_no_objects(
-    api: DriverApi, array: CUarray, stream: CUstream
+    api: OpenApi, array: CUarray, stream: CUstream
 ) -> None:
     texture = ok(api.cuTexObjectCreate(over_array(array), reading(), None))
     for call in (

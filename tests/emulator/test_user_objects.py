@@ -14,11 +14,10 @@ from cudadrv.driver._api import (
     CUstream,
     CUstreamCaptureMode,
     CUuserObject,
-    DriverApi,
 )
 from cudadrv.emulator import Emulator
 
-from .calls import LEGACY, code, ok
+from .calls import LEGACY, OpenApi, code, ok
 
 RELAXED = CUstreamCaptureMode(2)
 MOVE, NO_SYNC = 1, 1
@@ -50,17 +49,17 @@ class HostFunction:
         return self.calls
 
 
-def empty_graph(api: DriverApi, stream: CUstream) -> CUgraph:
+def empty_graph(api: OpenApi, stream: CUstream) -> CUgraph:
     ok(api.cuStreamBeginCapture(stream, RELAXED))
     return ok(api.cuStreamEndCapture(stream))
 
 
-def new(api: DriverApi, destructor: HostFunction, count: int = 1) -> CUuserObject:
+def new(api: OpenApi, destructor: HostFunction, count: int = 1) -> CUuserObject:
     return ok(api.cuUserObjectCreate(7, destructor.address, count, NO_SYNC))
 
 
 def test_the_last_release_calls_the_destructor_once_in_its_thread(
-    api: DriverApi, stream: CUstream
+    api: OpenApi, stream: CUstream
 ) -> None:
     destructor = HostFunction()
     found = new(api, destructor, 3)
@@ -71,7 +70,7 @@ def test_the_last_release_calls_the_destructor_once_in_its_thread(
     assert destructor.threads == [threading.get_ident()]
 
 
-def test_a_destructor_makes_no_calls(api: DriverApi, device: CUdevice, stream: CUstream) -> None:
+def test_a_destructor_makes_no_calls(api: OpenApi, device: CUdevice, stream: CUstream) -> None:
     destructor = HostFunction(
         lambda: (
             int(api.cuDeviceGetCount()[0]),
@@ -86,7 +85,7 @@ def test_a_destructor_makes_no_calls(api: DriverApi, device: CUdevice, stream: C
     assert code(api.cuStreamQuery(stream)) == 0
 
 
-def test_what_cannot_be_is_refused(api: DriverApi, stream: CUstream) -> None:
+def test_what_cannot_be_is_refused(api: OpenApi, stream: CUstream) -> None:
     destructor = HostFunction()
     address = destructor.address
     for ptr, destroy, count, flags in ((7, address, 1, 0), (7, address, 0, 1), (7, 0, 1, 1)):
@@ -127,7 +126,7 @@ def a_stream(emulator: Emulator) -> CUstream:
     return ok(emulator.cuStreamCreateWithPriority(1, 0))
 
 
-def test_a_graph_keeps_its_objects(api: DriverApi, stream: CUstream) -> None:
+def test_a_graph_keeps_its_objects(api: OpenApi, stream: CUstream) -> None:
     destructor = HostFunction()
     found, graph = new(api, destructor), empty_graph(api, stream)
     ok(api.cuGraphRetainUserObject(graph, found, 2, 0))
@@ -137,7 +136,7 @@ def test_a_graph_keeps_its_objects(api: DriverApi, stream: CUstream) -> None:
     assert destructor.wait() == [7]
 
 
-def test_an_executable_has_references_of_its_own(api: DriverApi, stream: CUstream) -> None:
+def test_an_executable_has_references_of_its_own(api: OpenApi, stream: CUstream) -> None:
     destructor = HostFunction()
     graph = empty_graph(api, stream)
     ok(api.cuGraphRetainUserObject(graph, new(api, destructor), 1, MOVE))
@@ -151,9 +150,7 @@ def test_an_executable_has_references_of_its_own(api: DriverApi, stream: CUstrea
     assert destructor.wait() == [7]
 
 
-def test_what_a_graph_retains_later_is_not_its_executables(
-    api: DriverApi, stream: CUstream
-) -> None:
+def test_what_a_graph_retains_later_is_not_its_executables(api: OpenApi, stream: CUstream) -> None:
     destructor = HostFunction()
     graph = empty_graph(api, stream)
     executable = ok(api.cuGraphInstantiate(graph, 0))
@@ -163,9 +160,7 @@ def test_what_a_graph_retains_later_is_not_its_executables(
     ok(api.cuGraphExecDestroy(executable))
 
 
-def test_an_update_takes_the_references_of_the_other_graph(
-    api: DriverApi, stream: CUstream
-) -> None:
+def test_an_update_takes_the_references_of_the_other_graph(api: OpenApi, stream: CUstream) -> None:
     former, new_one = HostFunction(), HostFunction()
     graph, other = empty_graph(api, stream), empty_graph(api, stream)
     ok(api.cuGraphRetainUserObject(graph, new(api, former), 1, MOVE))
@@ -225,7 +220,7 @@ def test_a_replay_keeps_the_objects_until_it_has_ended(emulator: Emulator) -> No
     assert destructor.calls == [7]
 
 
-def test_a_graph_outlives_its_context(api: DriverApi, device: CUdevice, stream: CUstream) -> None:
+def test_a_graph_outlives_its_context(api: OpenApi, device: CUdevice, stream: CUstream) -> None:
     other = ok(api.cuCtxCreate(None, 0, device))
     destructor = HostFunction()
     graph = empty_graph(api, ok(api.cuStreamCreateWithPriority(1, 0)))
@@ -275,7 +270,7 @@ def test_no_lock_is_held_while_the_host_is_called(
     assert (threading.get_ident() in function.threads) == (make is _release)
 
 
-def test_a_host_function_makes_no_calls(api: DriverApi, stream: CUstream) -> None:
+def test_a_host_function_makes_no_calls(api: OpenApi, stream: CUstream) -> None:
     function = HostFunction(
         lambda: (int(api.cuMemAlloc(4)[0]), int(api.cuCtxGetCurrent()[0]), int(api.cuInit(0)[0]))
     )

@@ -13,7 +13,6 @@ from cudadrv import (
     DevicePool,
     emulator,
 )
-from cudadrv.driver import in_use
 from cudadrv.emulator import EmulatedDevice
 from cudadrv.errors import (
     ClosedError,
@@ -22,6 +21,7 @@ from cudadrv.errors import (
     NoDeviceError,
     OutOfMemoryError,
 )
+from tests.current_context import current_context
 
 GIB = 1 << 30
 
@@ -129,11 +129,10 @@ def test_a_device_named_twice_has_one_context() -> None:
 @pytest.mark.parametrize("flags", [None, ContextFlags.SCHED_SPIN])
 def test_a_pool_leaves_the_current_context_as_it_was(flags: ContextFlags | None) -> None:
     with emulator.session(devices=2):
-        api = in_use.current().api
         mine = cudadrv.cuda_context_for(0)
         with DevicePool(flags=flags) as pool:
             pool.best_available_device()
-            assert int(api.cuCtxGetCurrent()[1]) == int(mine.handle)
+            assert current_context() == int(mine.handle)
 
 
 def test_a_pool_that_cannot_be_made_whole_gives_back_what_it_made() -> None:

@@ -32,6 +32,7 @@ from cudadrv.driver import in_use
 from cudadrv.emulator import EmulatedDevice, Emulator
 from cudadrv.errors import ClosedError, InvalidDeviceError, NoDeviceError
 from cudadrv.pool import workers
+from tests.current_context import current_context
 
 from ..runtime.devices import device_with, runtime_with
 
@@ -68,15 +69,16 @@ def test_four_devices_of_different_scores_take_work_in_proportion(rt: GpuRuntime
 
 def test_every_tile_runs_on_its_own_thread_with_its_devices_context(rt: GpuRuntime) -> None:
     meeting = threading.Barrier(4)
-    api = in_use.current().api
 
     def where(ordinal: int, tile: object) -> tuple[int, int, int]:
         meeting.wait(10)  # all four are running at once
-        return ordinal, int(api.cuCtxGetDevice()[1]), threading.get_ident()
+        return ordinal, current_context(), threading.get_ident()
 
     found = scatter_map(rt, range(8), where)
     assert [ordinal for ordinal, _, _ in found] == [3, 2, 1, 0]
-    assert all(ordinal == bound for ordinal, bound, _ in found)
+    assert all(
+        int(cudadrv.cuda_context_for(ordinal).handle) == bound for ordinal, bound, _ in found
+    )
     assert len({thread for _, _, thread in found} | {threading.get_ident()}) == 5
 
 

@@ -30,6 +30,7 @@ from cudadrv.errors import (
     NoDeviceError,
     RequiredDeviceUnavailable,
 )
+from tests.current_context import current_context
 
 from .conftest import NoDriver
 from .devices import GIB, device_with, runtime_with
@@ -85,10 +86,9 @@ def test_a_session_sees_its_own_devices_and_the_former_come_back() -> None:
 
 def test_probing_leaves_the_current_context_as_it_was() -> None:
     with emulator.session(UNEQUAL):
-        api = in_use.current().api
-        assert int(api.cuCtxGetCurrent()[1]) == 0
+        assert current_context() == 0
         GpuRuntime.current()
-        assert int(api.cuCtxGetCurrent()[1]) == 0
+        assert current_context() == 0
 
 
 def test_no_device_is_absence_with_its_reason(no_driver: NoDriver) -> None:

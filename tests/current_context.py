@@ -1,0 +1,18 @@
+"""Which context is current in this thread."""
+
+from __future__ import annotations
+
+from cudadrv.driver._api import CUresult
+from cudadrv.driver.in_use import current
+
+
+def current_context() -> int:
+    """The handle of the context that is current in this thread; 0 without one."""
+    api = current().api
+    code, raw = api.cuCtxPopCurrent()
+    if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:
+        return 0
+    assert code == CUresult.CUDA_SUCCESS
+    (code,) = api.cuCtxPushCurrent(raw)
+    assert code == CUresult.CUDA_SUCCESS
+    return int(raw)
