@@ -281,6 +281,14 @@ static status pointer_attribute(void *out, int which, address pointer)
     *(int *)out = which == 2 ? 2 : 0; /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE: device */
     return SUCCESS;
 }
+static status pointer_attributes(unsigned n, int *which, void **out, address pointer)
+{
+    for (unsigned i = 0; i < n; i++) {
+        *(int *)out[i] = 0;
+        pointer_attribute(out[i], which[i], pointer);
+    }
+    return SUCCESS;
+}
 
 /* Modules, libraries, kernels and launches. */
 static status load(handle *out, const void *image) { (void)image; return give(out, 2); }
@@ -457,6 +465,7 @@ const struct function functions[] = {
     {"cuMemPoolGetAttribute", pool_attribute},
     {"cuMemPoolSetAccess", pool_access},
     {"cuPointerGetAttribute", pointer_attribute},
+    {"cuPointerGetAttributes", pointer_attributes},
     {"cuModuleLoadData", load},
     {"cuModuleLoadDataEx", load_with},
     {"cuModuleUnload", with_handle},

@@ -199,9 +199,9 @@ class DriverApi(Protocol):
     def cuMemPoolGetAttribute(
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, /
     ) -> tuple[CUresult, cuuint64_t]: ...
-    def cuPointerGetAttribute(
-        self, attribute: CUpointer_attribute, ptr: int, /
-    ) -> tuple[CUresult, object]: ...
+    def cuPointerGetAttributes(
+        self, num_attributes: int, attributes: Sequence[CUpointer_attribute], ptr: int, /
+    ) -> tuple[CUresult, list[object]]: ...
     def cuModuleLoadData(self, image: bytes, /) -> tuple[CUresult, CUmodule]: ...
     def cuModuleLoadDataEx(
         self,
@@ -274,7 +274,7 @@ _HOT: Final = frozenset(
         "cuLaunchKernelEx", "cuGraphLaunch", "cuMemAllocAsync", "cuMemFreeAsync",
         "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync",
         "cuEventRecord", "cuEventSynchronize", "cuStreamSynchronize", "cuStreamWaitEvent",
-        "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuPointerGetAttribute",
+        "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuPointerGetAttributes",
     }
 )  # fmt: skip
 

@@ -19,12 +19,13 @@ from ..driver._api import (
     CUstream,
     CUstreamCaptureStatus,
 )
+from ..driver.addresses import known_at
 from ..driver.device import list_devices
 from ..driver.handle import ContextBox
 from ..driver.in_use import failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
-from ..errors import CopyError, DTypeError, WrongDeviceError
+from ..errors import CopyError, DTypeError, InvalidValueError, WrongDeviceError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.export import DL_CUDA, DLTensor
@@ -33,6 +34,12 @@ _DL_MANAGED: Final = 13  # kDLCUDAManaged
 # The legacy default stream, by both its numbers, and the one a thread.
 _NAMELESS: Final = (0, 1, 2)
 
+
+_WHERE: Final = (
+    CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT,
+    CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+    CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+)
 
 # dlpack.h: DLDataTypeCode as the kinds of NumPy's dtypes.
 _KIND: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
@@ -210,28 +217,21 @@ def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
     places = cache.get(0) or cache.setdefault(0, _Places())
     if places.alone:
         return
-    attribute = CUpointer_attribute
-    owner = _pointer_attribute(stream, attribute.CU_POINTER_ATTRIBUTE_CONTEXT, pointer)
+    values = known_at(stream._box.context, pointer, _WHERE)
+    if values is None:
+        raise InvalidValueError(
+            f"finding the device of address {pointer:#x} of a {type(value).__name__}: it is no "
+            "memory that the driver knows"
+        )
+    owner, pool, found = values
     if isinstance(owner, CUcontext) and int(owner) == int(context.handle):
         return
-    pool = _pointer_attribute(stream, attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer)
     if isinstance(pool, CUmemoryPool) and int(pool):
-        found: object = places.ordinals.get(int(pool))
-    else:
-        found = _pointer_attribute(stream, attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer)
+        found = places.ordinals.get(int(pool))
     if isinstance(found, int) and found != context.ordinal:
         raise WrongDeviceError(
             f"a {type(value).__name__} on device {found} was given to {stream!r}"
         )
-
-
-def _pointer_attribute(stream: StreamCore, attribute: CUpointer_attribute, pointer: int) -> object:
-    api = stream._box.api
-    code, value = api.cuPointerGetAttribute(attribute, pointer)
-    if code:
-        doing = f"finding the device of address {pointer:#x}"
-        raise failure(api, code, "cuPointerGetAttribute", doing)
-    return value
 
 
 def _exported(value: object, stream: StreamCore) -> object | None:

@@ -266,7 +266,7 @@ class Parameter:
 
     def _pinned_address(self, value: AnyArray, stream: StreamCore) -> int:
         """The address of a host array that the device reaches: pinned memory has one for both."""
-        if value.flags.c_contiguous and is_reachable(stream._box.api, value):
+        if value.flags.c_contiguous and is_reachable(stream._box, value):
             return host_address(value)
         raise self._error(
             f"is {_described(value)}, but the parameter is {self.type_name}: copy it with "

@@ -8,7 +8,8 @@ from typing import Final, TypeAlias, cast
 
 import numpy as np
 
-from ..driver._api import CUdeviceptr, CUmemorytype, CUpointer_attribute, CUresult, DriverApi
+from ..driver._api import CUdeviceptr, CUresult
+from ..driver.addresses import known_at
 from ..driver.in_use import failure
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
@@ -21,11 +22,6 @@ from .transfer import transfer
 
 HostArray: TypeAlias = AnyArray
 DeviceMemory: TypeAlias = AnyDeviceArray | DeviceBuffer
-_KNOWN: Final = (
-    int(CUmemorytype.CU_MEMORYTYPE_HOST),
-    int(CUmemorytype.CU_MEMORYTYPE_DEVICE),
-    int(CUmemorytype.CU_MEMORYTYPE_UNIFIED),
-)
 _REFUSED: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 # What the driver takes into its queue before it returns.
 _SMALL_BYTES: Final = 32 << 10
@@ -135,7 +131,7 @@ def upload(stream: StreamCore, dst: DeviceMemory, src: HostArray, wait: bool = T
     elif nbytes < LEAST_STAGED_BYTES:
         _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
     else:
-        pinned = src.flags.c_contiguous and is_reachable(box.api, src)
+        pinned = src.flags.c_contiguous and is_reachable(box, src)
         ring = None if pinned else ring_of(stream.context)
         if ring is None:
             _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
@@ -180,7 +176,7 @@ def download(stream: StreamCore, dst: HostArray, src: DeviceMemory, wait: bool =
     (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, box.raw)
     if code:
         _download_again(box, code, to, of, nbytes)
-    if wait or not is_reachable(api, dst):
+    if wait or not is_reachable(box, dst):
         stream.synchronize()
     del memory  # held until here, whoever closes the array meanwhile
 
@@ -236,7 +232,7 @@ def _download_staged(stream: StreamCore, dst: HostArray, src: DeviceMemory) -> b
     box = stream._box
     if box.capture is not None or src.nbytes < LEAST_STAGED_BYTES:
         return False
-    if dst.flags.c_contiguous and is_reachable(box.api, dst):
+    if dst.flags.c_contiguous and is_reachable(box, dst):
         return False
     ring = ring_of(stream.context)
     if ring is None:
@@ -260,7 +256,7 @@ def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool
         raise _upload_failure(box, code, source.nbytes)
     # From pageable memory the call returns when the bytes are staged; from pinned memory it
     # returns at once, and the caller might change them too early.
-    if wait and is_reachable(box.api, source):
+    if wait and is_reachable(box, source):
         (code,) = box.api.cuStreamSynchronize(box.raw)
         if code:
             doing = f"waiting for {source.nbytes} bytes from pinned memory"
@@ -323,12 +319,12 @@ def wrong_context(stream: StreamCore, memory: DeviceMemory) -> WrongDeviceError:
     )
 
 
-def is_reachable(api: DriverApi, array: HostArray) -> bool:
+def is_reachable(stream: StreamBox, array: HostArray) -> bool:
     """Whether the driver knows the host memory, and so the device may use it after a call's return.
 
-    It answers INVALID_VALUE for what it does not know. Managed memory may count as the device's.
+    Managed memory may count as the device's.
+
+    Raises:
+        CudaError: the driver refused to say.
     """
-    code, kind = api.cuPointerGetAttribute(
-        CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, host_address(array)
-    )
-    return not code and isinstance(kind, int) and int(kind) in _KNOWN
+    return known_at(stream.context, host_address(array)) is not None

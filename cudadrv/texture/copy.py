@@ -59,7 +59,7 @@ def copy_in(
     copy.srcPitch, copy.srcHeight = copy.WidthInBytes, copy.Height
     doing = f"copying {_described(source)} to {array!r}"
     _run(stream, copy, doing, array, source, into_array=True)
-    if host is not None and wait and not stream.capturing and is_reachable(stream._box.api, host):
+    if host is not None and wait and not stream.capturing and is_reachable(stream._box, host):
         stream.synchronize()
 
 
@@ -102,7 +102,7 @@ def copy_out(
     if (
         isinstance(target, np.ndarray)
         and not stream.capturing
-        and (wait or target is not out or not is_reachable(stream._box.api, target))
+        and (wait or target is not out or not is_reachable(stream._box, target))
     ):
         stream.synchronize()
     if isinstance(out, np.ndarray) and target is not out:

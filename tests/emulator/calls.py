@@ -17,6 +17,7 @@ from cudadrv.driver._api import (
     CUdeviceptr,
     CUfunction,
     CUmodule,
+    CUpointer_attribute,
     CUresult,
     CUstream,
     DriverApi,
@@ -126,3 +127,9 @@ def text(*kernels: str, header: str | None = None) -> bytes:
 
 def functions(api: OpenApi, module: CUmodule, *names: str) -> Sequence[CUfunction]:
     return [ok(api.cuModuleGetFunction(module, name.encode())) for name in names]
+
+
+def attribute(api: DriverApi, which: CUpointer_attribute, address: int) -> object:
+    """An attribute of the memory at an address."""
+    (value,) = ok(api.cuPointerGetAttributes(1, (which,), address))
+    return value

@@ -156,8 +156,6 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "texture", lambda api, h: api.cuTexObjectDestroy(h)),
     ("cuSurfObjectDestroy", "surf_object"): (
         "surface", lambda api, h: api.cuSurfObjectDestroy(h)),
-    ("cuPointerGetAttribute", "ptr"): (
-        "memory", lambda api, h: api.cuPointerGetAttribute(2, int(h))),  # type: ignore[arg-type]
     ("cuModuleUnload", "hmod"): ("module", lambda api, h: api.cuModuleUnload(h)),
     ("cuModuleGetFunction", "hmod"): (
         "module", lambda api, h: api.cuModuleGetFunction(h, b"empty")),

@@ -155,7 +155,7 @@ def test_after_a_fault_calls_on_the_device_answer_as_on_hardware() -> None:
         emulator.cuCtxPushCurrent(context),
         emulator.cuCtxPopCurrent(),
         emulator.cuCtxSetCurrent(context),
-        emulator.cuPointerGetAttribute(pointer_type, int(memory)),
+        emulator.cuPointerGetAttributes(1, (pointer_type,), int(memory)),
         emulator.cuGraphGetNodes(graph, 0),
         emulator.cuGraphDestroy(graph),
         emulator.cuGraphExecDestroy(executable),

@@ -14,7 +14,7 @@ from cudadrv.driver._api import (
 )
 from cudadrv.emulator import Emulator
 
-from .calls import LEGACY, OpenApi, code, functions, launch, load, ok
+from .calls import LEGACY, OpenApi, attribute, code, functions, launch, load, ok
 from .kernels import EMPTY
 
 GLOBAL = CUstreamCaptureMode(0)
@@ -37,7 +37,7 @@ def test_memory_allocated_in_a_capture_is_the_graph_s(api: OpenApi, stream: CUst
     host = np.zeros(8, np.uint32)
     graph, memory = copy_graph(api, stream, host)
     assert ok(api.cuGraphGetNodes(graph, 0))[1] == 4
-    assert code(api.cuPointerGetAttribute(MEMORY_TYPE, int(memory))) == 1
+    assert attribute(api, MEMORY_TYPE, int(memory)) == 0
     executable = ok(api.cuGraphInstantiate(graph, 0))
     for _ in range(2):
         host[:] = 0

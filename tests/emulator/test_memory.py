@@ -16,7 +16,7 @@ from cudadrv.driver._api import (
 )
 from cudadrv.emulator import EmulatedDevice, Emulator
 
-from .calls import LEGACY, OpenApi, code, download, load, ok, upload
+from .calls import LEGACY, OpenApi, attribute, code, download, load, ok, upload
 from .kernels import EMPTY, VARIABLE
 
 P = CUpointer_attribute
@@ -129,9 +129,8 @@ def test_a_pointer_tells_its_device() -> None:
     for ordinal in range(3):
         ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(ordinal))))
         memory = int(ok(emulator.cuMemAlloc(64)))
-        attribute = P.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        assert ok(emulator.cuPointerGetAttribute(attribute, memory + 63)) == ordinal
-        assert code(emulator.cuPointerGetAttribute(attribute, memory + 64)) == 1
+        assert attribute(emulator, P.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory + 63) == ordinal
+        assert attribute(emulator, P.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory + 64) == 0
 
 
 def test_the_attributes_of_device_memory(
@@ -139,39 +138,39 @@ def test_the_attributes_of_device_memory(
 ) -> None:
     start = int(ok(api.cuMemAlloc(1000)))
 
-    def attribute(which: CUpointer_attribute, address: int = start + 8) -> object:
-        return ok(api.cuPointerGetAttribute(which, address))
+    def given(which: CUpointer_attribute, address: int = start + 8) -> object:
+        return attribute(api, which, address)
 
-    memory_type = attribute(P.CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+    memory_type = given(P.CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
     assert memory_type == CUmemorytype.CU_MEMORYTYPE_DEVICE
-    assert attribute(P.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) == 0
-    owner = attribute(P.CU_POINTER_ATTRIBUTE_CONTEXT)
+    assert given(P.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) == 0
+    owner = given(P.CU_POINTER_ATTRIBUTE_CONTEXT)
     assert isinstance(owner, CUcontext)
     assert int(owner) == int(context)
-    pointer = attribute(P.CU_POINTER_ATTRIBUTE_DEVICE_POINTER)
+    pointer = given(P.CU_POINTER_ATTRIBUTE_DEVICE_POINTER)
     assert isinstance(pointer, CUdeviceptr)
     assert int(pointer) == start + 8
-    begin = attribute(P.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+    begin = given(P.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
     assert isinstance(begin, CUdeviceptr)
     assert int(begin) == start
-    assert attribute(P.CU_POINTER_ATTRIBUTE_RANGE_SIZE) == 1000
-    assert attribute(P.CU_POINTER_ATTRIBUTE_IS_MANAGED) is False
-    assert attribute(P.CU_POINTER_ATTRIBUTE_MAPPED) is True
-    assert code(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_HOST_POINTER, start)) == 1
+    assert given(P.CU_POINTER_ATTRIBUTE_RANGE_SIZE) == 1000
+    assert given(P.CU_POINTER_ATTRIBUTE_IS_MANAGED) is False
+    assert given(P.CU_POINTER_ATTRIBUTE_MAPPED) is True
+    assert given(P.CU_POINTER_ATTRIBUTE_HOST_POINTER) == 0
     other = int(ok(api.cuMemAlloc(8)))
     buffer_id = P.CU_POINTER_ATTRIBUTE_BUFFER_ID
-    assert attribute(buffer_id) == attribute(buffer_id, start)
-    assert attribute(buffer_id) != attribute(buffer_id, other)
+    assert given(buffer_id) == given(buffer_id, start)
+    assert given(buffer_id) != given(buffer_id, other)
 
 
 def test_stream_ordered_memory_belongs_to_a_pool_and_to_no_context(
     api: OpenApi, device: CUdevice, context: CUcontext, stream: CUstream
 ) -> None:
     memory = int(ok(api.cuMemAllocAsync(1000, stream)))
-    owner = ok(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_CONTEXT, memory))
+    owner = attribute(api, P.CU_POINTER_ATTRIBUTE_CONTEXT, memory)
     assert isinstance(owner, CUcontext)
     assert int(owner) == 0
-    pool = ok(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory))
+    pool = attribute(api, P.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory)
     assert isinstance(pool, CUmemoryPool)
     assert int(pool) == int(ok(api.cuDeviceGetDefaultMemPool(device)))
 
@@ -179,17 +178,17 @@ def test_stream_ordered_memory_belongs_to_a_pool_and_to_no_context(
 def test_the_attributes_of_pinned_memory(api: OpenApi, context: CUcontext) -> None:
     start = ok(api.cuMemHostAlloc(1000, 0))
 
-    def attribute(which: CUpointer_attribute) -> object:
-        return ok(api.cuPointerGetAttribute(which, start + 8))
+    def given(which: CUpointer_attribute) -> object:
+        return attribute(api, which, start + 8)
 
-    memory_type = attribute(P.CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+    memory_type = given(P.CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
     assert memory_type == CUmemorytype.CU_MEMORYTYPE_HOST
-    assert attribute(P.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) == 0
-    owner = attribute(P.CU_POINTER_ATTRIBUTE_CONTEXT)
+    assert given(P.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) == 0
+    owner = given(P.CU_POINTER_ATTRIBUTE_CONTEXT)
     assert isinstance(owner, CUcontext)
     assert int(owner) == int(context)
-    assert attribute(P.CU_POINTER_ATTRIBUTE_HOST_POINTER) == start + 8
-    assert attribute(P.CU_POINTER_ATTRIBUTE_RANGE_SIZE) == 1000
+    assert given(P.CU_POINTER_ATTRIBUTE_HOST_POINTER) == start + 8
+    assert given(P.CU_POINTER_ATTRIBUTE_RANGE_SIZE) == 1000
     ok(api.cuMemFreeHost(start))
 
 
@@ -200,7 +199,18 @@ def test_memory_that_the_driver_does_not_know_has_no_attributes(
     freed = ok(api.cuMemAlloc(8))
     ok(api.cuMemFree(freed))
     for address in (host.ctypes.data, int(freed), 0):
-        assert code(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address)) == 1
+        assert attribute(api, P.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == 0
+        pool = attribute(api, P.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address)
+        assert isinstance(pool, CUmemoryPool)
+        assert int(pool) == 0
+
+
+def test_attributes_are_asked_for_together(api: OpenApi, context: CUcontext) -> None:
+    start = int(ok(api.cuMemAlloc(1000)))
+    asked = (P.CU_POINTER_ATTRIBUTE_RANGE_SIZE, P.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+    assert ok(api.cuPointerGetAttributes(2, asked, start)) == [1000, 0]
+    assert ok(api.cuPointerGetAttributes(1, asked, start)) == [1000]
+    assert code(api.cuPointerGetAttributes(0, asked, start)) == 1
 
 
 def test_a_variable_of_a_module_is_device_memory_that_cannot_be_freed(
@@ -209,15 +219,14 @@ def test_a_variable_of_a_module_is_device_memory_that_cannot_be_freed(
     module = load(api, EMPTY, VARIABLE)
     address, nbytes = ok(api.cuModuleGetGlobal(module, b"gv"))
     assert nbytes == 16
-    size = ok(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_RANGE_SIZE, int(address)))
+    size = attribute(api, P.CU_POINTER_ATTRIBUTE_RANGE_SIZE, int(address))
     assert size == 16
-    owner = ok(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_CONTEXT, int(address)))
+    owner = attribute(api, P.CU_POINTER_ATTRIBUTE_CONTEXT, int(address))
     assert isinstance(owner, CUcontext)
     assert int(owner) == int(context)
     assert code(api.cuMemFree(address)) == 1
     ok(api.cuModuleUnload(module))
-    attribute = P.CU_POINTER_ATTRIBUTE_RANGE_SIZE
-    assert code(api.cuPointerGetAttribute(attribute, int(address))) == 1
+    assert attribute(api, P.CU_POINTER_ATTRIBUTE_RANGE_SIZE, int(address)) == 0
 
 
 def test_pinned_memory_is_checked_and_can_be_written(api: OpenApi, context: CUcontext) -> None:
@@ -243,8 +252,8 @@ def test_managed_memory_has_one_address_for_host_and_device(
     address = int(pointer)
     ctypes.memset(address, 7, 64)
     assert ctypes.string_at(address, 64) == b"\7" * 64
-    assert ok(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_IS_MANAGED, address + 8))
-    assert ok(api.cuPointerGetAttribute(P.CU_POINTER_ATTRIBUTE_HOST_POINTER, address)) == address
+    assert attribute(api, P.CU_POINTER_ATTRIBUTE_IS_MANAGED, address + 8)
+    assert attribute(api, P.CU_POINTER_ATTRIBUTE_HOST_POINTER, address) == address
     ok(api.cuMemFree(pointer))
     assert code(api.cuMemFree(pointer)) == 1
 

@@ -5,6 +5,7 @@ CUDA Driver API: "Memory Management", "Stream Ordered Memory Allocator", "Unifie
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ...driver._api import (
@@ -25,7 +26,29 @@ from ..streams import Capture, Stream
 
 _HOST_FLAGS: Final = 7
 _ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST
-_READ_WRITE: Final = 3
+
+
+# The attributes that cuPointerGetAttributes gives, for what is no memory of the driver's.
+_NULLS: Final[dict[int, object]] = {
+    int(getattr(CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")): null
+    for name, null in {
+        "CONTEXT": CUcontext(0),
+        "MEMORY_TYPE": 0,
+        "DEVICE_POINTER": CUdeviceptr(0),
+        "HOST_POINTER": 0,
+        "SYNC_MEMOPS": False,
+        "BUFFER_ID": 0,
+        "IS_MANAGED": False,
+        "DEVICE_ORDINAL": 0,
+        "IS_LEGACY_CUDA_IPC_CAPABLE": False,
+        "RANGE_START_ADDR": CUdeviceptr(0),
+        "RANGE_SIZE": 0,
+        "MAPPED": False,
+        "ALLOWED_HANDLE_TYPES": 0,
+        "IS_GPU_DIRECT_RDMA_CAPABLE": False,
+        "MEMPOOL_HANDLE": CUmemoryPool(0),
+    }.items()
+}
 
 
 class MemoryCalls(CaptureRules):
@@ -199,18 +222,23 @@ class MemoryCalls(CaptureRules):
         return OK
 
     @call(1)
-    def cuPointerGetAttribute(
-        self, attribute: CUpointer_attribute, ptr: int, /
-    ) -> tuple[CUresult, object]:
-        """What the memory at an address is, in the Python types of cuda.bindings."""
+    def cuPointerGetAttributes(
+        self, num_attributes: int, attributes: Sequence[CUpointer_attribute], ptr: int, /
+    ) -> tuple[CUresult, list[object]]:
+        """What the memory at an address is, in the Python types of cuda.bindings.
+
+        By the manual it does not fail for what is no memory of the driver's: nulls are given then,
+        and for what the memory has no value of.
+        """
+        if not 0 < num_attributes <= len(attributes):
+            raise invalid_value(f"{num_attributes} of {len(attributes)} attributes were asked for")
         address = int(ptr)
-        values = self._pointer_attributes(address)
-        if values is None:
-            raise invalid_value(f"{address:#x} is not in memory that the driver knows")
-        number = int(attribute)
-        if number not in values:
-            raise invalid_value(f"memory at {address:#x} has no pointer attribute {number}")
-        return SUCCESS, values[number]
+        values = self._pointer_attributes(address) or _NULLS
+        asked = [int(attribute) for attribute in attributes[:num_attributes]]
+        for number in asked:
+            if number not in _NULLS:
+                raise invalid_value(f"cuPointerGetAttributes knows no pointer attribute {number}")
+        return SUCCESS, [values[number] for number in asked]
 
     def _pointer_attributes(self, address: int) -> dict[int, object] | None:
         host = self._host.find(address)
@@ -239,9 +267,9 @@ class MemoryCalls(CaptureRules):
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(
                 CUmemorytype.CU_MEMORYTYPE_DEVICE
             ),
-            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): 0
-            if piece is None
-            else piece.number,
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): (
+                0 if piece is None else piece.number
+            ),
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
                 device.pool_handle if pooled else 0
             ),
@@ -256,22 +284,13 @@ class MemoryCalls(CaptureRules):
 
 
 def _common_attributes(address: int, start: int, nbytes: int, ordinal: int) -> dict[int, object]:
-    values = {
-        "DEVICE_POINTER": CUdeviceptr(address),
-        "SYNC_MEMOPS": False,
-        "IS_MANAGED": False,
-        "DEVICE_ORDINAL": ordinal,
-        "IS_LEGACY_CUDA_IPC_CAPABLE": False,
-        "RANGE_START_ADDR": CUdeviceptr(start),
-        "RANGE_SIZE": nbytes,
-        "MAPPED": True,
-        "ALLOWED_HANDLE_TYPES": 0,
-        "IS_GPU_DIRECT_RDMA_CAPABLE": 0,
-        "ACCESS_FLAGS": _READ_WRITE,
-    }
     return {
-        int(getattr(CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")): value
-        for name, value in values.items()
+        **_NULLS,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_POINTER): CUdeviceptr(address),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL): ordinal,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR): CUdeviceptr(start),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE): nbytes,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MAPPED): True,
     }
 
 
@@ -284,5 +303,4 @@ def _of_host_memory(piece: HostPiece, address: int) -> dict[int, object]:
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_HOST_POINTER): address,
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): piece.number,
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED): piece.managed,
-        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(0),
     }
