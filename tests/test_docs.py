@@ -19,7 +19,15 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 LIFETIMES = ROOT / "docs" / "lifetimes.md"
 FOLDERS = ("cudadrv", "ptx", "tests", "docs", "stubs", "benchmarks", "examples")
-LOCKS = ("Lock", "RLock", "allocate_lock", "Condition", "Semaphore", "BoundedSemaphore")
+LOCKS = (
+    "Lock",
+    "RLock",
+    "allocate_lock",
+    "Condition",
+    "Semaphore",
+    "BoundedSemaphore",
+    "process_lock",
+)
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(rf"(?:(?:{'|'.join(FOLDERS)})/[\w./*-]*|[\w.-]+\.(?:md|toml|ini|yaml))(?:::.+)?")
 _LOCK_ROW = re.compile(r"^\| `([^`]+::[^`]+)` \|", re.MULTILINE)

@@ -11,7 +11,6 @@ the tests that hold them.
 
 from __future__ import annotations
 
-import threading
 from sys import getrefcount
 from types import TracebackType
 from typing import (
@@ -31,6 +30,7 @@ from ..errors import ClosedError, CudadrvError, CudaError
 from ._api import CUcontext, CUresult, DriverApi
 from .collected import ALONE, found
 from .in_use import Bound, Driver, failure
+from .locks import process_lock
 from .registry import Registry
 
 _RawT = TypeVar("_RawT")
@@ -38,7 +38,7 @@ _RawT = TypeVar("_RawT")
 
 # Held over the few bytecodes in which an object comes to have dependents. Re-entrant: a collection
 # in between may run a finalizer that makes something.
-_adopting: Final = threading.RLock()
+_adopting: Final = process_lock()
 
 # What `Closing.close` leaves behind where a later error would be put.
 _LEFT: Final = object()

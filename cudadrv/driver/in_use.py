@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 from types import TracebackType
 from typing import Final, TypeVar, cast
 
 from ..errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
 from ._api import CUcontext, CUresult, DriverApi, load_cuda
+from .locks import process_lock
 from .registry import Registry
 from .types import Dependent
 
@@ -41,7 +41,7 @@ class Driver:
             raise failure(api, code, "cuInit", "initialising the CUDA driver")
         self.api = api
         self.is_emulated: bool = getattr(api, "is_emulated", False)
-        self.lock = threading.RLock()
+        self.lock = process_lock()
         self._pid = os.getpid()
         self._caches: dict[type, dict[int, object]] = {}
         self.streams: Registry[object] = Registry()
@@ -87,7 +87,7 @@ class _Selection:
     """Which driver the process uses."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = process_lock()
         self.driver: Driver | None = None
 
     def choose(self) -> DriverApi:

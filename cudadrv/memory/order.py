@@ -14,17 +14,17 @@ In a capture an operation belongs to the graph: it is noted there, and each repl
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ..driver.handle import ContextBox, Part
+from ..driver.locks import process_lock
 from ..driver.stream_box import CaptureState, StreamBox
 
 _RawT = TypeVar("_RawT")
 
 # Held over the few bytecodes in which a memory moves. Re-entrant: a collection in between may run
 # a finalizer that uses memory.
-_moving: Final = threading.RLock()
+_moving: Final = process_lock()
 # Beyond so many streams, those that are closed and idle are forgotten.
 _MANY_USERS: Final = 8
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from ..driver.capability import GpuDeviceInfo
 from ..driver.device import Device
+from ..driver.locks import process_lock
 from ..errors import CalibrationFailed, CudadrvError
 from .calibration_store import CalibrationStore, fingerprint
 from .crossover import policy_from
@@ -19,7 +19,7 @@ from .policy import GpuDispatchPolicy
 _log = logging.getLogger(__name__)
 
 # Two measurements at once would time each other. Re-entrant: a finalizer may ask for one.
-_measuring: Final = threading.RLock()
+_measuring: Final = process_lock()
 
 
 class PolicyOrigin(Enum):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from typing import TypeAlias
 
 import ptx
 
 from ..driver.in_use import in_use
+from ..driver.locks import process_lock
 from ..errors import CudadrvError, DriverCallFailed, RuntimeDependencyUnavailable
 from ..launch.module import Module
 from ..stream import Context
@@ -37,7 +37,7 @@ class PtxModuleCache:
         self._options = options or ptx.CompileOptions()
         self._name_expressions = name_expressions
         # Re-entrant: a finalizer in the middle of a compilation may ask for the module, too.
-        self._lock = threading.RLock()
+        self._lock = process_lock()
         self._modules: dict[Context, Module] = {}
         self._images: dict[ptx.Target, ptx.Image] = {}
 

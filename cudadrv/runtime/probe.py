@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from ..driver import in_use
 from ..driver.capability import GpuDeviceInfo
 from ..driver.device import list_devices
+from ..driver.locks import process_lock
 from ..errors import (
     CudadrvError,
     DriverCallFailed,
@@ -185,7 +186,7 @@ class _KeptOutcome:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = process_lock()
         self.without_driver: tuple[str | None, GpuAvailability] | None = None
 
     def get(self) -> GpuAvailability:

@@ -7,6 +7,7 @@ collector a fifth of the time in which they are made.
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,4 +32,17 @@ def collection_paused() -> Iterator[None]:
         with _lock:
             if _pauses == 1 and _was_enabled:
                 gc.enable()
-            _pauses -= 1  # last, for the same reason
+            _pauses = max(_pauses - 1, 0)  # last, for the same reason; 0 in a forked child
+
+
+def _forget_others() -> None:
+    """End the pauses of a parent's threads, which a forked child has not."""
+    global _lock, _pauses
+    _lock = threading.RLock()
+    if _pauses and _was_enabled:
+        gc.enable()
+    _pauses = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_others)

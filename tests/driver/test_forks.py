@@ -1,0 +1,116 @@
+"""A child that is forked while threads of its parent hold locks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60
+
+SCRIPT = """
+import faulthandler, gc, os, signal, sys, threading, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+import cudadrv
+from cudadrv import emulator
+from cudadrv.client.module_registry import registry
+from cudadrv.driver import handle, in_use
+from cudadrv.errors import ForkedProcessError
+from cudadrv.memory import order
+from cudadrv.memory.staging import LEAST_STAGED_BYTES
+from cudadrv.runtime import calibration, probe
+from ptx.emulate.exec import collection
+
+ONE = cudadrv.LaunchConfig(1, 1)
+
+cudadrv.register_module("bump", 'extern "C" __global__ void bump(unsigned *x) { *x += 1; }')
+context = cudadrv.cuda_context_for(0)
+stream = context.new_stream()
+array = stream.to_device(np.ones(LEAST_STAGED_BYTES, "u1"))  # by helpers, which a child has not
+holds = {
+    "selection": in_use._selection.lock,
+    "driver": in_use.current().lock,
+    "adopting": handle._adopting,
+    "moving": order._moving,
+    "measuring": calibration._measuring,
+    "outcome": probe._kept.lock,
+    "modules": registry._entries["bump"].cache._lock,
+}
+
+def work():
+    try:
+        cudadrv.Context.create(1)
+        return 3
+    except ForkedProcessError:
+        pass
+    gc.collect()
+    with emulator.session(2):
+        own = cudadrv.Context.create(1)
+        a, b = own.new_stream(), own.new_stream()
+        x = a.to_device(np.ones(LEAST_STAGED_BYTES, "u1"))
+        b.fill(x, 2)
+        if not (a.to_host(x) == 2).all():
+            return 4
+        own.close()
+        client = cudadrv.CudaClient(0)
+        cudadrv.GpuRuntime.current()
+        with client.stream.capture() as graph:
+            pass
+        count = client.stream.zeros(1, "u4")
+        client.module("bump").kernel("bump").launch(client.stream, ONE, count)
+        if client.stream.to_host(count).tolist() != [1]:
+            return 6
+    gc.collect()
+    return 0 if gc.isenabled() else 5
+
+def fork_while_held(held):
+    taken, free = threading.Event(), threading.Event()
+    def hold():
+        with held:
+            taken.set()
+            free.wait()
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait()
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        faulthandler.dump_traceback_later(12, exit=True)
+        code = 9
+        try:
+            code = work()
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    free.set()
+    thread.join()
+    return os.waitstatus_to_exitcode(status)
+
+holds["pause"] = collection.collection_paused()
+chosen = sys.argv[1]
+print(fork_while_held(holds[chosen]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
+@pytest.mark.parametrize(
+    "held",
+    [
+        "selection", "driver", "adopting", "moving", "measuring", "outcome", "modules",
+        "pause",
+    ],
+)  # fmt: skip
+def test_a_child_works_whatever_lock_a_thread_of_its_parent_held(held: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, held],
+        cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["0"], done.stderr[-3000:]
