@@ -75,8 +75,8 @@ class _ThreadState(threading.local):
     It has no `__init__`: a collection in there would call the driver, and find half of it.
     """
 
-    stack: list[int]
-    put_off: deque[tuple[tuple[int, ...], Callable[[], object]]]
+    stack: list[Context]
+    put_off: deque[tuple[tuple[Context, ...], Callable[[], object]]]
     failure: Failure | None = None
     runs_host_function = False
     depth = 0
@@ -115,6 +115,8 @@ class Core:
         base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
         # Handles are numbers that no other emulator gives, so that a foreign one is refused.
         self._handles = itertools.count((serial + 1) << 32, 16)
+        # Those of contexts tell it, so that a destroyed one is known and nothing of it is kept.
+        self._first_context = self._next_context = (serial + 1) << 32 | 8
         self._devices = tuple(
             DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(self._handles))
             for ordinal, profile in enumerate(devices)
@@ -239,10 +241,19 @@ class Core:
                 return device
         return None
 
+    def _context_handle(self) -> int:
+        """A handle for a new context; `_lock` is held."""
+        handle = self._next_context
+        self._next_context += 16
+        return handle
+
     def _context(self, handle: CUcontext) -> Context:
-        """The context of a handle, dead or alive."""
-        found = self._contexts.get(int(handle))
+        """The context of a handle; of those that are destroyed only a primary one."""
+        number = int(handle)
+        found = self._contexts.get(number)
         if found is None:
+            if number & 15 == 8 and self._first_context <= number < self._next_context:
+                raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
             raise Refusal(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT, f"{int(handle):#x} is no context's handle"
             )
@@ -260,11 +271,13 @@ class Core:
     def _top(self) -> Context:
         """The calling thread's current context, dead or alive."""
         stack = self._thread.stack
-        if not stack or not stack[-1]:
+        if not stack:
             raise Refusal(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT, "no context is current to this thread"
             )
-        return self._contexts[stack[-1]]
+        top = stack[-1]
+        # A primary context keeps its handle where another one takes its place.
+        return self._primaries[top.device.ordinal] if top.primary else top
 
     def _current(self) -> Context:
         """The calling thread's current context, usable."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 import ptx
 
-from ..driver.in_use import in_use
+from ..driver.in_use import Driver, in_use
 from ..driver.locks import process_lock
 from ..errors import CudadrvError, DriverCallFailed, RuntimeDependencyUnavailable
 from ..launch.module import Module
@@ -15,6 +16,18 @@ from ..stream import Context
 
 Source: TypeAlias = str | Callable[[], str]
 """CUDA C++, or a function that makes it, called only when it is needed."""
+
+
+class _Loaded:
+    """What caches have loaded on one driver; it goes with that, while a cache may stay.
+
+    Attributes:
+        by_cache: the modules of each cache, by context.
+    """
+
+    def __init__(self) -> None:
+        self.by_cache: WeakKeyDictionary[PtxModuleCache, dict[Context, Module]]
+        self.by_cache = WeakKeyDictionary()
 
 
 class PtxModuleCache:
@@ -38,7 +51,6 @@ class PtxModuleCache:
         self._name_expressions = name_expressions
         # Re-entrant: a finalizer in the middle of a compilation may ask for the module, too.
         self._lock = process_lock()
-        self._modules: dict[Context, Module] = {}
         self._images: dict[ptx.Target, ptx.Image] = {}
 
     def get(self, context: Context | None = None) -> Module | None:
@@ -47,14 +59,18 @@ class PtxModuleCache:
         That is the first of the driver in use, so that an emulator session sees none of others.
         """
         if context is not None:
-            module = self._modules.get(context)
+            module = self._on(context.device.driver).get(context)
             return None if module is None or module.closed else module
         driver = in_use()
         # A copy: another thread may be adding one.
-        for module in tuple(self._modules.values()):
-            if module.context.device.driver is driver and not module.closed:
-                return module
-        return None
+        modules = () if driver is None else tuple(self._on(driver).values())
+        return next((module for module in modules if not module.closed), None)
+
+    def _on(self, driver: Driver) -> dict[Context, Module]:
+        """The modules on a driver, by context."""
+        slot = driver.cache(_Loaded)
+        loaded = slot.get(0) or slot.setdefault(0, _Loaded())
+        return loaded.by_cache.setdefault(self, {})
 
     def get_or_compile(self, context: Context, label: str, source: Source) -> Module:
         """The module of a context; the first call compiles `source` and loads it.
@@ -85,17 +101,18 @@ class PtxModuleCache:
                         raise DriverCallFailed(
                             f"{label} module load failed{which}: {error}"
                         ) from error
-                    self._forget_gone(context)
+                    self._forget_closed(context.device.driver)
                     module = self._kept(context, module)
         return module
 
     def _kept(self, context: Context, module: Module) -> Module:
         """The module, kept; or the one that a finalizer had loaded in between."""
+        modules = self._on(context.device.driver)
         while True:
-            kept = self._modules.setdefault(context, module)
+            kept = modules.setdefault(context, module)
             if kept is module or not kept.closed:
                 return kept
-            self._modules.pop(context, None)
+            modules.pop(context, None)
 
     def _image(self, context: Context, label: str, source: Source, which: str) -> ptx.Image:
         try:
@@ -117,15 +134,12 @@ class PtxModuleCache:
             raise DriverCallFailed(f"{label} NVRTC compile failed{which}: {error}") from error
         return image
 
-    def _forget_gone(self, context: Context) -> None:
-        """Drop modules of closed contexts, and of drivers other than `context`'s and the current.
-
-        A cache that lives as long as the process would keep every emulator session alive.
-        """
-        drivers = (in_use(), context.device.driver)
-        for former in tuple(self._modules):
-            if former.closed or former.device.driver not in drivers:
-                self._modules.pop(former, None)
+    def _forget_closed(self, driver: Driver) -> None:
+        """Drop the modules of closed contexts."""
+        modules = self._on(driver)
+        for former in tuple(modules):
+            if former.closed:
+                modules.pop(former, None)
 
 
 class KeyedPtxModuleCache:

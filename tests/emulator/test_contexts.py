@@ -80,6 +80,19 @@ def test_context_flags_are_checked(api: OpenApi, device: CUdevice) -> None:
     assert code(api.cuCtxCreate(None, 3, device)) == 1
 
 
+def test_nothing_of_a_destroyed_context_is_kept(emulator: Emulator, device: CUdevice) -> None:
+    contexts, events = set(emulator._contexts), set(emulator._events)
+    for _ in range(3):
+        context = ok(emulator.cuCtxCreate(None, 0, device))
+        event = ok(emulator.cuEventCreate(0))
+        ok(emulator.cuCtxDestroy(context))
+        assert code(emulator.cuEventQuery(event)) == 709
+        assert code(emulator.cuCtxSetCurrent(context)) == 709
+        assert code(emulator.cuCtxDestroy(context)) == 709
+    assert (set(emulator._contexts), set(emulator._events)) == (contexts, events)
+    assert code(emulator.cuCtxDestroy(CUcontext(int(context) + 16))) == 201
+
+
 def test_context_parameters_are_not_supported(emulator: Emulator) -> None:
     device = ok(emulator.cuDeviceGet(0))
     assert code(emulator.cuCtxCreate(CUctxCreateParams(), 0, device)) == 801

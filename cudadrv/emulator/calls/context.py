@@ -29,7 +29,7 @@ class ContextCalls(CaptureRules):
             context = self._primaries.get(device.ordinal)
             if context is None or context.destroyed:
                 self._refuse_if_bad(device)
-                handle = context.handle if context is not None else next(self._handles)
+                handle = context.handle if context is not None else self._context_handle()
                 context = Context(handle, device, flags=0, primary=True)
                 self._contexts[handle] = self._primaries[device.ordinal] = context
             context.retained += 1
@@ -65,9 +65,10 @@ class ContextCalls(CaptureRules):
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no context parameters"
             )
         self._refuse_if_bad(device)
-        context = Context(next(self._handles), device, flags=flags, primary=False)
-        self._contexts[context.handle] = context
-        self._thread.stack.append(context.handle)
+        with self._lock:
+            context = Context(self._context_handle(), device, flags=flags, primary=False)
+            self._contexts[context.handle] = context
+        self._thread.stack.append(context)
         return SUCCESS, CUcontext(context.handle)
 
     @call()
@@ -89,8 +90,9 @@ class ContextCalls(CaptureRules):
                 raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
             memory = self._end_of(context)
         self._destroy(context, memory)
+        self._contexts.pop(context.handle, None)
         stack = self._thread.stack
-        if stack and stack[-1] == context.handle:
+        if stack and stack[-1] is context:
             stack.pop()
         return OK
 
@@ -98,27 +100,25 @@ class ContextCalls(CaptureRules):
     def cuCtxSetCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]:
         """Put a context in the place of the top of the stack; null pops it."""
         stack = self._thread.stack
-        handle = int(ctx)
-        if handle:
-            self._stackable(ctx)
+        context = self._stackable(ctx) if int(ctx) else None
         if stack:
             stack.pop()
-        if handle:
-            stack.append(handle)
+        if context is not None:
+            stack.append(context)
         return OK
 
     @call(1)
     def cuCtxGetCurrent(self) -> tuple[CUresult, CUcontext]:
         """The current context, null without one."""
         stack = self._thread.stack
-        return SUCCESS, CUcontext(stack[-1] if stack else 0)
+        return SUCCESS, CUcontext(stack[-1].handle if stack else 0)
 
     @call()
     def cuCtxPushCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]:
         """Make a context current on top of the others."""
         if not int(ctx):
             raise invalid_value("the context is null")
-        self._thread.stack.append(self._stackable(ctx).handle)
+        self._thread.stack.append(self._stackable(ctx))
         return OK
 
     def _stackable(self, handle: CUcontext) -> Context:
@@ -182,6 +182,8 @@ class ContextCalls(CaptureRules):
         for stream in [s for s in list(self._streams.values()) if s.context is context]:
             self._drop_capture(stream)
         self._forget_default_streams(context)
+        for event in [e for e in list(self._events.values()) if e.context is context]:
+            self._events.pop(event.handle, None)
         for module in [m for m in list(self._modules.values()) if m.context is context]:
             module.close()
         with device.lock:

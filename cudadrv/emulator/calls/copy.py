@@ -78,9 +78,9 @@ class CopyCalls(CaptureRules):
         driver 580 on two devices.
         """
         stack = self._thread.stack
-        if not stack or not stack[-1]:
+        if not stack:
             return
-        own = self._contexts[stack[-1]].device
+        own = stack[-1].device
         for address in addresses:
             device = self._device_of(address)
             if device is None or device is own:

@@ -1,0 +1,110 @@
+"""What has ended keeps nothing: sessions of the emulator, and traces."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import CudaArray, CudaClient, LaunchConfig, Texture, emulator
+from cudadrv.memory.staging import LEAST_STAGED_BYTES
+from tests.bump_kernel import PTX
+
+ONE = LaunchConfig(1, 1)
+cudadrv.register_module("ended sessions", 'extern "C" __global__ void k() {}')
+
+
+def launch(client: CudaClient) -> None:
+    count = client.stream.zeros(1, "u4")
+    client.context.load_module(PTX).kernel("bump").launch(client.stream, ONE, count)
+
+
+def load_registered(client: CudaClient) -> None:
+    client.module("ended sessions").kernel("k").launch(client.stream, ONE)
+
+
+def multiply(client: CudaClient) -> None:
+    a = client.stream.to_device(np.eye(2))
+    client.blas.gemm(a, a, client.stream.zeros((2, 2), "f8"))
+
+
+def allocate(client: CudaClient) -> None:
+    client.allocator.deallocate(client.allocator.allocate(64), 64)
+
+
+def capture(client: CudaClient) -> None:
+    client.capture_graph([], [], lambda each: each.allocator.allocate(64), 1 << 16).launch()
+
+
+def copy_much(client: CudaClient) -> None:
+    host = np.ones(LEAST_STAGED_BYTES, "u1")
+    client.stream.to_host(client.stream.to_device(host))
+    client.stream.copy(client.stream.empty(64, "u1"), cudadrv.pinned_empty(64, "u1"))
+
+
+def scatter(client: CudaClient) -> None:
+    runtime = cudadrv.GpuRuntime.current()
+    assert runtime is not None
+    cudadrv.scatter_map(runtime, range(10), lambda ordinal, tile: ordinal)
+    with cudadrv.DevicePool() as pool:
+        pool.best_available_device()
+
+
+def read_textures(client: CudaClient) -> None:
+    Texture(CudaArray.from_host(client.stream, np.ones((8, 8), "f4")))
+
+
+def call_on_host(client: CudaClient) -> None:
+    client.stream.call_on_host(lambda: None)
+    client.synchronize()
+
+
+def exchange(client: CudaClient) -> None:
+    client.stream.import_array(client.stream.zeros(4, "f4"))
+
+
+def fail(client: CudaClient) -> None:
+    with pytest.raises(cudadrv.CudaError):
+        client.context.load_module(b"nonsense")
+
+
+USES: Final[tuple[Callable[[CudaClient], None], ...]] = (
+    launch, load_registered, multiply, allocate, capture, copy_much, scatter, read_textures,
+    call_on_host, exchange, fail,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_session_that_has_ended_is_given_back_whatever_was_used(
+    use: Callable[[CudaClient], None],
+) -> None:
+    def run() -> weakref.ref[emulator.Emulator]:
+        with emulator.session() as machine:
+            use(CudaClient(0))
+            return weakref.ref(machine)
+
+    ended = run()
+    gc.collect()
+    gc.collect()
+    assert ended() is None
+
+
+def test_a_trace_that_has_ended_keeps_no_recording(tmp_path: Path) -> None:
+    with emulator.session():
+        client = CudaClient(0)
+        trace = cudadrv.trace(tmp_path / "trace.json")
+        with trace:
+            launch(client)
+            begun = trace._begun
+            assert begun is not None
+            kept = [weakref.ref(begun.recorder), weakref.ref(begun.traced)]
+            del begun
+        launch(client)
+        gc.collect()
+        assert [each() for each in kept] == [None, None]
