@@ -103,7 +103,9 @@ def test_a_trace_that_has_ended_keeps_no_recording(tmp_path: Path) -> None:
             launch(client)
             begun = trace._begun
             assert begun is not None
-            kept = [weakref.ref(begun.recorder), weakref.ref(begun.traced)]
+            kept: list[weakref.ref[object]] = [
+                weakref.ref(each) for each in (begun.recorder, begun.traced)
+            ]
             del begun
         launch(client)
         gc.collect()
