@@ -58,6 +58,7 @@ class Capture:
             self._give_up()
             raise
         if graph is None:
+            self._give_up()  # what refused to end may go on
             doing = f"ending the capture of {self._stream!r}"
             fault = failure(self._box.api, code, "cuStreamEndCapture", doing)
             if error is None:
@@ -78,8 +79,9 @@ class Capture:
         box, state = self._box, self._state
         assert state is not None  # it was entered
         code, handle = box.api.cuStreamEndCapture(box.raw)
-        needs = Needs(state)
-        graph = None if code else GraphBox(box.context, handle, needs)
+        if code:
+            return code, None
+        graph = GraphBox(box.context, handle, Needs(state))
         state.leave()
         self._state = None
         return code, graph

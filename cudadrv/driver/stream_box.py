@@ -158,7 +158,8 @@ class StreamBox(Part[CUstream]):
         try:
             return self.spare.pop()
         except IndexError:
-            return EventBox(self.context)
+            pass  # out of here, as an error keeps the one that it is raised in, with its frames
+        return EventBox(self.context)
 
     def synchronize(self) -> None:
         """Wait on the host until everything queued is done."""
@@ -167,9 +168,12 @@ class StreamBox(Part[CUstream]):
             raise failure(self.api, code, "cuStreamSynchronize", f"waiting for {self}")
 
     def is_idle(self) -> bool:
-        """Whether nothing that was queued is left; what failed is over as well."""
+        """Whether nothing that was queued is left.
+
+        What failed is over as well; of another refusal nothing is known.
+        """
         (code,) = self.api.cuStreamQuery(self.raw)
-        return code != CUresult.CUDA_ERROR_NOT_READY
+        return not code or errors.CudaError.for_code(int(code)).sticky
 
     def is_capturing(self) -> bool:
         """Whether the driver says so, of another library's stream; ours know it themselves."""

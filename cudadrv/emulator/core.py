@@ -31,12 +31,14 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ptx.emulate.exec.limits import Limits
 from ptx.errors import PtxError
 
 from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
+from ..errors import CudaError
 from .contexts import Context
 from .emulated_device import DeviceState
 from .host_memory import HostMemory
@@ -99,6 +101,13 @@ class _Unraisable:
 
     def __del__(self) -> None:
         raise self.error
+
+
+def _refused(call: Callable[[], object], code: int) -> CudaError:
+    """The error of a call that was put off, which nobody waits for."""
+    name = call.func.__name__ if isinstance(call, partial) else ""
+    doing = "giving back what a finalizer let go of in the middle of another call"
+    return CudaError.for_code(int(code))(doing, call=name, code=int(code))
 
 
 class Core:
@@ -216,7 +225,7 @@ class Core:
                 finally:
                     thread.stack, thread.failure = now, failure
                 if isinstance(result, tuple) and result[0]:
-                    _Unraisable(RuntimeError(f"{call}, put off in a finalizer, gave {result[0]!r}"))
+                    _Unraisable(_refused(call, result[0]))
         finally:
             thread.makes_up = False
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from ..memory.buffer import DeviceBuffer
 from ..memory.export import DL_CUDA, DLTensor
 
 _DL_MANAGED: Final = 13  # kDLCUDAManaged
+# The last call of the driver that was made, and what it answered.
+_Answer: TypeAlias = tuple[str, CUresult]
 # The legacy default stream, by both its numbers, and the one a thread.
 _NAMELESS: Final = (0, 1, 2)
 
@@ -142,48 +144,49 @@ def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
         if producer in _NAMELESS:
             # Which stream this is, the current context says.
             with box.context.bound():
-                code = wait(box, CUstream(producer))
+                call, code = wait(box, CUstream(producer))
         else:
-            code = wait(box, CUstream(producer))
+            call, code = wait(box, CUstream(producer))
         if code:
-            doing = f"ordering {stream!r} after {producer:#x}"
-            raise failure(box.api, code, "cuStreamWaitEvent", doing)
+            raise failure(box.api, code, call, f"ordering {stream!r} after {producer:#x}")
 
 
-def _wait_by_event(box: StreamBox, foreign: CUstream) -> CUresult:
+def _wait_by_event(box: StreamBox, foreign: CUstream) -> _Answer:
     event = box.take_event()
     try:
-        (code,) = box.api.cuEventRecord(event.raw, foreign)
-        if not code:
-            (code,) = box.api.cuStreamWaitEvent(box.raw, event.raw, 0)
+        answer = _recorded_and_awaited(box, event, foreign)
     finally:
         # The wait is for what the event held then: it may be recorded anew at once.
         box.spare.append(event)
-    return _wait_across(box, foreign) if code == CUresult.CUDA_ERROR_INVALID_HANDLE else code
+    return _wait_across(box, foreign) if answer[1] == CUresult.CUDA_ERROR_INVALID_HANDLE else answer
 
 
-def _wait_across(box: StreamBox, foreign: CUstream) -> CUresult:
+def _wait_across(box: StreamBox, foreign: CUstream) -> _Answer:
     """The same for a stream of another context, which wants an event of its own context."""
     code, context = box.api.cuStreamGetCtx(foreign)
     if code:
-        return code
+        return "cuStreamGetCtx", code
     theirs = ContextBox(box.driver, context, box.context.ordinal, is_primary=True)  # not ours
-    event = EventBox(theirs)
+    return _recorded_and_awaited(box, EventBox(theirs), foreign)
+
+
+def _recorded_and_awaited(box: StreamBox, event: EventBox, foreign: CUstream) -> _Answer:
     (code,) = box.api.cuEventRecord(event.raw, foreign)
-    if not code:
-        (code,) = box.api.cuStreamWaitEvent(box.raw, event.raw, 0)
-    return code
+    if code:
+        return "cuEventRecord", code
+    (code,) = box.api.cuStreamWaitEvent(box.raw, event.raw, 0)
+    return "cuStreamWaitEvent", code
 
 
-def _wait_outside(box: StreamBox, foreign: CUstream) -> CUresult:
+def _wait_outside(box: StreamBox, foreign: CUstream) -> _Answer:
     """A capture cannot wait for a stream outside of it, whose work is waited for on the host."""
     code, status = box.api.cuStreamIsCapturing(foreign)
     if code:
-        return code
+        return "cuStreamIsCapturing", code
     if status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
         return _wait_by_event(box, foreign)
     (code,) = box.api.cuStreamSynchronize(foreign)
-    return code
+    return "cuStreamSynchronize", code
 
 
 class _Places:

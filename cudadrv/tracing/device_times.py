@@ -22,11 +22,11 @@ from ..driver._api import (
     DriverApi,
 )
 from ..driver.context import ContextCore
-from ..driver.handle import Closing
+from ..driver.handle import Closing, check
 from ..driver.in_use import Driver, failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
-from ..errors import ClosedError, CudadrvError
+from ..errors import ClosedError, CudadrvError, CudaError
 
 _MOST_PENDING: Final = 4096  # spans of a context, before those that are done are taken
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
@@ -86,13 +86,13 @@ class DeviceTimes:
         `Stream` of the driver stands for, and where the driver refuses.
         """
         code, status = self._api.cuStreamIsCapturing(stream)
-        if code or status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
+        if not code and status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
             return None
         found = self._find(int(stream))
         if found is None or self._closed:
             return None
         box, context = found
-        times = self._times_of(context)
+        times = None if code else self._times_of(context)
         start = None if times is None else _mark(box)
         if times is None or start is None:
             self._untimed.append(context.ordinal)
@@ -110,10 +110,23 @@ class DeviceTimes:
         return flow
 
     def finish(self) -> None:
-        """Take all times that are left, waiting for what runs."""
+        """Take all times that are left, waiting for what runs.
+
+        Raises:
+            CudaError: a stream of the trace was destroyed, and the driver refused.
+            ExceptionGroup: so were several.
+        """
         self._closed = True
+        faults: list[CudaError] = []
         for times in list(self._all):
-            times.finish()
+            try:
+                times.finish()
+            except CudaError as fault:
+                faults.append(fault)
+        if len(faults) == 1:
+            raise faults[0]
+        if faults:
+            raise ExceptionGroup("ending a trace", faults)
 
     def spans(self) -> Iterator[DeviceSpan]:
         """What ran, once all is finished."""
@@ -240,10 +253,10 @@ class ContextTimes(Closing):
         finally:
             if self._finisher.get("me") is me:
                 self._finished.set()
-                self.close()
                 self._origin = None
                 self._placed.clear()
                 self._pending.clear()
+                self.close()
 
     def _place(self, *, wait: bool) -> None:
         """Take the times of what is done, in the order of the calls; or wait for everything."""
@@ -302,8 +315,8 @@ def _mark(stream: StreamBox) -> _Mark | None:
     return event
 
 
-# What the driver says when they are destroyed is left out. It can only be that earlier work failed,
-# and whose work it was is told.
+# They go in the middle of calls of the program. What says that earlier work has failed is left out:
+# those calls say it.
 
 
 class _Mark(EventBox):
@@ -312,7 +325,9 @@ class _Mark(EventBox):
     __slots__ = ()
 
     def _destroy(self) -> None:
-        self.api.cuEventDestroy(self.raw)
+        (code,) = self.api.cuEventDestroy(self.raw)
+        if code and not CudaError.for_code(int(code)).sticky:
+            check(self, code, "cuEventDestroy", "destroying an event of a trace")
 
 
 class _OwnStream(StreamBox):
@@ -321,4 +336,6 @@ class _OwnStream(StreamBox):
     __slots__ = ()
 
     def _destroy(self) -> None:
-        self.api.cuStreamDestroy(self.raw)
+        (code,) = self.api.cuStreamDestroy(self.raw)
+        if code and not CudaError.for_code(int(code)).sticky:
+            check(self, code, "cuStreamDestroy", "destroying a stream of a trace")
