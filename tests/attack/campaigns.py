@@ -18,6 +18,8 @@ class Campaign(Protocol):
 CAMPAIGNS: Final[dict[str, str]] = {
     "cache": "another user's links, FIFOs, locks and folders in the cache, damage, toggled headers",
     "kills": "sixteen processes on one cache folder, killed while they read, write and clear",
+    "faults": "every driver function that the library calls fails, one call at a time",
+    "leaks": "every public operation many times over, after which nothing may have grown",
 }
 """The name of each campaign, and what it tries."""
 
