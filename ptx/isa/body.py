@@ -48,6 +48,7 @@ _PLAIN = re.compile(
 )
 _REST = re.compile(r'[^;"]*(?:"[^"\n]*"[^;"]*)*;?')
 _SPACE = re.compile(r"\s*")
+_USED_BYTES = re.compile(r'"\s*used_bytes_mask\s+(0[xX][0-9a-fA-F]{1,8}|[1-9]\d{0,9})\s*"')
 
 
 def parse_body(text: str, span: tuple[int, int], lines: LineIndex) -> Body:
@@ -75,6 +76,7 @@ class _BodyReader:
         self.tables: dict[str, tuple[str, ...]] = {}
         self.prototypes: dict[str, Prototype] = {}
         self.location: SourceLocation | None = None
+        self.used_bytes = 0  # what a pragma says of the next instruction
         self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._at = span[0]
 
@@ -103,6 +105,8 @@ class _BodyReader:
 
     def _quick(self) -> bool:
         """Read instructions as long as they are written as usual; whether there was one."""
+        if self.used_bytes:
+            return False
         text, at, end, line = self.text, self._at, self.end, self.lines.line
         match_at, add, start = _INSTRUCTION.match, self.statements.append, self._at
         memo, opcodes, location = self.names.here.operands, self._opcodes, self.location
@@ -266,7 +270,7 @@ class _Statement:
         elif word == ".loc":
             self._loc()
         elif word == ".pragma":
-            self._pass_semicolon()
+            self._pragma()
         elif word == ".file":
             cursor.advance()
             integer(cursor)
@@ -300,6 +304,14 @@ class _Statement:
                 integer(cursor), integer(cursor), integer(cursor)
             else:
                 cursor.fail(f"unknown part of .loc: {kind}")
+
+    def _pragma(self) -> None:
+        """`.pragma string {, string};`; one that means nothing here is ignored, as the ISA asks."""
+        cursor = self._cursor
+        while not cursor.accept(";"):
+            mask = _USED_BYTES.fullmatch(cursor.advance())
+            if mask is not None:
+                self._body.used_bytes = int(mask[1], 0)
 
     def _register_declaration(self) -> None:
         """`.reg [.vN] .type name[<count>] {, name…} ;`."""
@@ -342,6 +354,10 @@ class _Statement:
             while cursor.accept(","):
                 operands.append(reader.read())
         cursor.expect(";")
+        used_bytes, self._body.used_bytes = self._body.used_bytes, 0
         self._body.statements.append(
-            Instruction(opcode, modifiers, tuple(operands), guard, self._line, self._body.location)
-        )
+            Instruction(
+                opcode, modifiers, tuple(operands), guard, self._line, self._body.location,
+                used_bytes=used_bytes,
+            )
+        )  # fmt: skip

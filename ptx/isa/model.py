@@ -166,6 +166,8 @@ class Instruction:
     """One instruction: `@guard opcode.modifiers operands;` at a 1-based line of the PTX text.
 
     `written` is the opcode with its modifiers where the text has them in another order.
+    `used_bytes` is the mask of a `used_bytes_mask` pragma before a load: which of the bytes that it
+    names it needs; 0 where there is none, and it needs all.
     """
 
     opcode: str
@@ -175,6 +177,7 @@ class Instruction:
     line: int
     location: SourceLocation | None
     written: str = ""
+    used_bytes: int = 0
 
     @property
     def text(self) -> str:

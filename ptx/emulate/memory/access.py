@@ -80,7 +80,7 @@ def _in_line(
     step >>= site.shift
     stop = start + step * (threads.n - 1) + 1
     elements = memory.view(site.dtype)
-    return [elements[start + k : stop + k : step] for k in range(site.count)]
+    return [elements[start + k : stop + k : step] for k in site.parts]
 
 
 def _checked(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Memory:
@@ -112,7 +112,8 @@ def _checked(threads: AccessingThreads, addresses: Addresses, offset: int, site:
 
 def _params(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
     params = threads.blocks.launch.param_bytes
-    low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
+    low = addresses.lowest() + offset + site.first
+    high = addresses.highest() + offset + site.end
     if site.writes or low < 0 or high > len(params):
         raise memory_fault(threads, addresses, offset, site, "param", len(params))
     elements = params.view(site.dtype)
@@ -160,7 +161,8 @@ def raise_if_wrong(
         MemoryFault: a lane is outside the window of `limit` bytes, or misaligned.
     """
     every = addresses.every(threads.n) + offset
-    wrong = (every < 0) | (every > limit - site.total) | ((every & (site.total - 1)) != 0)
+    wrong = (every < -site.first) | (every > limit - site.end)
+    wrong |= (every & (site.total - 1)) != 0
     if wrong.any():
         raise memory_fault(threads, addresses, offset, site, space, limit)
 
@@ -220,7 +222,7 @@ def load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Sit
 def load_vector(
     threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
 ) -> list[Value]:
-    """`ld.vN`: the elements of the vector."""
+    """`ld.vN`: the elements of the vector that are used."""
     if site.space == "generic" and is_mixed(addresses, offset):
         return _load_parts(threads, divide(threads, addresses, offset), offset, site)
     try:
@@ -235,7 +237,7 @@ def load_vector(
 def _load_parts(
     threads: AccessingThreads, parts: list[Group[_Threads]], offset: int, site: Site
 ) -> list[Value]:
-    results = [np.empty(threads.n, dtype=site.dtype) for _ in range(site.count)]
+    results = [np.empty(threads.n, dtype=site.dtype) for _ in site.parts]
     for positions, part, where in parts:
         for result, value in zip(results, load_vector(part, where, offset, site), strict=True):
             result[positions] = value
@@ -249,13 +251,13 @@ def _load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Si
     elements, index = locate(threads, addresses, offset, site)
     count = site.count
     if not isinstance(index, np.ndarray):
-        return [elements[index + k] for k in range(count)]
+        return [elements[index + k] for k in site.parts]
     run = -1 if addresses.varying is None or count > 1 else addresses.varying.run(index)
     if run >= 0:
         return [elements[run : run + threads.n].copy()]
     if count == 1:
         return [elements.take(index, mode="clip")]
-    return [elements[k:].take(index, mode="clip") for k in range(count)]
+    return [elements[k:].take(index, mode="clip") for k in site.parts]
 
 
 def store(

@@ -59,7 +59,7 @@ def locate_remote(
     within = every & _OFFSET_MASK
     within[(every < 0) | (rank >= launch.cluster.blocks)] = -site.total
     limit = launch.shared_bytes
-    wrong = (within < 0) | (within + site.total > limit) | ((within & (site.total - 1)) != 0)
+    wrong = (within < 0) | (within + site.end > limit) | ((within & (site.total - 1)) != 0)
     if wrong.any():
         raise memory_fault(threads, addresses_in(within), 0, site, "shared", limit)
     slot = np.asarray(threads.place("slot"), dtype=np.int64)

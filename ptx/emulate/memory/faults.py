@@ -60,7 +60,8 @@ def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, si
     """
     launch = threads.blocks.launch
     version = launch.memory.version
-    low, high = addresses.lowest() + offset, addresses.highest() + offset + site.total
+    low = addresses.lowest() + offset + site.first
+    high = addresses.highest() + offset + site.end
     memory = _memory_of(low, launch.device)
     every = addresses.every(threads.n if addresses.varying is not None else 1) + offset
     misaligned = (every & (site.total - 1)) != 0
@@ -69,11 +70,12 @@ def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, si
         if allocation is not None and high <= allocation.end:
             if not misaligned.any():
                 if memory is launch.memory:  # a peer's table changes under another version
-                    site.bounds = (allocation.address, allocation.end, version, memory)
+                    least, end = allocation.address - site.first, allocation.end - site.end
+                    site.bounds = (least, end + site.total, version, memory)
                 return memory
             inside: NDArray[np.bool_] = np.ones(len(every), dtype=np.bool_)
         else:
-            inside = _inside(memory, every, site.total)
+            inside = _inside(memory, every, site)
         if inside.all() and not misaligned.any():
             return memory
     else:
@@ -81,7 +83,7 @@ def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, si
     if PARAM_WINDOW <= low < high <= PARAM_WINDOW + WINDOW_BYTES and not site.writes:
         raise InParameters(threads.where(0, site.instruction))
     if not inside.all() and not misaligned.any():
-        groups = _groups(launch.device, every, site.total)
+        groups = _groups(launch.device, every, site)
         if len(groups) > 1:
             raise SeveralMemories(threads.where(0, site.instruction), groups)
     at = int(np.argmax(~inside)) if not inside.all() else int(np.argmax(misaligned))
@@ -95,15 +97,15 @@ def _memory_of(address: int, device: ReachableMemories) -> Memory | None:
     return device.host(address)
 
 
-def _groups(device: ReachableMemories, every: NDArray[np.int64], nbytes: int) -> list[Index]:
+def _groups(device: ReachableMemories, every: NDArray[np.int64], site: Site) -> list[Index]:
     """Positions of the addresses of each memory; [] unless every address is in an allocation."""
     left = np.ones(len(every), dtype=np.bool_)
     found: list[Index] = []
     while left.any():
-        memory = _memory_of(int(every[np.argmax(left)]), device)
+        memory = _memory_of(int(every[np.argmax(left)]) + site.first, device)
         if memory is None:
             return []
-        here = left & _inside(memory, every, nbytes)
+        here = left & _inside(memory, every, site)
         if not here[np.argmax(left)]:
             return []
         found.append(here.nonzero()[0])
@@ -111,12 +113,12 @@ def _groups(device: ReachableMemories, every: NDArray[np.int64], nbytes: int) ->
     return found
 
 
-def _inside(memory: Memory, every: NDArray[np.int64], nbytes: int) -> NDArray[np.bool_]:
+def _inside(memory: Memory, every: NDArray[np.int64], site: Site) -> NDArray[np.bool_]:
     starts, ends = memory.bounds()
     if not len(starts):
         return np.zeros(len(every), dtype=np.bool_)
-    found = np.searchsorted(starts, every, side="right") - 1
-    inside: NDArray[np.bool_] = (found >= 0) & (every <= ends[np.maximum(found, 0)] - nbytes)
+    found = np.searchsorted(starts, every + site.first, side="right") - 1
+    inside: NDArray[np.bool_] = (found >= 0) & (every <= ends[np.maximum(found, 0)] - site.end)
     return inside
 
 
@@ -160,7 +162,7 @@ def memory_fault(
 ) -> MemoryFault:
     """The fault of the first lane that is outside a window of `limit` bytes, or misaligned."""
     every = addresses.every(threads.n) + offset
-    outside = (every < 0) | (every > limit - site.total)
+    outside = (every < -site.first) | (every > limit - site.end)
     at = int(np.argmax(outside)) if outside.any() else int(np.argmax(every & (site.total - 1) != 0))
     address = int(every[at])
     where = threads.where(at, site.instruction)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.site import Site, used_bytes_of
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import UninitialisedRead
 from ptx.emulate.model.threads import Threads
@@ -35,7 +35,7 @@ class Shadow:
             UninitialisedRead: a thread reads what no thread has written.
         """
         first = start + (np.atleast_1d(np.asarray(index, dtype=np.int64)) << site.shift)
-        every = first[:, None] + np.arange(site.total)
+        every = first[:, None] + np.array(used_bytes_of(site.instruction, site.total))
         flags = self._flags[space]
         if not site.writes or site.instruction.opcode in _READ_FIRST:
             known = flags[every].all(axis=1)

@@ -10,6 +10,22 @@ from ptx.emulate.model.types import NUMPY
 from ptx.isa.model import Instruction
 
 Memory = DeviceMemory | MappedHostMemory
+_MASKED = ("ld", "ldu")
+
+
+def used_bytes_of(instruction: Instruction, total: int) -> tuple[int, ...]:
+    """Which of the `total` bytes that an instruction names it uses.
+
+    PTX ISA, "Pragma Strings: used_bytes_mask": the others of a load may lie in no memory.
+    """
+    mask = instruction.used_bytes if instruction.opcode in _MASKED else 0
+    used = tuple([byte for byte in range(total) if mask >> byte & 1])
+    return used or tuple(range(total))
+
+
+def used_elements(instruction: Instruction, nbytes: int, count: int) -> tuple[int, ...]:
+    """Which of the `count` elements of `nbytes` each have a byte that the instruction uses."""
+    return tuple(sorted({byte // nbytes for byte in used_bytes_of(instruction, nbytes * count)}))
 
 
 class Site:
@@ -17,15 +33,16 @@ class Site:
 
     Attributes:
         kind: of one element; `nbytes` its size, `total` that of all `count` elements of a vector.
+        parts: the elements that are used; `first` and `end` enclose their used bytes.
         space: "global", "shared", "local", "param" or "generic".
-        bounds: start and end of the allocation that the last access was in, the version of the
-            device's allocation table then, and the memory that it is in; replaced as a whole, as
-            several threads may launch the kernel at once.
+        bounds: where an access lies wholly in the allocation that the last one was in, the version
+            of the device's allocation table then, and the memory that it is in; replaced as a
+            whole, as several threads may launch the kernel at once.
     """
 
     __slots__ = (
-        "bounds", "count", "dtype", "instruction", "kind", "nbytes", "shift", "space", "total",
-        "writes",
+        "bounds", "count", "dtype", "end", "first", "instruction", "kind", "nbytes", "parts",
+        "shift", "space", "total", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -39,5 +56,8 @@ class Site:
         self.shift = self.nbytes.bit_length() - 1
         self.count = count
         self.total = self.nbytes * count
+        used = used_bytes_of(instruction, self.total)
+        self.first, self.end = used[0], used[-1] + 1
+        self.parts = used_elements(instruction, self.nbytes, count)
         self.writes = writes
         self.bounds: tuple[int, int, int, Memory | None] = (0, 0, -1, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.memory.access import load, load_vector, store
+from ptx.emulate.memory.site import used_bytes_of, used_elements
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.ops.nothing import nothing
 from ptx.isa.model import Address, Instruction, Symbol, Vector
@@ -44,7 +45,15 @@ def _load(e: Emitter, i: Instruction) -> None:
         e.assign_all(target, ptx_type, [f"{function}(f, {where}, {offset}, {site})"])
         return
     found = e.temporary(f"{e.helper(load_vector)}(f, {where}, {offset}, {site})")
-    e.assign_all(target, ptx_type, [f"{found}[{k}]" for k in range(count)])
+    e.assign_all(target, ptx_type, _of_used(e, i, ptx_type, count, found))
+
+
+def _of_used(e: Emitter, i: Instruction, ptx_type: str, count: int, found: str) -> list[str]:
+    """An expression for each element of a vector; zero for one that was not loaded."""
+    values = [e.constant(0, kind_of(ptx_type))] * count
+    for place, element in enumerate(used_elements(i, width_of(kind_of(ptx_type)), count)):
+        values[element] = f"{found}[{place}]"
+    return values
 
 
 def _load_parameter(e: Emitter, i: Instruction, ptx_type: str, count: int) -> bool:
@@ -57,10 +66,13 @@ def _load_parameter(e: Emitter, i: Instruction, ptx_type: str, count: int) -> bo
         return False
     kind = kind_of(ptx_type)
     start = int(expression) + source.offset
-    places = [start + k * width_of(kind) for k in range(count)]
-    if start < 0 or places[-1] + width_of(kind) > e.scope.param_bytes:
+    width = width_of(kind)
+    used = used_bytes_of(i, width * count)
+    if start + used[0] < 0 or start + used[-1] >= e.scope.param_bytes:
         raise e.refuse("it reads outside of the kernel's parameters")
-    values = [f"f.blocks.launch.params[{kind!r}, {place}]" for place in places]
+    values = [e.constant(0, kind)] * count
+    for k in used_elements(i, width, count):
+        values[k] = f"f.blocks.launch.params[{kind!r}, {start + k * width}]"
     e.assign_all(i.operands[0], ptx_type, values)
     return True
 
