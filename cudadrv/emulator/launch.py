@@ -22,8 +22,10 @@ from ptx.emulate.model.errors import (
     Runaway,
     StackOverflow,
     SynchronisationFault,
+    UndefinedSymbol,
     UnsupportedInstruction,
 )
+from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUdevice_attribute, CUresult
 from .occupancy import blocks_per_sm
@@ -248,6 +250,8 @@ def execute(
             raise _spoil(device, error) from None
         except (LaunchError, UnsupportedInstruction) as error:
             raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
+        except (PtxSyntaxError, UndefinedSymbol) as error:  # of a function called by its address
+            raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
         except OutOfMemory as error:
             raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ptx.emulate.model.errors import OutOfMemory, UnsupportedInstruction
+from ptx.emulate.model.errors import OutOfMemory, UndefinedSymbol, UnsupportedInstruction
 from ptx.emulate.program import EmulatedKernel, Program
 from ptx.errors import PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
@@ -57,7 +57,8 @@ class Function:
 
         Raises:
             Refusal: CUDA_ERROR_NOT_SUPPORTED with the opcode and its line, if it uses an
-                instruction that the emulator does not know; CUDA_ERROR_INVALID_PTX.
+                instruction that the emulator does not know; CUDA_ERROR_INVALID_PTX if it is
+                wrong, or names what its module does not define.
         """
         kernel = self._kernel
         if kernel is None:
@@ -66,7 +67,7 @@ class Function:
                     kernel = self._kernel = self.module.program.kernel(self.name)
             except UnsupportedInstruction as error:
                 raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
-            except PtxSyntaxError as error:
+            except (PtxSyntaxError, UndefinedSymbol) as error:
                 raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
         return kernel
 

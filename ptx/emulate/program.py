@@ -176,7 +176,7 @@ class Program:
         _keep_temporaries()
         self.module = module
         self.device = device
-        self._layout = ModuleLayout(module, device.memory, name)
+        self._layout = ModuleLayout(module, device.memory, device.code_addresses, name)
         self._kernels: dict[str, EmulatedKernel] = {}
 
     @property
@@ -190,6 +190,7 @@ class Program:
         Raises:
             KeyError: there is no such kernel.
             UnsupportedInstruction: it uses what the emulator does not execute.
+            UndefinedSymbol: it names what the module does not define.
             PtxSyntaxError: its text is wrong.
         """
         found = self._kernels.get(name)
@@ -200,7 +201,7 @@ class Program:
             signature = signature_of(self.module, function)
             large = function.span[1] - function.span[0] > _LARGE
             with collection_paused() if large else nullcontext():
-                code = generate(self.module, self._layout, name)
+                code = generate(self._layout, self.device.code_addresses, name)
             found = self._kernels[name] = EmulatedKernel(self, signature, code)
         return found
 

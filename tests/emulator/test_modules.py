@@ -4,7 +4,7 @@ import pytest
 
 from cudadrv.driver._api import CUcontext, CUfunction, CUjit_option, CUmodule
 from cudadrv.emulator import EmulatedDevice, Emulator
-from ptx.emulate.model.errors import UnsupportedInstruction
+from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.isa import PtxSyntaxError
 
 from .calls import OpenApi, code, download, functions, launch, load, ok, text
@@ -217,4 +217,20 @@ def test_a_broken_body_refuses_its_kernel_when_it_is_taken(emulator: Emulator) -
     assert code(emulator.cuModuleGetFunction(module, b"broken")) == 218
     assert isinstance(emulator.last_fault, PtxSyntaxError)
     assert emulator.last_fault.line == 7
+    assert code(emulator.cuModuleGetFunction(module, b"empty")) == 0
+
+
+def test_an_undefined_function_refuses_its_kernel_and_says_what_to_link(
+    emulator: Emulator,
+) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    calls = ".extern .func missing();\n.visible .entry calls() { call missing; ret; }"
+    module = load(emulator, EMPTY, calls)
+    result, _ = emulator.cuModuleGetFunction(module, b"calls")
+    assert int(result) == 218
+    assert isinstance(emulator.last_fault, UndefinedSymbol)
+    assert emulator.last_fault.symbol == "missing"
+    said = ok(emulator.cuGetErrorString(result))
+    assert said is not None
+    assert b"ptx.link" in said
     assert code(emulator.cuModuleGetFunction(module, b"empty")) == 0

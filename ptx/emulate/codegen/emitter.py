@@ -54,7 +54,7 @@ class Emitter:
         targets: of an indexed branch.
         live_results: the registers that this instruction writes and that are read later; live_out:
             mask of those that are read after this block.
-        functions: number of each function of the kernel; entries: their first blocks.
+        functions: number of each function of the kernel that is called by its name.
     """
 
     def __init__(self, scope: FunctionScope) -> None:
@@ -67,7 +67,6 @@ class Emitter:
         self.targets: tuple[int, ...] = ()
         self.first = 0
         self.functions: dict[str, int] = {}
-        self.entries: list[int] = []
         self._constants = Constants(scope)
         self._registers = BlockRegisters(scope, self._constants)
         self._numbers = scope.numbers

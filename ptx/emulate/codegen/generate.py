@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
+from ptx.emulate.codegen.call_graph import CallGraph
 from ptx.emulate.codegen.cfg import (
     Block,
     CfgBuilder,
@@ -19,28 +20,34 @@ from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,
+    CodeAddresses,
+    CodePlace,
     ModuleLayout,
     aligned,
     frame_layout,
 )
 from ptx.emulate.model.errors import UnsupportedInstruction
-from ptx.isa.model import Arguments, Function, Instruction, Register, Symbol, SymbolValue
-from ptx.isa.module import PtxModule
 from ptx.isa.signature import shared_layout, shared_variables
 
 
-def generate(module: PtxModule, layout: ModuleLayout, kernel: str) -> KernelCode:
-    """The code of a kernel.
+def generate(layout: ModuleLayout, code_addresses: CodeAddresses, kernel: str) -> KernelCode:
+    """The code of a kernel of a module; `code_addresses` has the functions of its device.
 
     Raises:
-        UnsupportedInstruction: it, or a function that it may call, uses what is not executed.
+        UnsupportedInstruction: it, or a function that it calls by name, uses what is not executed.
+        UndefinedSymbol: it names what the module does not define.
         PtxSyntaxError: a body is wrong.
     """
-    offsets, nbytes = shared_layout(shared_variables(module, kernel))
+    module = layout.module
+    graph = CallGraph(module)
+    shared = {v.name: v for v in shared_variables(module, kernel)}
+    for name in graph.with_address if graph.reaches_addresses(kernel) else ():
+        shared |= {v.name: v for v in shared_variables(module, name) if v.name not in shared}
+    offsets, nbytes = shared_layout(tuple(shared.values()))
     namespace = Namespace()
     blocks = BlockFunctions(kernel, namespace.names)
     code = KernelCode(kernel, module.files, offsets, nbytes, blocks)
-    return _KernelWriter(module, layout, code, namespace).write()
+    return _KernelWriter(layout, code_addresses, code, namespace, graph).write()
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -54,61 +61,99 @@ def bits(mask: int) -> Iterator[int]:
 class _Unit:
     """One function of the kernel while it is generated."""
 
-    def __init__(self, function: Function, blocks: list[Block], scope: FunctionScope) -> None:
-        self.function = function
+    def __init__(self, layout: ModuleLayout, blocks: list[Block], scope: FunctionScope) -> None:
+        self.layout = layout
+        self.function = scope.function
         self.blocks = blocks
         self.scope = scope
         self.first = 0
-        self.calls: set[str] = set()
 
 
 class _KernelWriter:
-    """Collects the functions that a kernel may call, then writes all their blocks."""
+    """Writes a kernel and the functions that it calls by name; others when they are called."""
 
     def __init__(
-        self, module: PtxModule, layout: ModuleLayout, code: KernelCode, namespace: Namespace
+        self,
+        layout: ModuleLayout,
+        code_addresses: CodeAddresses,
+        code: KernelCode,
+        namespace: Namespace,
+        graph: CallGraph,
     ) -> None:
-        self._module = module
         self._layout = layout
+        self._code_addresses = code_addresses
         self._code = code
         self._namespace = namespace
-        self._units: dict[str, _Unit] = {}
+        self._graphs = {layout: graph}
+        self._numbers: dict[CodePlace, int] = {}
 
     def write(self) -> KernelCode:
-        """Generate all blocks of all functions that the kernel may call."""
+        """Generate all blocks of all functions that the kernel calls by name."""
         code = self._code
-        waiting = [code.kernel]
-        while waiting:
-            name = waiting.pop(0)
-            if name not in self._units:
-                self._units[name] = self._unit(name)
-                waiting += [each for each in self._callees(name) if each not in self._units]
-        first = 0
-        for number, unit in enumerate(self._units.values()):
-            unit.first = first
-            first += len(unit.blocks)
-            code.entries.append(unit.first)
-            code.names.append(unit.function.name)
-            code.by_address[self._layout.code[unit.function.name]] = number
-            code.frame_bytes.append(unit.scope.frame.nbytes)
-            offsets = unit.scope.frame.offsets
-            for formals, places in (
-                (unit.function.params, code.params),
-                (unit.function.returns, code.results),
-            ):
-                places.append(tuple((offsets.get(p.name, 0), p.nbytes) for p in formals))
-        for unit in self._units.values():
-            self._function(unit)
-        self._measure_stack()
+        self._add(CodePlace(self._layout, code.kernel))
+        graph = self._graphs[self._layout]
+        code.stack_bytes = aligned(graph.depth(code.kernel), FRAME_ALIGN)
+        code.is_recursive = graph.is_recursive
+        code.calls_by_address = graph.reaches_addresses(code.kernel)
+        code.find_function = self.find_function
+        if code.stack_bytes > MOST_LOCAL_BYTES:
+            raise UnsupportedInstruction(
+                code.kernel, ".local", self._layout.module.functions[code.kernel].line,
+                f"a thread needs {code.stack_bytes} bytes of local memory; it has at most"
+                f" {MOST_LOCAL_BYTES}",
+            )  # fmt: skip
         return code
 
-    def _unit(self, name: str) -> _Unit:
-        function = self._module.functions[name]
-        body = self._module.body(name)
+    def find_function(self, address: int) -> int | None:
+        """The number of the function at an address, generated if need be; None if there is none.
+
+        Raises:
+            UnsupportedInstruction: it uses what is not executed.
+            UndefinedSymbol: it names what its module does not define.
+            PtxSyntaxError: its body is wrong.
+        """
+        place = self._code_addresses.find(address)
+        if place is None:
+            return None
+        function = place.layout.module.functions[place.name]
+        if function.is_entry or function.span is None:
+            return None
+        if place not in self._numbers:
+            self._add(place)
+        return self._numbers[place]
+
+    def _add(self, place: CodePlace) -> None:
+        """Generate a function and all that it calls by name, behind what there is."""
+        code, layout = self._code, place.layout
+        graph = self._graphs.setdefault(layout, CallGraph(layout.module))
+        units: dict[CodePlace, _Unit] = {}
+        waiting = [place]
+        while waiting:
+            found = waiting.pop(0)
+            if found not in units and found not in self._numbers:
+                units[found] = self._unit(found)
+                waiting += [CodePlace(layout, name) for name in graph.callees(found.name)]
+        first = len(code.blocks)
+        numbers = {each: len(code.entries) + at for at, each in enumerate(units)}
+        known = {**self._numbers, **numbers}
+        for unit in units.values():
+            unit.first = first
+            first += len(unit.blocks)
+        functions = {each.name: number for each, number in known.items() if each.layout is layout}
+        written = [self._written(unit, functions) for unit in units.values()]
+        # Only now, as any of them may be refused.
+        for unit, lines in zip(units.values(), written, strict=True):
+            self._append(unit, lines)
+        self._numbers = known
+
+    def _unit(self, place: CodePlace) -> _Unit:
+        layout, name = place
+        function = layout.module.functions[name]
+        body = layout.module.body(name)
         try:
             blocks = CfgBuilder(self._code.kernel, body).build()
             scope = FunctionScope(
-                self._code.kernel, function, body, frame_layout(function, body), self._layout,
+                self._code.kernel, function, body, frame_layout(function, body), layout,
                 self._code.shared_offsets, self._namespace, self._code.sites,
             )  # fmt: skip
         except KeyError as missing:
@@ -120,47 +165,29 @@ class _KernelWriter:
             found = sorted(invariant_definitions(blocks, scope.kernel_parameters))
             steps = [blocks[block].steps[position] for block, position in found]
             scope.invariants = {id(step.instruction): slot for slot, step in enumerate(steps)}
-        return _Unit(function, blocks, scope)
+        return _Unit(layout, blocks, scope)
 
-    def _callees(self, name: str) -> list[str]:
-        """The defined functions that a function names, by itself or through a variable it names."""
-        found: dict[str, None] = {}
-        waiting = list(self._symbols(name))
-        seen: set[str] = set()
-        while waiting:
-            symbol = waiting.pop(0)
-            if symbol in seen:
-                continue
-            seen.add(symbol)
-            function = self._module.functions.get(self._module.aliases.get(symbol, symbol))
-            if function is not None and function.span is not None and not function.is_entry:
-                found[function.name] = None
-            variable = self._module.variables.get(symbol)
-            if variable is not None:
-                waiting += [e.name for e in variable.initialiser if isinstance(e, SymbolValue)]
-        self._units[name].calls = set(found)
-        return list(found)
-
-    def _symbols(self, name: str) -> Iterator[str]:
-        for statement in self._module.body(name).statements:
-            if not isinstance(statement, Instruction):
-                continue
-            for operand in statement.operands:
-                if isinstance(operand, Symbol):
-                    yield operand.name
-                elif hasattr(operand, "base") and isinstance(operand.base, Symbol):
-                    yield operand.base.name
-                elif isinstance(operand, Arguments):
-                    yield from (e.name for e in operand.items if isinstance(e, Symbol))
-
-    def _function(self, unit: _Unit) -> None:
+    def _written(self, unit: _Unit, functions: dict[str, int]) -> list[list[str]]:
+        """The lines of each block."""
         emitter = Emitter(unit.scope)
-        emitter.functions = {name: number for number, name in enumerate(self._units)}
-        emitter.entries = self._code.entries
+        emitter.functions = functions
         emitter.first = unit.first
+        return [_BlockWriter(unit, block, emitter).write() for block in unit.blocks]
+
+    def _append(self, unit: _Unit, written: list[list[str]]) -> None:
+        """Take a function into the kernel's code."""
         code = self._code
-        for block in unit.blocks:
-            code.blocks.add(_BlockWriter(unit, block, emitter).write())
+        code.entries.append(unit.first)
+        code.names.append(unit.function.name)
+        frame = unit.scope.frame
+        code.frame_bytes.append(frame.nbytes)
+        for formals, places in (
+            (unit.function.params, code.params),
+            (unit.function.returns, code.results),
+        ):
+            places.append(tuple((frame.offsets.get(p.name, 0), p.nbytes) for p in formals))
+        for block, lines in zip(unit.blocks, written, strict=True):
+            code.blocks.add(lines)
             code.live.append(tuple(bits(block.live)))
             code.defined.append(block.defined)
             code.is_pure.append(block.pure)
@@ -169,46 +196,6 @@ class _KernelWriter:
             code.last.append(instructions[-1] if instructions else None)
         code.registers = max(code.registers, len(unit.scope.width))
         code.zeros.append(unit.scope.zeros())
-        code.local_bytes = max(code.local_bytes, unit.scope.frame.local_bytes)
-
-    def _measure_stack(self) -> None:
-        """The local memory of the deepest chain of calls, unless calls can recurse."""
-        code = self._code
-        depth: dict[str, int] = {}
-        active: set[str] = set()
-
-        def deepest(name: str) -> int:
-            if name in active:
-                code.is_recursive = True
-                return 0
-            if name not in depth:
-                active.add(name)
-                below = max((deepest(each) for each in self._reached(name)), default=0)
-                active.discard(name)
-                depth[name] = self._units[name].scope.frame.nbytes + below
-            return depth[name]
-
-        code.stack_bytes = aligned(deepest(code.kernel), FRAME_ALIGN)
-        if code.stack_bytes > MOST_LOCAL_BYTES:
-            raise UnsupportedInstruction(
-                code.kernel, ".local", self._module.functions[code.kernel].line,
-                f"a thread needs {code.stack_bytes} bytes of local memory; it has at most"
-                f" {MOST_LOCAL_BYTES}",
-            )  # fmt: skip
-
-    def _reached(self, name: str) -> set[str]:
-        """The functions that one may call: any, where it calls by an address."""
-        unit = self._units[name]
-        for block in unit.blocks:
-            for step in block.steps:
-                instruction = step.instruction
-                # A call's results come before its target, its arguments behind it.
-                target = next(
-                    (o for o in instruction.operands if not isinstance(o, Arguments)), None
-                )
-                if instruction.opcode == "call" and isinstance(target, Register):
-                    return set(self._units) - {self._code.kernel}
-        return unit.calls
 
 
 class _BlockWriter:

@@ -12,7 +12,7 @@ from ptx.emulate.codegen.registers import CARRY
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import addresses_in
-from ptx.emulate.model.errors import UnsupportedInstruction
+from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
 from ptx.isa.model import TYPE_BYTES, Body, Function, Instruction, Register
@@ -153,7 +153,7 @@ class FunctionScope:
         `user` is the instruction that names it.
 
         Raises:
-            UnsupportedInstruction: the symbol is not defined.
+            UndefinedSymbol: the module does not define it.
         """
         if name in self.frame.offsets:
             offset = self.frame.offsets[name]
@@ -167,9 +167,10 @@ class FunctionScope:
             return "shared", str(self._shared[bare])
         if name in self.layout.globals:
             return "global", str(self.layout.globals[name][0])
-        if name in self.layout.code:
-            return "code", str(self.layout.code[name])
-        raise self.refused(user, f"the symbol {name} is not defined in this module")
+        function = self.layout.module.functions.get(self.real_name(name))
+        if function is not None and function.span is not None:
+            return "code", str(self.layout.code[function.name])
+        raise UndefinedSymbol(self.kernel, name, user.line)
 
     @property
     def param_bytes(self) -> int:

@@ -75,10 +75,10 @@ def call_address(
     """
     code = fibre.blocks.code
     if address.ndim == 0:
-        function = code.by_address.get(int(address))
+        function = code.find_function(int(address))
         if function is None:
             raise InvalidCall(
-                f"a call to {int(address):#x}, which is no function",
+                f"a call to {int(address):#x}, which is no function of a module that is loaded",
                 fibre.where(0, instruction),
             )
         return call(fibre, function, back, frame_bytes, arguments, results)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ptx.emulate.memory.device_heap import DeviceHeap
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.host_memory import MappedHostMemory
+from ptx.emulate.memory.layout import CodeAddresses
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.texture.texture import Image, Texture
 
@@ -28,6 +29,7 @@ class DeviceModel:
         threads_per_sm, blocks_per_sm, shared_per_sm: what a multiprocessor holds at once.
         clock_khz: rate of `%clock` against time.
         textures, surfaces: what kernels read and write through handles of 64 bits, by handle.
+        code_addresses: those of the functions of all its modules.
         heap: what `malloc` in kernels takes from.
         clock: what its time registers count.
     """
@@ -46,10 +48,12 @@ class DeviceModel:
     host: Callable[[int], MappedHostMemory | None] = no_host_memory
     textures: dict[int, Texture] = field(default_factory=dict)
     surfaces: dict[int, Image] = field(default_factory=dict)
+    code_addresses: CodeAddresses = field(init=False)
     heap: DeviceHeap = field(init=False)
     clock: Clock = field(init=False)
 
     def __post_init__(self) -> None:
+        self.code_addresses = CodeAddresses(self.memory.base)
         self.heap = DeviceHeap(self.memory)
         self.clock = Clock(self.clock_khz)
 

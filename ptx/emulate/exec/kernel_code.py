@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
+
+
+def _no_function(address: int) -> None:
+    """Finds nothing: until the kernel is written."""
 
 
 @dataclass(slots=True)
@@ -23,7 +28,9 @@ class KernelCode:
         zeros: initial registers of each function; frame_bytes: its local memory.
         params, results: offset and size in its frame of each function's parameters and results.
         entries: the first block of each function; names: what they are called.
-        by_address: function number by its address, for indirect calls.
+        find_function: the number of the function at an address, for calls by address, which may add
+            it to the code; None where there is none.
+        stack_bytes: local memory of the deepest chain of calls that the module tells of.
     """
 
     kernel: str
@@ -38,13 +45,13 @@ class KernelCode:
     last: list[Instruction | None] = field(default_factory=list)
     zeros: list[list[Value]] = field(default_factory=list)
     frame_bytes: list[int] = field(default_factory=list)
-    local_bytes: int = 0
     params: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
     results: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
     entries: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    by_address: dict[int, int] = field(default_factory=dict)
     sites: list[Site] = field(default_factory=list)
+    find_function: Callable[[int], int | None] = _no_function
+    calls_by_address: bool = False
     is_recursive: bool = False
     stack_bytes: int = 0
     registers: int = 0

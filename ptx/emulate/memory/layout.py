@@ -1,8 +1,10 @@
-"""Where the variables of a module, a kernel and a function lie."""
+"""Where the variables of a module, a kernel and a function lie, and the functions of a device."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from ptx.isa.model import (
     Element,
     FloatImmediate,
     Function,
+    Linkage,
     Space,
     SymbolValue,
     Variable,
@@ -21,8 +24,9 @@ from ptx.isa.model import (
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import kernel_params
 
-CODE_STEP = 16
 FRAME_ALIGN = 16
+_CODE_STEP = 16
+_CODE_SHRINK = 12  # devices lie 2**40 bytes apart, so that each has 2**24 functions of its own
 MOST_LOCAL_BYTES = 512 << 10  # CUDA guide, "Technical Specifications per Compute Capability"
 
 
@@ -31,24 +35,62 @@ def aligned(offset: int, align: int) -> int:
     return -(-offset // align) * align
 
 
+class CodePlace(NamedTuple):
+    """A function of a module that is on the device."""
+
+    layout: ModuleLayout
+    name: str
+
+
+class CodeAddresses:
+    """One address for each function of each module; no other function ever gets it.
+
+    So a pointer may be kept in memory, read by the host and given to a kernel of another module.
+    Those of other devices are different, as the device's memory, at `base`, is elsewhere.
+    """
+
+    def __init__(self, base: int) -> None:
+        self._next = CODE_WINDOW + (base >> _CODE_SHRINK) + _CODE_STEP
+        self._places: dict[int, CodePlace] = {}
+
+    def place(self, layout: ModuleLayout, names: Iterable[str]) -> dict[str, int]:
+        """Addresses for the functions of a module."""
+        found: dict[str, int] = {}
+        for name in names:
+            found[name] = self._next
+            self._places[self._next] = CodePlace(layout, name)
+            self._next += _CODE_STEP
+        return found
+
+    def find(self, address: int) -> CodePlace | None:
+        """The function at an address, while its module is there."""
+        return self._places.get(address)
+
+    def remove(self, addresses: Iterable[int]) -> None:
+        """The functions at these addresses are gone."""
+        for address in addresses:
+            self._places.pop(address, None)
+
+
 class ModuleLayout:
     """A module's variables in device memory, and the addresses that stand for its functions.
 
     Attributes:
         globals: name -> (address, nbytes) of `.global` and `.const` variables.
-        code: function name -> address for indirect calls.
+        code: function name -> address for calls by address.
     """
 
-    def __init__(self, module: PtxModule, memory: DeviceMemory, origin: str) -> None:
+    def __init__(
+        self, module: PtxModule, memory: DeviceMemory, code_addresses: CodeAddresses, origin: str
+    ) -> None:
+        self.module = module
         self._memory = memory
+        self._code_addresses = code_addresses
         self.aliases = module.aliases
         self.globals: dict[str, tuple[int, int]] = {}
-        self.code: dict[str, int] = {
-            name: CODE_WINDOW + CODE_STEP * (index + 1)
-            for index, name in enumerate(module.functions)
-        }
+        self.code = code_addresses.place(self, module.functions)
         placed = [v for v in module.variables.values() if v.space in (Space.GLOBAL, Space.CONST)]
-        placed = [v for v in placed if v.nbytes]
+        placed = [v for v in placed if v.nbytes and v.linkage is not Linkage.EXTERN]
         try:
             for variable in placed:
                 address = memory.allocate(
@@ -108,10 +150,11 @@ class ModuleLayout:
         """The address of a variable or function; 0 where it is not placed (an extern symbol)."""
         if name in self.globals:
             return self.globals[name][0]
-        return self.code.get(name, 0)
+        return self.code.get(self.aliases.get(name, name), 0)
 
     def close(self) -> None:
-        """Free the variables; once is enough."""
+        """Free the variables and take the functions away; once is enough."""
+        self._code_addresses.remove(self.code.values())
         while self.globals:
             _, (address, _) = self.globals.popitem()
             self._memory.free(address)
@@ -127,7 +170,6 @@ class FrameLayout:
 
     offsets: dict[str, int] = field(default_factory=dict)
     nbytes: int = 0
-    local_bytes: int = 0
     params: dict[str, int] = field(default_factory=dict)
 
     def place(self, name: str, nbytes: int, align: int) -> None:
@@ -142,7 +184,6 @@ def frame_layout(function: Function, body: Body) -> FrameLayout:
     for variable in body.variables:
         if variable.space is Space.LOCAL:
             frame.place(variable.name, variable.nbytes, variable.align)
-    frame.local_bytes = frame.nbytes
     for variable in body.variables:
         if variable.space is Space.PARAM:
             frame.place(variable.name, variable.nbytes, max(variable.align, 8))

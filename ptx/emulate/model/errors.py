@@ -18,6 +18,20 @@ class UnsupportedInstruction(PtxError):
         super().__init__(f"kernel {kernel}: {opcode} at PTX line {line}: {why}")
 
 
+class UndefinedSymbol(PtxError):
+    """A kernel uses a function or variable that its module only declares."""
+
+    def __init__(self, kernel: str, symbol: str, line: int) -> None:
+        self.kernel = kernel
+        self.symbol = symbol
+        self.line = line
+        super().__init__(
+            f"kernel {kernel}: {symbol}, which PTX line {line} uses, is not defined in this module:"
+            " compile this source and the one that defines it to LTO-IR (ptx.Target.ltoir), and"
+            " join the images with ptx.link"
+        )
+
+
 class OutOfMemory(PtxError):
     """An allocation that the device's memory cannot hold."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, find_external, operation
 from ptx.emulate.exec.calls import call, call_address, leave
+from ptx.emulate.model.errors import UndefinedSymbol
 from ptx.emulate.ops.nothing import nothing
 from ptx.isa.model import Arguments, Instruction, Operand, Register, Symbol
 
@@ -79,7 +80,9 @@ def _call(e: Emitter, i: Instruction) -> None:
     if number is None:
         meaning = find_external(target.name)
         if meaning is None:
-            raise e.refuse(f"the function {target.name} is not defined in this module")
+            if target.name.startswith("cuda"):
+                raise e.refuse(f"the emulator has no {target.name} of CUDA's device runtime")
+            raise UndefinedSymbol(e.scope.kernel, target.name, i.line)
         meaning(e, given, wanted)
         e.leave(str(e.following))
         return

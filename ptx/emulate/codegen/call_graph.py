@@ -1,0 +1,109 @@
+"""Which functions of a module call which, and how much local memory a chain of calls takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from ptx.emulate.memory.layout import frame_layout
+from ptx.isa.errors import PtxSyntaxError
+from ptx.isa.model import Arguments, Instruction, Operand, Register, Symbol, SymbolValue
+from ptx.isa.module import PtxModule
+
+_TAKEN = re.compile(r"\bmov\.[bu]64\s+%[\w$]+\s*,\s*([A-Za-z_$][\w$]*)\s*;")
+
+
+def call_target(instruction: Instruction) -> Operand | None:
+    """What a `call` calls: its results come before it, its arguments behind it."""
+    return next((o for o in instruction.operands if not isinstance(o, Arguments)), None)
+
+
+class CallGraph:
+    """The calls in a module, as one kernel needs them.
+
+    Attributes:
+        is_recursive: whether `depth` found calls that may come back to a function that is open.
+    """
+
+    def __init__(self, module: PtxModule) -> None:
+        self._module = module
+        self._depth: dict[str, int] = {}
+        self._active: set[str] = set()
+        self.is_recursive = False
+
+    def callees(self, name: str) -> list[str]:
+        """The defined functions that a function calls by their names."""
+        found: dict[str, None] = {}
+        for instruction in self._calls(name):
+            target = call_target(instruction)
+            if isinstance(target, Symbol):
+                real = self._module.aliases.get(target.name, target.name)
+                function = self._module.functions.get(real)
+                if function is not None and function.span is not None and not function.is_entry:
+                    found[real] = None
+        return list(found)
+
+    def calls_by_address(self, name: str) -> bool:
+        """Whether a function calls what a register holds."""
+        return any(isinstance(call_target(each), Register) for each in self._calls(name))
+
+    def reaches_addresses(self, name: str) -> bool:
+        """Whether a function, or one that it calls by name, and so on, calls by an address."""
+        seen: set[str] = set()
+        waiting = [name]
+        while waiting:
+            each = waiting.pop()
+            if self.calls_by_address(each):
+                return True
+            seen.add(each)
+            waiting += [callee for callee in self.callees(each) if callee not in seen]
+        return False
+
+    @cached_property
+    def with_address(self) -> tuple[str, ...]:
+        """The defined functions whose addresses are used anywhere in the module."""
+        names = {match[1] for match in _TAKEN.finditer(self._module.text)}
+        for variable in self._module.variables.values():
+            names.update(e.name for e in variable.initialiser if isinstance(e, SymbolValue))
+        found = {self._module.aliases.get(name, name) for name in names}
+        return tuple(
+            name
+            for name, function in self._module.functions.items()
+            if name in found and function.span is not None and not function.is_entry
+        )
+
+    def depth(self, name: str) -> int:
+        """Bytes of local memory that a function and the deepest chain of its calls take.
+
+        A call by address may reach any function of the module that has an address. One that may
+        call itself counts once.
+        """
+        if name in self._active:
+            self.is_recursive = True
+            return 0
+        if name not in self._depth:
+            self._active.add(name)
+            below = max(map(self._depth_of_target, self._reached(name)), default=0)
+            self._active.discard(name)
+            frame = frame_layout(self._module.functions[name], self._module.body(name))
+            self._depth[name] = frame.nbytes + below
+        return self._depth[name]
+
+    def _depth_of_target(self, name: str) -> int:
+        try:
+            return self.depth(name)
+        except PtxSyntaxError:
+            self._active.discard(name)
+            return 0  # told where the function is called
+
+    def _reached(self, name: str) -> list[str]:
+        found = dict.fromkeys(self.callees(name))
+        if self.calls_by_address(name):
+            found.update(dict.fromkeys(self.with_address))
+        return list(found)
+
+    def _calls(self, name: str) -> Iterator[Instruction]:
+        for statement in self._module.body(name).statements:
+            if isinstance(statement, Instruction) and statement.opcode == "call":
+                yield statement
