@@ -15,8 +15,12 @@ class Limits:
         share_from: threads of a chunk from which on it shares with later ones what depends on a
             thread's place in its block alone; for fewer, finding is no faster than computing.
         stack_bytes: local memory of a thread where calls recurse.
-        strict_barriers: report a barrier that exited threads did not reach; hardware lets it pass
-            (CUDA guide: it waits for all non-exited threads of the block).
+        divergent_barriers: let threads of one warp meet at different aligned barriers, such as the
+            `__syncthreads()` of both branches of an `if`. PTX leaves that undefined, so that it is
+            a fault otherwise.
+        strict_barriers: report a barrier that exited threads did not reach, and threads of a block
+            that meet at different aligned barriers. PTX allows both ("exit", "barrier"): a barrier
+            waits for the threads that have not exited, and warps may come from different places.
         check_uninitialised: report reads of shared or local memory that nothing has written; takes
             several times as long.
     """
@@ -25,6 +29,7 @@ class Limits:
     chunk_threads: int = 65536
     share_from: int = 2048
     stack_bytes: int = 16384
+    divergent_barriers: bool = False
     strict_barriers: bool = False
     check_uninitialised: bool = False
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
+from ptx.emulate.exec.sync.barrier_places import check_blocks, check_warps
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
 
@@ -38,11 +39,6 @@ class BarrierWait:
     block: int
     instruction: Instruction | None
     flag: Value | None = None
-
-
-def _is_aligned(instruction: Instruction) -> bool:
-    """Whether all threads of a warp must execute the same barrier instruction."""
-    return instruction.opcode == "bar" or "aligned" in instruction.modifiers
 
 
 class _Barrier:
@@ -209,6 +205,10 @@ class BlockBarriers:
                 found = self._part(entry, part)
                 if found is not None:
                     into.append(found)
+        limits = self._blocks.launch.limits
+        check_warps(go, sync=not limits.divergent_barriers)
+        if limits.strict_barriers and not barrier.expected[complete].any():
+            check_blocks(go)
         barrier.waiting = stay
         barrier.arrived[complete] = 0
         barrier.expected[complete] = 0
@@ -246,7 +246,6 @@ class BlockBarriers:
         blocks = self._blocks
         scheduler = self._scheduler
         reducing = [entry for entry in entries if entry.flag is not None]
-        self._check_alignment(reducing)
         votes = self._votes(reducing) if reducing else None
         for place in dict.fromkeys((*e.fibre.prefix, e.block) for e in reducing):
             fibres = [e.fibre for e in reducing if (*e.fibre.prefix, e.block) == place]
@@ -258,26 +257,6 @@ class BlockBarriers:
         for entry in entries:
             if entry.flag is None:
                 scheduler.wait(entry.fibre, entry.block)
-
-    def _check_alignment(self, entries: list[BarrierWait]) -> None:
-        """Threads of a warp must execute the same aligned reduction: an H100 hangs otherwise.
-
-        Raises:
-            SynchronisationFault: they do not.
-        """
-        warps: dict[int, int] = {}
-        for entry in entries:
-            instruction = entry.instruction
-            if instruction is None or not _is_aligned(instruction):
-                continue
-            slots = self._blocks.geometry.index("warp_slot").take(entry.fibre.lane_numbers())
-            for warp in np.unique(slots // WARP).tolist():
-                if warps.setdefault(warp, entry.block) != entry.block:
-                    raise SynchronisationFault(
-                        "threads of one warp execute a barrier's reduction at different places,"
-                        " where a GPU may wait for ever",
-                        entry.fibre.where(0, instruction),
-                    )
 
     def _votes(self, entries: list[BarrierWait]) -> tuple[Counts, Counts]:
         blocks = self._blocks.geometry.blocks

@@ -100,8 +100,8 @@ def test_threads_that_meet_at_different_barrier_instructions_pass() -> None:
     text = ptx_text(
         """.reg .pred %p; .reg .b32 %r<5>; .reg .b64 %rd<3>; .shared .align 4 .b8 s[8];
         ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.ne.u32 %p, %r1, 0; @%p bra B;
-        st.shared.u32 [s], 5; bar.sync 0; ret;
-        B: bar.sync 0; ld.shared.u32 %r2, [s]; st.global.u32 [%rd1], %r2; ret;""",
+        st.shared.u32 [s], 5; barrier.sync 0; ret;
+        B: barrier.sync 0; ld.shared.u32 %r2, [s]; st.global.u32 [%rd1], %r2; ret;""",
         ".param .u64 out",
     )
     runner = KernelRunner(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import ptx
 from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import BarrierDivergence, SynchronisationFault
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
@@ -71,8 +72,71 @@ def test_aligned_reductions_are_for_whole_warps(name: str) -> None:
     if name == "barrier.red":
         assert outcome(body, 64) == [[32] * 64]
         return
-    with pytest.raises(SynchronisationFault, match="at different places"):
+    with pytest.raises(SynchronisationFault, match="at different barriers"):
         outcome(body, 64)
+    with pytest.raises(SynchronisationFault, match="at different barriers"):
+        outcome(body, 64, limits=Limits(divergent_barriers=True))
+
+
+def branches(least: int, first: str, second: str) -> str:
+    """Threads from `least` on at the second of two barriers, the others at the first."""
+    return f"""setp.ge.u32 %p1, %r1, {least}; st.shared.u32 [%r5], %r1; @%p1 bra HIGH;
+        {first}; bra JOIN; HIGH: {second}; JOIN: xor.b32 %r9, %r5, 252; ld.shared.u32 %r7, [%r9];"""
+
+
+TURNED = [[63 - t for t in range(64)]]
+
+
+@pytest.mark.parametrize("least", [1, 16, 33])
+@pytest.mark.parametrize("name", ["bar.sync", "bar.cta.sync", "barrier.sync.aligned"])
+@pytest.mark.parametrize("operands", ["0", "3, 64"])
+def test_threads_of_a_warp_at_different_aligned_barriers_are_a_fault(
+    least: int, name: str, operands: str
+) -> None:
+    body = branches(least, f"{name} {operands}", f"\n{name} {operands}")
+    with pytest.raises(SynchronisationFault, match=r"one warp .*, PTX lines \d+ and \d+") as caught:
+        outcome(body, 64)
+    assert caught.value.where.thread == (least, 0, 0)
+    assert outcome(body, 64, limits=Limits(divergent_barriers=True)) == TURNED
+
+
+@pytest.mark.parametrize("mixed", [("bar.sync 0", "barrier.sync 0"), ("barrier.sync 0",) * 2])
+def test_threads_of_a_warp_may_come_from_different_barriers_that_are_not_aligned(
+    mixed: tuple[str, str],
+) -> None:
+    assert outcome(branches(20, *mixed), 64, limits=Limits(strict_barriers=True)) == TURNED
+
+
+def test_a_synchronisation_and_a_reduction_behind_it_are_different_barriers() -> None:
+    body = """setp.ge.u32 %p1, %r1, 16; @%p1 bra HIGH; bar.sync 0;
+        HIGH: bar.red.popc.u32 %r7, 0, %p1;"""
+    with pytest.raises(SynchronisationFault, match="one warp"):
+        outcome(body, 32)
+
+
+def test_one_barrier_in_a_function_that_is_called_from_two_places_is_one_place() -> None:
+    body = "setp.ge.u32 %p1, %r1, 16; @%p1 bra HIGH; call meet; bra END; HIGH: call meet;"
+    text = ptx_text(HEAD + body + TAIL, ".param .u64 out", ".func meet() { bar.sync 0; ret; }")
+    runner = KernelRunner(text, 1 << 20)
+    runner.launch("k", 1, 32, runner.put(np.zeros(32, np.uint32)))
+
+
+def test_warps_may_come_from_different_barriers_unless_asked() -> None:
+    body = branches(32, "bar.sync 0", "bar.sync 0")
+    assert outcome(body, 64) == TURNED
+    with pytest.raises(SynchronisationFault, match="threads of one block") as caught:
+        outcome(body, 64, limits=Limits(strict_barriers=True))
+    assert caught.value.where.thread == (32, 0, 0)
+
+
+def test_warps_at_barriers_with_a_count_may_come_from_anywhere() -> None:
+    body = branches(32, "bar.sync 2, 64", "bar.sync 2, 64")
+    assert outcome(body, 64, limits=Limits(strict_barriers=True)) == TURNED
+
+
+def test_a_condition_that_is_equal_for_a_block_is_no_divergence() -> None:
+    body = branches(32, "bar.sync 0", "bar.sync 0").replace("%r1, 32", "%r2, 2", 1)
+    assert outcome(body, 64, 5, limits=Limits(strict_barriers=True)) == TURNED * 5
 
 
 def test_reductions_of_half_a_block_each_at_a_barrier_of_its_own() -> None:
@@ -160,3 +224,57 @@ def test_barriers_that_a_block_cannot_have_are_faults(barrier: str, words: str) 
     with pytest.raises(SynchronisationFault, match=words) as caught:
         outcome(f"mov.u32 %r8, 17; setp.eq.u32 %p1, %r1, 0; {barrier};", 64)
     assert caught.value.where.block == (0, 0, 0)
+
+
+SOURCE = """
+extern "C" __global__ void odd_and_even(int* out) {
+    __shared__ int s[64];
+    if (threadIdx.x & 1) { s[threadIdx.x] = 3; __syncthreads(); out[64] = s[threadIdx.x ^ 1]; }
+    else { s[threadIdx.x] = threadIdx.x; __syncthreads(); out[65] = s[63 - threadIdx.x]; }
+    out[threadIdx.x] = s[threadIdx.x ^ 1];
+}
+extern "C" __global__ void below(int* out, int n) {
+    __shared__ int s[64];
+    s[threadIdx.x] = threadIdx.x;
+    if (threadIdx.x < n) __syncthreads();
+    else s[threadIdx.x] *= 2;
+    out[threadIdx.x] = s[threadIdx.x ^ 63];
+    __syncthreads();
+    out[threadIdx.x] += s[threadIdx.x ^ 1];
+}
+extern "C" __global__ void leavers(int* out, int n) {
+    __shared__ int s[64];
+    if (threadIdx.x >= n) return;
+    s[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = s[n - 1 - threadIdx.x];
+}
+"""
+
+
+@pytest.fixture(params=["compute_80", "compute_100"])
+def compiled_by_nvrtc(request: pytest.FixtureRequest) -> KernelRunner:
+    options = ptx.CompileOptions(target=ptx.Target.ptx(request.param))
+    return KernelRunner(ptx.compile(SOURCE, options).ptx or "")
+
+
+@pytest.mark.parametrize(("kernel", "arguments"), [("odd_and_even", ()), ("below", (20,))])
+def test_syncthreads_under_a_condition_that_differs_in_a_warp_is_a_fault(
+    compiled_by_nvrtc: KernelRunner, kernel: str, arguments: tuple[int, ...]
+) -> None:
+    runner = compiled_by_nvrtc
+    out = runner.put(np.zeros(66, np.int32))
+    with pytest.raises(SynchronisationFault, match="threads of one warp"):
+        runner.launch(kernel, 1, 64, out, *arguments)
+    runner.launch(kernel, 1, 64, out, *arguments, limits=Limits(divergent_barriers=True))
+
+
+@pytest.mark.parametrize("n", [64, 40, 32, 1])
+def test_threads_that_return_before_syncthreads_are_not_waited_for(
+    compiled_by_nvrtc: KernelRunner, n: int
+) -> None:
+    runner = compiled_by_nvrtc
+    out = runner.put(np.zeros(64, np.int32))
+    runner.launch("leavers", 1, 64, out, n)
+    expected = [*range(n)][::-1] + [0] * (64 - n)
+    assert runner.get(out, 64, np.int32).tolist() == expected
