@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import atexit
 import os
+from dataclasses import replace
 from types import TracebackType
-from typing import Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from ..errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
 from ._api import CUcontext, CUresult, DriverApi, load_cuda
 from .locks import process_lock
 from .registry import Registry
 from .types import Dependent
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.limits import Limits
 
 _T = TypeVar("_T")
 
@@ -102,7 +106,21 @@ class _Selection:
             )
         from ..emulator.emulator import Emulator  # most processes need none: 20 ms
 
-        return Emulator(devices=int(count or 1))
+        return Emulator(devices=int(count or 1), limits=_limits())
+
+
+def _limits() -> Limits:
+    """Those of the emulator, with the steps that CUDADRV_EMULATOR_STEPS allows a kernel."""
+    from ptx.emulate.exec.limits import DEFAULT_LIMITS  # with the emulator alone
+
+    steps = os.environ.get("CUDADRV_EMULATOR_STEPS", "").strip()
+    if not steps:
+        return DEFAULT_LIMITS
+    if not steps.isdecimal() or not int(steps):
+        raise DriverSelectionError(
+            f"CUDADRV_EMULATOR_STEPS is {steps!r}: use a number of steps such as 50000000"
+        )
+    return replace(DEFAULT_LIMITS, max_steps=int(steps))
 
 
 _selection: Final = _Selection()
@@ -181,10 +199,15 @@ def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvErr
                 'driver refuses the child; start processes with multiprocessing "spawn"'
             )
     _, text = api.cuGetErrorString(code)
+    cause = getattr(api, "last_fault", None)
     error = CudaError.for_code(value)(
-        doing, call=call, code=value, text=text.decode(errors="replace") if text else ""
+        doing,
+        call=call,
+        code=value,
+        text=text.decode(errors="replace") if text else "",
+        explained=cause is not None,
     )
     if error.sticky and driver is not None:
         driver.has_failed = True
-    error.__cause__ = getattr(api, "last_fault", None)
+    error.__cause__ = cause
     return error

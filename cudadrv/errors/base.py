@@ -28,6 +28,8 @@ class CudaError(CudadrvError):
         call: the driver function, such as "cuMemAllocAsync"; "" where cudadrv found the fault.
         doing: what was being done: label, kernel, argument, bytes.
         text: the driver's description of the result.
+        explained: whether the text says what to do, too, as the emulator's does of what it refuses;
+            then the general remedy of the CUresult is left out.
     """
 
     result: ClassVar[int] = 0
@@ -36,13 +38,20 @@ class CudaError(CudadrvError):
     _classes: ClassVar[dict[int, type[CudaError]]] = {}
 
     def __init__(
-        self, doing: str, *, call: str = "", code: int | None = None, text: str = ""
+        self,
+        doing: str,
+        *,
+        call: str = "",
+        code: int | None = None,
+        text: str = "",
+        explained: bool = False,
     ) -> None:
         super().__init__(doing)
         self.code = self.result if code is None else code
         self.call = call
         self.doing = doing
         self.text = text
+        self.explained = explained
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -69,7 +78,7 @@ class CudaError(CudadrvError):
         ]
         if self.text:
             parts.append(self.text)
-        if self.remedy:
+        if self.remedy and not self.explained:
             parts.append(self.remedy)
         if self.sticky:
             parts.append("every later call of this process fails alike: restart the process")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -11,7 +12,9 @@ import pytest
 
 import cudadrv
 from cudadrv.driver import in_use
-from cudadrv.emulator import H100, T4, DeviceProperties, EmulatedDevice, session
+from cudadrv.emulator import H100, T4, DeviceProperties, EmulatedDevice, Limits, session
+from cudadrv.errors import LaunchTimeoutError
+from ptx.emulate.model.errors import Runaway
 
 
 def run(code: str, **environment: str) -> str:
@@ -117,3 +120,45 @@ def test_importing_cudadrv_loads_no_emulator() -> None:
         print(any(name.startswith("cudadrv.emulator") for name in sys.modules))
         """)
     assert text == "False\n"
+
+
+SPIN = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry spin() { A: bra A; }
+"""
+
+
+def test_an_endless_kernel_is_told_with_the_way_to_raise_the_limit() -> None:
+    with session(limits=Limits(max_steps=10_000)):
+        stream = cudadrv.cuda_context_for(0).default_stream
+        kernel = stream.context.load_module(SPIN).kernel("spin")
+        with pytest.raises(LaunchTimeoutError, match=r"limits=Limits\(max_steps=") as caught:
+            kernel.launch(stream, cudadrv.LaunchConfig(1, 32))
+            stream.synchronize()
+    assert isinstance(caught.value.__cause__, Runaway)
+    assert "display" not in str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [("5000", "limit of 5000"), ("0", "use a number of steps"), ("many", "use a number of steps")],
+)
+def test_the_environment_says_how_many_steps_a_kernel_may_take(steps: str, said: str) -> None:
+    found = run(
+        f"""
+        import cudadrv
+        try:
+            stream = cudadrv.cuda_context_for(0).default_stream
+            kernel = stream.context.load_module({SPIN!r}).kernel("spin")
+            kernel.launch(stream, cudadrv.LaunchConfig(1, 32))
+            stream.synchronize()
+        except cudadrv.CudadrvError as error:
+            print(error)
+        """,
+        CUDADRV_DRIVER="emulator",
+        CUDADRV_EMULATOR_STEPS=steps,
+    )
+    assert said in found

@@ -10,7 +10,9 @@ class Limits:
     """Bounds of one launch.
 
     Attributes:
-        max_steps: basic blocks that a chunk of thread blocks may execute before `Runaway`.
+        max_steps: basic blocks that a chunk of thread blocks may execute before `Runaway`; one that
+            many threads execute counts once for each 1,024 of them, and going on with other
+            threads as eight. The default takes some ten seconds.
         chunk_threads: threads that are executed together, whole blocks of them.
         share_from: threads of a chunk from which on it shares with later ones what depends on a
             thread's place in its block alone; for fewer, finding is no faster than computing.
@@ -25,7 +27,7 @@ class Limits:
             several times as long.
     """
 
-    max_steps: int = 20_000_000
+    max_steps: int = 2_000_000
     chunk_threads: int = 65536
     share_from: int = 2048
     stack_bytes: int = 16384

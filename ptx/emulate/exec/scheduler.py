@@ -24,6 +24,8 @@ Key = tuple[int, ...]
 _PATIENCE = 2048  # steps that a waiting fibre is passed over, at first
 _LEAST_PATIENCE = 8
 _ENDLESS = 1 << 62
+_WIDTH = 1024  # threads whose block takes about as long as that of one
+_CHANGE = 8  # blocks that take about as long as going from one fibre to another
 
 
 class Scheduler:
@@ -34,6 +36,8 @@ class Scheduler:
         waiting: fibres that wait for others, or for a time.
         successor: the fibre that a block's function left to run in place of its own.
         steps: basic blocks executed so far.
+        work: the same, where a block of many threads counts more than one of few, and going from
+            one fibre to another counts, too.
     """
 
     def __init__(self, blocks: ResidentBlocks) -> None:
@@ -43,6 +47,9 @@ class Scheduler:
         self.waiting = WaitingFibres(self)
         self.successor: Fibre | None = None
         self.steps = 0
+        self.work = 0
+        self._counted = 0
+        self._changes = 0
         self._code = blocks.code
         self._runnable: dict[Key, list[Fibre]] = {}
         self._heap: list[Key] = []
@@ -94,6 +101,9 @@ class Scheduler:
             if self._heap:  # what was released may have come to its end at once
                 fibre, block = self._next()
                 self._run(fibre, block, 0)
+                self._changes += 1
+                if self.steps >= self._counted + _PATIENCE:
+                    self._check_time(fibre, block)
             if self.steps >= self._turn_end:
                 return False
         return True
@@ -179,10 +189,16 @@ class Scheduler:
         return self._merged(key, self._runnable.pop(key))
 
     def _check_time(self, fibre: Fibre, block: int) -> None:
+        """Count the work since the last time, as if this fibre had done it all."""
+        self.work += (self.steps - self._counted) * (1 + fibre.n // _WIDTH)
+        self.work += self._changes * _CHANGE
+        self._counted, self._changes = self.steps, 0
         limit = self.blocks.launch.limits.max_steps
-        if self.steps > limit:
+        if self.work > limit:
             raise Runaway(
-                f"still running after {self.steps} basic blocks, the limit that Limits.max_steps"
-                " sets",
+                f"no end after {self.work} steps, which the emulator takes for an endless loop or"
+                f" recursion: if the kernel is only long, raise the limit of {limit}, by"
+                " cudadrv.emulator.use(limits=Limits(max_steps=...)), or CUDADRV_EMULATOR_STEPS"
+                " in the environment",
                 self.blocks.launch.where_of_block(fibre, block),
             )

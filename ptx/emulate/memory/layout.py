@@ -194,5 +194,6 @@ def frame_layout(function: Function, body: Body) -> FrameLayout:
         for param in (*function.returns, *function.params):
             if param.space is Space.PARAM:
                 frame.place(param.name, param.nbytes, max(param.align, 8))
+        frame.nbytes = max(frame.nbytes, FRAME_ALIGN)  # a call without end fills the stack
     frame.nbytes = aligned(frame.nbytes, FRAME_ALIGN)
     return frame

@@ -1,0 +1,62 @@
+"""Loops and recursion without an end: each meets its limit, in as few steps as it has threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptx.emulate.exec.limits import Limits
+from ptx.emulate.model.errors import Runaway, StackOverflow
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
+
+FEW = Limits(max_steps=20_000)
+HALVES = """.reg .pred %p; .reg .b32 %r<4>; mov.u32 %r1, %tid.x; setp.lt.u32 %p, %r1, 10;
+    @%p bra B; A: {0}; bra A; B: {0}; bra B;"""
+MEET = "barrier.sync 0"
+SHUFFLE = "shfl.sync.bfly.b32 %r2, %r1, 31, 31, -1"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "A: bra A;",
+        f"A: {MEET}; bra A;",
+        HALVES.format(MEET),
+        HALVES.format(SHUFFLE),
+        HALVES.format("nanosleep.u32 100"),
+        "A: nanosleep.u32 100; bra A;",
+        "A: call f; bra A;",
+    ],
+    ids=["empty", "barrier", "two barriers", "two shuffles", "two sleeps", "sleep", "call"],
+)
+def test_an_endless_loop_of_any_kind_meets_the_limit(body: str) -> None:
+    runner = KernelRunner(ptx_text(body, before=".func f() { ret; }"))
+    with pytest.raises(Runaway, match=r"limit of 20000.*max_steps=.*CUDADRV_EMULATOR_STEPS"):
+        runner.launch("k", 1, 32, limits=FEW)
+
+
+@pytest.mark.parametrize("functions", [
+    ".func f() { call f; ret; }",
+    ".func g(); .func f() { call g; ret; } .func g() { call f; ret; }",
+    ".func f() { .reg .b64 %a; mov.u64 %a, f; p: .callprototype _ (); call %a, (), p; ret; }",
+])  # fmt: skip
+def test_recursion_without_an_end_fills_the_stack_whatever_a_frame_holds(functions: str) -> None:
+    with pytest.raises(StackOverflow, match=r"Limits\.stack_bytes"):
+        KernelRunner(ptx_text("call f;", before=functions)).launch("k", 1, 32)
+
+
+def test_a_loop_of_many_threads_may_turn_less_often_than_one_of_few() -> None:
+    text = ptx_text(
+        """.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<2>; ld.param.u64 %rd1, [out];
+        mov.u32 %r1, 0; A: add.u32 %r1, %r1, 1; st.global.u32 [%rd1], %r1; bra A;""",
+        ".param .u64 out",
+    )
+    turns = {}
+    for blocks in (1, 64):
+        runner = KernelRunner(text)
+        out = runner.put(np.zeros(1, np.uint32))
+        with pytest.raises(Runaway):
+            runner.launch("k", blocks, 1024, out, limits=Limits(max_steps=200_000))
+        turns[blocks] = int(runner.get(out, 1, np.uint32)[0])
+    assert turns[1] >= 90_000
+    assert 2_000 <= turns[64] <= 6_000
