@@ -10,6 +10,7 @@ from typing import Self
 from ptx import _nvrtc
 from ptx.errors import LinkError
 from ptx.image import Image
+from ptx.isa.register_limit import with_register_limit
 from ptx.isa.signature import signatures_of
 from ptx.link_options import LinkOptions
 from ptx.signature import KernelSignature
@@ -111,6 +112,8 @@ def link_images(images: Sequence[Image], target: Target, options: LinkOptions) -
         with Linker((arch, "-lto", "-ptx", *options.flags())) as linker:
             _add(linker, lto)
             text, log = linker.ptx(), linker.log()
+        if target.kind is ImageKind.PTX and options.maxrregcount is not None:
+            text = with_register_limit(text, options.maxrregcount)
     if target.kind is ImageKind.PTX:
         data = (text or "").encode()
     else:

@@ -18,6 +18,7 @@ from ptx.header_packages import install_command, package_of, package_of_part
 from ptx.headers import cuda_headers
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
+from ptx.isa.register_limit import with_register_limit
 from ptx.isa.signature import signatures_of
 from ptx.request import CompileRequest
 from ptx.signature import KernelSignature
@@ -49,7 +50,8 @@ def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Imag
         elif target.kind is ImageKind.LTOIR:
             data = program.ltoir()
         else:
-            data = (text or "").encode()
+            text = _limited(text or "", request.options.maxrregcount)
+            data = text.encode()
         lowered = {e: program.lowered_name(e) for e in request.name_expressions}
     signatures, remark = _signatures(text)
     return Image(
@@ -62,6 +64,16 @@ def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Imag
         compiler=_nvrtc.version(),
         build_ms=(time.perf_counter() - started) * 1e3,
     )
+
+
+def _limited(text: str, registers: int | None) -> str:
+    """PTX with the limit of registers that it was compiled with."""
+    if registers is None:
+        return text
+    try:
+        return with_register_limit(text, registers)
+    except PtxSyntaxError:
+        return text  # `_signatures` remarks that our reader does not understand it
 
 
 def _signatures(text: str | None) -> tuple[dict[str, KernelSignature], str]:

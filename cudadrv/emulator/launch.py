@@ -28,7 +28,7 @@ from ptx.emulate.model.errors import (
 from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUdevice_attribute, CUresult
-from .occupancy import blocks_per_sm
+from .occupancy import blocks_per_sm, most_registers
 from .refusal import Failure, Refusal, invalid_handle, invalid_value
 from .shape import NO_CLUSTER, Shape
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _NON_PORTABLE_CLUSTER: Final = 16
 _APPROVED_SHAPES: Final = 64
+_MOST_REGISTERS: Final = 255
+_LEAST_REGISTERS: Final = 16
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
 
 _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
@@ -56,13 +58,17 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
 
 
 def registers_of(function: Function, device: DeviceState) -> int:
-    """Registers a thread: the estimate, as far as a block of the largest size leaves room."""
-    estimate = function.kernel().attributes.registers
+    """Registers a thread: the estimate, as far as the kernel's own limits allow.
+
+    These are `__maxnreg__`, and that the blocks which `__launch_bounds__` asks for fit, else one of
+    the largest size (PTX ISA, "Performance-Tuning Directives").
+    """
+    directives = function.directives
     threads = function.signature.max_threads or device.model.max_threads_per_block
-    available = device.attributes[
-        int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)
-    ]
-    return min(estimate, 255, available // -(-threads // 32) // 32)
+    (blocks,) = directives.get("minnctapersm", (1,))
+    (most,) = directives.get("maxnreg", (_MOST_REGISTERS,))
+    room = most_registers(device.attributes, threads, max(blocks, 1))
+    return max(min(function.kernel().attributes.registers, most, room), _LEAST_REGISTERS)
 
 
 def check(function: Function, shape: Shape, device: DeviceState) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,11 @@ class Function:
     def name(self) -> str:
         """The kernel's name in the PTX."""
         return self.signature.name
+
+    @property
+    def directives(self) -> Mapping[str, tuple[int, ...]]:
+        """The kernel's performance-tuning directives with their numbers."""
+        return self.module.program.module.functions[self.name].directives
 
     def kernel(self) -> EmulatedKernel:
         """The kernel, ready to run.

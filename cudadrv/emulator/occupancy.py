@@ -20,6 +20,18 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
+def most_registers(attributes: Mapping[int, int], threads: int, blocks: int) -> int:
+    """Registers a thread with which `blocks` blocks of `threads` threads fit a multiprocessor."""
+    block = attributes[int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)]
+    shared = attributes[
+        int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)
+    ]
+    warps = -(-threads // _WARP)
+    together = _up(warps * blocks, _WARPS_AT_ONCE)
+    each = min(block // warps, shared // together)  # of a warp
+    return each // _REGISTERS_AT_ONCE * _REGISTERS_AT_ONCE // _WARP
+
+
 def blocks_per_sm(
     attributes: Mapping[int, int], threads: int, registers: int, shared_bytes: int
 ) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cudadrv
+import ptx
 from cudadrv import DeviceAttribute
 from cudadrv.errors import InvalidValueError, LaunchConfigError
 
@@ -59,3 +60,57 @@ def test_blocks_that_cannot_be_are_refused(kernels: cudadrv.Module) -> None:
     for threads, shared in ((0, 0), (-1, 0), (32, -1)):
         with pytest.raises(InvalidValueError, match="the occupancy of kernel 'plain'"):
             plain.max_active_blocks(threads, shared)
+
+
+HUNGRY = """
+#ifndef BOUNDS
+#define BOUNDS
+#endif
+extern "C" __global__ void BOUNDS hungry(float* x) {
+    float a[64], sum = 0;
+    for (int i = 0; i < 64; i++) a[i] = x[i] * x[i + 64];
+    for (int i = 0; i < 64; i++)
+        for (int k = 0; k < 64; k++) sum += a[i] * a[63 - k] + x[i * k];
+    for (int i = 0; i < 64; i++) sum += a[i];
+    x[threadIdx.x] = sum;
+}
+"""
+
+
+def hungry(
+    context: cudadrv.Context, bounds: str = "", registers: int | None = None
+) -> cudadrv.Kernel:
+    options = ptx.CompileOptions(
+        target=context.target, defines={"BOUNDS": bounds}, maxrregcount=registers
+    )
+    return context.load_module(ptx.compile(HUNGRY, options)).kernel("hungry")
+
+
+def test_a_kernel_keeps_to_the_registers_that_it_says(context: cudadrv.Context) -> None:
+    free = hungry(context)
+    limited = hungry(context, "__maxnreg__(32)")
+    assert free.attributes.registers > 32
+    assert limited.attributes.registers <= 32
+    assert limited.max_active_blocks(512) > free.max_active_blocks(512)
+    assert limited.max_active_blocks(512) * 512 * 32 <= 65536
+
+
+def test_a_kernel_keeps_to_the_registers_of_its_compilation(context: cudadrv.Context) -> None:
+    limited = hungry(context, registers=40)
+    assert limited.attributes.registers <= 40
+    assert limited.max_active_blocks(256) == 6  # of 256 * 40 registers, in 65,536
+    # CUDA C++ Programming Guide, "Launch Bounds": the option is for kernels without bounds.
+    bounded = hungry(context, "__launch_bounds__(128)", registers=40)
+    without = hungry(context, "__launch_bounds__(128)")
+    assert bounded.attributes.registers == without.attributes.registers
+    own = hungry(context, "__maxnreg__(24)", registers=40)
+    assert own.attributes.registers <= 24
+
+
+def test_a_kernel_leaves_room_for_the_blocks_that_its_bounds_ask_for(
+    context: cudadrv.Context,
+) -> None:
+    for blocks in (2, 4):
+        kernel = hungry(context, f"__launch_bounds__(256, {blocks})")
+        assert kernel.max_active_blocks(256) >= blocks
+        assert kernel.attributes.registers * 256 * blocks <= 65536
