@@ -15,9 +15,22 @@ from cudadrv.driver._api import (
     CUstream,
 )
 from cudadrv.emulator import EmulatedDevice, Emulator
+from ptx.emulate.model.errors import UseAfterFree
 
-from .calls import LEGACY, OpenApi, attribute, code, download, load, ok, upload
-from .kernels import EMPTY, VARIABLE
+from .calls import (
+    LEGACY,
+    OpenApi,
+    Parameters,
+    attribute,
+    code,
+    download,
+    functions,
+    launch,
+    load,
+    ok,
+    upload,
+)
+from .kernels import EMPTY, INCREMENT, VARIABLE
 
 P = CUpointer_attribute
 MIB = 1 << 20
@@ -52,6 +65,29 @@ def test_only_the_start_of_a_live_allocation_is_freed(api: OpenApi, context: CUc
     assert code(api.cuMemFree(CUdeviceptr(0))) == 0
     assert code(api.cuMemFree(memory)) == 0
     assert code(api.cuMemFree(memory)) == 1
+
+
+def test_freed_memory_counts_as_free_and_can_all_be_had_again() -> None:
+    emulator = small()
+    before = ok(emulator.cuMemGetInfo())
+    for _ in range(5):
+        memory = ok(emulator.cuMemAlloc(3 * MIB))
+        many = [ok(emulator.cuMemAlloc(1000)) for _ in range(300)]
+        for each in (memory, *many):
+            ok(emulator.cuMemFree(each))
+        assert ok(emulator.cuMemGetInfo()) == before
+    ok(emulator.cuMemAlloc(before[0] - 4096))
+
+
+def test_freed_memory_is_known_as_such_after_further_allocations() -> None:
+    emulator = small()
+    freed = ok(emulator.cuMemAlloc(64))
+    ok(emulator.cuMemFree(freed))
+    assert all(int(ok(emulator.cuMemAlloc(64))) != int(freed) for _ in range(50))
+    (increment,) = functions(emulator, load(emulator, INCREMENT), "increment")
+    assert code(launch(emulator, increment, Parameters(ctypes.c_uint64(int(freed))))) == 700
+    assert isinstance(emulator.last_fault, UseAfterFree)
+    assert f"64 bytes at {int(freed):#x}" in str(emulator.last_fault)
 
 
 def test_a_double_free_is_told_as_one() -> None:

@@ -22,6 +22,7 @@ from ptx.emulate.model.errors import AddressSpaceExhausted, BadFree, OutOfMemory
 GRANULE = 256
 _GAP = 16  # between allocations, so that an access just past the end belongs to none
 _REMEMBERED = 4096
+_QUARANTINE_BYTES = 64 << 20
 _MAP_NORESERVE = 0x4000  # Linux; named in mmap only from Python 3.13
 
 
@@ -72,6 +73,11 @@ def _reserve(nbytes: int) -> NDArray[np.uint8]:
 class DeviceMemory:
     """Device memory from address `base` on.
 
+    What was freed is not allocated again for a while, so that an access to it is seen: the last
+    4,096 pieces, of at most `quarantine_bytes` together, wait, and leave in the order of their
+    frees, or at once where an allocation needs them. They count as free. One that is larger by
+    itself does not wait.
+
     Raises:
         ValueError: `base` or `nbytes` is no positive multiple of `GRANULE`.
         AddressSpaceExhausted: the process may not have `nbytes` more addresses.
@@ -79,6 +85,7 @@ class DeviceMemory:
     Attributes:
         data: (nbytes,) uint8; address a is `data[a - base]`.
         version: changes with every allocation and free.
+        quarantine_bytes: what may wait; 0 lets the next allocation have what was just freed.
     """
 
     def __init__(self, base: int, nbytes: int) -> None:
@@ -94,6 +101,9 @@ class DeviceMemory:
         self._free_starts: list[int] = [base]
         self._free_sizes: dict[int, int] = {base: nbytes}
         self._by_size: list[tuple[int, int]] = [(nbytes, base)]
+        self.quarantine_bytes = _QUARANTINE_BYTES
+        self._waiting: deque[tuple[int, int]] = deque()  # starts and sizes
+        self._waiting_bytes = 0
         self._freed: deque[Allocation] = deque(maxlen=_REMEMBERED)
         self._bounds: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None
         self._views: dict[type[np.generic], NDArray[Any]] = {}
@@ -121,18 +131,12 @@ class DeviceMemory:
             raise ValueError(f"cannot allocate {nbytes} bytes aligned to {alignment}")
         alignment = max(alignment, GRANULE)
         size = -(-(nbytes + _GAP) // GRANULE) * GRANULE
-        for at in range(bisect_left(self._by_size, (size, 0)), len(self._by_size)):
-            piece_size, piece = self._by_size[at]
-            address = -(-piece // alignment) * alignment
-            if address + size <= piece + piece_size:
-                break
-        else:
-            raise OutOfMemory(nbytes, self.free_bytes, self.nbytes)
-        self._take(piece)
-        if address > piece:
-            self._give(piece, address - piece)
-        if address + size < piece + piece_size:
-            self._give(address + size, piece + piece_size - address - size)
+        address = self._cut(size, alignment)
+        while address is None:
+            if not self._waiting:
+                raise OutOfMemory(nbytes, self.free_bytes, self.nbytes)
+            self._release()
+            address = self._cut(size, alignment)
         insort(self._starts, address)
         self._live[address] = (Allocation(address, nbytes, origin), size)
         self.used_bytes += size
@@ -153,6 +157,38 @@ class DeviceMemory:
         self._freed.append(allocation)
         self.used_bytes -= size
         self.version += 1
+        if size > self.quarantine_bytes:
+            self._join(address, size)
+            return
+        self._waiting.append((address, size))
+        self._waiting_bytes += size
+        while self._waiting_bytes > self.quarantine_bytes or len(self._waiting) > _REMEMBERED:
+            self._release()
+
+    def _cut(self, size: int, alignment: int) -> int | None:
+        """Take `size` bytes of the smallest free piece that holds them; None if there is none."""
+        for at in range(bisect_left(self._by_size, (size, 0)), len(self._by_size)):
+            piece_size, piece = self._by_size[at]
+            address = -(-piece // alignment) * alignment
+            if address + size <= piece + piece_size:
+                break
+        else:
+            return None
+        self._take(piece)
+        if address > piece:
+            self._give(piece, address - piece)
+        if address + size < piece + piece_size:
+            self._give(address + size, piece + piece_size - address - size)
+        return address
+
+    def _release(self) -> None:
+        """Let what was freed first be allocated again."""
+        address, size = self._waiting.popleft()
+        self._waiting_bytes -= size
+        self._join(address, size)
+
+    def _join(self, address: int, size: int) -> None:
+        """Make one free piece of this and its free neighbours."""
         start, end = address, address + size
         at = bisect_left(self._free_starts, address)
         if at < len(self._free_starts) and self._free_starts[at] == end:
@@ -173,7 +209,13 @@ class DeviceMemory:
         return allocation if address < allocation.end else None
 
     def find_freed(self, address: int) -> Allocation | None:
-        """The allocation freed last that held `address`, among those remembered."""
+        """The allocation freed last that held `address`, among those remembered.
+
+        None in a live allocation and in the bytes behind it that it holds, too.
+        """
+        at = bisect_right(self._starts, address) - 1
+        if at >= 0 and address < self._starts[at] + self._live[self._starts[at]][1]:
+            return None
         for allocation in reversed(self._freed):
             if allocation.address <= address < allocation.end:
                 return allocation

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.accessing_threads import AccessingThreads, ReachableMemories
+from ptx.emulate.memory.device_memory import Allocation
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.memory.windows import PARAM_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
@@ -137,7 +138,7 @@ def _global_fault(
         )  # fmt: skip
     freed = memory.find_freed(address)
     nearest = memory.nearest(address)
-    if freed is not None and (nearest is None or not nearest.address <= address < nearest.end):
+    if freed is not None and not _is_overrun(memory, launch.param_bytes, address, nearest):
         return UseAfterFree(
             f"{access} after it was freed", where, address=address, nbytes=site.total,
             space="global", nearest=f"it belonged to the allocation of {freed}",
@@ -155,6 +156,21 @@ def _global_fault(
         f"out-of-bounds {access}", where, address=address, nbytes=site.total, space="global",
         nearest=words,
     )  # fmt: skip
+
+
+def _is_overrun(
+    memory: Memory, params: NDArray[np.uint8], address: int, nearest: Allocation | None
+) -> bool:
+    """Whether a kernel that reaches what was freed rather ran out of live memory beside it.
+
+    So it is where it was given a pointer into that, and no farther away than that is long; but not
+    where it was given a pointer into what was freed.
+    """
+    if nearest is None or not -nearest.nbytes <= address - nearest.address < 2 * nearest.nbytes:
+        return False
+    words = params[: len(params) // 8 * 8].view(np.uint64).tolist()
+    stale = [w for w in words if memory.find(w) is None and memory.find_freed(w) is not None]
+    return not stale and any(nearest.address <= word < nearest.end for word in words)
 
 
 def memory_fault(

@@ -142,6 +142,48 @@ def test_a_barrier_that_some_threads_never_reach_is_reported(runner: KernelRunne
         runner.launch("divergent_barrier", 1, 64, out)
 
 
+def test_memory_that_was_freed_is_told_though_more_was_allocated(runner: KernelRunner) -> None:
+    freed = runner.put(np.zeros(100, np.int32), origin="the scratch")
+    runner.memory.free(freed)
+    again = runner.put(np.zeros(100, np.int32))
+    assert again != freed
+    with pytest.raises(UseAfterFree, match=r"400 bytes at .*the scratch"):
+        runner.launch("write_at", 1, 1, freed, 3)
+    assert not runner.get(again, 100, np.int32).any()
+
+
+@pytest.mark.parametrize("place", [100, 120, 130, 190])
+def test_a_write_past_a_live_array_is_told_as_that_wherever_it_ends(
+    runner: KernelRunner, place: int
+) -> None:
+    """Behind the array there is its padding, then memory that was freed."""
+    large = runner.put(np.zeros(10_000, np.int32), origin="former")
+    runner.memory.quarantine_bytes = 0
+    runner.memory.free(large)
+    array = runner.put(np.zeros(100, np.int32), origin="the array")
+    assert array == large
+    with pytest.raises(
+        OutOfBounds, match="the nearest allocation of 400 bytes .*the array"
+    ) as caught:
+        runner.launch("write_at", 1, 1, array, place)
+    assert not isinstance(caught.value, UseAfterFree)
+    with pytest.raises(UseAfterFree, match="former"):
+        runner.launch("write_at", 1, 1, array, 5000)
+
+
+def test_a_pointer_into_freed_memory_is_told_as_that_beside_a_live_array(
+    runner: KernelRunner,
+) -> None:
+    array, scratch = (runner.put(np.zeros(128, np.int32), origin=name) for name in "ab")
+    runner.memory.free(scratch)
+    assert 0 < scratch - array < 2 * 512
+    with pytest.raises(UseAfterFree, match=r"\(b\)"):
+        runner.launch("write_at", 1, 1, scratch, 0)
+    with pytest.raises(OutOfBounds, match=r"nearest allocation of .*\(a\)") as caught:
+        runner.launch("write_at", 1, 1, array, (scratch - array) // 4)
+    assert not isinstance(caught.value, UseAfterFree)
+
+
 def test_exited_threads_do_not_hold_a_barrier_up_unless_asked(runner: KernelRunner) -> None:
     out = runner.put(np.zeros(64, np.int32))
     runner.launch("early_exit", 1, 64, out, 40)

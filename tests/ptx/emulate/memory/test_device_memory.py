@@ -57,6 +57,7 @@ def test_a_process_short_of_addresses_frees_old_devices_and_then_says_so() -> No
 
 def test_freed_block_is_reused_and_neighbours_join() -> None:
     memory = DeviceMemory(BASE, 64 * GRANULE)
+    memory.quarantine_bytes = 0
     first, second, third = (memory.allocate(10 * GRANULE - 16) for _ in range(3))
     memory.free(first)
     memory.free(second)
@@ -65,6 +66,63 @@ def test_freed_block_is_reused_and_neighbours_join() -> None:
     memory.free(third)
     assert memory.used_bytes == 0
     assert memory.allocate(64 * GRANULE - 16) == BASE
+
+
+def test_freed_memory_waits_until_as_much_was_freed_after_it() -> None:
+    memory = DeviceMemory(BASE, 64 * GRANULE)
+    memory.quarantine_bytes = 4 * GRANULE
+    pieces = [memory.allocate(100) for _ in range(6)]
+    for piece in pieces:
+        memory.free(piece)
+    assert memory.used_bytes == 0
+    assert memory.free_bytes == memory.nbytes
+    # The first two have left; the others have not, and are known by what they were.
+    assert [memory.allocate(100), memory.allocate(100)] == pieces[:2]
+    assert memory.allocate(100) not in pieces
+    assert [memory.find_freed(piece) is not None for piece in pieces] == [False] * 2 + [True] * 4
+
+
+def test_waiting_memory_is_given_up_before_memory_runs_out() -> None:
+    memory = DeviceMemory(BASE, 16 * GRANULE)
+    pieces = [memory.allocate(GRANULE - 16) for _ in range(16)]
+    for piece in pieces[4:12]:
+        memory.free(piece)
+    assert memory.free_bytes == 8 * GRANULE
+    # What was freed first goes first, and no more of it than is needed.
+    assert memory.allocate(2 * GRANULE - 16) == pieces[4]
+    assert memory.find_freed(pieces[6]) is not None
+    assert memory.allocate(6 * GRANULE - 16) == pieces[6]
+    with pytest.raises(OutOfMemory) as caught:
+        memory.allocate(1)
+    assert caught.value.free == 0
+
+
+def test_memory_too_large_to_wait_lets_the_others_wait() -> None:
+    memory = DeviceMemory(BASE, 64 * GRANULE)
+    memory.quarantine_bytes = 4 * GRANULE
+    small, large = memory.allocate(100), memory.allocate(5 * GRANULE)
+    memory.free(small)
+    memory.free(large)
+    assert memory.allocate(5 * GRANULE) == large
+    assert memory.allocate(100) != small
+
+
+def test_many_small_pieces_that_wait_are_bounded_in_number() -> None:
+    memory = DeviceMemory(BASE, 1 << 26)
+    first, *_ = pieces = [memory.allocate(1) for _ in range(5000)]
+    for piece in pieces:
+        memory.free(piece)
+    assert memory.allocate(900 * GRANULE) == first
+
+
+def test_bytes_behind_a_live_allocation_were_never_freed() -> None:
+    memory = DeviceMemory(BASE, 64 * GRANULE)
+    memory.quarantine_bytes = 0
+    memory.free(memory.allocate(20 * GRANULE))
+    small = memory.allocate(100)
+    assert memory.find_freed(small + 100) is None
+    assert memory.find_freed(small + GRANULE - 1) is None
+    assert memory.find_freed(small + GRANULE) is not None
 
 
 def test_out_of_memory_states_request_and_what_is_free() -> None:
