@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ptx.errors import PtxError
+
+# CUDA's headers call such a function, which nothing defines, where the target lacks something.
+_NEEDS_NEWER = re.compile(r"supported_before_SM_(\d+)")
 
 
 class UnsupportedInstruction(PtxError):
@@ -25,10 +29,16 @@ class UndefinedSymbol(PtxError):
         self.kernel = kernel
         self.symbol = symbol
         self.line = line
+        newer = _NEEDS_NEWER.search(symbol)
+        remedy = (
+            f"compile for compute_{newer[1]} or newer"
+            if newer
+            else "compile this source and the one that defines it to LTO-IR (ptx.Target.ltoir), and"
+            " join the images with ptx.link"
+        )
         super().__init__(
             f"kernel {kernel}: {symbol}, which PTX line {line} uses, is not defined in this module:"
-            " compile this source and the one that defines it to LTO-IR (ptx.Target.ltoir), and"
-            " join the images with ptx.link"
+            f" {remedy}"
         )
 
 
