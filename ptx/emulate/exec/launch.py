@@ -29,7 +29,7 @@ _WORKSPACE_BYTES = 64
 _FIRST_TURN = 16384  # basic blocks that a chunk executes before another one may go on
 _LEAST_TURN = 256
 _CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more has fewer blocks
-_UNKNOWN_STACK = 1024  # CU_LIMIT_STACK_SIZE: for functions of other modules, called by address
+_SHARE_OF_OTHERS = 16  # of the stack; makes 1 KiB, the default of CU_LIMIT_STACK_SIZE
 _MOST_TEXT = 1 << 20  # characters that are held back
 
 
@@ -112,7 +112,9 @@ class Launch:
         if reserved_shared:
             self.shared_bytes = self.reserved_start + reserved_shared
         self.shared_stride = aligned(self.shared_bytes, _SHARED_ALIGN)
-        stack = code.stack_bytes + (_UNKNOWN_STACK if code.calls_by_address else 0)
+        stack = code.stack_bytes
+        if code.calls_by_address:
+            stack += limits.stack_bytes // _SHARE_OF_OTHERS
         if code.is_recursive:
             stack = max(stack, limits.stack_bytes)
         self.local_stride = aligned(stack, 16)

@@ -16,7 +16,8 @@ class Limits:
         chunk_threads: threads that are executed together, whole blocks of them.
         share_from: threads of a chunk from which on it shares with later ones what depends on a
             thread's place in its block alone; for fewer, finding is no faster than computing.
-        stack_bytes: local memory of a thread where calls recurse.
+        stack_bytes: local memory of a thread where calls recurse; a sixteenth of it is for the
+            functions of other modules, where calls by an address may reach them.
         divergent_barriers: let threads of one warp meet at different aligned barriers, such as the
             `__syncthreads()` of both branches of an `if`. PTX leaves that undefined, so that it is
             a fault otherwise.

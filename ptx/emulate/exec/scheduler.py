@@ -86,7 +86,7 @@ class Scheduler:
         if nbytes > available:
             raise StackOverflow(
                 f"calls need more than the {available} bytes of local memory of a thread;"
-                " set Limits.stack_bytes higher if this recursion is meant",
+                " set Limits.stack_bytes higher if they are meant to nest so deep",
                 self.blocks.launch.where_of_block(fibre, self._place[-1]),
             )
 

@@ -9,8 +9,14 @@ import pytest
 
 import ptx
 from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.exec.limits import Limits
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.model.errors import InvalidCall, UndefinedSymbol, UnsupportedInstruction
+from ptx.emulate.model.errors import (
+    InvalidCall,
+    StackOverflow,
+    UndefinedSymbol,
+    UnsupportedInstruction,
+)
 from ptx.emulate.program import Program
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
@@ -137,6 +143,27 @@ def test_a_pointer_reaches_a_function_of_another_module(runner: KernelRunner, te
         assert runner.get(out, 64, np.int32).tolist() == expected.tolist()
 
 
+def test_a_function_of_another_module_may_need_more_stack(runner: KernelRunner, text: str) -> None:
+    kernel = Program(ptx.parse(text), runner.device).kernel("given")
+    out = runner.put(np.zeros(64, np.int32))
+    params = np.array([out, addresses(runner)[3]], np.uint64).tobytes()
+    # It is known from its own module how much its functions need, so this has the room.
+    kernel.launch((1, 1, 1), (64, 1, 1), params)
+    assert runner.get(out, 64, np.int32).tolist() == (999 * LANES).tolist()
+    module = ptx.parse(ptx_text(CALL_GIVEN, ".param .u64 f"))
+    alone = Program(module, runner.device).kernel("k")
+    pointer = params[8:]
+    with pytest.raises(StackOverflow, match=r"Limits\.stack_bytes"):
+        alone.launch((1, 1, 1), (64, 1, 1), pointer)
+    alone.launch((1, 1, 1), (64, 1, 1), pointer, limits=Limits(stack_bytes=1 << 17))
+
+
+CALL_GIVEN = """.reg .b64 %rd<2>; ld.param.u64 %rd1, [f];
+    {.param .b32 x; .param .b32 y; st.param.b32 [x], 3;
+    shape: .callprototype (.param .b32 _) _ (.param .b32 _);
+    call (y), %rd1, (x), shape;} ret;"""
+
+
 def test_a_function_has_an_address_of_its_own_on_each_device_and_in_each_module(
     runner: KernelRunner, text: str
 ) -> None:
@@ -217,6 +244,13 @@ def test_an_undefined_function_is_told_with_what_to_link() -> None:
     out = runner.put(np.zeros(1, np.float32))
     runner.launch("good", 1, 1, out)
     assert runner.get(out, 1, np.float32)[0] == 5
+
+
+def test_the_device_runtime_is_told_as_what_the_emulator_lacks() -> None:
+    declared = ".extern .func (.param .b32 r) cudaDeviceSynchronize();"
+    text = ptx_text("{.param .b32 r; call (r), cudaDeviceSynchronize;} ret;", before=declared)
+    with pytest.raises(UnsupportedInstruction, match="cudaDeviceSynchronize of CUDA's device runt"):
+        KernelRunner(text).program.kernel("k")
 
 
 def test_an_undefined_variable_is_told_with_what_to_link() -> None:
