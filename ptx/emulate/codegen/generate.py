@@ -91,6 +91,7 @@ class _KernelWriter:
         """Generate all blocks of all functions that the kernel calls by name."""
         code = self._code
         self._add(CodePlace(self._layout, code.kernel))
+        code.registers = max(map(len, code.zeros))
         graph = self._graphs[self._layout]
         code.stack_bytes = aligned(graph.depth(code.kernel), FRAME_ALIGN)
         code.is_recursive = graph.is_recursive
@@ -194,7 +195,6 @@ class _KernelWriter:
             instructions = [step.instruction for step in block.steps]
             code.first.append(instructions[0] if instructions else None)
             code.last.append(instructions[-1] if instructions else None)
-        code.registers = max(code.registers, len(unit.scope.width))
         code.zeros.append(unit.scope.zeros())
 
 
