@@ -79,8 +79,7 @@ def _places(times: int) -> Iterator[int]:
 
 def _try(case: Case, clean: Clean, outcome: Outcome) -> bool:
     """Whether the process may go on."""
-    outcome.count("failing calls")
-    outcome.count(f"  in scenario {case.scenario}")
+    outcome.count(f"failing calls in scenario {case.scenario}")
     try:
         outcome.failures += [f"{case}: {text}" for text in run_case(case, clean)]
     except HangingError as error:
