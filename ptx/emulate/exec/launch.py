@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.races import ChunkRaces, RaceCheck
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.kernel_code import KernelCode
@@ -18,6 +19,7 @@ from ptx.emulate.exec.limits import Limits
 from ptx.emulate.exec.resident_blocks import ResidentBlocks
 from ptx.emulate.exec.scheduler import Scheduler
 from ptx.emulate.memory.layout import aligned
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, geometry
@@ -31,6 +33,12 @@ _LEAST_TURN = 256
 _CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more has fewer blocks
 _SHARE_OF_OTHERS = 16  # of the stack; makes 1 KiB, the default of CU_LIMIT_STACK_SIZE
 _MOST_TEXT = 1 << 20  # characters that are held back
+
+
+def least_element(sites: list[Site]) -> int:
+    """The bytes of the smallest element that a kernel accesses, at most 4."""
+    spaces = ("global", "shared", "generic")
+    return min([site.nbytes for site in sites if site.space in spaces] + [4])
 
 
 class Parameters(dict[tuple[str, int], Value]):
@@ -124,6 +132,17 @@ class Launch:
         self.is_cluster = cluster != (1, 1, 1)
         self.workspace = 0
         self.output = Output()
+        self._races: RaceCheck | None = None
+        if limits.findings is not None:
+            self._races = RaceCheck(
+                code.kernel, code.files, block, self.cluster.block, device.memory,
+                least_element(code.sites), limits.findings,
+            )  # fmt: skip
+
+    def races_of(self, shape: Geometry, first: int) -> ChunkRaces | None:
+        """What looks for races among blocks from number `first` on, where that is checked."""
+        races = self._races
+        return None if races is None else ChunkRaces(races, shape, first, self.shared_stride)
 
     def cache_for(self, shape: Geometry) -> LaunchCache:
         """What the chunks of a geometry share."""

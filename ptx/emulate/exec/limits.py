@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptx.emulate.check.findings import Findings
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -26,6 +28,7 @@ class Limits:
             waits for the threads that have not exited, and warps may come from different places.
         check_uninitialised: report reads of shared or local memory that nothing has written; takes
             several times as long.
+        findings: where races are put; None looks for none.
     """
 
     max_steps: int = 2_000_000
@@ -35,6 +38,7 @@ class Limits:
     divergent_barriers: bool = False
     strict_barriers: bool = False
     check_uninitialised: bool = False
+    findings: Findings | None = None
 
 
 DEFAULT_LIMITS = Limits()

@@ -24,6 +24,7 @@ class ResidentBlocks:
     Attributes:
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
         shadow: which of the shared and local memory was written, where that is checked.
+        races: what looks for races, where that is checked.
         cache: what they share with other chunks of their geometry.
     """
 
@@ -36,6 +37,7 @@ class ResidentBlocks:
         self.local_stride = launch.local_stride
         self.shared = launch.shared_memory(geometry.blocks * self.shared_stride)
         self.shadow = self._new_shadow() if launch.limits.check_uninitialised else None
+        self.races = launch.races_of(geometry, first)
         self.cache = launch.cache_for(geometry)
         self._local: NDArray[np.uint8] | None = None
         self._mbarriers: Mbarriers | None = None

@@ -30,10 +30,17 @@ Located = tuple[Elements, Index | int]
 Group = tuple[Index, _Threads, Addresses]  # positions, just these threads, their addresses
 
 
-def locate(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
+def locate(
+    threads: AccessingThreads,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    values: tuple[Value, ...] = (),
+) -> Located:
     """The elements of an access: an array, and one index into it for all lanes or one for each.
 
-    `addresses` must lie in one space; `divide` splits generic addresses that do not.
+    `addresses` must lie in one space; `divide` splits generic addresses that do not. `values` are
+    those that are about to be stored.
 
     Raises:
         MemoryFault: an address is out of bounds, freed or misaligned.
@@ -41,13 +48,16 @@ def locate(threads: AccessingThreads, addresses: Addresses, offset: int, site: S
     space = site.space
     if space == "generic":
         space, addresses = _window(addresses, offset)
-    if space == "global":
-        return _global(threads, addresses, offset, site)
+    blocks = threads.blocks
     if space == "param":
         return _params(threads, addresses, offset, site)
-    elements, index = _per_thread(threads, addresses, offset, site, space)
-    blocks = threads.blocks
-    if blocks.shadow is not None:
+    if space == "global":
+        elements, index = _global(threads, addresses, offset, site)
+    else:
+        elements, index = _per_thread(threads, addresses, offset, site, space)
+    if blocks.races is not None:
+        blocks.races.note(threads, space, addresses, offset, site, elements, index, values)
+    if blocks.shadow is not None and space != "global":
         memory = blocks.shared if space == "shared" else blocks.local
         start = elements.ctypes.data - memory.ctypes.data
         blocks.shadow.note(threads, start, index, site, space)
@@ -72,7 +82,7 @@ def _in_line(
 ) -> list[Elements] | None:
     """Views of the elements of each thread's vector, where addresses rise by one step."""
     line = addresses.varying.line() if addresses.varying is not None else None
-    if line is None or site.space != "global":
+    if line is None or site.space != "global" or threads.blocks.races is not None:
         return None
     memory = _checked(threads, addresses, offset, site)
     first, step = line
@@ -293,7 +303,7 @@ def _store(
         for line, value in zip(lines, values, strict=True):
             line[:] = value
         return
-    elements, index = locate(threads, addresses, offset, site)
+    elements, index = locate(threads, addresses, offset, site, values)
     if not isinstance(index, np.ndarray):
         for k, value in enumerate(values):
             elements[index + k] = value[-1] if value.ndim else value

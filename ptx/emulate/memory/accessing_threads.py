@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.memory.shadow import Shadow
-from ptx.emulate.model.addresses import Index
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.geometry import Geometry, Value
 from ptx.emulate.model.threads import Threads
@@ -60,6 +61,23 @@ class LaunchMemory(Protocol):
         """How the blocks form clusters."""
 
 
+class AccessCheck(Protocol):
+    """What looks at every access."""
+
+    def note(
+        self,
+        threads: AccessingThreads,
+        space: str,
+        addresses: Addresses,
+        offset: int,
+        site: Site,
+        elements: NDArray[Any],
+        index: Index | int,
+        values: tuple[Value, ...],
+    ) -> None:
+        """These threads are about to access memory."""
+
+
 class BlockMemory(Protocol):
     """The shared and local memory of blocks that are executed together."""
 
@@ -88,6 +106,10 @@ class BlockMemory(Protocol):
         """Bytes from one thread's local memory to the next."""
 
     @property
+    def races(self) -> AccessCheck | None:
+        """What looks for races, where that is checked."""
+
+    @property
     def shadow(self) -> Shadow | None:
         """Which bytes of both were written, where that is checked."""
 
@@ -101,6 +123,9 @@ class AccessingThreads(Threads, Protocol):
 
     def place(self, name: str) -> Value:
         """A `Geometry` array for these threads."""
+
+    def lane_numbers(self) -> Index:
+        """(n,) the threads' numbers in the chunk."""
 
     def start_index(self, space: str, shift: int) -> Index:
         """(n,) where each thread's shared or local memory starts, in elements of 2**shift bytes."""

@@ -48,7 +48,7 @@ def _map(nbytes: int) -> mmap.mmap:
     return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
 
 
-def _reserve(nbytes: int) -> NDArray[np.uint8]:
+def reserve(nbytes: int) -> NDArray[np.uint8]:
     """Bytes that read as zero and are committed page by page.
 
     Raises:
@@ -93,7 +93,7 @@ class DeviceMemory:
             raise ValueError(f"base and nbytes must be positive multiples of {GRANULE}")
         self.base = base
         self.nbytes = nbytes
-        self.data = _reserve(nbytes)
+        self.data = reserve(nbytes)
         self.version = 0
         self.used_bytes = 0
         self._starts: list[int] = []

@@ -20,6 +20,7 @@ from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
 
 if TYPE_CHECKING:
+    from ptx.emulate.check.races import ChunkRaces
     from ptx.emulate.exec.scheduler import Scheduler
     from ptx.isa.model import Instruction
 
@@ -78,6 +79,8 @@ class BlockBarriers:
         instruction = blocks.code.last[block - 1]
         number, count = self._checked(parts[0], threads is None, instruction)
         if self._passes(fibre, number, count):
+            if blocks.races is not None:
+                blocks.races.pass_block(fibre.lane_numbers())
             return block
         self._arrives(fibre, number, count).waiting.append(BarrierWait(fibre, block, instruction))
         return GONE
@@ -86,6 +89,8 @@ class BlockBarriers:
         """`barrier.arrive`: count the threads of a fibre in `block` without waiting."""
         for part in self._alike(fibre, which, threads, ()):
             number, count = self._checked(part, False, self._blocks.code.first[block])
+            if self._blocks.races is not None:
+                self._blocks.races.arrive(part[0].lane_numbers(), number)
             self._arrives(part[0], number, count)
 
     def reduce(
@@ -108,6 +113,8 @@ class BlockBarriers:
                 mine = flag.take(np.searchsorted(fibre.lane_numbers(), part.lane_numbers()))
             entry = BarrierWait(part, block, instruction, mine)
             if part is fibre and self._passes(part, number, count):
+                if blocks.races is not None:
+                    blocks.races.pass_block(fibre.lane_numbers())
                 return self._votes([entry])
             self._arrives(part, number, count).waiting.append(entry)
         return None
@@ -210,12 +217,27 @@ class BlockBarriers:
         if limits.strict_barriers and not barrier.expected[complete].any():
             check_blocks(go)
         barrier.waiting = stay
+        if self._blocks.races is not None and go:
+            self._tell(self._blocks.races, number, barrier, go)
         barrier.arrived[complete] = 0
         barrier.expected[complete] = 0
         if not barrier.arrived.any():
             del self._barriers[number]
         self._release(go)
         return True
+
+    def _tell(
+        self, races: ChunkRaces, number: int, barrier: _Barrier, go: list[BarrierWait]
+    ) -> None:
+        """Threads have met: all of their block, or those of a barrier with a count."""
+        lanes = np.concatenate([entry.fibre.lane_numbers() for entry in go])
+        slots = self._blocks.geometry.index("slot")[lanes]
+        everyone = self._blocks.geometry.warps_per_block * WARP
+        part = (barrier.expected > 0) & (barrier.expected < everyone)
+        if not part[slots].all():
+            races.pass_block(lanes[~part[slots]])
+        if part[slots].any():
+            races.pass_part(lanes[part[slots]], number)
 
     def _exited_beside(self, barrier: _Barrier) -> Counts:
         """(blocks,) the exited threads of those warps that have waiting threads."""

@@ -69,10 +69,12 @@ class WarpSync:
         fibre.exchange = None
         if not mask.ndim and mask == _FULL:
             if fibre.count == self._scheduler.alive:
+                self._tell(fibre.lane_numbers(), mask)
                 return True
         else:
             self._check_own_bit(fibre, mask, block)
         if self._is_complete(fibre, mask):
+            self._tell(fibre.lane_numbers(), mask)
             return True
         self.waiting.append(WarpWait(fibre, block, mask, key, values))
         return False
@@ -98,6 +100,14 @@ class WarpSync:
         """(n,) the lanes that each thread of an entry still waits for, as bits."""
         group = [each for each in self.waiting if each.key == entry.key]
         return self._missing(group)[next(at for at, e in enumerate(group) if e is entry)]
+
+    def _tell(self, lanes: Index, mask: Value) -> None:
+        """These lanes have met, each those that its mask names."""
+        races = self._blocks.races
+        if races is not None:
+            masks: Words = np.broadcast_to(np.asarray(mask, dtype=np.uint32), (len(lanes),))
+            warps = self._blocks.geometry.index("warp_slot")[lanes] // WARP
+            races.pass_warp(lanes, masks, masks | self._lanes_gone()[warps] == _FULL)
 
     def _check_own_bit(self, fibre: Fibre, mask: Value, block: int) -> None:
         lane = np.asarray(fibre.place("laneid"), dtype=np.uint32)
@@ -187,6 +197,10 @@ class WarpSync:
     def _release(self, ready: list[WarpWait]) -> None:
         """Execute the instruction from each place where lanes of complete groups wait."""
         blocks = self._blocks
+        if blocks.races is not None:
+            lanes = np.concatenate([each.fibre.lane_numbers() for each in ready])
+            masks = [np.broadcast_to(each.mask, (each.fibre.n,)) for each in ready]
+            self._tell(lanes, np.concatenate(masks))
         scheduler = self._scheduler
         exchange: dict[str, Value] | None = None
         places = dict.fromkeys((*entry.fibre.prefix, entry.block) for entry in ready)

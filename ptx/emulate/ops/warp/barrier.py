@@ -70,10 +70,26 @@ for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
             f"{_name}.red.{_mode}", (_type,), (3, 4), _reduce, effect=Effect.SYNCS,
             modifiers=["aligned"], section=_SECTION,
         )  # fmt: skip
+
+
+def note_fence(fibre: Fibre, scope: str) -> None:
+    """Tell what looks for races of a fence; every access is done at once, so it orders nothing."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.fence(fibre, scope)
+
+
+def _fence(e: Emitter, i: Instruction) -> None:
+    scope = next((word for word in i.modifiers if word in _SCOPES), "gpu")
+    e.line(f"{e.helper(note_fence)}(f, {scope!r})")
+
+
 _SCOPES = ("cta", "cluster", "gpu", "sys")
-operation("membar", ("",), 0, nothing, modifiers=["cta", "gl", "sys"], writes=0, section="membar")
 operation(
-    "fence", ("",), 0, nothing, writes=0, section="fence",
+    "membar", ("",), 0, _fence, effect=Effect.MEMORY, modifiers=["cta", "gl", "sys"], writes=0,
+    section="membar",
+)  # fmt: skip
+operation(
+    "fence", ("",), 0, _fence, effect=Effect.MEMORY, writes=0, section="fence",
     modifiers=[
         "sc", "acq_rel", "acquire", "release", "sync_restrict::shared::cta",
         "sync_restrict::shared::cluster", *_SCOPES,

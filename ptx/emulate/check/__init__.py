@@ -1,0 +1,1 @@
+"""What is checked of a kernel while it runs, and the findings."""

@@ -1,0 +1,144 @@
+"""Clocks: what the threads of a chunk know of each other through barriers.
+
+Each thread has an epoch. At a barrier all who meet there go on to the same later epoch, so that one
+number says for a whole block, or a whole warp, up to where its members know each other: what
+happened in an epoch below it is over for all of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.stamps import (
+    EPOCH_SHIFT,
+    MOST_EPOCHS,
+    THREAD_SHIFT,
+    WARP_SHIFT,
+    Bools,
+    Stamps,
+    block_shift,
+    epochs_of,
+    threads_of,
+)
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import WARP, Geometry
+
+Words = NDArray[np.uint32]
+_FULL = np.uint32(0xFFFFFFFF)
+
+
+class Fences:
+    """What each thread of a chunk hands over since its last fence.
+
+    Attributes:
+        ended: (threads,) the epoch that the fence ended, -1 without one.
+        block, warp: up to where its block and its warp knew each other then.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.ended: Stamps = np.full(threads, -1, dtype=np.int64)
+        self.block: Stamps = np.zeros(threads, dtype=np.int64)
+        self.warp: Stamps = np.zeros(threads, dtype=np.int64)
+
+
+class Clocks:
+    """The epochs of the threads of a chunk, whose first block has the number `first` in the grid.
+
+    Attributes:
+        now: (threads,) each thread's stamp, without a site.
+        shift: what makes a block's number of a thread's.
+        block_known, warp_known: the epoch below which everything is over for all of a block, or of
+            a warp.
+    """
+
+    def __init__(self, geometry: Geometry, first: int) -> None:
+        self._geometry = geometry
+        self.shift = block_shift(geometry.threads_per_block)
+        self._slot = geometry.index("slot")
+        self._warp = geometry.index("warp_slot") // WARP
+        self._lane = geometry.index("thread") % WARP
+        numbers = ((first + self._slot).astype(np.int64) << self.shift) + geometry.index("thread")
+        self.now: Stamps = (numbers + 1) << THREAD_SHIFT
+        self.block_known: Stamps = np.zeros(geometry.blocks, dtype=np.int64)
+        self.warp_known: Stamps = np.zeros(
+            geometry.blocks * geometry.warps_per_block, dtype=np.int64
+        )
+        # (threads, 32): what each thread knows of each lane of its warp, once masks name parts.
+        self._lane_known: NDArray[np.int32] | None = None
+
+    def over(self, old: Stamps, lanes: Index) -> Bools:
+        """Whether what each stamp tells of is over for the thread beside it, by barriers alone."""
+        thread, epoch = threads_of(old), epochs_of(old)
+        mine = threads_of(self.now[lanes])
+        same_block = thread >> self.shift == mine >> self.shift
+        known: Bools = (thread == mine) | (
+            same_block & (epoch < self.block_known[self._slot[lanes]])
+        )
+        same_warp = thread >> WARP_SHIFT == mine >> WARP_SHIFT
+        known |= same_warp & (epoch < self.warp_known[self._warp[lanes]])
+        if self._lane_known is not None:
+            known |= same_warp & (epoch < self._lane_known[lanes, thread & (WARP - 1)])
+        return known
+
+    def pass_block(self, lanes: Index) -> Index:
+        """These threads, all that their blocks still have, pass a barrier; the blocks' slots."""
+        slots = self._slot[lanes]
+        latest = np.zeros(self._geometry.blocks, dtype=np.int64)
+        np.maximum.at(latest, slots, epochs_of(self.now[lanes]))
+        here = np.unique(slots)
+        self.block_known[here] = latest[here] + 1
+        self._set(lanes, self.block_known[slots])
+        return here
+
+    def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
+        """These threads meet those of their warps that their masks name.
+
+        Args:
+            lanes: all who meet.
+            masks: whom each one meets.
+            whole: whether those are all that its warp still has.
+        """
+        if whole.any():
+            self._pass_whole_warps(lanes[whole])
+        if not whole.all():
+            self._pass_parts(lanes[~whole], masks[~whole])
+
+    def advance(self, lanes: Index, *fences: Fences) -> None:
+        """What these threads did is of an earlier epoch than what follows, and handed over so."""
+        ended = epochs_of(self.now[lanes])
+        for each in fences:
+            each.ended[lanes] = ended
+            each.block[lanes] = self.block_known[self._slot[lanes]]
+            each.warp[lanes] = self.warp_known[self._warp[lanes]]
+        self._set(lanes, ended + 1)
+
+    def _pass_whole_warps(self, lanes: Index) -> None:
+        warps = self._warp[lanes]
+        latest = np.zeros(len(self.warp_known), dtype=np.int64)
+        np.maximum.at(latest, warps, epochs_of(self.now[lanes]))
+        here = np.unique(warps)
+        self.warp_known[here] = latest[here] + 1
+        self._set(lanes, self.warp_known[warps])
+
+    def _pass_parts(self, lanes: Index, masks: Words) -> None:
+        known = self._lane_known
+        if known is None:
+            known = np.zeros((self._geometry.threads, WARP), dtype=np.int32)
+            self._lane_known = known
+        keys = (self._warp[lanes].astype(np.int64) << 32) | masks
+        order = np.argsort(keys, kind="stable")
+        lanes, keys = lanes[order], keys[order]
+        starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+        group = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(keys)]))
+        together = np.maximum.reduceat(known[lanes], starts, axis=0)
+        after = epochs_of(self.now[lanes]) + 1
+        np.maximum.at(together, (group, self._lane[lanes]), after.astype(np.int32))
+        known[lanes] = together[group]
+        self._set(lanes, after)
+
+    def _set(self, lanes: Index, epochs: Stamps) -> None:
+        if len(epochs) and int(epochs.max()) >= MOST_EPOCHS:
+            raise OverflowError("more epochs than a stamp holds")
+        thread = self.now[lanes] >> THREAD_SHIFT << THREAD_SHIFT
+        self.now[lanes] = thread | epochs << EPOCH_SHIFT

@@ -1,0 +1,207 @@
+"""What threads learn of each other through memory: fences with flags, locks and counters.
+
+A thread that writes a place by an atomic or volatile access after a fence hands over all that
+happened before the fence; a thread that reads the place so, and then executes a fence, takes it
+over. PTX ISA, "Memory Consistency Model": release and acquire patterns.
+
+Each place has a chain, to which every writer adds. A thread knows a beginning of each chain that
+it has read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Final
+
+from ptx.emulate.check.stamps import WARP_SHIFT
+
+Place = tuple[str, int]
+"""A space and a unit of it."""
+
+_THREAD, _WARP, _BLOCK, _STRONG = range(4)
+_KINDS: Final = 4
+
+
+class Chain:
+    """What was handed over at one place, oldest first; who knows `n` of it knows the first `n`."""
+
+    __slots__ = ("_known", "_others", "length")
+
+    def __init__(self) -> None:
+        self.length = 0
+        # For a thread, warp or block: positions, and the epoch that is known from there on.
+        self._known: dict[int, tuple[list[int], list[int]]] = {}
+        self._others: dict[Chain, tuple[list[int], list[int]]] = {}
+
+    def add(self, known: Iterable[tuple[int, int]], others: Knowledge) -> None:
+        """One more writer hands over what it knows, by keys and by beginnings of other chains."""
+        for key, epoch in known:
+            self._append(self._known.setdefault(key, ([], [])), epoch)
+        for other, length in others.items():
+            if other is not self:
+                self._append(self._others.setdefault(other, ([], [])), length)
+        self.length += 1
+
+    def _append(self, entry: tuple[list[int], list[int]], value: int) -> None:
+        positions, values = entry
+        if not values or value > values[-1]:
+            positions.append(self.length)
+            values.append(value)
+
+    def knows(self, key: int, epoch: int, length: int) -> bool:
+        """Whether the first `length` say that an epoch of a thread, warp or block is over."""
+        return _latest(self._known.get(key), length) > epoch
+
+    def beginnings(self, length: int) -> Iterable[tuple[Chain, int]]:
+        """What the first `length` know of other chains."""
+        for other, entry in self._others.items():
+            found = _latest(entry, length)
+            if found > 0:
+                yield other, found
+
+
+def _latest(entry: tuple[list[int], list[int]] | None, length: int) -> int:
+    if entry is None:
+        return -1
+    positions, values = entry
+    at = bisect_left(positions, length)
+    return values[at - 1] if at else -1
+
+
+Knowledge = dict[Chain, int]
+"""How much of each chain is known."""
+
+
+def join(into: Knowledge, more: Knowledge) -> None:
+    """Know what `more` knows as well."""
+    for chain, length in more.items():
+        if into.get(chain, 0) < length:
+            into[chain] = length
+
+
+class Handovers:
+    """What the threads of a launch know through memory.
+
+    Threads are named by their numbers in the launch, `shift` makes a block's of them.
+
+    Attributes:
+        chains: of the places where something was handed over.
+    """
+
+    def __init__(self, shift: int) -> None:
+        self._shift = shift
+        self.chains: dict[Place, Chain] = {}
+        self._knows: dict[int, Knowledge] = {}
+        self._block_knows: dict[int, Knowledge] = {}
+        self._read: dict[int, Knowledge] = {}
+        self._fenced: dict[int, Knowledge] = {}
+
+    @property
+    def anything(self) -> bool:
+        """Whether anything was handed over."""
+        return bool(self.chains)
+
+    def fence(self, thread: int) -> None:
+        """A fence takes over what was read before, and hands over what is known now."""
+        read = self._read.pop(thread, None)
+        if read:
+            self._take(thread, read)
+        known = dict(self._block_knows.get(thread >> self._shift, {}))
+        join(known, self._knows.get(thread, {}))
+        self._fenced[thread] = known
+
+    def write(
+        self, place: Place, thread: int, known: Iterable[tuple[int, int]], *, at_once: bool
+    ) -> None:
+        """Hand over what the thread knew at its last fence, or knows now.
+
+        Args:
+            place: where it writes.
+            thread: who.
+            known: pairs of a key and the epoch below which it is over.
+            at_once: the write is itself a release.
+        """
+        if at_once:
+            others = dict(self._block_knows.get(thread >> self._shift, {}))
+            join(others, self._knows.get(thread, {}))
+        else:
+            others = self._fenced.get(thread, {})
+        chain = self.chains.get(place)
+        if chain is None:
+            chain = self.chains[place] = Chain()
+        chain.add(known, others)
+
+    def read(self, place: Place, thread: int, *, at_once: bool) -> None:
+        """What is read here is known after the next fence, or at once where that is an acquire."""
+        chain = self.chains.get(place)
+        if chain is None:
+            return
+        if at_once:
+            self._take(thread, {chain: chain.length})
+        else:
+            self._read.setdefault(thread, {})[chain] = chain.length
+
+    def _take(self, thread: int, read: Knowledge) -> None:
+        mine = self._knows.setdefault(thread, {})
+        for chain, length in read.items():
+            join(mine, {chain: length})
+            join(mine, dict(chain.beginnings(length)))
+
+    def meet_block(self, block: int) -> None:
+        """All threads of a block know what each of them knew."""
+        together = self._block_knows.get(block)
+        for thread in [each for each in self._knows if each >> self._shift == block]:
+            if together is None:
+                together = self._block_knows[block] = {}
+            join(together, self._knows.pop(thread))
+
+    def meet_threads(self, threads: list[int]) -> None:
+        """These threads know what each of them knew."""
+        known = [self._knows[each] for each in threads if each in self._knows]
+        if not known:
+            return
+        together: Knowledge = {}
+        for each in known:
+            join(together, each)
+        for thread in threads:
+            self._knows[thread] = dict(together)
+
+    def over(self, thread: int, epoch: int, for_thread: int, *, strong: bool) -> bool:
+        """Whether a thread's epoch is over for another one that has taken it over.
+
+        Args:
+            thread, epoch: what happened.
+            for_thread: for whom.
+            strong: whether it was an atomic or volatile access, such as hands over itself.
+        """
+        keys = [key_of_thread(thread), key_of_warp(thread), key_of_block(thread, self._shift)]
+        if strong:
+            keys.append(key_of_strong(thread))
+        for knowledge in (
+            self._knows.get(for_thread), self._block_knows.get(for_thread >> self._shift)
+        ):  # fmt: skip
+            for chain, length in (knowledge or {}).items():
+                if any(chain.knows(key, epoch, length) for key in keys):
+                    return True
+        return False
+
+
+def key_of_thread(thread: int) -> int:
+    """The key of a thread alone."""
+    return thread * _KINDS + _THREAD
+
+
+def key_of_strong(thread: int) -> int:
+    """The key of a thread's atomic and volatile writes, which are seen by who takes over."""
+    return thread * _KINDS + _STRONG
+
+
+def key_of_warp(thread: int) -> int:
+    """The key of a thread's warp."""
+    return (thread >> WARP_SHIFT) * _KINDS + _WARP
+
+
+def key_of_block(thread: int, shift: int) -> int:
+    """The key of a thread's block."""
+    return (thread >> shift) * _KINDS + _BLOCK

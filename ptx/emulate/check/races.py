@@ -1,0 +1,476 @@
+"""Races: accesses to the same bytes, one of them a write, that nothing orders.
+
+A thread's accesses are compared with the last ones to the same memory, by what is known through
+barriers (`clocks`) and through memory (`handover`), never by the order in which the emulator ran.
+PTX ISA, "Memory Consistency Model", "Data-Race".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.access_role import AccessRole, role_of
+from ptx.emulate.check.accesses import LastAccesses, in_memory
+from ptx.emulate.check.clocks import Clocks, Fences, Words
+from ptx.emulate.check.findings import Access, Finding, Findings
+from ptx.emulate.check.handover import (
+    Handovers,
+    Place,
+    key_of_block,
+    key_of_strong,
+    key_of_thread,
+    key_of_warp,
+)
+from ptx.emulate.check.stamps import (
+    MOST_SITES,
+    WARP_SHIFT,
+    Bools,
+    Stamps,
+    block_shift,
+    epochs_of,
+    sites_of,
+    threads_of,
+)
+from ptx.emulate.memory.device_memory import DeviceMemory, reserve
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index
+from ptx.emulate.model.errors import Where
+from ptx.emulate.model.geometry import Dim3, Geometry, Value, coordinates
+
+if TYPE_CHECKING:
+    from ptx.emulate.memory.accessing_threads import AccessingThreads
+    from ptx.isa.model import Instruction
+
+_NARROW = ("cta", "cluster")
+_SAME_VALUE = "both write the same value"
+
+
+def _reserved(units: int) -> Stamps:
+    return reserve(units * 8).view(np.int64)
+
+
+class RaceCheck:
+    """The races of one launch.
+
+    Args:
+        kernel: its name; files: the names of its source files by number.
+        block: threads of a block.
+        block_at: gives the coordinates of a block by its number.
+        memory: the device's memory.
+        unit_bytes: the smallest element that the kernel accesses.
+        findings: where races are put.
+    """
+
+    def __init__(
+        self, kernel: str, files: dict[int, str], block: Dim3, block_at: Any, memory: DeviceMemory,
+        unit_bytes: int, findings: Findings,
+    ) -> None:  # fmt: skip
+        self.kernel = kernel
+        self.shift = block_shift(block[0] * block[1] * block[2])
+        self.unit_shift = unit_bytes.bit_length() - 1
+        self.memory = memory
+        self.in_global = LastAccesses(memory.nbytes >> self.unit_shift, _reserved, self.shift)
+        self.wide = Handovers(self.shift)
+        self.narrow = Handovers(self.shift)
+        self._files = files
+        self._block = block
+        self._block_at = block_at
+        self._findings = findings
+        self._numbers: dict[Site, int] = {}
+        self._sites: list[tuple[Site, AccessRole]] = []
+        self._reported: set[tuple[int, int]] = set()
+
+    def known(self, site: Site) -> tuple[int, AccessRole] | None:
+        """The number and the role of a site; None for what is not looked at."""
+        number = self._numbers.get(site)
+        if number is None:
+            role = role_of(site.instruction, writes=site.writes)
+            number = -1
+            if role is not None and len(self._sites) < MOST_SITES:
+                number = len(self._sites)
+                self._sites.append((site, role))
+            self._numbers[site] = number
+        return None if number < 0 else (number, self._sites[number][1])
+
+    def role(self, number: int) -> AccessRole:
+        """The role of a site by its number."""
+        return self._sites[number][1]
+
+    def is_reported(self, first: int, second: int) -> bool:
+        """Whether a race of two sites is known."""
+        return (first, second) in self._reported
+
+    def report(self, old: int, new: int, space: str, address: int, *, benign: str) -> None:
+        """Report a race between what two stamps tell of."""
+        both = np.array([old, new], dtype=np.int64)
+        first, second = sites_of(both).tolist()
+        threads = threads_of(both).tolist()
+        if not benign:
+            self._reported.add((first, second))
+        site = self._sites[second][0]
+        allocation = self.memory.find(address) if space == "global" else None
+        self._findings.add(
+            Finding(
+                check="race",
+                kernel=self.kernel,
+                first=self._access(threads[0], first),
+                second=self._access(threads[1], second),
+                space=space,
+                address=address,
+                nbytes=site.total,
+                memory=str(allocation or ""),
+                benign=benign,
+                missing=self._missing(threads[0], threads[1], first, second),
+            )
+        )
+
+    def _access(self, thread: int, number: int) -> Access:
+        site, role = self._sites[number]
+        what = "atomic" if role.is_atomic else "write" if role.writes else "read"
+        return Access(what, self._where(thread, site.instruction))
+
+    def _where(self, thread: int, instruction: Instruction) -> Where:
+        location = instruction.location
+        return Where(
+            kernel=self.kernel,
+            block=self._block_at(thread >> self.shift),
+            thread=coordinates(thread & (1 << self.shift) - 1, self._block),
+            instruction=instruction.text,
+            ptx_line=instruction.line,
+            source_file=self._files.get(location.file) if location is not None else None,
+            source_line=location.line if location is not None else None,
+        )
+
+    def _missing(self, one: int, other: int, first: int, second: int) -> str:
+        roles = self.role(first), self.role(second)
+        if all(role.strong for role in roles):
+            narrow = next(role.scope for role in roles if role.scope in _NARROW)
+            return f"an atomic operation of scope {narrow} does not reach the other block"
+        if one >> self.shift != other >> self.shift:
+            atomic = "an atomic operation on both sides" if any(r.strong for r in roles) else ""
+            return (atomic + ", or " if atomic else "") + (
+                "two launches, a grid-wide barrier, or a flag or lock handed over by atomics with "
+                "__threadfence() on both sides"
+            )
+        if one == other:
+            return "a wait for the asynchronous copy"
+        if one >> WARP_SHIFT == other >> WARP_SHIFT:
+            return "__syncwarp() or __syncthreads() between them"
+        return "__syncthreads() between them"
+
+
+class ChunkRaces:
+    """The races of the blocks that are executed together, of which `first` is the first."""
+
+    def __init__(
+        self, launch: RaceCheck, geometry: Geometry, first: int, shared_stride: int
+    ) -> None:
+        self._launch = launch
+        self._shared_stride = shared_stride
+        self._shift = launch.unit_shift
+        units = geometry.blocks * shared_stride >> launch.unit_shift
+        self._in_shared = LastAccesses(units, in_memory, launch.shift)
+        self._slot = geometry.index("slot")
+        self._shared = f"shared from block {first}"
+        self._clocks = Clocks(geometry, first)
+        self._wide = Fences(geometry.threads)
+        self._narrow = Fences(geometry.threads)
+
+    # What accesses tell.
+
+    def note(
+        self,
+        threads: AccessingThreads,
+        space: str,
+        addresses: Addresses,
+        offset: int,
+        site: Site,
+        elements: NDArray[Any],
+        index: Index | int,
+        values: tuple[Value, ...],
+    ) -> None:
+        """These threads are about to access memory; nothing of it is done yet."""
+        known = self._launch.known(site)
+        if known is None or space not in ("global", "shared"):
+            return
+        number, role = known
+        lanes = threads.lane_numbers()
+        every = addresses.every(threads.n) + offset
+        if addresses.varying is None and not role.writes and not role.strong:
+            # All read one place: the first and the last are as far apart as any two.
+            lanes, every = lanes[[0, -1]], every[:2] if threads.n > 1 else every[[0, 0]]
+        if space == "global":
+            memory = self._launch.memory
+            start = memory.base
+            if not memory.base <= int(every[0]) < memory.base + memory.nbytes:
+                return  # another device's, or the host's
+            accesses = self._launch.in_global
+            units = (every - start) >> self._shift
+        else:
+            if int(every.max()) >= self._shared_stride:
+                return  # another block's, of the cluster
+            accesses = self._in_shared
+            units = (every + self._slot[lanes] * self._shared_stride) >> self._shift
+        each = max(site.total >> self._shift, 1)
+        if each > 1:
+            units = (units[:, None] + np.arange(each)).reshape(-1)
+            lanes = np.repeat(lanes, each)
+        stamps = self._clocks.now[lanes] | number
+        same = _SameValues(elements, index, values, each)
+        if role.strong:
+            self._strong(space, accesses, units, lanes, stamps, role, same)
+        elif role.writes:
+            self._write(space, accesses, units, lanes, stamps, same)
+        else:
+            atomics = accesses.atomics.found_by_others(units, stamps)
+            for old in accesses.written(units) + atomics:
+                self._compare(space, old, units, lanes, stamps)
+            accesses.reads.add(units, stamps)
+
+    def _write(
+        self, space: str, accesses: LastAccesses, units: Index, lanes: Index, stamps: Stamps,
+        same: _SameValues,
+    ) -> None:  # fmt: skip
+        for old in accesses.written(units):
+            self._compare(space, old, units, lanes, stamps, same)
+        atomics = accesses.atomics.found_by_others(units, stamps)
+        for old in accesses.reads.found(units) + atomics:
+            self._compare(space, old, units, lanes, stamps)
+        lost = accesses.write(units, stamps)
+        if lost is not None:
+            self._same_step(space, units, stamps, same)
+
+    def _strong(
+        self, space: str, accesses: LastAccesses, units: Index, lanes: Index, stamps: Stamps,
+        role: AccessRole, same: _SameValues,
+    ) -> None:  # fmt: skip
+        for old in accesses.written(units):
+            self._compare(space, old, units, lanes, stamps, same if not role.reads else None)
+        if role.writes:
+            for old in accesses.reads.found(units):
+                self._compare(space, old, units, lanes, stamps)
+        for old in accesses.atomics.found(units):
+            self._compare(space, old, units, lanes, stamps)
+        self._pass_on(space, units, lanes, role)
+        if not role.writes:
+            accesses.reads.add(units, stamps)
+            return
+        accesses.atomics.add(units, stamps)
+        if role.scope in _NARROW:
+            for old in accesses.atomics.found(units):
+                self._compare(space, old, units, lanes, stamps)  # with each other
+
+    def _compare(
+        self, space: str, old: Stamps, units: Index, lanes: Index, stamps: Stamps,
+        same: _SameValues | None = None,
+    ) -> None:  # fmt: skip
+        """Report where an access is not after an old one."""
+        open_ones = np.flatnonzero((old != 0) & ~self._clocks.over(old, lanes))
+        if not len(open_ones):
+            return
+        launch = self._launch
+        second = int(stamps[0]) & MOST_SITES - 1
+        role = launch.role(second)
+        sites = sites_of(old[open_ones])
+        for first in np.unique(sites).tolist():
+            if launch.is_reported(first, second):
+                continue
+            positions = open_ones[sites == first]
+            other = launch.role(first)
+            if role.strong and other.strong:
+                positions = self._out_of_scope(old, stamps, positions, role, other)
+            if not len(positions):
+                continue
+            self._report_first(space, old, units, stamps, positions, same)
+
+    def _out_of_scope(
+        self, old: Stamps, stamps: Stamps, positions: Index, role: AccessRole, other: AccessRole
+    ) -> Index:
+        if not (role.writes or other.writes):
+            return positions[:0]
+        if role.scope not in _NARROW and other.scope not in _NARROW:
+            return positions[:0]
+        shift = self._clocks.shift
+        one, two = (threads_of(each[positions]) >> shift for each in (old, stamps))
+        found: Index = positions[one != two]
+        return found
+
+    def _report_first(
+        self, space: str, old: Stamps, units: Index, stamps: Stamps, positions: Index,
+        same: _SameValues | None,
+    ) -> None:  # fmt: skip
+        launch = self._launch
+        by_memory = launch.wide.anything or launch.narrow.anything
+        benign = -1
+        strong = launch.role(int(old[positions[0]]) & MOST_SITES - 1).strong
+        for at in positions.tolist():
+            if by_memory:
+                pair = int(threads_of(old[at])), int(epochs_of(old[at]))
+                mine = int(threads_of(stamps[at]))
+                if any(
+                    each.over(*pair, mine, strong=strong) for each in (launch.wide, launch.narrow)
+                ):
+                    continue
+            if same is not None and same.as_before(at):
+                benign = at if benign < 0 else benign
+                continue
+            launch.report(
+                int(old[at]), int(stamps[at]), space, self._address(space, units, at), benign=""
+            )
+            return
+        if benign >= 0:
+            address = self._address(space, units, benign)
+            launch.report(int(old[benign]), int(stamps[benign]), space, address, benign=_SAME_VALUE)
+
+    def _same_step(self, space: str, units: Index, stamps: Stamps, same: _SameValues) -> None:
+        """Threads that write one place by the same instruction at once."""
+        order = np.argsort(units, kind="stable")
+        twice = np.flatnonzero(units[order][1:] == units[order][:-1])
+        benign = True
+        for at in twice.tolist():
+            one, two = int(order[at]), int(order[at + 1])
+            if same.among(one, two):
+                continue
+            benign = False
+            break
+        else:
+            one, two = int(order[twice[0]]), int(order[twice[0] + 1])
+        reason = _SAME_VALUE if benign else ""
+        address = self._address(space, units, one)
+        self._launch.report(int(stamps[one]), int(stamps[two]), space, address, benign=reason)
+
+    def _address(self, space: str, units: Index, at: int) -> int:
+        address = int(units[at]) << self._shift
+        return (
+            address + self._launch.memory.base
+            if space == "global"
+            else (address % self._shared_stride)
+        )
+
+    # What barriers and fences tell.
+
+    def pass_block(self, lanes: Index) -> None:
+        """These threads, all that their blocks have, pass a barrier."""
+        slots = self._clocks.pass_block(lanes)
+        for known in (self._launch.wide, self._launch.narrow):
+            if known.anything:
+                first = int(threads_of(self._clocks.now[0])) >> self._clocks.shift
+                for slot in slots.tolist():
+                    known.meet_block(first + slot)
+
+    def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
+        """These threads meet those of their warps that their masks name; `whole`: all of them."""
+        self._clocks.pass_warp(lanes, masks, whole)
+        for known in (self._launch.wide, self._launch.narrow):
+            if known.anything:
+                threads = threads_of(self._clocks.now[lanes])
+                keys = (threads >> WARP_SHIFT << 32) | masks
+                for key in np.unique(keys).tolist():
+                    known.meet_threads(threads[keys == key].tolist())
+
+    def pass_part(self, lanes: Index, number: int) -> None:
+        """These threads, a part of their blocks, pass a barrier together."""
+        self.arrive(lanes, number)
+        known = self._launch.narrow
+        for thread in threads_of(self._clocks.now[lanes]).tolist():
+            known.read(self._barrier(number, thread), thread, at_once=True)
+
+    def arrive(self, lanes: Index, number: int) -> None:
+        """These threads arrive at a barrier of a part of their blocks, and need not wait."""
+        clocks = self._clocks
+        clocks.advance(lanes, self._narrow)
+        for lane in lanes.tolist():
+            thread = int(threads_of(clocks.now[lane]))
+            place = self._barrier(number, thread)
+            self._launch.narrow.write(place, thread, self._known(self._narrow, lane), at_once=True)
+
+    def _barrier(self, number: int, thread: int) -> Place:
+        return f"barrier of {thread >> self._clocks.shift}", number
+
+    def fence(self, threads: AccessingThreads, scope: str) -> None:
+        """These threads execute a fence."""
+        lanes = threads.lane_numbers()
+        wide = scope not in _NARROW
+        self._clocks.advance(lanes, self._narrow, *([self._wide] if wide else []))
+        launch = self._launch
+        if launch.wide.anything or launch.narrow.anything:
+            for thread in threads_of(self._clocks.now[lanes]).tolist():
+                launch.wide.fence(thread)
+                launch.narrow.fence(thread)
+
+    def _pass_on(self, space: str, units: Index, lanes: Index, role: AccessRole) -> None:
+        """What these threads take over at a place and hand over there, one after the other."""
+        launch, clocks = self._launch, self._clocks
+        if role.releases:
+            clocks.advance(
+                lanes, self._narrow, *([self._wide] if role.scope not in _NARROW else [])
+            )
+        for handovers, fences in ((launch.wide, self._wide), (launch.narrow, self._narrow)):
+            fenced = fences.ended[lanes] >= 0 if role.writes else np.zeros(len(lanes), np.bool_)
+            if not (role.reads and handovers.anything) and not fenced.any():
+                continue
+            threads = threads_of(clocks.now[lanes]).tolist()
+            for at, (unit, thread) in enumerate(zip(units.tolist(), threads, strict=True)):
+                place = self._place(handovers, space, unit, thread)
+                if role.reads:
+                    handovers.read(place, thread, at_once=role.acquires)
+                if fenced[at]:
+                    known = self._known(fences, int(lanes[at]))
+                    handovers.write(place, thread, known, at_once=role.releases)
+
+    def _known(self, fences: Fences, lane: int) -> tuple[tuple[int, int], ...]:
+        """What a thread hands over: up to where it, its warp and its block are over for it."""
+        thread = int(threads_of(self._clocks.now[lane]))
+        return (
+            (key_of_thread(thread), int(fences.ended[lane]) + 1),
+            (key_of_strong(thread), int(epochs_of(self._clocks.now[lane : lane + 1])[0]) + 1),
+            (key_of_warp(thread), int(fences.warp[lane])),
+            (key_of_block(thread, self._clocks.shift), int(fences.block[lane])),
+        )
+
+    def _place(self, handovers: Handovers, space: str, unit: int, thread: int) -> Place:
+        # What is handed over within blocks has a place of its own in each.
+        block = thread >> self._clocks.shift
+        name = space if space == "global" else self._shared
+        return (f"{name} in {block}" if handovers is self._launch.narrow else name), unit
+
+
+class _SameValues:
+    """Whether what an instruction writes is there already, or written by another lane as well."""
+
+    def __init__(
+        self, elements: NDArray[Any], index: Index | int, values: tuple[Value, ...], each: int
+    ) -> None:
+        self._elements = elements
+        self._index = index
+        self._values = values
+        self._each = each
+
+    def as_before(self, at: int) -> bool:
+        """Whether memory has the value that the lane of this unit writes."""
+        lane = at // self._each
+        index = self._index
+        start = int(index[lane]) if isinstance(index, np.ndarray) else int(index)
+        return bool(self._values) and all(
+            _bits(self._elements[start + k]) == _bits(self._of(value, lane))
+            for k, value in enumerate(self._values)
+        )
+
+    def among(self, one: int, two: int) -> bool:
+        """Whether the lanes of two units write the same."""
+        first, second = one // self._each, two // self._each
+        return bool(self._values) and all(
+            _bits(self._of(value, first)) == _bits(self._of(value, second))
+            for value in self._values
+        )
+
+    @staticmethod
+    def _of(value: Value, lane: int) -> Value:
+        return value[lane] if value.ndim else value
+
+
+def _bits(value: Value) -> bytes:
+    return np.asarray(value).tobytes()

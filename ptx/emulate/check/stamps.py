@@ -1,0 +1,48 @@
+"""Stamps: who accessed memory, when and where in the program, in one number.
+
+A stamp holds a thread's number in the launch plus one, its epoch, and the number of the site; 0
+stands for nobody. Numbers of threads leave room for whole powers of two in each block, so that
+shifts give the warp and the block.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Stamps = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+SITE_BITS: Final = 14
+EPOCH_BITS: Final = 21
+EPOCH_SHIFT: Final = SITE_BITS
+THREAD_SHIFT: Final = SITE_BITS + EPOCH_BITS
+MOST_THREADS: Final = 1 << (63 - THREAD_SHIFT)
+MOST_EPOCHS: Final = 1 << EPOCH_BITS
+MOST_SITES: Final = 1 << SITE_BITS
+WARP_SHIFT: Final = 5
+
+_EPOCHS: Final = np.int64(MOST_EPOCHS - 1)
+_SITES: Final = np.int64(MOST_SITES - 1)
+
+
+def block_shift(threads_per_block: int) -> int:
+    """By how much a thread's number is shifted to give its block's."""
+    return max(WARP_SHIFT, (threads_per_block - 1).bit_length())
+
+
+def threads_of(stamps: Stamps) -> Stamps:
+    """The numbers of the threads, -1 where there is nobody."""
+    return (stamps >> THREAD_SHIFT) - 1
+
+
+def epochs_of(stamps: Stamps) -> Stamps:
+    """The epochs."""
+    return (stamps >> EPOCH_SHIFT) & _EPOCHS
+
+
+def sites_of(stamps: Stamps) -> Stamps:
+    """The numbers of the sites."""
+    return stamps & _SITES
