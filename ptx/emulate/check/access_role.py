@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ptx.isa.model import Instruction
+from ptx.isa.model import Address, Instruction, Operand
 
 _STRONG: Final = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 _SCOPES: Final = ("cta", "cluster", "gpu", "sys")
-# Objects that order others, by rules of their own.
-_OWN_RULES: Final = ("mbarrier",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +21,7 @@ class AccessRole:
         strong: an atomic, volatile or relaxed access: such ones may meet.
         scope: of a strong access: "cta", "cluster", "gpu" or "sys".
         acquires, releases: whether it is a fence as well.
+        is_guess: an ordinary read of what a compare-and-swap then checks.
     """
 
     reads: bool
@@ -30,6 +30,7 @@ class AccessRole:
     scope: str
     acquires: bool
     releases: bool
+    is_guess: bool = False
 
     @property
     def is_atomic(self) -> bool:
@@ -37,12 +38,28 @@ class AccessRole:
         return self.reads and self.writes
 
 
-def role_of(instruction: Instruction, *, writes: bool) -> AccessRole | None:
-    """The role of an access by an instruction; None where the order of memory is not its affair."""
+def place_of(instruction: Instruction) -> tuple[Operand | None, int] | None:
+    """The register and the offset that an instruction takes an address from."""
+    for operand in instruction.operands:
+        if isinstance(operand, Address):
+            return operand.base, operand.offset
+    return None
+
+
+def swapped_places(instructions: Iterable[Instruction]) -> frozenset[object]:
+    """Where compare-and-swaps take their addresses from."""
+    return frozenset(place_of(each) for each in instructions if "cas" in each.modifiers)
+
+
+def role_of(
+    instruction: Instruction, *, writes: bool, swapped: frozenset[object] = frozenset()
+) -> AccessRole:
+    """The role of an access by an instruction.
+
+    `swapped`: where the kernel's compare-and-swaps take their addresses from.
+    """
     opcode, words = instruction.opcode, instruction.modifiers
-    if opcode.split(".")[0] in _OWN_RULES:
-        return None
-    atomic = opcode in ("atom", "red")
+    atomic = writes and (opcode in ("atom", "red") or "reduce" in words)
     # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation").
     usual = "sys" if "volatile" in words else "gpu"
     scope = next((word for word in words if word in _SCOPES), usual)
@@ -53,4 +70,5 @@ def role_of(instruction: Instruction, *, writes: bool) -> AccessRole | None:
         scope=scope,
         acquires="acquire" in words or "acq_rel" in words,
         releases="release" in words or "acq_rel" in words,
+        is_guess=not writes and place_of(instruction) in swapped,
     )

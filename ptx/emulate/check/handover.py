@@ -149,7 +149,9 @@ class Handovers:
             join(mine, dict(chain.beginnings(length)))
 
     def meet_block(self, block: int) -> None:
-        """All threads of a block know what each of them knew."""
+        """All threads of a block know what each of them knew, or has read before the barrier."""
+        for thread in [each for each in self._read if each >> self._shift == block]:
+            self._take(thread, self._read.pop(thread))
         together = self._block_knows.get(block)
         for thread in [each for each in self._knows if each >> self._shift == block]:
             if together is None:
@@ -167,18 +169,24 @@ class Handovers:
         for thread in threads:
             self._knows[thread] = dict(together)
 
-    def over(self, thread: int, epoch: int, for_thread: int, *, strong: bool) -> bool:
+    def over(
+        self, thread: int, epoch: int, for_thread: int, *, strong: bool, as_strong: bool
+    ) -> bool:
         """Whether a thread's epoch is over for another one that has taken it over.
 
         Args:
             thread, epoch: what happened.
             for_thread: for whom.
             strong: whether it was an atomic or volatile access, such as hands over itself.
+            as_strong: whether it is compared with such an access: those of a thread keep their
+                order without a fence.
         """
         keys = [key_of_thread(thread), key_of_warp(thread), key_of_block(thread, self._shift)]
         if strong:
             keys.append(key_of_strong(thread))
+        read = self._read.get(for_thread) if as_strong else None
         for knowledge in (
+            read,
             self._knows.get(for_thread), self._block_knows.get(for_thread >> self._shift)
         ):  # fmt: skip
             for chain, length in (knowledge or {}).items():

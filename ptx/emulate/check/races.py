@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import AccessRole, role_of
+from ptx.emulate.check.access_role import AccessRole, role_of, swapped_places
 from ptx.emulate.check.accesses import LastAccesses, in_memory
 from ptx.emulate.check.clocks import Clocks, Fences, Words
 from ptx.emulate.check.findings import Access, Finding, Findings
@@ -45,11 +45,18 @@ if TYPE_CHECKING:
     from ptx.isa.model import Instruction
 
 _NARROW = ("cta", "cluster")
+_GUESS = "the value read is a guess that a compare-and-swap checks"
 _SAME_VALUE = "both write the same value"
 
 
 def _reserved(units: int) -> Stamps:
     return reserve(units * 8).view(np.int64)
+
+
+def _least_element(sites: list[Site]) -> int:
+    """The bytes of the smallest element that a kernel accesses, at most 4."""
+    spaces = ("global", "shared", "generic")
+    return min([site.nbytes for site in sites if site.space in spaces] + [4])
 
 
 class RaceCheck:
@@ -60,17 +67,17 @@ class RaceCheck:
         block: threads of a block.
         block_at: gives the coordinates of a block by its number.
         memory: the device's memory.
-        unit_bytes: the smallest element that the kernel accesses.
+        sites: what the kernel accesses memory with.
         findings: where races are put.
     """
 
     def __init__(
         self, kernel: str, files: dict[int, str], block: Dim3, block_at: Any, memory: DeviceMemory,
-        unit_bytes: int, findings: Findings,
+        sites: list[Site], findings: Findings,
     ) -> None:  # fmt: skip
         self.kernel = kernel
         self.shift = block_shift(block[0] * block[1] * block[2])
-        self.unit_shift = unit_bytes.bit_length() - 1
+        self.unit_shift = _least_element(sites).bit_length() - 1
         self.memory = memory
         self.in_global = LastAccesses(memory.nbytes >> self.unit_shift, _reserved, self.shift)
         self.wide = Handovers(self.shift)
@@ -81,19 +88,19 @@ class RaceCheck:
         self._findings = findings
         self._numbers: dict[Site, int] = {}
         self._sites: list[tuple[Site, AccessRole]] = []
+        self._swapped = swapped_places(site.instruction for site in sites)
         self._reported: set[tuple[int, int]] = set()
 
-    def known(self, site: Site) -> tuple[int, AccessRole] | None:
-        """The number and the role of a site; None for what is not looked at."""
+    def number_of(self, site: Site) -> int:
+        """The number of a site; those beyond what a stamp holds share the last one."""
         number = self._numbers.get(site)
         if number is None:
-            role = role_of(site.instruction, writes=site.writes)
-            number = -1
-            if role is not None and len(self._sites) < MOST_SITES:
-                number = len(self._sites)
+            number = min(len(self._sites), MOST_SITES - 1)
+            if number == len(self._sites):
+                role = role_of(site.instruction, writes=site.writes, swapped=self._swapped)
                 self._sites.append((site, role))
             self._numbers[site] = number
-        return None if number < 0 else (number, self._sites[number][1])
+        return number
 
     def role(self, number: int) -> AccessRole:
         """The role of a site by its number."""
@@ -108,7 +115,7 @@ class RaceCheck:
         both = np.array([old, new], dtype=np.int64)
         first, second = sites_of(both).tolist()
         threads = threads_of(both).tolist()
-        if not benign:
+        if benign != _SAME_VALUE:
             self._reported.add((first, second))
         site = self._sites[second][0]
         allocation = self.memory.find(address) if space == "global" else None
@@ -174,10 +181,12 @@ class ChunkRaces:
         units = geometry.blocks * shared_stride >> launch.unit_shift
         self._in_shared = LastAccesses(units, in_memory, launch.shift)
         self._slot = geometry.index("slot")
-        self._shared = f"shared from block {first}"
+        self._first = first
+        self._shared = f"shared {first}"
         self._clocks = Clocks(geometry, first)
         self._wide = Fences(geometry.threads)
         self._narrow = Fences(geometry.threads)
+        self._meeting = Fences(geometry.threads)
 
     # What accesses tell.
 
@@ -193,10 +202,10 @@ class ChunkRaces:
         values: tuple[Value, ...],
     ) -> None:
         """These threads are about to access memory; nothing of it is done yet."""
-        known = self._launch.known(site)
-        if known is None or space not in ("global", "shared"):
+        if space not in ("global", "shared"):
             return
-        number, role = known
+        number = self._launch.number_of(site)
+        role = self._launch.role(number)
         lanes = threads.lane_numbers()
         every = addresses.every(threads.n) + offset
         if addresses.varying is None and not role.writes and not role.strong:
@@ -305,21 +314,24 @@ class ChunkRaces:
         launch = self._launch
         by_memory = launch.wide.anything or launch.narrow.anything
         benign = -1
-        strong = launch.role(int(old[positions[0]]) & MOST_SITES - 1).strong
+        first, second = (int(each[positions[0]]) & MOST_SITES - 1 for each in (old, stamps))
+        role = launch.role(second)
+        strong, as_strong = launch.role(first).strong, role.strong
         for at in positions.tolist():
             if by_memory:
                 pair = int(threads_of(old[at])), int(epochs_of(old[at]))
                 mine = int(threads_of(stamps[at]))
                 if any(
-                    each.over(*pair, mine, strong=strong) for each in (launch.wide, launch.narrow)
+                    each.over(*pair, mine, strong=strong, as_strong=as_strong)
+                    for each in (launch.wide, launch.narrow)
                 ):
                     continue
             if same is not None and same.as_before(at):
                 benign = at if benign < 0 else benign
                 continue
-            launch.report(
-                int(old[at]), int(stamps[at]), space, self._address(space, units, at), benign=""
-            )
+            guess = _GUESS if role.is_guess or launch.role(first).is_guess else ""
+            address = self._address(space, units, at)
+            launch.report(int(old[at]), int(stamps[at]), space, address, benign=guess)
             return
         if benign >= 0:
             address = self._address(space, units, benign)
@@ -371,24 +383,20 @@ class ChunkRaces:
                 for key in np.unique(keys).tolist():
                     known.meet_threads(threads[keys == key].tolist())
 
-    def pass_part(self, lanes: Index, number: int) -> None:
-        """These threads, a part of their blocks, pass a barrier together."""
-        self.arrive(lanes, number)
-        known = self._launch.narrow
-        for thread in threads_of(self._clocks.now[lanes]).tolist():
-            known.read(self._barrier(number, thread), thread, at_once=True)
-
-    def arrive(self, lanes: Index, number: int) -> None:
-        """These threads arrive at a barrier of a part of their blocks, and need not wait."""
+    def arrive(self, lanes: Index, what: str, numbers: Index) -> None:
+        """These threads arrive where others wait: at the objects of these numbers of a kind."""
         clocks = self._clocks
-        clocks.advance(lanes, self._narrow)
-        for lane in lanes.tolist():
-            thread = int(threads_of(clocks.now[lane]))
-            place = self._barrier(number, thread)
-            self._launch.narrow.write(place, thread, self._known(self._narrow, lane), at_once=True)
+        clocks.advance(lanes, self._meeting)
+        threads = threads_of(clocks.now[lanes]).tolist()
+        for lane, thread, number in zip(lanes.tolist(), threads, numbers.tolist(), strict=True):
+            known = self._known(self._meeting, lane)
+            self._launch.wide.write((f"{what} {self._first}", number), thread, known, at_once=True)
 
-    def _barrier(self, number: int, thread: int) -> Place:
-        return f"barrier of {thread >> self._clocks.shift}", number
+    def take(self, lanes: Index, what: str, numbers: Index) -> None:
+        """These threads have waited for all who arrived there."""
+        threads = threads_of(self._clocks.now[lanes]).tolist()
+        for thread, number in zip(threads, numbers.tolist(), strict=True):
+            self._launch.wide.read((f"{what} {self._first}", number), thread, at_once=True)
 
     def fence(self, threads: AccessingThreads, scope: str) -> None:
         """These threads execute a fence."""

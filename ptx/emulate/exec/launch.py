@@ -19,7 +19,6 @@ from ptx.emulate.exec.limits import Limits
 from ptx.emulate.exec.resident_blocks import ResidentBlocks
 from ptx.emulate.exec.scheduler import Scheduler
 from ptx.emulate.memory.layout import aligned
-from ptx.emulate.memory.site import Site
 from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, geometry
@@ -33,12 +32,6 @@ _LEAST_TURN = 256
 _CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more has fewer blocks
 _SHARE_OF_OTHERS = 16  # of the stack; makes 1 KiB, the default of CU_LIMIT_STACK_SIZE
 _MOST_TEXT = 1 << 20  # characters that are held back
-
-
-def least_element(sites: list[Site]) -> int:
-    """The bytes of the smallest element that a kernel accesses, at most 4."""
-    spaces = ("global", "shared", "generic")
-    return min([site.nbytes for site in sites if site.space in spaces] + [4])
 
 
 class Parameters(dict[tuple[str, int], Value]):
@@ -136,7 +129,7 @@ class Launch:
         if limits.findings is not None:
             self._races = RaceCheck(
                 code.kernel, code.files, block, self.cluster.block, device.memory,
-                least_element(code.sites), limits.findings,
+                code.sites, limits.findings,
             )  # fmt: skip
 
     def races_of(self, shape: Geometry, first: int) -> ChunkRaces | None:

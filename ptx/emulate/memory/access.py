@@ -36,11 +36,13 @@ def locate(
     offset: int,
     site: Site,
     values: tuple[Value, ...] = (),
+    *,
+    is_access: bool = True,
 ) -> Located:
     """The elements of an access: an array, and one index into it for all lanes or one for each.
 
     `addresses` must lie in one space; `divide` splits generic addresses that do not. `values` are
-    those that are about to be stored.
+    those that are about to be stored. Without `is_access` the place alone is asked for.
 
     Raises:
         MemoryFault: an address is out of bounds, freed or misaligned.
@@ -55,7 +57,7 @@ def locate(
         elements, index = _global(threads, addresses, offset, site)
     else:
         elements, index = _per_thread(threads, addresses, offset, site, space)
-    if blocks.races is not None:
+    if blocks.races is not None and is_access:
         blocks.races.note(threads, space, addresses, offset, site, elements, index, values)
     if blocks.shadow is not None and space != "global":
         memory = blocks.shared if space == "shared" else blocks.local

@@ -90,7 +90,9 @@ class BlockBarriers:
         for part in self._alike(fibre, which, threads, ()):
             number, count = self._checked(part, False, self._blocks.code.first[block])
             if self._blocks.races is not None:
-                self._blocks.races.arrive(part[0].lane_numbers(), number)
+                lanes = part[0].lane_numbers()
+                slots = self._blocks.geometry.index("slot")[lanes]
+                self._blocks.races.arrive(lanes, f"barrier {number}", slots)
             self._arrives(part[0], number, count)
 
     def reduce(
@@ -237,7 +239,9 @@ class BlockBarriers:
         if not part[slots].all():
             races.pass_block(lanes[~part[slots]])
         if part[slots].any():
-            races.pass_part(lanes[part[slots]], number)
+            chosen = part[slots]
+            races.arrive(lanes[chosen], f"barrier {number}", slots[chosen])
+            races.take(lanes[chosen], f"barrier {number}", slots[chosen])
 
     def _exited_beside(self, barrier: _Barrier) -> Counts:
         """(blocks,) the exited threads of those warps that have waiting threads."""

@@ -59,6 +59,8 @@ class ClusterBarriers:
                 "a thread arrives twice at the cluster's barrier in one phase",
                 fibre.where(int(np.argmax(again)), self._blocks.code.first[block]),
             )
+        if self._blocks.races is not None:
+            self._blocks.races.arrive(lanes, "cluster", self._of_lane.take(lanes))
         self._here[lanes] = True
         self._awaited[lanes] = self._phase.take(self._of_lane.take(lanes))
         self._complete()
@@ -79,6 +81,7 @@ class ClusterBarriers:
             )
         if (self._phase.take(self._of_lane.take(lanes)) > awaited).all():
             self._awaited[lanes] = _NEVER
+            self._pass(lanes)
             return block
         self.waiting.append(ClusterWait(fibre, block, instruction))
         return GONE
@@ -103,10 +106,15 @@ class ClusterBarriers:
                 if leaves:
                     released = True
                     self._awaited[lanes[where]] = _NEVER
+                    self._pass(lanes[where])
                     self._scheduler.wait(fibre, entry.block)
                 else:
                     self.waiting.append(ClusterWait(fibre, entry.block, entry.instruction))
         return released
+
+    def _pass(self, lanes: Index) -> None:
+        if self._blocks.races is not None:
+            self._blocks.races.take(lanes, "cluster", self._of_lane.take(lanes))
 
     def _complete(self) -> None:
         """Begin the next phase where all threads of a cluster have arrived or exited."""

@@ -88,6 +88,8 @@ class Mbarriers:
             SynchronisationFault: an address holds no object, or it has fewer pending arrivals.
         """
         at, words = self._valid(fibre, where, offset, site)
+        if self._blocks.races is not None:
+            self._blocks.races.arrive(fibre.lane_numbers(), "mbarrier", at)
         counts = _each(fibre, count)
         found, of = np.unique(at, return_inverse=True)
         total = np.bincount(of, counts, len(found)).astype(np.int64)
@@ -149,6 +151,8 @@ class Mbarriers:
     def deliver(self, fibre: Fibre, where: Addresses, offset: int, site: Site, tx: Value) -> None:
         """`mbarrier.complete_tx`: so many bytes have arrived."""
         at, _ = self._valid(fibre, where, offset, site)
+        if self._blocks.races is not None:
+            self._blocks.races.arrive(fibre.lane_numbers(), "mbarrier", at)
         self._count_bytes(fibre, at, site, -_each(fibre, tx))
 
     def check(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
@@ -193,6 +197,12 @@ class Mbarriers:
         over: Bools = ((phase ^ awaited.bits) & awaited.mask) != 0
         return over
 
+    def take(self, fibre: Fibre, awaited: Awaited, over: Bools) -> None:
+        """Threads of a fibre know that phases are over."""
+        if self._blocks.races is not None and over.any():
+            lanes = fibre.lane_numbers()[over]
+            self._blocks.races.take(lanes, "mbarrier", awaited.at[over])
+
     def is_gone(self, awaited: Awaited) -> Bools:
         """(n,) whether the objects were invalidated meanwhile."""
         gone: Bools = self._words[awaited.at] == 0
@@ -220,7 +230,7 @@ class Mbarriers:
                     " in shared memory",
                     fibre.where(position, site.instruction),
                 )
-        elements, index = locate(fibre, where, offset, site)
+        elements, index = locate(fibre, where, offset, site, is_access=False)
         start = elements.ctypes.data - self._memory.ctypes.data >> 3
         at: Index = np.broadcast_to(np.asarray(index, dtype=np.intp) + start, (fibre.n,))
         return at

@@ -76,6 +76,8 @@ class TimedWaits:
         barriers = self._blocks.mbarriers
         awaited = barriers.awaited(fibre, where, offset, site, wanted, parity)
         over = barriers.has_passed(awaited)
+        if over.all() or fibre.released:
+            barriers.take(fibre, awaited, over)
         if over.all():
             fibre.released = False
             return np.bool_(True)

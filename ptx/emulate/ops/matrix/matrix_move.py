@@ -86,7 +86,7 @@ def store_matrices(
             pair = 2 * (lane & 3) + k
             number, column = (pair, lane >> 2) if transposed else (lane >> 2, pair)
             start = rows.take(first + 8 * matrix + number)
-            locate(fibre, addresses_in(start), 0, whole)  # for its bounds and alignment
+            locate(fibre, addresses_in(start), 0, whole, is_access=False)  # it is in bounds
             value = np.broadcast_to(_element(word, np.int64(k)), lane.shape)
             store(fibre, addresses_in(start + 2 * column), 0, one, value)
 
