@@ -3,17 +3,22 @@
 One write is enough: an earlier one is before it, or was reported with it. Of reads, and of atomic
 writes, two are kept, of different blocks or else warps or else threads where there are such: who
 comes after both comes after all.
+
+What nothing else has touched is only listed; most of what a kernel reads is never written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 import numpy as np
 
 from ptx.emulate.check.stamps import WARP_SHIFT, Bools, Stamps, threads_of
-from ptx.emulate.model.addresses import Index
+from ptx.emulate.check.step import Step, Units, chosen
+
+_MOST_LISTED: Final = 1 << 23  # units that are listed before they are written down
 
 
 class Pair:
@@ -25,40 +30,53 @@ class Pair:
         self.last: Stamps | None = None
         self.other: Stamps | None = None
 
-    def found(self, units: Index) -> list[Stamps]:
+    def found(self, units: Units) -> list[Stamps]:
         """What is known of these units, where anything is."""
         if self.last is None or self.other is None:
             return []
-        return [each for each in (self.last[units], self.other[units]) if each.any()]
-
-    def found_by_others(self, units: Index, stamps: Stamps) -> list[Stamps]:
-        """The same, without what is before the last one where that is the very thread's."""
-        if self.last is None:
+        last = self.last[units]
+        if not last.any():
             return []
-        own = threads_of(self.last[units]) == threads_of(stamps)
-        return [np.where(own, 0, each) for each in self.found(units)]
+        other = self.other[units]
+        return [last.copy(), other.copy()] if other.any() else [last.copy()]
 
-    def add(self, units: Index, stamps: Stamps) -> None:
+    def found_by_others(self, units: Units, stamps: Stamps) -> list[Stamps]:
+        """The same, without what is before the last one where that is the very thread's."""
+        found = self.found(units)
+        if not found:
+            return []
+        own = threads_of(found[0]) == threads_of(stamps)
+        return [np.where(own, 0, each) for each in found]
+
+    def add(self, units: Units, stamps: Stamps) -> None:
         """These threads access these units; several may access the same one."""
         if self.last is None or self.other is None:
             self.last, self.other = self._make(), self._make()
         before = self.last[units]
         if before.any():
-            self._put_aside(units, stamps, before)
+            self._put_aside(units, stamps, before.copy())
         self.last[units] = stamps
+        if isinstance(units, slice):
+            return
         winners = self.last[units]
         if (winners != stamps).any():
             for distance in (0, WARP_SHIFT, self._shift):  # the farthest last, so that it stays
                 apart = threads_of(winners) >> distance != threads_of(stamps) >> distance
                 self.other[units[apart]] = stamps[apart]
 
-    def clear(self, units: Index) -> None:
+    def clear(self, units: Units) -> None:
         """Forget the accesses to these units."""
-        if self.last is not None and self.other is not None:
+        if self.last is not None and self.other is not None and self.last[units].any():
             self.last[units] = 0
             self.other[units] = 0
 
-    def _put_aside(self, units: Index, stamps: Stamps, before: Stamps) -> None:
+    def reset(self) -> None:
+        """Forget all accesses."""
+        if self.last is not None and self.other is not None:
+            self.last[:] = 0
+            self.other[:] = 0
+
+    def _put_aside(self, units: Units, stamps: Stamps, before: Stamps) -> None:
         assert self.other is not None
         mine, theirs = threads_of(stamps), threads_of(before)
         changed = (before != 0) & (mine != theirs)
@@ -66,8 +84,8 @@ class Pair:
             return
         kept = self.other[units]
         held = threads_of(kept)
-        nearer = changed & ((kept == 0) | self._is_farther(theirs, held, mine))
-        self.other[units[nearer]] = before[nearer]
+        nearer = np.flatnonzero(changed & ((kept == 0) | self._is_farther(theirs, held, mine)))
+        self.other[chosen(units, nearer)] = before[nearer]
 
     def _is_farther(self, one: Stamps, than: Stamps, mine: Stamps) -> Bools:
         """Whether one thread is at least as far from mine as another one is."""
@@ -78,37 +96,160 @@ class Pair:
         return farther
 
 
+class _Listed:
+    """Steps that access bytes from `low` to below `high`, and are not written down yet."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low = low
+        self.high = high
+        self.reads: list[Step] = []
+        self.writes: list[Step] = []
+        self.atomics: list[Step] = []
+
+    def overlaps(self, low: int, high: int) -> bool:
+        """Whether a step between two bytes may access the same."""
+        return self.low < high and low < self.high
+
+
 class LastAccesses:
-    """The accesses to a memory of `units` units.
+    """The accesses to a memory of `units` units, which `reserve` makes arrays of zeros for.
 
     Attributes:
-        writes: (units,) the last ordinary write of each unit; None before the first.
         reads: ordinary and other reads.
         atomics: atomic and other strong writes.
     """
 
     def __init__(self, units: int, reserve: Callable[[int], Stamps], shift: int) -> None:
         self._make: Callable[[], Stamps] = partial(reserve, units)
-        self.writes: Stamps | None = None
+        self._writes: Stamps | None = None
         self.reads = Pair(self._make, shift)
         self.atomics = Pair(self._make, shift)
+        self._listed: list[_Listed] = []
+        self._count = 0
+        # Between which bytes accesses are written down.
+        self._touched: list[tuple[int, int]] = []
 
-    def written(self, units: Index) -> list[Stamps]:
+    def lists_read(self, step: Step) -> bool:
+        """List a read of what nothing has written yet; whether that is so."""
+        if self._is_touched(step):
+            return False
+        group = self._group(step)
+        if group.writes or group.atomics:
+            return False
+        group.reads.append(step)
+        self._bound(step)
+        return True
+
+    def lists_atomic(self, step: Step) -> bool:
+        """List an atomic write to what only such have accessed."""
+        if self._is_touched(step):
+            return False
+        group = self._group(step)
+        if group.writes or group.reads:
+            return False
+        group.atomics.append(step)
+        self._bound(step)
+        return True
+
+    def lists_write(self, step: Step) -> bool:
+        """List a write of each thread to a unit of its own, which nothing has accessed yet."""
+        if step.first_of_run < 0 or self._is_touched(step):
+            return False
+        group = self._group(step)
+        if (
+            group.reads
+            or group.atomics
+            or any(each.low < step.high and step.low < each.high for each in group.writes)
+        ):
+            return False
+        group.writes.append(step)
+        return True
+
+    def _bound(self, step: Step) -> None:
+        """Write everything down where the list takes too much memory."""
+        self._count += 0 if step.first_of_run >= 0 or step.is_uniform else step.count
+        if self._count > _MOST_LISTED:
+            for each in self._listed:
+                self._write_down(each)
+            self._listed.clear()
+            self._count = 0
+
+    def settle(self, step: Step) -> None:
+        """Write down what is listed of the bytes of a step."""
+        for group in [each for each in self._listed if each.overlaps(step.low, step.high)]:
+            self._listed.remove(group)
+            self._write_down(group)
+        self._touch(step.low, step.high)
+
+    def written(self, units: Units) -> list[Stamps]:
         """The last ordinary writes of these units, where there was any."""
-        if self.writes is None:
+        if self._writes is None:
             return []
-        found = self.writes[units]
-        return [found] if found.any() else []
+        found = self._writes[units]
+        return [found.copy()] if found.any() else []
 
-    def write(self, units: Index, stamps: Stamps) -> Bools | None:
+    def write(self, step: Step) -> Bools | None:
         """These threads write these units; whose write was another's in the same step, or None."""
-        if self.writes is None:
-            self.writes = self._make()
-        self.writes[units] = stamps
-        lost: Bools = self.writes[units] != stamps
+        if self._writes is None:
+            self._writes = self._make()
+        units = step.units
+        self._writes[units] = step.stamps
         self.reads.clear(units)
         self.atomics.clear(units)
+        if isinstance(units, slice):
+            return None
+        lost: Bools = self._writes[units] != step.stamps
         return lost if lost.any() else None
+
+    def reset(self) -> None:
+        """Forget all accesses: everything that comes is after them."""
+        self._listed.clear()
+        self._count = 0
+        if not self._touched:
+            return
+        self._touched.clear()
+        if self._writes is not None:
+            self._writes[:] = 0
+        self.reads.reset()
+        self.atomics.reset()
+
+    def _is_touched(self, step: Step) -> bool:
+        return any(low < step.high and step.low < high for low, high in self._touched)
+
+    def _touch(self, low: int, high: int) -> None:
+        apart = []
+        for first, end in self._touched:
+            if first <= high and low <= end:
+                low, high = min(low, first), max(high, end)
+            else:
+                apart.append((first, end))
+        self._touched = [*apart, (low, high)]
+
+    def _group(self, step: Step) -> _Listed:
+        """What is listed of the bytes of a step, as one."""
+        around = [each for each in self._listed if each.overlaps(step.low, step.high)]
+        if len(around) == 1:
+            group = around[0]
+            group.low, group.high = min(group.low, step.low), max(group.high, step.high)
+            return group
+        group = _Listed(step.low, step.high)
+        for each in around:
+            self._listed.remove(each)
+            group.low, group.high = min(group.low, each.low), max(group.high, each.high)
+            group.reads += each.reads
+            group.writes += each.writes
+            group.atomics += each.atomics
+        self._listed.append(group)
+        return group
+
+    def _write_down(self, group: _Listed) -> None:
+        self._touch(group.low, group.high)
+        for step in group.writes:
+            self.write(step)
+        for step in group.reads:
+            self.reads.add(step.units, step.stamps)
+        for step in group.atomics:
+            self.atomics.add(step.units, step.stamps)
 
 
 def in_memory(units: int) -> Stamps:

@@ -46,7 +46,6 @@ class Clocks:
     """The epochs of the threads of a chunk, whose first block has the number `first` in the grid.
 
     Attributes:
-        now: (threads,) each thread's stamp, without a site.
         shift: what makes a block's number of a thread's.
         block_known, warp_known: the epoch below which everything is over for all of a block, or of
             a warp.
@@ -59,13 +58,23 @@ class Clocks:
         self._warp = geometry.index("warp_slot") // WARP
         self._lane = geometry.index("thread") % WARP
         numbers = ((first + self._slot).astype(np.int64) << self.shift) + geometry.index("thread")
-        self.now: Stamps = (numbers + 1) << THREAD_SHIFT
+        self._threads: Stamps = (numbers + 1) << THREAD_SHIFT
+        self._now: Stamps | None = self._threads
+        self._common: int | None = 0  # the epoch, where all threads are in the same one
         self.block_known: Stamps = np.zeros(geometry.blocks, dtype=np.int64)
         self.warp_known: Stamps = np.zeros(
             geometry.blocks * geometry.warps_per_block, dtype=np.int64
         )
         # (threads, 32): what each thread knows of each lane of its warp, once masks name parts.
         self._lane_known: NDArray[np.int32] | None = None
+
+    @property
+    def now(self) -> Stamps:
+        """(threads,) each thread's stamp, without a site; another array after each change."""
+        if self._now is None:
+            assert self._common is not None
+            self._now = self._threads | self._common << EPOCH_SHIFT
+        return self._now
 
     def over(self, old: Stamps, lanes: Index) -> Bools:
         """Whether what each stamp tells of is over for the thread beside it, by barriers alone."""
@@ -90,6 +99,24 @@ class Clocks:
         self.block_known[here] = latest[here] + 1
         self._set(lanes, self.block_known[slots])
         return here
+
+    def pass_blocks(self) -> None:
+        """All threads of the chunk pass a barrier of their blocks at once."""
+        self.block_known = np.full_like(self.block_known, self._meet_all())
+
+    def pass_warps(self) -> None:
+        """All threads of the chunk meet those of their warps."""
+        self.warp_known = np.full_like(self.warp_known, self._meet_all())
+
+    def _meet_all(self) -> int:
+        """All threads go on to one epoch."""
+        latest = self._common
+        if latest is None:
+            latest = int(epochs_of(self.now).max())
+        if latest + 1 >= MOST_EPOCHS:
+            raise OverflowError("more epochs than a stamp holds")
+        self._common, self._now = latest + 1, None
+        return latest + 1
 
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
         """These threads meet those of their warps that their masks name.
@@ -140,5 +167,6 @@ class Clocks:
     def _set(self, lanes: Index, epochs: Stamps) -> None:
         if len(epochs) and int(epochs.max()) >= MOST_EPOCHS:
             raise OverflowError("more epochs than a stamp holds")
-        thread = self.now[lanes] >> THREAD_SHIFT << THREAD_SHIFT
-        self.now[lanes] = thread | epochs << EPOCH_SHIFT
+        now = self.now.copy()  # steps that are remembered have the former one
+        now[lanes] = self._threads[lanes] | epochs << EPOCH_SHIFT
+        self._now, self._common = now, None

@@ -26,6 +26,7 @@ from ptx.emulate.check.handover import (
 )
 from ptx.emulate.check.stamps import (
     MOST_SITES,
+    THREAD_SHIFT,
     WARP_SHIFT,
     Bools,
     Stamps,
@@ -34,6 +35,7 @@ from ptx.emulate.check.stamps import (
     sites_of,
     threads_of,
 )
+from ptx.emulate.check.step import Step
 from ptx.emulate.memory.device_memory import DeviceMemory, reserve
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
@@ -53,10 +55,9 @@ def _reserved(units: int) -> Stamps:
     return reserve(units * 8).view(np.int64)
 
 
-def _least_element(sites: list[Site]) -> int:
-    """The bytes of the smallest element that a kernel accesses, at most 4."""
-    spaces = ("global", "shared", "generic")
-    return min([site.nbytes for site in sites if site.space in spaces] + [4])
+def _least_element(sites: list[Site], space: str) -> int:
+    """The bytes of the smallest element that a kernel accesses in a space, at most 4."""
+    return min([site.nbytes for site in sites if site.space in (space, "generic")] + [4])
 
 
 class RaceCheck:
@@ -77,9 +78,13 @@ class RaceCheck:
     ) -> None:  # fmt: skip
         self.kernel = kernel
         self.shift = block_shift(block[0] * block[1] * block[2])
-        self.unit_shift = _least_element(sites).bit_length() - 1
+        self.global_shift = _least_element(sites, "global").bit_length() - 1
+        self.shared_shift = _least_element(sites, "shared").bit_length() - 1
+        self.has_narrow = any(
+            role_of(site.instruction, writes=site.writes).scope in _NARROW for site in sites
+        )
         self.memory = memory
-        self.in_global = LastAccesses(memory.nbytes >> self.unit_shift, _reserved, self.shift)
+        self.in_global = LastAccesses(memory.nbytes >> self.global_shift, _reserved, self.shift)
         self.wide = Handovers(self.shift)
         self.narrow = Handovers(self.shift)
         self._files = files
@@ -173,14 +178,16 @@ class ChunkRaces:
     """The races of the blocks that are executed together, of which `first` is the first."""
 
     def __init__(
-        self, launch: RaceCheck, geometry: Geometry, first: int, shared_stride: int
+        self, launch: RaceCheck, geometry: Geometry, first: int, shared: NDArray[np.uint8]
     ) -> None:
         self._launch = launch
+        self._data = shared
+        shared_stride = len(shared) // geometry.blocks
         self._shared_stride = shared_stride
-        self._shift = launch.unit_shift
-        units = geometry.blocks * shared_stride >> launch.unit_shift
+        self._several = geometry.blocks > 1
+        self._most = shared_stride if self._several else shared_stride * geometry.blocks
+        units = geometry.blocks * shared_stride >> launch.shared_shift
         self._in_shared = LastAccesses(units, in_memory, launch.shift)
-        self._slot = geometry.index("slot")
         self._first = first
         self._shared = f"shared {first}"
         self._clocks = Clocks(geometry, first)
@@ -197,87 +204,87 @@ class ChunkRaces:
         addresses: Addresses,
         offset: int,
         site: Site,
-        elements: NDArray[Any],
-        index: Index | int,
-        values: tuple[Value, ...],
+        values: tuple[Value, ...] = (),
     ) -> None:
         """These threads are about to access memory; nothing of it is done yet."""
         if space not in ("global", "shared"):
             return
-        number = self._launch.number_of(site)
-        role = self._launch.role(number)
-        lanes = threads.lane_numbers()
-        every = addresses.every(threads.n) + offset
-        if addresses.varying is None and not role.writes and not role.strong:
-            # All read one place: the first and the last are as far apart as any two.
-            lanes, every = lanes[[0, -1]], every[:2] if threads.n > 1 else every[[0, 0]]
+        launch, starts = self._launch, None
         if space == "global":
-            memory = self._launch.memory
-            start = memory.base
-            if not memory.base <= int(every[0]) < memory.base + memory.nbytes:
-                return  # another device's, or the host's
-            accesses = self._launch.in_global
-            units = (every - start) >> self._shift
+            accesses, offset = launch.in_global, offset - launch.memory.base
+            data, most, shift = launch.memory.data, launch.memory.nbytes, launch.global_shift
         else:
-            if int(every.max()) >= self._shared_stride:
-                return  # another block's, of the cluster
             accesses = self._in_shared
-            units = (every + self._slot[lanes] * self._shared_stride) >> self._shift
-        each = max(site.total >> self._shift, 1)
-        if each > 1:
-            units = (units[:, None] + np.arange(each)).reshape(-1)
-            lanes = np.repeat(lanes, each)
-        stamps = self._clocks.now[lanes] | number
-        same = _SameValues(elements, index, values, each)
+            data, most, shift = self._data, self._most, launch.shared_shift
+            if self._several:
+                starts = threads.start_index("shared", 0)
+        number = launch.number_of(site)
+        role = launch.role(number)
+        lanes = None if threads.lanes is None else threads.lane_numbers()
+        step = Step(
+            self._clocks.now, lanes, number, addresses, offset, threads.n, site.total, shift, starts
+        )  # fmt: skip
+        if step.low < 0 or step.high > most:
+            return  # another device's memory, the host's, or that of another block
+        same = _SameValues(data, values, step)
         if role.strong:
-            self._strong(space, accesses, units, lanes, stamps, role, same)
+            self._pass_on(space, step, role)
+            if role.scope in _NARROW or not role.writes or not accesses.lists_atomic(step):
+                accesses.settle(step)
+                self._strong(space, accesses, step, role, same)
         elif role.writes:
-            self._write(space, accesses, units, lanes, stamps, same)
-        else:
-            atomics = accesses.atomics.found_by_others(units, stamps)
-            for old in accesses.written(units) + atomics:
-                self._compare(space, old, units, lanes, stamps)
-            accesses.reads.add(units, stamps)
+            if not accesses.lists_write(step):
+                accesses.settle(step)
+                self._write(space, accesses, step, same)
+        elif not accesses.lists_read(step):
+            if step.is_uniform and step.count > 2:
+                step = step.ends()
+            accesses.settle(step)
+            atomics = accesses.atomics.found_by_others(step.units, step.stamps)
+            for old in accesses.written(step.units) + atomics:
+                self._compare(space, old, step)
+            accesses.reads.add(step.units, step.stamps)
 
-    def _write(
-        self, space: str, accesses: LastAccesses, units: Index, lanes: Index, stamps: Stamps,
-        same: _SameValues,
-    ) -> None:  # fmt: skip
+    def _write(self, space: str, accesses: LastAccesses, step: Step, same: _SameValues) -> None:
+        units, stamps = step.units, step.stamps
         for old in accesses.written(units):
-            self._compare(space, old, units, lanes, stamps, same)
+            self._compare(space, old, step, same)
         atomics = accesses.atomics.found_by_others(units, stamps)
         for old in accesses.reads.found(units) + atomics:
-            self._compare(space, old, units, lanes, stamps)
-        lost = accesses.write(units, stamps)
+            self._compare(space, old, step)
+        lost = accesses.write(step)
         if lost is not None:
-            self._same_step(space, units, stamps, same)
+            self._same_step(space, step, same)
 
     def _strong(
-        self, space: str, accesses: LastAccesses, units: Index, lanes: Index, stamps: Stamps,
-        role: AccessRole, same: _SameValues,
-    ) -> None:  # fmt: skip
+        self, space: str, accesses: LastAccesses, step: Step, role: AccessRole, same: _SameValues
+    ) -> None:
+        units, stamps = step.units, step.stamps
         for old in accesses.written(units):
-            self._compare(space, old, units, lanes, stamps, same if not role.reads else None)
+            self._compare(space, old, step, same if not role.reads else None)
         if role.writes:
             for old in accesses.reads.found(units):
-                self._compare(space, old, units, lanes, stamps)
-        for old in accesses.atomics.found(units):
-            self._compare(space, old, units, lanes, stamps)
-        self._pass_on(space, units, lanes, role)
+                self._compare(space, old, step)
+        narrow = self._launch.has_narrow
+        for old in accesses.atomics.found(units) if narrow else ():
+            self._compare(space, old, step)
         if not role.writes:
             accesses.reads.add(units, stamps)
             return
         accesses.atomics.add(units, stamps)
         if role.scope in _NARROW:
             for old in accesses.atomics.found(units):
-                self._compare(space, old, units, lanes, stamps)  # with each other
+                self._compare(space, old, step)  # with each other
 
     def _compare(
-        self, space: str, old: Stamps, units: Index, lanes: Index, stamps: Stamps,
-        same: _SameValues | None = None,
-    ) -> None:  # fmt: skip
+        self, space: str, old: Stamps, step: Step, same: _SameValues | None = None
+    ) -> None:
         """Report where an access is not after an old one."""
-        open_ones = np.flatnonzero((old != 0) & ~self._clocks.over(old, lanes))
+        stamps = step.stamps
+        others = np.flatnonzero((old != 0) & (old >> THREAD_SHIFT != stamps >> THREAD_SHIFT))
+        if not len(others):
+            return
+        open_ones = others[~self._clocks.over(old[others], step.lanes[others])]
         if not len(open_ones):
             return
         launch = self._launch
@@ -293,7 +300,7 @@ class ChunkRaces:
                 positions = self._out_of_scope(old, stamps, positions, role, other)
             if not len(positions):
                 continue
-            self._report_first(space, old, units, stamps, positions, same)
+            self._report_first(space, old, step, positions, same)
 
     def _out_of_scope(
         self, old: Stamps, stamps: Stamps, positions: Index, role: AccessRole, other: AccessRole
@@ -308,10 +315,9 @@ class ChunkRaces:
         return found
 
     def _report_first(
-        self, space: str, old: Stamps, units: Index, stamps: Stamps, positions: Index,
-        same: _SameValues | None,
-    ) -> None:  # fmt: skip
-        launch = self._launch
+        self, space: str, old: Stamps, step: Step, positions: Index, same: _SameValues | None
+    ) -> None:
+        launch, stamps = self._launch, step.stamps
         by_memory = launch.wide.anything or launch.narrow.anything
         benign = -1
         first, second = (int(each[positions[0]]) & MOST_SITES - 1 for each in (old, stamps))
@@ -330,15 +336,17 @@ class ChunkRaces:
                 benign = at if benign < 0 else benign
                 continue
             guess = _GUESS if role.is_guess or launch.role(first).is_guess else ""
-            address = self._address(space, units, at)
+            address = self._address(space, step, at)
             launch.report(int(old[at]), int(stamps[at]), space, address, benign=guess)
             return
         if benign >= 0:
-            address = self._address(space, units, benign)
+            address = self._address(space, step, benign)
             launch.report(int(old[benign]), int(stamps[benign]), space, address, benign=_SAME_VALUE)
 
-    def _same_step(self, space: str, units: Index, stamps: Stamps, same: _SameValues) -> None:
+    def _same_step(self, space: str, step: Step, same: _SameValues) -> None:
         """Threads that write one place by the same instruction at once."""
+        units, stamps = step.units, step.stamps
+        assert not isinstance(units, slice)  # those are apart
         order = np.argsort(units, kind="stable")
         twice = np.flatnonzero(units[order][1:] == units[order][:-1])
         benign = True
@@ -351,27 +359,38 @@ class ChunkRaces:
         else:
             one, two = int(order[twice[0]]), int(order[twice[0] + 1])
         reason = _SAME_VALUE if benign else ""
-        address = self._address(space, units, one)
+        address = self._address(space, step, one)
         self._launch.report(int(stamps[one]), int(stamps[two]), space, address, benign=reason)
 
-    def _address(self, space: str, units: Index, at: int) -> int:
-        address = int(units[at]) << self._shift
-        return (
-            address + self._launch.memory.base
-            if space == "global"
-            else (address % self._shared_stride)
-        )
+    def _address(self, space: str, step: Step, at: int) -> int:
+        if space == "global":
+            return (step.unit(at) << self._launch.global_shift) + self._launch.memory.base
+        return (step.unit(at) << self._launch.shared_shift) % self._shared_stride
 
     # What barriers and fences tell.
 
     def pass_block(self, lanes: Index) -> None:
         """These threads, all that their blocks have, pass a barrier."""
-        slots = self._clocks.pass_block(lanes)
+        if len(lanes) == len(self._clocks.now):
+            self._clocks.pass_blocks()
+            self._in_shared.reset()
+            slots = np.arange(len(self._clocks.block_known))
+        else:
+            slots = self._clocks.pass_block(lanes)
         for known in (self._launch.wide, self._launch.narrow):
             if known.anything:
                 first = int(threads_of(self._clocks.now[0])) >> self._clocks.shift
                 for slot in slots.tolist():
                     known.meet_block(first + slot)
+
+    def pass_warps(self) -> None:
+        """All threads of the chunk meet those of their warps."""
+        self._clocks.pass_warps()
+        for known in (self._launch.wide, self._launch.narrow):
+            if known.anything:
+                threads = threads_of(self._clocks.now)
+                for warp in np.unique(threads >> WARP_SHIFT).tolist():
+                    known.meet_threads(threads[threads >> WARP_SHIFT == warp].tolist())
 
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
         """These threads meet those of their warps that their masks name; `whole`: all of them."""
@@ -409,9 +428,9 @@ class ChunkRaces:
                 launch.wide.fence(thread)
                 launch.narrow.fence(thread)
 
-    def _pass_on(self, space: str, units: Index, lanes: Index, role: AccessRole) -> None:
+    def _pass_on(self, space: str, step: Step, role: AccessRole) -> None:
         """What these threads take over at a place and hand over there, one after the other."""
-        launch, clocks = self._launch, self._clocks
+        launch, clocks, lanes = self._launch, self._clocks, step.lanes
         if role.releases:
             clocks.advance(
                 lanes, self._narrow, *([self._wide] if role.scope not in _NARROW else [])
@@ -421,8 +440,8 @@ class ChunkRaces:
             if not (role.reads and handovers.anything) and not fenced.any():
                 continue
             threads = threads_of(clocks.now[lanes]).tolist()
-            for at, (unit, thread) in enumerate(zip(units.tolist(), threads, strict=True)):
-                place = self._place(handovers, space, unit, thread)
+            for at, thread in enumerate(threads):
+                place = self._place(handovers, space, step.unit(at), thread)
                 if role.reads:
                     handovers.read(place, thread, at_once=role.acquires)
                 if fenced[at]:
@@ -449,36 +468,24 @@ class ChunkRaces:
 class _SameValues:
     """Whether what an instruction writes is there already, or written by another lane as well."""
 
-    def __init__(
-        self, elements: NDArray[Any], index: Index | int, values: tuple[Value, ...], each: int
-    ) -> None:
-        self._elements = elements
-        self._index = index
+    def __init__(self, data: NDArray[np.uint8], values: tuple[Value, ...], step: Step) -> None:
+        self._data = data
         self._values = values
-        self._each = each
+        self._step = step
 
     def as_before(self, at: int) -> bool:
         """Whether memory has the value that the lane of this unit writes."""
-        lane = at // self._each
-        index = self._index
-        start = int(index[lane]) if isinstance(index, np.ndarray) else int(index)
-        return bool(self._values) and all(
-            _bits(self._elements[start + k]) == _bits(self._of(value, lane))
-            for k, value in enumerate(self._values)
-        )
+        lane = self._step.position_of_thread(at)
+        written = self._of(lane)
+        start = self._step.byte(lane)
+        return bool(written) and self._data[start : start + len(written)].tobytes() == written
 
     def among(self, one: int, two: int) -> bool:
         """Whether the lanes of two units write the same."""
-        first, second = one // self._each, two // self._each
-        return bool(self._values) and all(
-            _bits(self._of(value, first)) == _bits(self._of(value, second))
-            for value in self._values
-        )
+        first, second = (self._of(self._step.position_of_thread(at)) for at in (one, two))
+        return bool(first) and first == second
 
-    @staticmethod
-    def _of(value: Value, lane: int) -> Value:
-        return value[lane] if value.ndim else value
-
-
-def _bits(value: Value) -> bytes:
-    return np.asarray(value).tobytes()
+    def _of(self, lane: int) -> bytes:
+        """The bytes that a lane writes; none where they are not known."""
+        values = [value[lane] if value.ndim else value for value in self._values]
+        return b"".join(np.asarray(value).tobytes() for value in values)

@@ -132,10 +132,10 @@ class Launch:
                 code.sites, limits.findings,
             )  # fmt: skip
 
-    def races_of(self, shape: Geometry, first: int) -> ChunkRaces | None:
+    def races_of(self, shape: Geometry, first: int, shared: NDArray[np.uint8]) -> ChunkRaces | None:
         """What looks for races among blocks from number `first` on, where that is checked."""
         races = self._races
-        return None if races is None else ChunkRaces(races, shape, first, self.shared_stride)
+        return None if races is None else ChunkRaces(races, shape, first, shared)
 
     def cache_for(self, shape: Geometry) -> LaunchCache:
         """What the chunks of a geometry share."""

@@ -37,7 +37,7 @@ class ResidentBlocks:
         self.local_stride = launch.local_stride
         self.shared = launch.shared_memory(geometry.blocks * self.shared_stride)
         self.shadow = self._new_shadow() if launch.limits.check_uninitialised else None
-        self.races = launch.races_of(geometry, first)
+        self.races = launch.races_of(geometry, first, self.shared)
         self.cache = launch.cache_for(geometry)
         self._local: NDArray[np.uint8] | None = None
         self._mbarriers: Mbarriers | None = None

@@ -58,7 +58,7 @@ def locate(
     else:
         elements, index = _per_thread(threads, addresses, offset, site, space)
     if blocks.races is not None and is_access:
-        blocks.races.note(threads, space, addresses, offset, site, elements, index, values)
+        blocks.races.note(threads, space, addresses, offset, site, values)
     if blocks.shadow is not None and space != "global":
         memory = blocks.shared if space == "shared" else blocks.local
         start = elements.ctypes.data - memory.ctypes.data
@@ -80,13 +80,19 @@ def _global(threads: AccessingThreads, addresses: Addresses, offset: int, site: 
 
 
 def _in_line(
-    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
+    threads: AccessingThreads,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    values: tuple[Value, ...] = (),
 ) -> list[Elements] | None:
     """Views of the elements of each thread's vector, where addresses rise by one step."""
     line = addresses.varying.line() if addresses.varying is not None else None
-    if line is None or site.space != "global" or threads.blocks.races is not None:
+    if line is None or site.space != "global":
         return None
     memory = _checked(threads, addresses, offset, site)
+    if threads.blocks.races is not None:
+        threads.blocks.races.note(threads, "global", addresses, offset, site, values)
     first, step = line
     start = (addresses.base + offset + first - memory.base) >> site.shift
     step >>= site.shift
@@ -300,7 +306,7 @@ def _store(
     site: Site,
     values: tuple[Value, ...],
 ) -> None:
-    lines = _in_line(threads, addresses, offset, site)
+    lines = _in_line(threads, addresses, offset, site, values)
     if lines is not None:
         for line, value in zip(lines, values, strict=True):
             line[:] = value

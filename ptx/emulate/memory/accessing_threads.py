@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,9 +71,7 @@ class AccessCheck(Protocol):
         addresses: Addresses,
         offset: int,
         site: Site,
-        elements: NDArray[Any],
-        index: Index | int,
-        values: tuple[Value, ...],
+        values: tuple[Value, ...] = (),
     ) -> None:
         """These threads are about to access memory."""
 
@@ -123,6 +121,10 @@ class AccessingThreads(Threads, Protocol):
 
     def place(self, name: str) -> Value:
         """A `Geometry` array for these threads."""
+
+    @property
+    def lanes(self) -> Index | None:
+        """The threads' numbers in the chunk; None where they are all of it."""
 
     def lane_numbers(self) -> Index:
         """(n,) the threads' numbers in the chunk."""

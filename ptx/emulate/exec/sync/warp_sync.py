@@ -69,7 +69,10 @@ class WarpSync:
         fibre.exchange = None
         if not mask.ndim and mask == _FULL:
             if fibre.count == self._scheduler.alive:
-                self._tell(fibre.lane_numbers(), mask)
+                if fibre.lanes is None and self._blocks.races is not None:
+                    self._blocks.races.pass_warps()
+                else:
+                    self._tell(fibre.lane_numbers(), mask)
                 return True
         else:
             self._check_own_bit(fibre, mask, block)

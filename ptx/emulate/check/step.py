@@ -1,0 +1,136 @@
+"""One access of several threads by one instruction; what it takes to remember it is done late."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from ptx.emulate.check.stamps import Stamps
+from ptx.emulate.model.addresses import Addresses, Index
+
+Units = Index | slice
+"""Units of a memory, one after the other where it is a slice."""
+
+
+class Step:
+    """Threads that access memory by one instruction.
+
+    Attributes:
+        low, high: the bytes of the memory, or of each block's, that they are within.
+        count: how many threads there are.
+    """
+
+    def __init__(
+        self,
+        now: Stamps,
+        lanes: Index | None,
+        site: int,
+        addresses: Addresses,
+        offset: int,
+        count: int,
+        nbytes: int,
+        unit_shift: int,
+        starts: Index | None = None,
+    ) -> None:
+        """What the threads `lanes`, or all, access.
+
+        Args:
+            now: the threads' stamps without a site, an array that nobody changes any more.
+            lanes: which threads of it; None for all.
+            site: the number of the site.
+            addresses, offset: from the memory's beginning, or that of each block's part.
+            count: how many threads there are.
+            nbytes: what each of them accesses.
+            unit_shift: what makes a unit of a byte.
+            starts: where each thread's part begins, in bytes.
+        """
+        self._now = now
+        self._lanes = lanes
+        self._site = site
+        self._addresses = addresses
+        self._offset = offset
+        self._each = max(nbytes >> unit_shift, 1)
+        self._unit_shift = unit_shift
+        self._starts = starts
+        self.count = count
+        self.low = addresses.lowest() + offset
+        self.high = addresses.highest() + offset + nbytes
+        self.is_uniform = addresses.varying is None
+
+    @cached_property
+    def first_of_run(self) -> int:
+        """The first unit, where each thread accesses the unit behind the one before; else -1."""
+        varying = self._addresses.varying
+        if self._starts is not None or varying is None or self._each != 1:
+            return -1
+        line = varying.line()
+        if line is None or line[1] != 1 << self._unit_shift:
+            return -1
+        start = self._addresses.base + self._offset + line[0]
+        return -1 if start & (line[1] - 1) else start >> self._unit_shift
+
+    @cached_property
+    def units(self) -> Units:
+        """The units, those of a thread together."""
+        first = self.first_of_run
+        if first >= 0:
+            return slice(first, first + self.count)
+        every = self._addresses.every(self.count) + self._offset
+        if self._starts is not None:
+            every += self._starts
+        units: Index = every >> self._unit_shift
+        if self._each > 1:
+            units = (units[:, None] + np.arange(self._each)).reshape(-1)
+        return units
+
+    @cached_property
+    def lanes(self) -> Index:
+        """The thread of each unit, by its number in the chunk."""
+        lanes = np.arange(len(self._now)) if self._lanes is None else self._lanes
+        return np.repeat(lanes, self._each) if self._each > 1 else lanes
+
+    @cached_property
+    def stamps(self) -> Stamps:
+        """The stamp for each unit."""
+        stamps = self._now if self._lanes is None else self._now[self._lanes]
+        stamps = stamps | self._site
+        return np.repeat(stamps, self._each) if self._each > 1 else stamps
+
+    def ends(self) -> Step:
+        """The first and the last thread alone; of those that read one place, they say enough."""
+        lanes = self.lanes[:: self._each]
+        step = Step.__new__(Step)
+        step.__dict__.update(
+            {name: self.__dict__[name] for name in _KEPT}, count=2, _lanes=lanes[[0, -1]]
+        )
+        if self._starts is not None:
+            step._starts = self._starts[[0, -1]]
+        return step
+
+    def byte(self, position: int) -> int:
+        """Where the thread of this number begins to access, from the memory's beginning."""
+        return self.unit(position * self._each) << self._unit_shift
+
+    def unit(self, position: int) -> int:
+        """The number of one unit."""
+        units = self.units
+        return units.start + position if isinstance(units, slice) else int(units[position])
+
+    def position_of_thread(self, position: int) -> int:
+        """The number of the thread of one unit, among those of the step."""
+        return position // self._each
+
+
+_KEPT = (
+    "_now", "_site", "_addresses", "_offset", "_each", "_unit_shift", "_starts", "low", "high",
+    "is_uniform",
+)  # fmt: skip
+
+
+def chosen(units: Units, which: Index) -> Index:
+    """Some of the units."""
+    if isinstance(units, slice):
+        there: Index = which + units.start
+        return there
+    return units[which]

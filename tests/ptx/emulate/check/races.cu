@@ -1,0 +1,150 @@
+// Each kernel is right, or has one fault that its name tells; `a` and `o` have n elements.
+#define KERNEL extern "C" __global__ void
+#define I (blockIdx.x * blockDim.x + threadIdx.x)
+#define T threadIdx.x
+KERNEL own_elements(int* a, int* o, int n) { o[I] = a[I] + o[I]; a[I] = o[I]; }
+KERNEL tile(int* a, int* o, int n) { __shared__ int s[256]; s[T] = a[I]; __syncthreads(); o[I] = s[255 - T]; }
+KERNEL tile_without_barrier(int* a, int* o, int n) { __shared__ int s[256]; s[T] = a[I]; o[I] = s[255 - T]; }
+KERNEL tile_reused(int* a, int* o, int n) {
+  __shared__ int s[256];
+  for (int k = 0; k < 3; k++) { s[T] = a[I] + k; __syncthreads(); o[I] += s[T ^ 1]; __syncthreads(); }
+}
+KERNEL tile_reused_too_early(int* a, int* o, int n) {
+  __shared__ int s[256];
+  for (int k = 0; k < 3; k++) { s[T] = a[I] + k; __syncthreads(); o[I] += s[T ^ 1]; }
+}
+KERNEL stencil(int* a, int* o, int n) { if (I > 0 && I < n - 1) o[I] = a[I - 1] + a[I + 1]; }
+KERNEL stencil_in_place(int* a, int* o, int n) { if (I > 0 && I < n - 1) a[I] = a[I - 1] + a[I + 1]; }
+KERNEL histogram(int* a, int* o, int n) { atomicAdd(o + (a[I] & 7), 1); }
+KERNEL histogram_without_atomics(int* a, int* o, int n) { o[a[I] & 7] += 1; }
+KERNEL histogram_read_plainly(int* a, int* o, int n) { atomicAdd(o, 1); a[I] = o[0]; }
+KERNEL histogram_of_block_scope(int* a, int* o, int n) { atomicAdd_block(o, 1); }
+KERNEL histogram_in_blocks(int* a, int* o, int n) { atomicAdd_block(o + blockIdx.x, 1); }
+KERNEL bytes(int* a, int* o, int n) { ((char*)o)[I] = (char)a[I]; }
+KERNEL bytes_shared_by_two(int* a, int* o, int n) { ((char*)o)[I / 2] = (char)I; }
+KERNEL reduction(int* a, int* o, int n) {
+  __shared__ int s[256];
+  s[T] = a[I]; __syncthreads();
+  for (int k = 128; k > 0; k >>= 1) { if (T < k) s[T] += s[T + k]; __syncthreads(); }
+  if (T == 0) o[blockIdx.x] = s[0];
+}
+KERNEL reduction_without_last_barriers(int* a, int* o, int n) {
+  __shared__ int s[256];
+  s[T] = a[I]; __syncthreads();
+  for (int k = 128; k > 0; k >>= 1) { if (T < k) s[T] += s[T + k]; if (k > 32) __syncthreads(); }
+  if (T == 0) o[blockIdx.x] = s[0];
+}
+KERNEL reduction_by_warps(int* a, int* o, int n) {
+  __shared__ int s[256];
+  s[T] = a[I]; __syncthreads();
+  for (int k = 128; k >= 32; k >>= 1) { if (T < k) s[T] += s[T + k]; __syncthreads(); }
+  if (T < 32) for (int k = 16; k > 0; k >>= 1) { int v = s[T] + s[T + k]; __syncwarp(); s[T] = v; __syncwarp(); }
+  if (T == 0) o[blockIdx.x] = s[0];
+}
+KERNEL half_warps(int* a, int* o, int n) {
+  __shared__ int s[256];
+  unsigned mask = T % 32 < 16 ? 0xffffu : 0xffff0000u;
+  s[T] = a[I]; __syncwarp(mask); o[I] = s[T ^ 1];
+}
+KERNEL half_warps_that_cross(int* a, int* o, int n) {
+  __shared__ int s[256];
+  unsigned mask = T % 32 < 16 ? 0xffffu : 0xffff0000u;
+  s[T] = a[I]; __syncwarp(mask); o[I] = s[T ^ 16];
+}
+KERNEL named_barriers(int* a, int* o, int n) {
+  __shared__ int s[256];
+  s[T] = a[I];
+  asm volatile("bar.sync %0, 128;" ::"r"((int)(T / 128 + 1)) : "memory");
+  o[I] = s[T ^ 64];
+}
+KERNEL named_barriers_that_cross(int* a, int* o, int n) {
+  __shared__ int s[256];
+  s[T] = a[I];
+  asm volatile("bar.sync %0, 128;" ::"r"((int)(T / 128 + 1)) : "memory");
+  o[I] = s[T ^ 128];
+}
+KERNEL producers(int* a, int* o, int n) {
+  __shared__ int s[256];
+  if (T < 128) { s[T] = a[I]; asm volatile("bar.arrive 1, 256;" ::: "memory"); }
+  else { asm volatile("bar.sync 1, 256;" ::: "memory"); o[I] = s[T - 128]; }
+}
+KERNEL producers_that_go_on(int* a, int* o, int n) {
+  __shared__ int s[256];
+  if (T < 128) { s[T] = a[I]; asm volatile("bar.arrive 1, 256;" ::: "memory"); s[T] = 0; }
+  else { asm volatile("bar.sync 1, 256;" ::: "memory"); o[I] = s[T - 128]; }
+}
+__device__ unsigned done;
+__device__ int lock;
+KERNEL last_block(int* a, int* o, int n) {
+  __shared__ bool last;
+  o[I] = a[I]; __syncthreads();
+  if (T == 0) { __threadfence(); last = atomicAdd(&done, 1) == gridDim.x - 1; __threadfence(); }
+  __syncthreads();
+  if (last) { int sum = 0; for (int b = 0; b < gridDim.x; b++) sum += o[b * 256 + T]; a[T] = sum; if (T == 0) done = 0; }
+}
+KERNEL last_block_without_fence(int* a, int* o, int n) {
+  __shared__ bool last;
+  o[I] = a[n - 1]; __syncthreads();
+  if (T == 0) last = atomicAdd(&done, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (last) { int sum = 0; for (int b = 0; b < gridDim.x; b++) sum += o[b * 256 + T]; a[T] = sum; if (T == 0) done = 0; }
+}
+KERNEL last_block_with_narrow_fence(int* a, int* o, int n) {
+  __shared__ bool last;
+  o[I] = a[n - 1]; __syncthreads();
+  if (T == 0) { __threadfence_block(); last = atomicAdd(&done, 1) == gridDim.x - 1; __threadfence_block(); }
+  __syncthreads();
+  if (last) { int sum = 0; for (int b = 0; b < gridDim.x; b++) sum += o[b * 256 + T]; a[T] = sum; if (T == 0) done = 0; }
+}
+KERNEL locked(int* a, int* o, int n) {
+  if (T % 64) return;
+  while (atomicCAS(&lock, 0, 1)) ;
+  __threadfence(); o[0] += 1; __threadfence();
+  atomicExch(&lock, 0);
+}
+KERNEL locked_without_fences(int* a, int* o, int n) {
+  if (T % 64) return;
+  while (atomicCAS(&lock, 0, 1)) ;
+  o[0] += 1;
+  atomicExch(&lock, 0);
+}
+KERNEL beside_the_lock(int* a, int* o, int n) {
+  if (T % 64) return;
+  while (atomicCAS(&lock, 0, 1)) ;
+  __threadfence(); o[0] += 1; __threadfence();
+  atomicExch(&lock, 0);
+  o[0] += 1;
+}
+KERNEL chain_of_blocks(int* a, int* o, int n) {
+  volatile int* flags = a;
+  if (T == 0) {
+    if (blockIdx.x) { while (flags[blockIdx.x - 1] != -7) ; __threadfence(); }
+    o[blockIdx.x] = (blockIdx.x ? o[blockIdx.x - 1] : 0) + 1;
+    __threadfence(); flags[blockIdx.x] = -7;
+  }
+}
+KERNEL chain_of_blocks_published_early(int* a, int* o, int n) {
+  volatile int* flags = a;
+  if (T == 0) {
+    if (blockIdx.x) { while (flags[blockIdx.x - 1] != -7) ; __threadfence(); }
+    __threadfence(); flags[blockIdx.x] = -7;
+    o[blockIdx.x] = (blockIdx.x ? o[blockIdx.x - 1] : 0) + 1;
+  }
+}
+KERNEL released_and_acquired(int* a, int* o, int n) {
+  if (T) return;
+  if (blockIdx.x == 0) { o[1] = 5; asm volatile("st.release.gpu.s32 [%0], 7;" ::"l"(a) : "memory"); }
+  else { int v; do asm volatile("ld.acquire.gpu.s32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); while (v != 7); o[blockIdx.x + 1] = o[1]; }
+}
+KERNEL relaxed_alone(int* a, int* o, int n) {
+  if (T) return;
+  if (blockIdx.x == 0) { o[1] = 5; asm volatile("st.relaxed.gpu.s32 [%0], 7;" ::"l"(a) : "memory"); }
+  else { int v; do asm volatile("ld.relaxed.gpu.s32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); while (v != 7); o[blockIdx.x + 1] = o[1]; }
+}
+KERNEL swap_loop(int* a, int* o, int n) {
+  int old = o[0], seen;
+  do { seen = old; old = atomicCAS(o, seen, seen + 1); } while (old != seen);
+}
+KERNEL same_value(int* a, int* o, int n) { o[0] = 1; }
+KERNEL same_value_by_some(int* a, int* o, int n) { if (a[I] > 5) o[0] = 1; }
+KERNEL other_value(int* a, int* o, int n) { o[0] = I; }

@@ -1,0 +1,139 @@
+"""Races: kernels with one fault each, and kernels that are like them and right."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptx
+from ptx.emulate.check.findings import Finding, Findings
+from ptx.emulate.exec.limits import Limits
+
+from ..kernel_runner import KernelRunner
+
+RIGHT = [
+    "own_elements",
+    "tile",
+    "tile_reused",
+    "stencil",
+    "histogram",
+    "histogram_in_blocks",
+    "bytes",
+    "reduction",
+    "reduction_by_warps",
+    "half_warps",
+    "named_barriers",
+    "producers",
+    "last_block",
+    "locked",
+    "chain_of_blocks",
+    "released_and_acquired",
+]
+FAULTY = {
+    "tile_without_barrier": "__syncthreads() between them",
+    "tile_reused_too_early": "__syncwarp() or __syncthreads() between them",
+    "stencil_in_place": "",
+    "histogram_without_atomics": "two launches",
+    "histogram_read_plainly": "an atomic operation on both sides",
+    "histogram_of_block_scope": "scope cta does not reach the other block",
+    "bytes_shared_by_two": "__syncwarp() or __syncthreads() between them",
+    "reduction_without_last_barriers": "__syncwarp() or __syncthreads() between them",
+    "half_warps_that_cross": "__syncwarp() or __syncthreads() between them",
+    "named_barriers_that_cross": "__syncthreads() between them",
+    "producers_that_go_on": "__syncthreads() between them",
+    "last_block_without_fence": "__threadfence() on both sides",
+    "last_block_with_narrow_fence": "__threadfence() on both sides",
+    "locked_without_fences": "",
+    "beside_the_lock": "",
+    "chain_of_blocks_published_early": "__threadfence() on both sides",
+    "relaxed_alone": "__threadfence() on both sides",
+    "other_value": "",
+}
+MEANT_SO = {
+    "swap_loop": "a compare-and-swap checks",
+    "same_value": "both write the same value",
+    "same_value_by_some": "both write the same value",
+}
+SIZES = [(3, 256), (40, 256)]
+
+
+@functools.cache
+def text() -> str:
+    options = ptx.CompileOptions(target=ptx.Target.ptx("compute_90"), lineinfo=True)
+    source = Path(__file__).with_name("races.cu").read_text()
+    made = ptx.compile(source, options, name="races.cu").ptx
+    assert made is not None
+    return made
+
+
+def found_in(kernel: str, grid: int, block: int, *, chunk_threads: int = 65536) -> list[Finding]:
+    """What the check finds in a launch."""
+    runner = KernelRunner(text())
+    findings = Findings()
+    a = runner.put(np.arange(grid * block, dtype=np.int32))
+    o = runner.put(np.zeros(grid * block, dtype=np.int32))
+    limits = Limits(findings=findings, chunk_threads=chunk_threads)
+    runner.launch(kernel, grid, block, a, o, grid * block, limits=limits)
+    return findings.found
+
+
+@pytest.mark.parametrize(("grid", "block"), SIZES)
+@pytest.mark.parametrize("kernel", RIGHT)
+def test_nothing_is_found_in_a_right_kernel(kernel: str, grid: int, block: int) -> None:
+    assert [str(each) for each in found_in(kernel, grid, block)] == []
+
+
+@pytest.mark.parametrize(("grid", "block"), SIZES)
+@pytest.mark.parametrize("kernel", FAULTY)
+def test_a_race_is_found_with_what_would_order_it(kernel: str, grid: int, block: int) -> None:
+    found = [each for each in found_in(kernel, grid, block) if not each.benign]
+    assert found
+    assert FAULTY[kernel] in " ".join(each.missing for each in found)
+    lines = Path(__file__).with_name("races.cu").read_text().splitlines()
+    for each in found:
+        for access in (each.first, each.second):
+            line = access.where.source_line
+            assert line is not None
+            above = [text for text in lines[:line] if text.startswith("KERNEL")]
+            assert above[-1].split("(")[0].split()[-1] == kernel
+
+
+@pytest.mark.parametrize(("grid", "block"), SIZES)
+@pytest.mark.parametrize("kernel", MEANT_SO)
+def test_what_may_be_meant_so_is_told_apart(kernel: str, grid: int, block: int) -> None:
+    found = found_in(kernel, grid, block)
+    assert found
+    assert all(MEANT_SO[kernel] in each.benign for each in found)
+
+
+@pytest.mark.parametrize("kernel", [*FAULTY, *RIGHT])
+def test_findings_do_not_depend_on_which_blocks_run_together(kernel: str) -> None:
+    places = [
+        {
+            (each.first.where.source_line, each.second.where.source_line)
+            for each in found_in(kernel, 6, 256, chunk_threads=threads)
+        }
+        for threads in (512, 65536)
+    ]
+    assert bool(places[0]) == bool(places[1])
+
+
+def test_a_finding_names_both_accesses_and_the_memory() -> None:
+    runner = KernelRunner(text())
+    findings = Findings()
+    a = runner.put(np.zeros(512, dtype=np.int32))
+    o = runner.put(np.zeros(512, dtype=np.int32), origin="the result")
+    runner.launch("other_value", 2, 256, a, o, 512, limits=Limits(findings=findings))
+    finding = findings.found[0]
+    assert (finding.check, finding.kernel, finding.space) == ("race", "other_value", "global")
+    assert finding.address == o
+    assert finding.nbytes == 4
+    assert (finding.first.what, finding.second.what) == ("write", "write")
+    assert finding.first.where.thread != finding.second.where.thread
+    said = str(finding)
+    assert "the result" in said
+    assert said.count("races.cu:") == 2
+    assert len(said.splitlines()) == 4
