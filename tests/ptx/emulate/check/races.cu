@@ -142,6 +142,7 @@ KERNEL relaxed_alone(int* a, int* o, int n) {
   else { int v; do asm volatile("ld.relaxed.gpu.s32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); while (v != 7); o[blockIdx.x + 1] = o[1]; }
 }
 KERNEL swap_loop(int* a, int* o, int n) {
+  if (T % 64) return;
   int old = o[0], seen;
   do { seen = old; old = atomicCAS(o, seen, seen + 1); } while (old != seen);
 }

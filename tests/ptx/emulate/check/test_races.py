@@ -14,24 +14,11 @@ from ptx.emulate.exec.limits import Limits
 
 from ..kernel_runner import KernelRunner
 
-RIGHT = [
-    "own_elements",
-    "tile",
-    "tile_reused",
-    "stencil",
-    "histogram",
-    "histogram_in_blocks",
-    "bytes",
-    "reduction",
-    "reduction_by_warps",
-    "half_warps",
-    "named_barriers",
-    "producers",
-    "last_block",
-    "locked",
-    "chain_of_blocks",
-    "released_and_acquired",
-]
+RIGHT = (
+    "own_elements", "tile", "tile_reused", "stencil", "histogram", "histogram_in_blocks", "bytes",
+    "reduction", "reduction_by_warps", "half_warps", "named_barriers", "producers", "last_block",
+    "locked", "chain_of_blocks", "released_and_acquired",
+)  # fmt: skip
 FAULTY = {
     "tile_without_barrier": "__syncthreads() between them",
     "tile_reused_too_early": "__syncwarp() or __syncthreads() between them",
@@ -109,7 +96,9 @@ def test_what_may_be_meant_so_is_told_apart(kernel: str, grid: int, block: int) 
     assert all(MEANT_SO[kernel] in each.benign for each in found)
 
 
-@pytest.mark.parametrize("kernel", [*FAULTY, *RIGHT])
+@pytest.mark.parametrize(
+    "kernel", ["histogram", "last_block", "last_block_without_fence", "stencil", "stencil_in_place"]
+)
 def test_findings_do_not_depend_on_which_blocks_run_together(kernel: str) -> None:
     places = [
         {
