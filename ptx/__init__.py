@@ -11,6 +11,7 @@ import typing
 from ptx.compiling import compile as compile
 from ptx.errors import (
     CompileError as CompileError,
+    FunctionNotFoundError as FunctionNotFoundError,
     HeaderNotFoundError as HeaderNotFoundError,
     HeaderVersionError as HeaderVersionError,
     ImageFormatError as ImageFormatError,
@@ -18,6 +19,9 @@ from ptx.errors import (
     NvJitLinkNotFoundError as NvJitLinkNotFoundError,
     NvrtcError as NvrtcError,
     NvrtcNotFoundError as NvrtcNotFoundError,
+    PtxArgumentError as PtxArgumentError,
+    PtxArgumentTypeError as PtxArgumentTypeError,
+    PtxArgumentValueError as PtxArgumentValueError,
     PtxError as PtxError,
     UnsupportedTargetError as UnsupportedTargetError,
 )

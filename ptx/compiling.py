@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ptx import border
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache
 from ptx.observers import observed
@@ -39,5 +40,5 @@ def compile(
         from ptx.nvrtc_build import build  # saves a hit 12 ms, as in the cache
 
         return build(request)
-    used = default_cache() if cache is True else cache
+    used = default_cache() if cache is True else border.instance("cache", cache, ImageCache)
     return used.get_or_build(request)

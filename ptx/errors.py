@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptx.base_errors import (
+    FunctionNotFoundError as FunctionNotFoundError,
+    PtxArgumentError as PtxArgumentError,
+    PtxArgumentTypeError as PtxArgumentTypeError,
+    PtxArgumentValueError as PtxArgumentValueError,
+    PtxError as PtxError,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ptx.diagnostics import Diagnostic
     from ptx.options import CompileOptions
     from ptx.target import Target
-
-
-class PtxError(Exception):
-    """Root of the errors of package `ptx`; it can be pickled."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # By what it holds, whatever its constructor takes: errors cross process pools.
-        return _remade, (type(self), self.args, self.__dict__)
-
-
-def _remade(cls: type[PtxError], args: tuple[object, ...], state: dict[str, object]) -> PtxError:
-    error = cls.__new__(cls, *args)
-    error.__dict__.update(state)
-    return error
 
 
 class NvrtcNotFoundError(PtxError):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from ptx import border
 from ptx.cache.toolchain import ROOTS, package_folders
 
 Version = tuple[int, int]
@@ -41,13 +42,22 @@ class HeaderFolder:
     origin: str
     versions: tuple[tuple[str, Version], ...] = ()
 
+    def __post_init__(self) -> None:
+        border.path_text("HeaderFolder: path", self.path)
+        for part in border.several("HeaderFolder: versions", self.versions, tuple):
+            if len(part) != 2:
+                raise border.refused("HeaderFolder: versions", part, "give (part, version) pairs")
+            border.pair("HeaderFolder: versions", part[1])
+
     def misfits(self, nvrtc: Version) -> tuple[tuple[str, Version], ...]:
         """The parts whose version is not that of NVRTC."""
-        return tuple(part for part in self.versions if part[1] != nvrtc)
+        version = border.pair("HeaderFolder.misfits: nvrtc", nvrtc)
+        return tuple(part for part in self.versions if part[1] != version)
 
     def has(self, header: str) -> bool:
         """Whether an include of this name finds a file here."""
-        return os.path.isfile(os.path.join(self.path, header))
+        name = border.path_text("HeaderFolder.has: header", header)
+        return os.path.isfile(os.path.join(self.path, name))
 
     def contents(self) -> str:
         """The parts with their versions, in words."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ptx import _nvrtc
+from ptx import _nvrtc, border
 from ptx.cache.folder import PrivateFolder
 from ptx.cache.settings import folder_from_environment, max_bytes_from_environment
 from ptx.errors import NvrtcError
@@ -39,6 +39,10 @@ class CudaHeaders:
     folders: tuple[HeaderFolder, ...]
     refused: tuple[HeaderFolder, ...] = ()
 
+    def __post_init__(self) -> None:
+        border.pair("CudaHeaders: nvrtc", self.nvrtc)
+        border.several("CudaHeaders: folders", self.folders, HeaderFolder)
+
     @property
     def paths(self) -> tuple[str, ...]:
         """The folders' paths."""
@@ -56,6 +60,7 @@ def cuda_headers(options: CompileOptions = _OPTIONS, *, unpack: bool = True) -> 
     Raises:
         NvrtcNotFoundError: there is no NVRTC.
     """
+    border.instance("cuda_headers: options", options, CompileOptions)
     named = options.cuda_headers or headers_from_environment()
     try:
         folder = folder_from_environment() if max_bytes_from_environment() else None

@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import NoneType
 from typing import Self
 
-from ptx.errors import ImageFormatError
+from ptx import border
+from ptx.errors import ImageFormatError, PtxArgumentTypeError, PtxArgumentValueError
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
 
@@ -47,8 +49,15 @@ class Image:
     build_ms: float = field(default=0.0, compare=False)
     origin: ImageOrigin = field(default=ImageOrigin.COMPILED, compare=False)
 
+    def __post_init__(self) -> None:
+        border.instance("Image: target", self.target, Target)
+        border.instance("Image: data", self.data, bytes)
+        border.instance("Image: ptx", self.ptx, (str, NoneType))
+        border.instance("Image: lowered_names", self.lowered_names, Mapping)
+        border.instance("Image: signatures", self.signatures, Mapping)
+
     def __hash__(self) -> int:
-        raise TypeError("an image cannot be hashed: it holds mappings")
+        raise PtxArgumentTypeError("an image cannot be hashed: it holds mappings")
 
     @property
     def kind(self) -> ImageKind:
@@ -70,11 +79,14 @@ class Image:
         """
         from ptx.isa.signature import signatures_of  # saves 10 ms where PTX is not read
 
-        match = re.search(_PTX_TARGET, text, re.MULTILINE)
+        text = border.instance("Image.from_ptx: text", text, str).rstrip("\0")
+        match = re.search(_PTX_TARGET, border.text("the PTX", text), re.MULTILINE)
         if match is None:
             raise ImageFormatError("the text has no '.target sm_…' line: it is not a PTX module")
-        target = Target(ImageKind.PTX, int(match[1]), match[2])
-        text = text.rstrip("\0")
+        try:
+            target = Target(ImageKind.PTX, int(match[1]), match[2])
+        except PtxArgumentValueError as error:
+            raise ImageFormatError(f"the text's '.target' line is none: {error}") from error
         return cls(
             target,
             text.encode(),
@@ -86,10 +98,12 @@ class Image:
     @classmethod
     def from_binary(cls, data: bytes, target: Target) -> Self:
         """The image of a cubin, LTO-IR or fatbin from elsewhere."""
-        if target.kind is ImageKind.PTX:
-            raise ValueError("PTX is text: use Image.from_ptx")
+        border.instance("Image.from_binary: data", data, (bytes, bytearray, memoryview))
+        if border.instance("Image.from_binary: target", target, Target).kind is ImageKind.PTX:
+            raise PtxArgumentValueError("PTX is text: use Image.from_ptx")
         return cls(target, bytes(data), origin=ImageOrigin.GIVEN)
 
     def from_origin(self, origin: ImageOrigin) -> Image:
         """The same image, said to come from elsewhere."""
+        border.instance("Image.from_origin: origin", origin, ImageOrigin)
         return replace(self, origin=origin)

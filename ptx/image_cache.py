@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ptx import border
 from ptx.cache.dependencies import Dependencies, Snapshot
 from ptx.cache.disk import DiskImages
 from ptx.cache.key import Key, UncacheableError, differences, link_key, refuse_side_effects
@@ -50,6 +51,10 @@ class ImageCache:
         max_bytes: int = DEFAULT_MAX_BYTES,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
     ) -> None:
+        max_bytes = border.integer("ImageCache: max_bytes", max_bytes)
+        memory_bytes = border.integer("ImageCache: memory_bytes", memory_bytes)
+        if directory is not None:
+            directory = border.path_text("ImageCache: directory", directory)
         store, fault = None, None
         if max_bytes > 0:
             try:
@@ -109,6 +114,7 @@ class ImageCache:
 
     def get_or_build(self, request: CompileRequest) -> Image:
         """`get_or_compile` for a request that is one value."""
+        border.instance("ImageCache.get_or_build: request", request, CompileRequest)
         try:
             snapshot = self._snapshot(request)
         except UncacheableError as error:
@@ -137,7 +143,11 @@ class ImageCache:
         from ptx.link_options import LinkOptions
         from ptx.linker import link_images
 
-        chosen = options or LinkOptions()
+        images = border.several("link: images", images, Image)
+        border.instance("link: target", target, Target)
+        chosen = (
+            LinkOptions() if options is None else border.instance("options", options, LinkOptions)
+        )
 
         def make() -> Made:
             self._counter.add(linked=1)
@@ -151,6 +161,7 @@ class ImageCache:
         # Saves a start that does not ask 3 ms, here and below.
         from ptx.cache.cache_report import Explanation
 
+        border.instance("ImageCache.explain: request", request, CompileRequest)
         try:
             key = self._snapshot(request).key
         except UncacheableError as error:
@@ -195,7 +206,11 @@ class ImageCache:
         return Verification(len(found), damaged)
 
     def clear(self) -> int:
-        """Forget every image in memory and on disk; how many entries of the disk went."""
+        """Forget every image in memory and on disk; how many entries of the disk went.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
         self._memory.clear()
         return self._disk.store.clear() if self._disk.store else 0
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import NoneType
+
+from ptx import border
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,15 @@ class LinkOptions:
     debug: bool = False
     maxrregcount: int | None = None
     extra: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("fmad", "ftz", "prec_div", "prec_sqrt"):
+            border.instance(f"LinkOptions: {name}", getattr(self, name), (bool, NoneType))
+        if self.maxrregcount is not None:
+            border.integer("LinkOptions: maxrregcount", self.maxrregcount)
+        given = border.several("LinkOptions: extra", self.extra, str)
+        extra = tuple(border.text("LinkOptions: extra", each) for each in given)
+        object.__setattr__(self, "extra", extra)
 
     def flags(self) -> tuple[str, ...]:
         """The options as nvJitLink spells them, without architecture and kind of output."""

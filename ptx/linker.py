@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from ptx import _nvrtc
-from ptx.errors import LinkError
+from ptx.errors import LinkError, PtxArgumentValueError
 from ptx.image import Image
 from ptx.isa.register_limit import with_register_limit
 from ptx.isa.signature import signatures_of
@@ -134,9 +134,9 @@ def link_images(images: Sequence[Image], target: Target, options: LinkOptions) -
 
 def _check(images: Sequence[Image], target: Target) -> None:
     if not images:
-        raise ValueError("nothing to link: give at least one image")
+        raise PtxArgumentValueError("nothing to link: give at least one image")
     if target.kind not in (ImageKind.PTX, ImageKind.CUBIN):
-        raise ValueError(f"linking gives a cubin or PTX, not {target.kind.value}")
+        raise PtxArgumentValueError(f"linking gives a cubin or PTX, not {target.kind.value}")
     others = sorted({i.kind.value for i in images} - {ImageKind.LTOIR.value})
     if target.kind is ImageKind.PTX and others:
         raise LinkError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ptx import border
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache
 from ptx.link_options import LinkOptions
@@ -34,7 +35,10 @@ def link(
         LinkError: an input is refused or a symbol is missing; it carries nvJitLink's log.
         NvJitLinkNotFoundError: nvJitLink is not installed; the text has the remedy.
     """
+    images = border.several("link: images", images, Image)
+    border.instance("link: target", target, Target)
+    border.instance("link: options", options, LinkOptions)
     if cache is False:
         return link_images(images, target, options)
-    used = default_cache() if cache is True else cache
+    used = default_cache() if cache is True else border.instance("cache", cache, ImageCache)
     return used.get_or_link(images, target, options)

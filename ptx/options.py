@@ -6,8 +6,11 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import NoneType
 from typing import Literal, TypeAlias, get_args
 
+from ptx import border
+from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
 from ptx.target import ImageKind, Target
 
 CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
@@ -73,19 +76,21 @@ class CompileOptions:
     cuda_headers: tuple[str | os.PathLike[str], ...] = ()
 
     def __post_init__(self) -> None:
-        _check(self.std, self.include_paths, self.extra, self.maxrregcount, self.target)
+        _check(self.std, self.maxrregcount, self.target)
         # Copies, so that a caller's later change to its own list or dict changes nothing here.
-        paths = tuple(os.fsdecode(path) for path in self.include_paths)
+        folders = _several("include_paths", self.include_paths)
+        paths = tuple(border.path_text("include_paths", path) for path in folders)
+        border.instance("defines", self.defines, Mapping)
+        for name in ("fmad", "ftz", "prec_div", "prec_sqrt"):
+            border.instance(name, getattr(self, name), (bool, NoneType))
         macros = {name: _define(name, value) for name, value in self.defines.items()}
-        extra = tuple(self.extra)
+        extra = tuple(border.text("extra", each) for each in _several("extra", self.extra))
         for option in extra:
             _refuse_own_field(option)
         for name, value in (("include_paths", paths), ("defines", macros), ("extra", extra)):
             object.__setattr__(self, name, value)
-        given: object = self.cuda_headers
-        if isinstance(given, (str, bytes)):
-            raise TypeError("cuda_headers must be a tuple of strings, not one string")
-        headers = tuple(os.fspath(path) for path in self.cuda_headers)
+        given = _several("cuda_headers", self.cuda_headers)
+        headers = tuple(border.path_text("cuda_headers", path) for path in given)
         object.__setattr__(self, "cuda_headers", headers)
 
     def __hash__(self) -> int:
@@ -93,7 +98,10 @@ class CompileOptions:
 
     def for_target(self, target: Target) -> CompileOptions:
         """These options with `target` filled in where none is named yet."""
-        return self if self.target is not None else replace(self, target=target)
+        if self.target is not None:
+            border.instance("CompileOptions.for_target: target", target, Target)
+            return self
+        return replace(self, target=target)
 
     def flags(self) -> tuple[str, ...]:
         """The options as NVRTC spells them, without target and include folders."""
@@ -124,31 +132,35 @@ def headers_from_environment() -> tuple[str, ...]:
     return tuple(filter(None, os.environ.get("CUDADRV_HEADERS", "").split(os.pathsep)))
 
 
-def _check(
-    std: str,
-    include_paths: object,
-    extra: object,
-    maxrregcount: int | None,
-    target: object,
-) -> None:
-    if std not in get_args(CppStandard):
-        raise ValueError(f"std={std!r}: expected one of {', '.join(get_args(CppStandard))}")
-    for name, sequence in (("include_paths", include_paths), ("extra", extra)):
-        if isinstance(sequence, (str, bytes)):
-            raise TypeError(f"{name} must be a tuple of strings, not one string")
-    if maxrregcount is not None and maxrregcount < 1:
-        raise ValueError(f"maxrregcount={maxrregcount}: expected a positive count")
+def _several(name: str, values: object) -> tuple[object, ...]:
+    if isinstance(values, (str, bytes)):
+        raise PtxArgumentTypeError(f"{name} must be a tuple of strings, not one string")
+    return border.several(name, values, object)
+
+
+def _check(std: str, maxrregcount: int | None, target: object) -> None:
+    if border.instance("std", std, str) not in get_args(CppStandard):
+        raise PtxArgumentValueError(
+            f"std={std!r}: expected one of {', '.join(get_args(CppStandard))}"
+        )
+    if maxrregcount is not None and border.integer("maxrregcount", maxrregcount) < 1:
+        raise PtxArgumentValueError(f"maxrregcount={maxrregcount}: expected a positive count")
     if target is None:
         return
     if not isinstance(target, Target):
-        raise TypeError(f"target={target!r}: expected a Target, such as Target.parse('sm_90')")
+        raise PtxArgumentTypeError(
+            f"target={border.shown(target)}: expected a Target, such as Target.parse('sm_90')"
+        )
     if target.kind is ImageKind.FATBIN:
-        raise ValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
+        raise PtxArgumentValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
 
 
 def _define(name: str, value: str | int | None) -> str | None:
-    if not re.fullmatch(_IDENTIFIER, name, re.DOTALL):
-        raise ValueError(f"defines: {name!r} is not a macro name")
+    if not re.fullmatch(_IDENTIFIER, border.text("defines", name), re.DOTALL):
+        raise PtxArgumentValueError(f"defines: {border.shown(name)} is not a macro name")
+    if value is not None:
+        border.instance(f"defines: {name}", value, (str, int))
+        border.text(f"defines: {name}", str(value))
     # As C++ spells them: True would be a name that no source declares.
     return str(int(value)) if isinstance(value, bool) else None if value is None else str(value)
 
@@ -160,7 +172,9 @@ def _refuse_own_field(option: str) -> None:
     if not option.startswith("--") and option[1:2] in ("I", "D"):
         name = option[1]
     if owner := _OWN_FIELD.get(name):
-        raise ValueError(f"extra option {option!r}: use CompileOptions.{owner} instead")
+        raise PtxArgumentValueError(
+            f"extra option {border.shown(option)}: use CompileOptions.{owner} instead"
+        )
 
 
 NO_FMA = CompileOptions(fmad=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ptx import border
 from ptx.errors import PtxError
 from ptx.image import ImageOrigin
 from ptx.image_cache import ImageCache, default_cache
@@ -47,7 +48,11 @@ def prewarm(
     the process's default cache. With several processes the images are on disk afterwards, not in
     this process's memory.
     """
-    used = cache or default_cache()
+    requests = border.several("prewarm: requests", requests, CompileRequest)
+    processes = border.integer("prewarm: processes", processes)
+    if on_progress is not None and not callable(on_progress):
+        raise border.refused("prewarm: on_progress", on_progress, "give a function")
+    used = default_cache() if cache is None else border.instance("cache", cache, ImageCache)
     results: list[Prewarmed | None] = [None] * len(requests)
     for done, result in enumerate(_results(requests, used, processes), 1):
         results[result.index] = result

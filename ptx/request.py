@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from ptx import border
+from ptx.base_errors import PtxArgumentTypeError
 from ptx.options import DEFAULT_TARGET, CompileOptions, headers_from_environment
 from ptx.target import Target
 
@@ -53,28 +55,29 @@ class CompileRequest:
         given: object = options
         if not isinstance(given, CompileOptions):
             what = f"CompileOptions, not {type(given).__name__}"
-            raise TypeError(f"options must be {what}: NVRTC's own spelling goes into `extra`")
+            raise PtxArgumentTypeError(
+                f"options must be {what}: NVRTC's own spelling goes into `extra`"
+            )
         if isinstance(name_expressions, str):
-            raise TypeError("name_expressions must be a sequence of strings, not one string")
-        expressions = tuple(name_expressions)
-        pairs = tuple(sorted((headers or {}).items()))
+            raise PtxArgumentTypeError(
+                "name_expressions must be a sequence of strings, not one string"
+            )
+        expressions = border.several("name_expressions", name_expressions, object)
+        texts = {} if headers is None else border.instance("headers", headers, Mapping)
         for what, text in (
             ("source", source),
             ("name", name),
-            *(("name expression", e) for e in expressions),
-            *((f"header {header!r}", text) for header, text in pairs),
+            *(("the name of a header", header) for header in texts),
+            *((f"header {header!r}", text) for header, text in texts.items()),
         ):
-            if not isinstance(text, str):
-                raise TypeError(f"{what} must be str, not {type(text).__name__}")
-            if "\0" in text:
-                raise ValueError(f"{what} holds a zero character")
-            # A lone surrogate fails here, as UnicodeEncodeError (a ValueError), but for those that
-            # stand for bytes of a path which are not UTF-8.
-            text.encode("utf-8", "surrogateescape" if what == "name" else "strict")
+            # The name may have what stands for bytes of a path which are not UTF-8.
+            (border.path_text if what == "name" else border.text)(what, text)
+        pairs = tuple(sorted(texts.items()))
+        names = tuple(border.text("name expression", each) for each in expressions)
         options = options.for_target(DEFAULT_TARGET)
         if not options.cuda_headers and (named := headers_from_environment()):
             options = replace(options, cuda_headers=named)
-        return cls(source, options, name, expressions, pairs)
+        return cls(source, options, name, names, pairs)
 
     @property
     def target(self) -> Target:

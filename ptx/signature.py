@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptx import border
+from ptx.base_errors import PtxArgumentValueError
+
 _KINDS = {True: "p", None: "?", False: "-"}
 _OF_KIND = {letter: kind for kind, letter in _KINDS.items()}
 
@@ -61,10 +64,18 @@ class KernelSignature:
         """The signature that `to_line` gave.
 
         Raises:
-            ValueError: it gave no such line.
-            KeyError: likewise.
+            PtxArgumentValueError: it gave no such line.
         """
-        name, nbytes, shared_bytes, threads, block, *words = line.split(" ")
+        words = border.instance("a signature", line, str).split(" ")
+        try:
+            return cls._of_words(*words)
+        except (TypeError, ValueError, KeyError) as error:
+            raise PtxArgumentValueError(f"{line!r} is no line of a signature") from error
+
+    @classmethod
+    def _of_words(
+        cls, name: str, nbytes: str, shared_bytes: str, threads: str, block: str, *words: str
+    ) -> KernelSignature:
         params = []
         for word in words:
             of, ptx_type, size, align, offset, kind, count = word.split(":")

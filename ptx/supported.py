@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptx import _nvrtc
+from ptx import _nvrtc, border
 from ptx.cache.toolchain import Build
 from ptx.errors import UnsupportedTargetError
 from ptx.image_cache import default_cache
@@ -27,6 +27,7 @@ def supported_targets(kind: ImageKind = ImageKind.CUBIN) -> tuple[Target, ...]:
     Raises:
         NvrtcNotFoundError: there is no NVRTC.
     """
+    border.instance("supported_targets: kind", kind, ImageKind)
     return tuple(Target(kind, number) for number in _nvrtc_of_cache().archs)
 
 
@@ -39,6 +40,7 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
     Raises:
         UnsupportedTargetError: every target is too new for the device.
     """
+    border.pair("nearest_target: compute_capability", compute_capability)
     known = supported_targets(kind)
     fitting = [target for target in known if target.runs_on(compute_capability)]
     if fitting:
@@ -62,6 +64,7 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
     Raises:
         UnsupportedTargetError: neither is possible; the text has both versions and the remedy.
     """
+    border.pair("choose_target: driver_version", driver_version)
     cubin = Target.of_capability(ImageKind.CUBIN, compute_capability)
     known = supported_targets()
     if cubin in known:

@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from ptx import border
+from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
+
 _SPELLING = r"(compute|sm|lto)_(\d{2,3})([af]?)"
 
 
@@ -42,11 +45,18 @@ class Target:
     def __post_init__(self) -> None:
         kind: object = self.kind
         if not isinstance(kind, ImageKind):
-            raise TypeError(f'kind {kind!r}: expected an ImageKind, or Target.parse("sm_90")')
-        if self.suffix not in ("", "a", "f"):
-            raise ValueError(f"architecture suffix {self.suffix!r}: expected '', 'a' or 'f'")
+            raise PtxArgumentTypeError(
+                f'kind {border.shown(kind)}: expected an ImageKind, or Target.parse("sm_90")'
+            )
+        if border.instance("Target: suffix", self.suffix, str) not in ("", "a", "f"):
+            raise PtxArgumentValueError(
+                f"architecture suffix {border.shown(self.suffix)}: expected '', 'a' or 'f'"
+            )
+        border.integer("Target: number", self.number)
         if not 10 <= self.number <= 999:
-            raise ValueError(f"architecture number {self.number}: expected such as 90 or 120")
+            raise PtxArgumentValueError(
+                f"architecture number {self.number}: expected such as 90 or 120"
+            )
 
     @classmethod
     def ptx(cls, arch: str) -> Target:
@@ -77,7 +87,7 @@ class Target:
         cls, kind: ImageKind, compute_capability: tuple[int, int], suffix: str = ""
     ) -> Target:
         """The target of one kind for a compute capability such as (9, 0)."""
-        major, minor = compute_capability
+        major, minor = border.pair("Target.of_capability: compute_capability", compute_capability)
         return cls(kind, major * 10 + minor, suffix)
 
     @property
@@ -111,6 +121,7 @@ class Target:
         capability; "a" only on its own; "f" on its own major from its own minor. Source: CUDA C++
         Programming Guide, "Binary Compatibility" and "Feature Set Compiler Targets".
         """
+        border.pair("Target.runs_on: compute_capability", compute_capability)
         own = self.compute_capability
         if self.suffix == "a":
             return compute_capability == own
@@ -123,11 +134,11 @@ class Target:
 
 
 def _spelled(text: str, kind: ImageKind | None) -> Target:
-    match = re.fullmatch(_SPELLING, text)
+    match = re.fullmatch(_SPELLING, border.instance("an architecture", text, str))
     if match is None:
-        raise ValueError(
-            f"{text!r} is not an architecture: expected such as 'compute_90', 'sm_90', 'sm_90a', "
-            "'sm_100f' or 'lto_90'"
+        raise PtxArgumentValueError(
+            f"{border.shown(text)} is not an architecture: expected such as 'compute_90', 'sm_90', "
+            "'sm_90a', 'sm_100f' or 'lto_90'"
         )
     prefix, number, suffix = match.groups()
     return Target(kind or _KIND_OF_PREFIX[prefix], int(number), suffix)

@@ -62,7 +62,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("driver", "cudadrv.driver"),
         ("emulator", "cudadrv.emulator"),
         ("seam", "cudadrv.driver._api"),
-        ("errors", "cudadrv.errors cudadrv.version cudadrv.ptx_package"),
+        ("errors", "cudadrv.errors cudadrv.version cudadrv.ptx_package cudadrv.border"),
     ),
     "ptx": _rooms(
         ("ptx", "ptx/"),
@@ -85,8 +85,8 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("isa", "ptx.isa"),
         (
             "values",
-            "ptx.options ptx.link_options ptx.target ptx.signature ptx.diagnostics ptx.errors"
-            " ptx._nvrtc",
+            "ptx.border ptx.base_errors ptx.options ptx.link_options ptx.target ptx.signature"
+            " ptx.diagnostics ptx.errors ptx._nvrtc",
         ),
     ),
 }

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from ptx.base_errors import PtxArgumentValueError
+
 DEFAULT_MAX_BYTES: Final = 512 * 1024 * 1024
 
 
@@ -50,6 +52,6 @@ def max_bytes_from_environment() -> int:
     try:
         return max(0, int(float(text) * 1024 * 1024))
     except (ValueError, OverflowError):
-        raise ValueError(
+        raise PtxArgumentValueError(
             f"CUDADRV_CACHE_MAX_MB={text!r} is not a number of megabytes (0 turns the cache off)"
         ) from None

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from ptx import border
+from ptx.errors import FunctionNotFoundError
 from ptx.isa.body import parse_body
 from ptx.isa.declarations import (
     LINKAGES,
@@ -49,7 +51,7 @@ class PtxModule:
     """
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = border.instance("PTX", text, str)
         self.version = ""
         self.target = ""
         self.address_size = 64
@@ -85,20 +87,20 @@ class PtxModule:
         """The parsed body of a function that is defined here.
 
         Raises:
-            KeyError: there is no such function, or it is only declared.
+            FunctionNotFoundError: there is no such function, or it is only declared.
             PtxSyntaxError: its text is wrong.
         """
-        found = self._bodies.get(name)
+        found = self._bodies.get(border.instance("a function's name", name, str))
         if found is None:
-            span = self.functions[name].span
+            span = self._function(name).span
             if span is None:
-                raise KeyError(name)
+                raise FunctionNotFoundError(f"function {name!r} is only declared")
             found = self._bodies[name] = parse_body(self._clean, span, self._lines)
         return found
 
     def body_text(self, name: str) -> str:
         """The text of a function's body without its comments, "" where it is only declared."""
-        span = self.functions[name].span
+        span = self._function(name).span
         return "" if span is None else self._clean[span[0] : span[1]]
 
     def uses(self, name: str) -> Uses:
@@ -112,6 +114,13 @@ class PtxModule:
             found = Uses(frozenset(_WORD.findall(text)), tuple(shared))
             if name in self.device_functions:
                 self._uses[name] = found
+        return found
+
+    def _function(self, name: str) -> Function:
+        found = self.functions.get(border.instance("a function's name", name, str))
+        if found is None:
+            known = ", ".join(list(self.functions)[:10]) or "none"
+            raise FunctionNotFoundError(f"the PTX has no function {name!r}; it has: {known}")
         return found
 
 

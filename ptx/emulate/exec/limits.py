@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptx.emulate.check.findings import Findings
+from ptx import border
+from ptx.errors import PtxArgumentValueError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,12 @@ class Limits:
     strict_barriers: bool = False
     check_uninitialised: bool = False
     findings: Findings | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes"):
+            number = border.integer(f"Limits: {name}", getattr(self, name))
+            if number < (name in ("max_steps", "chunk_threads")):
+                raise PtxArgumentValueError(f"Limits: {name} is {number}: give more")
 
 
 DEFAULT_LIMITS = Limits()

@@ -1,0 +1,35 @@
+"""The root of the errors of package `ptx`, and those of what its functions are given."""
+
+from __future__ import annotations
+
+
+class PtxError(Exception):
+    """Root of the errors of package `ptx`; it can be pickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By what it holds, whatever its constructor takes: errors cross process pools.
+        return _remade, (type(self), self.args, self.__dict__)
+
+
+def _remade(cls: type[PtxError], args: tuple[object, ...], state: dict[str, object]) -> PtxError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class PtxArgumentError(PtxError):
+    """A function was given what it cannot take."""
+
+
+class PtxArgumentTypeError(PtxArgumentError, TypeError):
+    """A function was given a value of a type that it does not take."""
+
+
+class PtxArgumentValueError(PtxArgumentError, ValueError):
+    """A function was given a value of the right type that it cannot take."""
+
+
+class FunctionNotFoundError(PtxArgumentError, KeyError):
+    """A PTX module has no function of the name asked for, or only declares it."""
+
+    __str__ = Exception.__str__  # a KeyError shows its text in quotes
