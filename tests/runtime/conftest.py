@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from cudadrv.driver import in_use
 from cudadrv.driver._api import DriverApi
 from cudadrv.errors import DriverNotFoundError
+
+_blanks = itertools.count(1)
 
 
 class NoDriver:
@@ -27,7 +30,7 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[NoDriver]:
     absent = NoDriver()
     monkeypatch.setattr(in_use, "load_cuda", absent.load)
     # A value no other test has, so that what was found without a driver is not known yet.
-    monkeypatch.setenv("CUDADRV_DRIVER", f"cuda{' ' * (id(absent) % 97 + 1)}")
+    monkeypatch.setenv("CUDADRV_DRIVER", "cuda" + " " * next(_blanks))
     former = in_use.install(None)
     yield absent
     in_use.install(former)
