@@ -35,6 +35,7 @@ __version__ = _VERSION
 _refuse_other_ptx()
 
 if typing.TYPE_CHECKING:
+    from . import emulator as emulator
     from .blas import (
         LinearAlgebra as LinearAlgebra,
         NotPositiveDefiniteError as NotPositiveDefiniteError,
@@ -179,6 +180,8 @@ else:
     def __getattr__(name: str) -> object:
         if name == "__all__":
             return __dir__()
+        if name == "emulator":  # which error texts name
+            return importlib.import_module(f"{__name__}.emulator")
         for module, names in _AT_FIRST_USE.items():
             if name in names.split():
                 try:

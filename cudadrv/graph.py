@@ -9,9 +9,10 @@ import ctypes
 import itertools
 from typing import Final
 
+from . import border
 from .driver._api import CUgraph, CUgraphExec
 from .driver.context import ContextCore
-from .driver.handle import Closing, ContextBox, Part, check
+from .driver.handle import Closed, Closing, ContextBox, Part, check
 from .driver.in_use import failure
 from .driver.later import drop_later, drop_now
 from .driver.stream_box import CaptureState, StreamBox
@@ -208,6 +209,7 @@ class GraphExec(Closing):
     _box: ExecBox
 
     def __init__(self, graph: Graph) -> None:
+        border.instance("GraphExec: graph", graph, Graph)
         context, source = graph.context, graph._box
         # Memory that the last replay left to the graph is given back by the next one.
         flags = _FREE_ON_LAUNCH if source.needs.born else 0
@@ -245,7 +247,10 @@ class GraphExec(Closing):
 
         The stream waits for what other streams do with the memory that the graph uses.
         """
-        box, queue = self._box, stream._box
+        try:
+            box, queue = self._box, stream._box
+        except AttributeError:
+            raise border.refused("GraphExec.launch: stream", stream, "give a Stream") from None
         is_ready = queue is self._stream and self._epoch is Epoch.now
         if not is_ready:
             self._order(box, queue)
@@ -266,6 +271,7 @@ class GraphExec(Closing):
             GraphExecUpdateFailureError: the graphs differ in their operations or their order, or
                 allocate memory; the executable stays as it was.
         """
+        border.instance("GraphExec.update: graph", graph, Graph)
         box, source = self._box, graph._box
         with box.context.bound():  # as `instantiate`
             code, _ = box.api.cuGraphExecUpdate(box.raw, source.raw)
@@ -282,6 +288,7 @@ class GraphExec(Closing):
 
     def _order(self, box: ExecBox, queue: StreamBox) -> None:
         """Make a replay on a stream a use of all that the graph uses."""
+        border.instance("GraphExec.launch: stream", queue, (StreamBox, Closed))
         needs, capture = box.needs, queue.capture  # raise if one of the two was closed
         for memory, writes in needs.memory:
             use(memory, queue, writes=writes)

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any, Final
 
-from . import errors
+from . import border, errors
 from .driver.in_use import failure
 from .driver.later import drop_later, drop_now
 from .driver.stream_core import StreamCore
@@ -47,8 +47,8 @@ def call_on_host(
     box = stream._box
     if box.capture is not None:
         raise errors.StreamCaptureUnsupportedError(
-            f"calling {function!r} in a capture of {stream!r}: cuda.bindings lets a captured host "
-            "function run once, not at each replay"
+            f"calling {border.shown(function)} in a capture of {stream!r}: cuda.bindings lets a "
+            "captured host function run once, not at each replay"
         )
     drop_now()
     number = next(_numbers)
@@ -56,5 +56,5 @@ def call_on_host(
     (code,) = box.api.cuLaunchHostFunc(box.raw, _ADDRESS, number)
     if code:
         del _queued[number]
-        doing = f"queueing a call of {function!r} on {stream!r}"
+        doing = f"queueing a call of {border.shown(function)} on {stream!r}"
         raise failure(box.api, code, "cuLaunchHostFunc", doing)

@@ -12,7 +12,7 @@ import numpy as np
 
 import ptx
 
-from . import errors
+from . import border, errors
 from .driver._api import CUcontext, CUdeviceptr, CUstream, CUstream_flags
 from .driver.context import ContextCore
 from .driver.device import Device, driver_version
@@ -27,6 +27,7 @@ from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType
 from .memory.buffer import DeviceBuffer
 from .memory.copy import copy as copy_memory, download, upload
 from .memory.fill import fill
+from .memory.host_array import as_array, require_plain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -113,9 +114,15 @@ class Stream(StreamCore):
         """A device copy of a host array of any strides, in C order.
 
         The host array may be changed as soon as this returns.
+
+        Raises:
+            CopyError: it has masked elements.
+            DTypeError: its elements are Python objects.
         """
         # A graph reads its array at each replay: it gets one of its own.
-        source = np.array(array, order="C") if self.capturing else np.asarray(array)
+        source = array if type(array) is np.ndarray else as_array(array)
+        if self.capturing:
+            source = np.array(source, order="C")
         result = self.empty(source.shape, source.dtype)
         upload(self, result, source)
         return result
@@ -138,8 +145,15 @@ class Stream(StreamCore):
         Raises:
             CopyError: `out` has another shape or dtype, or is read-only.
         """
+        if type(array) is not DeviceArray:
+            border.instance("Stream.to_host: array", array, DeviceArray)
+        if out is not None and type(out) is not np.ndarray:
+            require_plain(border.instance("Stream.to_host: out", out, np.ndarray))
         if out is None:
-            out = np.empty(array.shape, array.dtype)
+            try:
+                out = np.empty(array.shape, array.dtype)
+            except ValueError as error:  # NumPy has fewer axes
+                raise CopyError(f"{array!r} has no counterpart on the host: {error}") from None
         elif out.shape != array.shape or not (out.dtype is array.dtype or out.dtype == array.dtype):
             raise CopyError(
                 f"out is {out.shape} {out.dtype}, the device array {array.shape} {array.dtype}"
@@ -179,6 +193,7 @@ class Stream(StreamCore):
         Raises:
             StreamCaptureUnsupportedError: the stream is capturing.
         """
+        border.function("Stream.call_on_host: function", function)
         from .host_function import call_on_host
 
         call_on_host(self, function, args)
@@ -188,6 +203,23 @@ class Stream(StreamCore):
         from .capture import Capture
 
         return Capture(self)
+
+
+class _ExternalStream(Stream):
+    """A stream of another library, equal to all that stand for the same one while both are open."""
+
+    __slots__ = ("_number",)
+
+    _number: int
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not isinstance(other, _ExternalStream):
+            return self is other
+        is_same = self._number == other._number and self.context is other.context
+        return is_same and not self.closed and not other.closed
+
+    def __hash__(self) -> int:
+        return hash(self._number)
 
 
 class Context(ContextCore):
@@ -289,7 +321,9 @@ class Context(ContextCore):
         if int(owner) != int(self.handle):
             raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
         box = StreamBox(self._box, CUstream(number), is_owned=False, keeps=(stream,))
-        return Stream(self, box)
+        external = _ExternalStream(self, box)
+        external._number = number
+        return external
 
     def compile(
         self,
@@ -326,6 +360,7 @@ class Context(ContextCore):
         return Module(self, image, lambda: self.default_stream)
 
     def _make_stream(self, flags: int, priority: int) -> Stream:
+        priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)
         box = self._box
         with box.bound():
             code, handle = box.api.cuStreamCreateWithPriority(flags, priority)
@@ -347,10 +382,10 @@ def cuda_context_for(ordinal: int) -> Context:
     """
     driver = current()
     cache = driver.cache(Context)
-    context = cache.get(ordinal)
+    context = cache.get(ordinal) if type(ordinal) is int else None
     if context is None:
         device = Device.get(ordinal)
         context = Context(device, device.primary_context(), is_primary=True)
-        context = cache.setdefault(ordinal, context)
+        context = cache.setdefault(device.ordinal, context)
     context.bind()
     return context

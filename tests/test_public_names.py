@@ -32,7 +32,7 @@ def test_type_checkers_read_the_names_that_are_imported_at_first_use() -> None:
     read = {
         (node.module, alias.name, alias.asname)
         for node in block.body
-        if isinstance(node, ast.ImportFrom)
+        if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
     imported = {

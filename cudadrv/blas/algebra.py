@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from .. import border
+from ..driver.stream_core import StreamCore
 from ..errors import DTypeError, InvalidValueError, StreamCaptureUnsupportedError
-from ..memory.array import AnyDeviceArray
+from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.copy import ready
 from ..memory.order import AnyMemory
 from .failures import NotPositiveDefiniteError
@@ -48,12 +50,14 @@ class LinearAlgebra:
     """
 
     def __init__(self, stream: Stream) -> None:
+        border.instance("LinearAlgebra: stream", stream, StreamCore)
         self.stream = stream
         self._routines = _routines_for(stream)
 
     @classmethod
     def for_stream(cls, stream: Stream) -> LinearAlgebra:
         """The linear algebra of a stream; the same one as long as someone holds it."""
+        border.instance("LinearAlgebra.for_stream: stream", stream, StreamCore)
         with _by_stream.lock:
             algebra = _by_stream.known.get(stream)
             if algebra is None:
@@ -86,6 +90,8 @@ class LinearAlgebra:
             DTypeError: the dtypes differ, or are not float32 or float64.
             WrongDeviceError: an array is on another device.
         """
+        _arrays("gemm", a=a, b=b, out=out)
+        alpha, beta = border.real("gemm: alpha", alpha), border.real("gemm: beta", beta)
         (m, k), (k2, n) = _shape(a, "a", transpose_a), _shape(b, "b", transpose_b)
         if k != k2:
             raise InvalidValueError(f"gemm of a {(m, k)} and b {(k2, n)}: the inner extents differ")
@@ -115,6 +121,8 @@ class LinearAlgebra:
         Raises:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
+        _arrays("gemv", a=a, x=x, out=out)
+        alpha, beta = border.real("gemv: alpha", alpha), border.real("gemv: beta", beta)
         m, n = _shape(a, "a", transpose)
         if x.shape != (n,):
             raise InvalidValueError(f"gemv of a {(m, n)} takes x {(n,)}, not {x.shape}")
@@ -147,6 +155,8 @@ class LinearAlgebra:
         Raises:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
+        _arrays("syrk", a=a, out=out)
+        alpha, beta = border.real("syrk: alpha", alpha), border.real("syrk: beta", beta)
         n, _ = _shape(a, "a", transpose)
         if out.shape != (n, n):
             raise InvalidValueError(f"syrk gives {(n, n)}, but out is {out.shape}")
@@ -176,6 +186,7 @@ class LinearAlgebra:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
             StreamCaptureUnsupportedError: within a capture and without `work`.
         """
+        _arrays("xtwx", x=x, w=w, out=out, work=x if work is None else work)
         n, p = _shape(x, "x")
         if w.shape != (n,):
             raise InvalidValueError(f"xtwx of x {(n, p)} takes w {(n,)}, not {w.shape}")
@@ -218,6 +229,7 @@ class LinearAlgebra:
             StreamCaptureUnsupportedError: within a capture: the result must be looked at.
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
+        _arrays("potrf", a=a)
         rows, columns = _shape(a, "a")
         if rows != columns:
             raise InvalidValueError(f"potrf of a matrix of {a.shape}: it must be square")
@@ -258,6 +270,7 @@ class LinearAlgebra:
     def _check_triangular(
         self, what: str, factor: AnyDeviceArray, b: AnyDeviceArray
     ) -> list[AnyMemory]:
+        _arrays(what, factor=factor, b=b)
         n, columns = _shape(factor, "factor")
         if n != columns:
             raise InvalidValueError(f"{what} with a factor of {factor.shape}: it must be square")
@@ -297,6 +310,12 @@ def _routines_for(stream: Stream) -> Routines:
     from .library import LibraryRoutines
 
     return LibraryRoutines(stream)
+
+
+def _arrays(what: str, **given: AnyDeviceArray) -> None:
+    """Raise `ArgumentTypeError` for what is no device array."""
+    for name, array in given.items():
+        border.instance(f"{what}: {name}", array, DeviceArray)
 
 
 def _shape(array: AnyDeviceArray, name: str, transposed: bool = False) -> tuple[int, int]:

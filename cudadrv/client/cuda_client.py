@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from .. import border
 from ..driver.device import Device
 from ..driver.event import Event
 from ..errors import InvalidValueError
@@ -32,6 +33,10 @@ class CudaRawHandle:
 
     context: Context
     stream: Stream
+
+    def __post_init__(self) -> None:
+        border.instance("CudaRawHandle: context", self.context, Context)
+        border.instance("CudaRawHandle: stream", self.stream, Stream)
 
 
 class CudaClient:
@@ -77,7 +82,7 @@ class CudaClient:
 
     def __new__(cls, device: Device | int = 0) -> CudaClient:
         """The device's client, made at the first call."""
-        found = Device.get(device) if isinstance(device, int) else device
+        found = device if isinstance(device, Device) else Device.get(device)
         cache = found.driver.cache(CudaClient)
         client = cache.get(found.ordinal)
         if client is None:
@@ -145,11 +150,12 @@ class CudaClient:
         Raises:
             ClosedError: the event was destroyed.
         """
+        border.instance("CudaClient.copy_stream_wait_event: event", event, Event)
         self.copy_stream.wait(event)
 
     def destroy_event(self, event: Event) -> None:
         """Destroy an event; what waits for it still does. A repeated destroy is harmless."""
-        event.close()
+        border.instance("CudaClient.destroy_event: event", event, Event).close()
 
     def preload_modules(self, names: Iterable[str]) -> None:
         """Compile and load registered modules now, so that their first launch does not wait.
@@ -161,7 +167,7 @@ class CudaClient:
             UnknownModuleError: nothing is registered under a name.
             DriverCallFailed: a source does not compile or load.
         """
-        for name in names:
+        for name in border.several("CudaClient.preload_modules: names", names, str):
             self.module(name)
 
     def module(self, name: str) -> Module:
@@ -210,6 +216,11 @@ class CudaClient:
             OutOfMemoryError: the arena does not fit the device, or `fn` does not fit the arena.
             CudaError: `fn` did what a capture cannot record.
         """
+        border.function("CudaClient.capture_graph: fn", fn)
+        inputs = border.several("CudaClient.capture_graph: inputs", inputs, object)
+        outputs = border.several("CudaClient.capture_graph: outputs", outputs, object)
+        if arena_bytes is not None:
+            arena_bytes = border.integer("CudaClient.capture_graph: arena_bytes", arena_bytes)
         if arena_bytes is not None and arena_bytes <= 0:
             raise InvalidValueError(f"a capture arena of {arena_bytes} bytes: more than 0")
         stream, allocator = self.stream, self.allocator
@@ -227,7 +238,7 @@ class CudaClient:
                 raise
             finally:
                 allocator.unfreeze()
-            return CapturedGraph(graph, stream, tuple(inputs), tuple(outputs), arena)
+            return CapturedGraph(graph, stream, inputs, outputs, arena)
 
     def _installed_arena(self, nbytes: int) -> DeviceBuffer:
         """Memory from which the frozen allocator gives what a capture asks for."""

@@ -7,6 +7,7 @@ from typing import Final
 
 import ptx
 
+from .. import border
 from ..errors import CudadrvError, InvalidValueError
 from ..launch.module import Module
 from ..runtime.module_cache import PtxModuleCache, Source
@@ -70,6 +71,9 @@ class ModuleRegistry:
         Raises:
             InvalidValueError: the name stands for another source or other options.
         """
+        border.text("register_module: name", name)
+        if not callable(source):
+            border.text("register_module: source", source)
         cache = PtxModuleCache(options, name_expressions=name_expressions)
         entry = _Entry(source, options, name_expressions, cache)
         known = self._entries.setdefault(name, entry)
@@ -85,7 +89,7 @@ class ModuleRegistry:
             DriverCallFailed: it does not compile or load.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
-        entry = self._entries.get(name)
+        entry = self._entries.get(border.instance("a module's name", name, str))
         if entry is None:
             raise UnknownModuleError(name, self.names)
         return entry.cache.get_or_compile(context, name, entry.source)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from .. import border
+from ..driver.stream_core import StreamCore
 from ..errors import CudadrvError, RuntimeDependencyUnavailable, StreamCaptureUnsupportedError
 from ..memory.array import DeviceArray
 
@@ -46,6 +48,7 @@ class SobolDvCache:
     """
 
     def __init__(self, stream: Stream) -> None:
+        border.instance("SobolDvCache: stream", stream, StreamCore)
         self._stream = stream
         self._lock = threading.RLock()
         self._arrays: dict[int, DeviceArray[np.uint32]] = {}
@@ -55,7 +58,7 @@ class SobolDvCache:
 
     def get(self, dimension: int) -> DeviceArray[np.uint32] | None:
         """The vectors of a dimension, (dimension, 32) uint32, or None before `warmup`."""
-        return self._arrays.get(dimension)
+        return self._arrays.get(border.integer("SobolDvCache.get: dimension", dimension))
 
     def warmup(self, dimension: int) -> DeviceArray[np.uint32]:
         """The vectors of a dimension; the first call uploads them and waits until they are there.
@@ -66,7 +69,7 @@ class SobolDvCache:
             StreamCaptureUnsupportedError: they are not there yet, and the stream is capturing.
             OutOfMemoryError: they do not fit.
         """
-        check_dimension(dimension)
+        dimension = checked_dimension(dimension)
         array = self._arrays.get(dimension)
         if array is None:
             with self._lock:
@@ -87,14 +90,20 @@ class SobolDvCache:
         return array
 
 
-def check_dimension(dimension: int) -> None:
-    """Raise `SobolDimensionError` unless there are direction numbers for `dimension`."""
+def checked_dimension(dimension: int) -> int:
+    """The dimension, if there are direction numbers for it.
+
+    Raises:
+        SobolDimensionError: there are none.
+    """
+    dimension = border.integer("a Sobol dimension", dimension)
     if dimension < 1:
         raise SobolDimensionError("Sobol dimension must be at least 1")
     if dimension > SOBOL_MAX_DIMENSIONS:
         raise SobolDimensionError(
             f"Sobol dimension {dimension} exceeds maximum supported value {SOBOL_MAX_DIMENSIONS}"
         )
+    return dimension
 
 
 def direction_vectors(dimension: int) -> npt.NDArray[np.uint32]:
@@ -107,7 +116,7 @@ def direction_vectors(dimension: int) -> npt.NDArray[np.uint32]:
         SobolDimensionError: `dimension` is not in 1 to 21201.
         RuntimeDependencyUnavailable: SciPy is not installed.
     """
-    check_dimension(dimension)
+    dimension = checked_dimension(dimension)
     polynomials, initial = _joe_kuo()
     vectors = np.zeros((dimension, SOBOL_BITS), np.uint32)
     # The first coordinate is van der Corput's sequence: one bit a vector.

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 import ptx
 
+from .. import border
+
 GIB = 1 << 30
+_COUNTS = (
+    "ordinal", "sm_count", "max_threads_per_sm", "max_shared_mem_per_block", "l2_cache_bytes",
+    "total_mem_bytes", "free_mem_bytes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +28,14 @@ class GpuCapability:
     has_tma: bool
     min_warp_size: int = 32
 
+    def __post_init__(self) -> None:
+        for name in ("compute_major", "compute_minor", "min_warp_size"):
+            border.integer(f"GpuCapability: {name}", getattr(self, name))
+
     @classmethod
     def from_compute_capability(cls, major: int, minor: int) -> GpuCapability:
         """The capability of devices of compute capability `major`.`minor`."""
+        major = border.integer("GpuCapability: major", major)
         return cls(
             compute_major=major,
             compute_minor=minor,
@@ -69,6 +80,12 @@ class GpuDeviceInfo:
     ecc_enabled: bool
     integrated: bool
     mig_mode: bool
+
+    def __post_init__(self) -> None:
+        border.text("GpuDeviceInfo: name", self.name)
+        border.instance("GpuDeviceInfo: capability", self.capability, GpuCapability)
+        for name in _COUNTS:
+            border.integer(f"GpuDeviceInfo: {name}", getattr(self, name))
 
     def score(self) -> float:
         """The weight that orders devices and shares work between them.

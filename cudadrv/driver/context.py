@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
+from .. import border
 from ._api import CUcontext, DriverApi
 from .device import Device
 from .handle import Closing, ContextBox
@@ -45,10 +46,11 @@ class ContextCore(Closing):
         Raises:
             InvalidDeviceError: there is no such device.
         """
-        if isinstance(device, int):
+        if not isinstance(device, Device):
             device = Device.get(device)
+        flags = border.whole("Context.create: flags", flags, most=2**32 - 1)
         api = device.driver.api
-        code, handle = api.cuCtxCreate(None, int(flags), device.handle)
+        code, handle = api.cuCtxCreate(None, flags, device.handle)
         if code:
             raise failure(api, code, "cuCtxCreate", f"making a context on {device!r}")
         context = cls(device, handle, is_primary=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .. import errors
+from .. import border, errors
 from ._api import (
     CUcontext,
     CUdevice,
@@ -46,8 +46,9 @@ class Device:
         """
         driver = current()
         cache = driver.cache(Device)
-        device = cache.get(ordinal)
+        device = cache.get(ordinal) if type(ordinal) is int else None
         if device is None:
+            ordinal = border.integer("Device.get: ordinal", ordinal)
             count = _device_count(driver)
             if not 0 <= ordinal < count:
                 if count == 0:
@@ -140,8 +141,12 @@ class Device:
         Raises:
             InvalidValueError: this driver, or this cuda-bindings, does not know the attribute.
         """
-        value = self._attributes.get(attribute)
+        try:
+            value = self._attributes.get(attribute)
+        except TypeError:  # no number has no hash
+            value = None
         if value is None:
+            border.integer("Device.attribute: attribute", attribute)
             doing = f"attribute {attribute!r} of device {self._ordinal}"
             try:
                 known = CUdevice_attribute(int(attribute))
@@ -241,6 +246,7 @@ def best_device() -> Device:
 
 def can_access_peer(device: Device, peer: Device) -> bool:
     """Whether kernels on `device` can reach the memory of `peer` directly."""
+    border.several("can_access_peer: devices", (device, peer), Device)
     api = current().api
     code, answer = api.cuDeviceCanAccessPeer(device.handle, peer.handle)
     if code:

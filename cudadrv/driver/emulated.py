@@ -9,8 +9,8 @@ from typing import Unpack
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
-from ..emulator.profiles import DeviceProperties, EmulatedDevice
-from ..errors import DriverSelectionError
+from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
+from ..errors import ArgumentValueError, DriverSelectionError
 from .in_use import Driver, in_use, install
 
 
@@ -72,11 +72,10 @@ def session(
 def _devices(
     devices: int | Sequence[EmulatedDevice], properties: DeviceProperties
 ) -> Sequence[EmulatedDevice]:
-    if isinstance(devices, int):
-        return [EmulatedDevice(**properties)] * devices
-    if properties:
-        raise ValueError(
+    is_count = hasattr(devices, "__index__")
+    if properties and not is_count:
+        raise ArgumentValueError(
             f"the devices are given whole, so {', '.join(properties)} cannot be given as well: "
             "use dataclasses.replace on a device"
         )
-    return devices
+    return given_devices(devices, lambda: EmulatedDevice(**properties))

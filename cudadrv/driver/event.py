@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .. import border
 from ._api import CUevent, CUevent_flags
 from .context import ContextCore
-from .handle import Closing
+from .handle import Closed, Closing
 from .in_use import failure
 from .later import drop_now
-from .stream_box import UNTIMED, EventBox
+from .stream_box import UNTIMED, EventBox, StreamBox
 
 if TYPE_CHECKING:
     from .stream_box import StreamName
@@ -40,6 +41,7 @@ class Event(Closing):
     def __init__(
         self, context: ContextCore, *, timing: bool = True, blocking: bool = False
     ) -> None:
+        border.instance("Event: context", context, ContextCore)
         flags = (_DEFAULT if timing else UNTIMED) | (_BLOCKING if blocking else _DEFAULT)
         self.context = context
         self.timing = timing
@@ -65,7 +67,16 @@ class Event(Closing):
 
     def record(self, stream: StreamName) -> None:
         """Set the event to this point of `stream`."""
-        self._box.record(stream._box)
+        try:
+            box: object = stream._box
+        except AttributeError:
+            box = None
+        if type(box) is not StreamBox:
+            if isinstance(box, Closed):
+                raise box.error
+            if not isinstance(box, StreamBox):
+                raise border.refused("Event.record: stream", stream, "give a Stream")
+        self._box.record(box)
 
     def synchronize(self) -> None:
         """Wait until the work before the event is done.
@@ -94,6 +105,7 @@ class Event(Closing):
             NotReadyError: one of the two has not been reached; synchronize first.
             InvalidHandleError: one of the two was made without timing, or never recorded.
         """
+        border.instance("Event.elapsed_ms: since", since, Event)
         end, start = self._box, since._box
         code, elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
         if code:

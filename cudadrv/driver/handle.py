@@ -26,7 +26,7 @@ from typing import (
     TypeVar,
 )
 
-from ..errors import ClosedError, CudadrvError, CudaError
+from ..errors import ArgumentTypeError, ClosedError, CudadrvError, CudaError
 from ._api import CUcontext, CUresult, DriverApi
 from .collected import ALONE, found
 from .in_use import Bound, Driver, failure
@@ -54,7 +54,7 @@ class Uncopied:
 
     # copy.copy, copy.deepcopy and pickle come here.
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"a {type(self).__name__} cannot be copied or pickled: it stands for something of the "
             "driver in this process"
         )

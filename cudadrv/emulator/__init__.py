@@ -39,3 +39,6 @@ if not TYPE_CHECKING:  # so that a checker knows which names there are
 
             return getattr(emulated, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), "session", "use"})

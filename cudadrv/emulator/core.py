@@ -37,12 +37,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from ptx.emulate.exec.limits import Limits
 from ptx.errors import PtxError
 
+from .. import border
 from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
-from ..errors import CudaError
+from ..errors import ArgumentValueError, CudaError
 from .contexts import Context
 from .emulated_device import DeviceState
 from .host_memory import HostMemory
-from .profiles import MAX_TOTAL_MEMORY, EmulatedDevice
+from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice
 from .refusal import Failure, Refusal, invalid_handle
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Event, Stream
 
@@ -56,8 +57,7 @@ if TYPE_CHECKING:
 # exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
 # not mistaken for a pointer of the next.
 _LOWEST_BASE = 1 << 48
-_MAX_DEVICES = 64
-_EMULATOR_SPAN = MAX_TOTAL_MEMORY * _MAX_DEVICES
+_EMULATOR_SPAN = MAX_TOTAL_MEMORY * MAX_DEVICES
 _EMULATOR_SPANS = ((1 << 52) - _LOWEST_BASE) // _EMULATOR_SPAN
 
 
@@ -118,8 +118,14 @@ class Core:
     def __init__(
         self, devices: Sequence[EmulatedDevice], driver_version: tuple[int, int], limits: Limits
     ) -> None:
-        if not 0 <= len(devices) <= _MAX_DEVICES:
-            raise ValueError(f"{len(devices)} devices asked for: at most {_MAX_DEVICES} will do")
+        if not 0 <= len(devices) <= MAX_DEVICES:
+            raise ArgumentValueError(
+                f"{len(devices)} devices asked for: at most {MAX_DEVICES} will do"
+            )
+        versions = border.several("an emulator's driver_version", driver_version, int)
+        if len(versions) != 2:
+            raise ArgumentValueError(f"driver_version is {driver_version}: give (major, minor)")
+        border.instance("an emulator's limits", limits, Limits)
         serial = next(self._serials)
         base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
         # Handles are numbers that no other emulator gives, so that a foreign one is refused.

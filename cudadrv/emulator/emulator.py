@@ -20,7 +20,7 @@ from .calls.pool import PoolCalls
 from .calls.stream import StreamCalls
 from .calls.texture import TextureCalls
 from .fault_injection import FaultInjection
-from .profiles import EmulatedDevice
+from .profiles import EmulatedDevice, given_devices
 
 # Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.
 NEWEST_DRIVER: Final = (13, 9)
@@ -70,9 +70,7 @@ class Emulator(
         Raises:
             ValueError: a count or a device that cannot be.
         """
-        if isinstance(devices, int):
-            devices = [EmulatedDevice()] * devices
-        super().__init__(devices, driver_version, limits)
+        super().__init__(given_devices(devices, EmulatedDevice), driver_version, limits)
 
 
 def _the_emulator_is_a_driver(emulator: Emulator) -> DriverApi:

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from .. import border
 from ..driver._api import CUresult
+from ..errors import ArgumentValueError
 from .core import Core
 from .refusal import Failure, Refusal
 from .texts import RESULT_TEXTS
@@ -107,13 +109,15 @@ class FaultInjection(Core):
         Raises:
             ValueError: no such function, or a number out of range.
         """
+        border.instance("Emulator.fail: function", function, str)
         if not (function.startswith("cu") and hasattr(self, function)):
-            raise ValueError(f"{function!r} is no driver function that the emulator has")
+            raise ArgumentValueError(f"{function!r} is no driver function that the emulator has")
+        nth = border.integer("Emulator.fail: nth", nth)
+        times = None if times is None else border.integer("Emulator.fail: times", times)
         if nth < 1 or (times is not None and times < 1):
-            raise ValueError("nth and times count from 1")
-        code = CUresult(int(with_))
-        if code == CUresult.CUDA_SUCCESS:
-            raise ValueError("a fault cannot be CUDA_SUCCESS")
+            raise ArgumentValueError("nth and times count from 1")
+        code = _result("Emulator.fail: with_", with_)
+        border.text("Emulator.fail: text", text)
         names = (function, *_ALSO.get(function, ()))
         said = text or RESULT_TEXTS.get(int(code), code.name)
 
@@ -139,8 +143,9 @@ class FaultInjection(Core):
             ValueError: nbytes is negative, or there is no such device.
         """
         device = self._known_device(ordinal)
+        nbytes = border.integer("Emulator.limit_memory: nbytes", nbytes)
         if nbytes < 0:
-            raise ValueError(f"a limit of {nbytes} bytes")
+            raise ArgumentValueError(f"a limit of {nbytes} bytes")
         former, device.limit = device.limit, nbytes
 
         def remove() -> None:
@@ -158,10 +163,11 @@ class FaultInjection(Core):
         """Make every call on a device fail, as after a kernel's fault.
 
         Raises:
-            ValueError: there is no such device.
+            ValueError: there is no such device, or no such fault.
         """
         device = self._known_device(ordinal)
-        code = CUresult(int(with_))
+        code = _result("Emulator.break_device: with_", with_)
+        border.text("Emulator.break_device: text", text)
         former = device.fault
         own = Failure("break_device", code, text or RESULT_TEXTS.get(int(code), code.name), None)
         device.fault = own
@@ -173,6 +179,18 @@ class FaultInjection(Core):
         return BadDevice(remove)
 
     def _known_device(self, ordinal: int) -> DeviceState:
+        ordinal = border.integer("an emulator's device: ordinal", ordinal)
         if not 0 <= ordinal < len(self._devices):
-            raise ValueError(f"there is no device {ordinal}, only {len(self._devices)}")
+            raise ArgumentValueError(f"there is no device {ordinal}, only {len(self._devices)}")
         return self._devices[ordinal]
+
+
+def _result(where: str, code: CUresult | int) -> CUresult:
+    number = border.integer(where, code)
+    try:
+        code = CUresult(number)
+    except (ValueError, KeyError):
+        raise ArgumentValueError(f"{where} is {number}, which is no CUresult") from None
+    if code == CUresult.CUDA_SUCCESS:
+        raise ArgumentValueError("a fault cannot be CUDA_SUCCESS")
+    return code

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypedDict
 
+from .. import border
 from ..driver._api import CUdevice_attribute
+from ..errors import ArgumentValueError
 from .architecture import ARCHITECTURES, Architecture
 
 _MIB = 1 << 20
 _GIB = 1 << 30
 MAX_TOTAL_MEMORY = 1 << 40  # an emulated device's part of the address space
+MAX_DEVICES = 64
 _GRANULE = 4096
+# The driver answers for them with a C int.
+_BOUNDED = ("clock_khz", "memory_clock_khz", "memory_bus_bits", "l2_bytes", "copy_engines")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +54,29 @@ class EmulatedDevice:
     )
 
     def __post_init__(self) -> None:
+        border.text("EmulatedDevice: name", self.name)
+        capability = border.several(
+            "EmulatedDevice: compute_capability", self.compute_capability, int
+        )
+        object.__setattr__(self, "compute_capability", capability)
+        for name in ("sm_count", "total_memory"):
+            border.integer(f"EmulatedDevice: {name}", getattr(self, name))
+        for name in _BOUNDED:
+            border.whole(f"EmulatedDevice: {name}", getattr(self, name), most=2**31 - 1)
+        border.instance("EmulatedDevice: attributes", self.attributes, Mapping)
+        for attribute, value in self.attributes.items():
+            border.integer("EmulatedDevice: an attribute", attribute)
+            border.whole(f"EmulatedDevice: {attribute!r}", value, -(2**31), 2**31 - 1)
         if self.compute_capability not in ARCHITECTURES:
             known = ", ".join(f"{major}.{minor}" for major, minor in ARCHITECTURES)
-            raise ValueError(
+            raise ArgumentValueError(
                 f"no architecture has compute capability {self.compute_capability}: use one of "
                 f"{known}"
             )
-        if self.sm_count < 1:
-            raise ValueError(f"sm_count is {self.sm_count}: a device has at least one")
+        if not 1 <= self.sm_count < 1 << 31:
+            raise ArgumentValueError(f"sm_count is {self.sm_count}: a device has at least one")
         if not 0 < self.total_memory <= MAX_TOTAL_MEMORY or self.total_memory % _GRANULE:
-            raise ValueError(
+            raise ArgumentValueError(
                 f"total_memory is {self.total_memory}: use a multiple of {_GRANULE} bytes of at "
                 f"most {MAX_TOTAL_MEMORY}"
             )
@@ -173,3 +191,17 @@ B200 = EmulatedDevice(
 PROFILES: Mapping[str, EmulatedDevice] = MappingProxyType(
     {"V100": V100, "T4": T4, "A100": A100, "L4": L4, "H100": H100, "H200": H200, "B200": B200}
 )
+
+
+def given_devices(
+    devices: int | Sequence[EmulatedDevice], make: Callable[[], EmulatedDevice]
+) -> Sequence[EmulatedDevice]:
+    """The devices, or so many alike.
+
+    Raises:
+        ArgumentTypeError: they are neither.
+        ArgumentValueError: there cannot be so many.
+    """
+    if hasattr(devices, "__index__"):
+        return (make(),) * border.whole("an emulator's devices", devices, most=MAX_DEVICES)
+    return border.several("an emulator's devices", devices, EmulatedDevice)

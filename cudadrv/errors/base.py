@@ -110,17 +110,29 @@ class WrongDeviceError(CudadrvError):
 
 
 class ArgumentError(CudadrvError):
-    """A kernel argument has the wrong count, type, range or memory space.
+    """A kernel or a function was given what it cannot take: count, type, range or memory space.
 
     Attributes:
-        kernel: the kernel's name.
+        kernel: the kernel's name; "" where it is no argument of a kernel.
         position: the argument's position, counted from 0, or None for a wrong count.
     """
 
-    def __init__(self, message: str, *, kernel: str, position: int | None = None) -> None:
+    def __init__(self, message: str, *, kernel: str = "", position: int | None = None) -> None:
         super().__init__(message)
         self.kernel = kernel
         self.position = position
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """A function was given a value of a type that it does not take."""
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """A function was given a value of the right type that it cannot take."""
+
+
+class ArgumentIndexError(ArgumentError, IndexError):
+    """An array has no element or axis of an index."""
 
 
 class LaunchConfigError(CudadrvError):
@@ -144,8 +156,12 @@ class CopyError(CudadrvError):
     """The two sides of a copy do not match in shape, dtype, size or layout."""
 
 
-class DTypeError(CudadrvError):
-    """A NumPy dtype that device memory cannot hold, such as object."""
+class ExportError(CudadrvError, BufferError):
+    """Device memory cannot be exported as a consumer of DLPack asks for it."""
+
+
+class DTypeError(CudadrvError, TypeError):
+    """What is no NumPy dtype, or one that device memory cannot hold, such as object."""
 
 
 def _remade(

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from .. import border
 from ..driver._api import (
     CUcontext,
     CUmemoryPool,
@@ -25,7 +26,13 @@ from ..driver.handle import ContextBox
 from ..driver.in_use import failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
-from ..errors import CopyError, DTypeError, InvalidValueError, WrongDeviceError
+from ..errors import (
+    ArgumentTypeError,
+    CopyError,
+    DTypeError,
+    InvalidValueError,
+    WrongDeviceError,
+)
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.export import DL_CUDA, DLTensor
@@ -33,6 +40,7 @@ from ..memory.export import DL_CUDA, DLTensor
 _DL_MANAGED: Final = 13  # kDLCUDAManaged
 # The last call of the driver that was made, and what it answered.
 _Answer: TypeAlias = tuple[str, CUresult]
+_LARGEST_HANDLE: Final = 2**64 - 1
 # The legacy default stream, by both its numbers, and the one a thread.
 _NAMELESS: Final = (0, 1, 2)
 
@@ -64,7 +72,7 @@ def interface_address(value: Any, stream: StreamCore, producers: list[int]) -> i
     pointer = int(interface["data"][0])
     producer = interface.get("stream")
     if producer is not None and producer not in producers:
-        producers.append(int(producer))
+        producers.append(_stream_number(producer))
     if pointer:
         _require_device(pointer, value, stream)
     return pointer
@@ -100,18 +108,25 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
         return _borrowed(stream, value, pointer, shape, _dtype(value, head), strides, capsule)
     interface = getattr(value, "__cuda_array_interface__", None)
     if not isinstance(interface, Mapping):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"a {type(value).__name__} is no device array: it has neither __dlpack__ on a CUDA "
             "device nor __cuda_array_interface__"
         )
     if interface.get("mask") is not None:
         raise CopyError(f"a {type(value).__name__} with a mask has no counterpart here")
-    dtype = np.dtype(interface["typestr"])
-    given = interface.get("strides")
-    strides = None if given is None else tuple(each // max(dtype.itemsize, 1) for each in given)
-    producer = interface.get("stream")
-    order_after(stream, () if producer is None else (int(producer),))
-    pointer, shape = int(interface["data"][0]), tuple(interface["shape"])
+    try:
+        dtype = np.dtype(interface["typestr"])
+        given = interface.get("strides")
+        size = max(dtype.itemsize, 1)
+        strides = None if given is None else tuple(each // size for each in given)
+        producer = interface.get("stream")
+        producers = () if producer is None else (_stream_number(producer),)
+        pointer, shape = int(interface["data"][0]), tuple(map(int, interface["shape"]))
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise ArgumentTypeError(
+            f"a {type(value).__name__} has a __cuda_array_interface__ that is none ({error!r})"
+        ) from error
+    order_after(stream, producers)
     return _borrowed(stream, value, pointer, shape, dtype, strides, None)
 
 
@@ -122,15 +137,23 @@ def stream_handle(stream: object) -> int:
         TypeError: it is no number and has no ``__cuda_stream__`` of version 0.
     """
     if isinstance(stream, (int, CUstream)):
-        return int(stream)
+        return _stream_number(int(stream))
     offered = getattr(stream, "__cuda_stream__", None)
     answer: object = offered() if callable(offered) else offered
     if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == 0:
-        return int(answer[1])
+        return _stream_number(int(answer[1]) if isinstance(answer[1], CUstream) else answer[1])
     what = type(stream).__name__
     if answer is None:
-        raise TypeError(f"a {what} is no stream: it is no number and has no __cuda_stream__")
-    raise TypeError(f"the __cuda_stream__ of a {what} is {answer!r}: known is (0, CUstream)")
+        raise ArgumentTypeError(
+            f"a {what} is no stream: it is no number and has no __cuda_stream__"
+        )
+    raise ArgumentTypeError(
+        f"the __cuda_stream__ of a {what} is {border.shown(answer)}: known is (0, CUstream)"
+    )
+
+
+def _stream_number(value: object) -> int:
+    return border.whole("the number of a stream", value, most=_LARGEST_HANDLE)
 
 
 def order_after(stream: StreamCore, producers: Iterable[int]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import SupportsIndex, TypeAlias
 
+from .. import border
 from ..driver._api import (
     CUdevice_attribute as _Attribute,
     CUfunction_attribute as _OfKernel,
@@ -86,6 +87,8 @@ class LaunchConfig:
         """One thread for each of `n` elements, in blocks of `block`; one block where n is 0."""
         if type(n) is not int:
             n = _index("n", n, "it is a whole number of elements")
+        if type(block) is not int:
+            block = _index("block", block, "it is a whole number of threads")
         if n < 0:
             raise LaunchConfigError(f"{n} elements: a launch is for 0 or more")
         return cls(max(1, -(-n // block)) if block > 0 else 1, block)
@@ -117,8 +120,8 @@ def check_launch(kernel: KernelCore, config: LaunchConfig) -> None:
     given: object = config
     if not isinstance(given, LaunchConfig):
         raise LaunchConfigError(
-            f"kernel {kernel.name!r} cannot be launched: its configuration is {given!r}, no "
-            "LaunchConfig"
+            f"kernel {kernel.name!r} cannot be launched: its configuration is "
+            f"{border.shown(given)}, no LaunchConfig"
         )
     device = kernel._module.context.device
     for what, extents, limits in (
@@ -219,7 +222,7 @@ def _index(what: str, value: object, must: str) -> int:
         # What is no whole number of any kind fails.
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise LaunchConfigError(f"{what} is {value!r}: {must}") from None
+        raise LaunchConfigError(f"{what} is {border.shown(value)}: {must}") from None
 
 
 def _dim3(what: str, extents: Extents) -> Dim3:
@@ -233,12 +236,16 @@ def _dim3(what: str, extents: Extents) -> Dim3:
         except TypeError:
             values = (0,)
         if not 1 <= len(values) <= 3:
-            raise LaunchConfigError(f"{what} is {extents!r}: it has 1 to 3 extents") from None
+            raise LaunchConfigError(
+                f"{what} is {border.shown(extents)}: it has 1 to 3 extents"
+            ) from None
         try:
             whole = [operator.index(value) for value in values]
         except TypeError:
             whole = [0]
     if min(whole) < 1:
-        raise LaunchConfigError(f"{what} is {extents!r}: each extent is a whole number from 1")
+        raise LaunchConfigError(
+            f"{what} is {border.shown(extents)}: each extent is a whole number from 1"
+        )
     x, y, z = (*whole, 1, 1)[:3]
     return x, y, z

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import ptx
 
-from .. import errors
+from .. import border, errors
 from ..driver._api import CUfunction, CUfunction_attribute as _Attribute, CUmodule, CUresult
 from ..driver.context import ContextCore
 from ..driver.handle import Part, Uncopied, check
@@ -64,7 +64,7 @@ class KernelCore(Uncopied):
     """
 
     __slots__ = (
-        "_attributes", "_function", "_module", "_offsets", "_shared_allowed",
+        "__weakref__", "_attributes", "_function", "_module", "_offsets", "_shared_allowed",
         "name", "parameter_bytes", "parameters", "signature",
     )  # fmt: skip
 
@@ -119,14 +119,19 @@ class KernelCore(Uncopied):
 
         Source: CUfunction_attribute in the CUDA Driver API manual.
         """
-        found = self._attributes.get(int(attribute))
+        number = border.integer("Kernel.attribute: attribute", attribute)
+        found = self._attributes.get(number)
         if found is None:
             handle, box = self.handle, self._module._box  # held until the call is made
-            code, found = box.api.cuFuncGetAttribute(attribute, handle)
+            doing = f"attribute {number} of kernel {self.name!r}"
+            try:
+                known = _Attribute(number)
+            except ValueError as error:
+                raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
+            code, found = box.api.cuFuncGetAttribute(known, handle)
             if code:
-                doing = f"attributes of kernel {self.name!r}"
                 raise failure(box.api, code, "cuFuncGetAttribute", doing)
-            self._attributes[int(attribute)] = found
+            self._attributes[number] = found
         return found
 
     def max_active_blocks(self, block_threads: int, shared_bytes: int = 0) -> int:
@@ -135,7 +140,10 @@ class KernelCore(Uncopied):
         Raises:
             InvalidValueError: a block cannot have so many threads or so much shared memory.
         """
-        if block_threads < 1 or shared_bytes < 0:
+        if type(block_threads) is not int or type(shared_bytes) is not int:
+            block_threads = border.integer("max_active_blocks: block_threads", block_threads)
+            shared_bytes = border.integer("max_active_blocks: shared_bytes", shared_bytes)
+        if not 1 <= block_threads < 1 << 31 or not 0 <= shared_bytes < 1 << 31:
             raise errors.InvalidValueError(
                 f"the occupancy of kernel {self.name!r} with {block_threads} threads and "
                 f"{shared_bytes} bytes of shared memory a block"

@@ -9,7 +9,7 @@ import numpy as np
 
 import ptx
 
-from .. import errors
+from .. import border, errors
 from ..driver._api import CUfunction, CUjit_option, CUmodule, CUresult
 from ..driver.context import ContextCore
 from ..driver.handle import Closing, ContextBox
@@ -38,6 +38,7 @@ _LOG_OPTIONS = (
 )
 
 
+_MOST_PARAMETER_BYTES: Final = 1 << 16  # above what any CUDA version takes
 # Bounded: a caller may make a configuration a launch, and a launcher keeps its stream.
 _MOST_LAUNCHERS: Final = 64
 
@@ -103,8 +104,8 @@ class Kernel(KernelCore):
         """
         if not isinstance(stream, StreamCore):
             raise errors.ArgumentError(
-                f"kernel {self.name!r} is to be launched on {stream!r}: give a stream of "
-                "cudadrv, such as Context.default_stream, or Context.external_stream(...)",
+                f"kernel {self.name!r} is to be launched on {border.shown(stream)}: give a stream "
+                "of cudadrv, such as Context.default_stream, or Context.external_stream(...)",
                 kernel=self.name,
             )
         self.handle, stream.handle  # noqa: B018  # raise if the module or the stream was closed
@@ -201,9 +202,11 @@ class Module(Closing):
         Raises:
             KernelNotFoundError: there is none; the text has the names that there are.
         """
-        kernel = self._kernels.get(name)
+        kernel = self._kernels.get(border.instance("Module.kernel: name", name, str))
         if kernel is None or (signature is not None and kernel.signature != signature):
-            lowered = self._lowered().get(name, name)
+            if signature is not None:
+                _check_signature(signature)
+            lowered = self._lowered().get(border.text("Module.kernel: name", name), name)
             if signature is None and self.image is not None:
                 signature = self.image.signatures.get(lowered)
             kernel = self._kernels.setdefault(name, self._take(name, lowered, signature))
@@ -236,7 +239,7 @@ class Module(Closing):
             KernelNotFoundError: the module has no such variable.
             InvalidValueError: the variable is smaller than the shape, or one element, asks for.
         """
-        lowered = self._lowered().get(name, name)
+        lowered = self._lowered().get(border.text("Module.global_array: name", name), name)
         box = self._box
         with box.context.bound():
             code, pointer, nbytes = box.api.cuModuleGetGlobal(box.raw, lowered.encode())
@@ -314,13 +317,27 @@ class Module(Closing):
         return tuple(names)
 
 
+def _check_signature(signature: ptx.KernelSignature) -> None:
+    """Raise for what is no signature that arguments can be packed by."""
+    where = "Module.kernel: signature"
+    border.instance(where, signature, ptx.KernelSignature)
+    border.whole(f"{where}.nbytes", signature.nbytes)
+    end = 0
+    for param in border.several(f"{where}.params", signature.params, ptx.KernelParam):
+        border.text(f"{where}: ptx_type", param.ptx_type)
+        border.whole(f"{where}: count", param.count, 1)
+        border.whole(f"{where}: offset", param.offset, end)
+        end = param.offset + border.whole(f"{where}: nbytes", param.nbytes, 1)
+    border.whole(f"{where}.nbytes", signature.nbytes, end, _MOST_PARAMETER_BYTES)
+
+
 def _bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
     if isinstance(image, ptx.Image):
         return image.data
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
     # What a type checker would have said.
-    raise TypeError(
+    raise errors.ArgumentTypeError(
         f"an image is a ptx.Image, PTX text or bytes, not {type(image).__name__}: "
         "read a file with Path.read_bytes"
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from .. import border
 from ..driver._api import CUdevice_attribute as _Attribute
 from ..errors import LaunchConfigError
 from .kernel_core import KernelCore
@@ -39,13 +40,16 @@ def potential_block(
     optin = _Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     room = device.attribute(optin) - kernel.attributes.static_shared_bytes
     most = kernel.attributes.max_threads_per_block
+    if not callable(shared_bytes):
+        shared_bytes = border.whole("max_potential_block_size: shared_bytes", shared_bytes)
     if limit is not None:
-        most = min(most, limit)
+        most = min(most, border.integer("max_potential_block_size: limit", limit))
     best, best_blocks = 0, 0
     # A most that is no multiple of the warp is a candidate itself.
     for whole in range(-(-most // warp) * warp, 0, -warp):
         threads = min(whole, most)
-        nbytes = shared_bytes if isinstance(shared_bytes, int) else shared_bytes(threads)
+        nbytes = shared_bytes(threads) if callable(shared_bytes) else shared_bytes
+        nbytes = border.whole("max_potential_block_size: shared_bytes(threads)", nbytes)
         if nbytes > room:
             continue
         blocks = kernel.max_active_blocks(threads, nbytes)

@@ -20,7 +20,7 @@ from typing import (
 
 import numpy as np
 
-from .. import errors
+from .. import border, errors
 from ..driver.context import ContextCore
 from ..driver.stream_core import StreamCore
 from ..errors import DTypeError
@@ -67,14 +67,21 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
         self.dtype: np.dtype[_ScalarT] = checked_dtype(dtype)
         self.shape = checked_shape(shape)
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
-        if not 0 <= offset <= buffer.nbytes - self.nbytes:
+        if type(offset) is not int:
+            offset = border.integer("DeviceArray: offset", offset)
+        try:
+            # Arrays have no box, and other things that have one no address.
+            _, room, address = buffer._box, buffer.nbytes - self.nbytes, buffer.ptr
+        except AttributeError:
+            raise border.refused("DeviceArray: buffer", buffer, "give a DeviceBuffer") from None
+        if not 0 <= offset <= room:
             raise errors.InvalidValueError(
                 f"an array of {self.nbytes} bytes at offset {offset} does not fit a buffer of "
                 f"{buffer.nbytes} bytes"
             )
         self.buffer = buffer
         self.context: ContextCore = buffer.context
-        self._address = buffer.ptr + offset
+        self._address = address + offset
         self._pointer = None
 
     @classmethod
@@ -105,13 +112,21 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
     ) -> None:
         self.buffer.__exit__(kind, error, traceback)
 
+    # Python would hand over the address, by `__index__`, where the caller may mean the element.
+    def __int__(self) -> NoReturn:
+        raise errors.ArgumentTypeError(
+            f"{self!r} is no number: read it with Stream.to_host; its address is `ptr`"
+        )
+
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a device array of no dimensions has no length")
+            raise errors.ArgumentTypeError("a device array of no dimensions has no length")
         return self.shape[0]
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"whether {self!r} is true only its elements say: use Stream.to_host")
+        raise errors.ArgumentTypeError(
+            f"whether {self!r} is true only its elements say: use Stream.to_host"
+        )
 
     def __iter__(self) -> Iterator[DeviceArray[_ScalarT]]:
         """The rows of the first axis, each a view."""
@@ -128,13 +143,18 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
         """
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > self.ndim:
-            raise IndexError(f"{len(keys)} indices for an array of {self.ndim} dimensions")
+            raise errors.ArgumentIndexError(
+                f"{len(keys)} indices for an array of {self.ndim} dimensions"
+            )
         shape: list[int] = []
         offset, row, together, several = self._offset, self.nbytes, True, False
         for key, extent in zip(keys, self.shape, strict=False):
             row = row // extent if extent else 0
             if isinstance(key, slice):
-                start, stop, step = key.indices(extent)
+                try:
+                    start, stop, step = key.indices(extent)
+                except (TypeError, ValueError) as error:
+                    raise errors.ArgumentTypeError(f"{key} is no slice of whole numbers") from error
                 if step != 1:
                     raise errors.InvalidValueError(
                         f"a device array takes slices of step 1, not {step}"
@@ -147,7 +167,9 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
             several |= taken > 1
             offset += start * row
         shape += self.shape[len(keys) :]
-        if not together and 0 not in shape:
+        if 0 in shape:  # what has no elements lies anywhere
+            offset = self._offset
+        elif not together:
             raise errors.InvalidValueError(
                 f"{self!r} has no view at {keys}: its elements do not lie together"
             )
@@ -248,26 +270,45 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
 
         Raises:
             DTypeError: DLPack has no such dtype.
-            BufferError: a copy or another device is asked for.
+            ExportError: a copy or another device is asked for.
         """
+        border.optional("__dlpack__: copy", copy, bool)
+        border.optional("__dlpack__: dl_device", dl_device, tuple)
         if copy or dl_device not in (None, self.__dlpack_device__()):
-            raise BufferError("a device array is exported in place: no copy, no other device")
+            raise errors.ExportError(
+                "a device array is exported in place: no copy, no other device"
+            )
+        if stream is not None:
+            stream = border.whole("__dlpack__: stream", stream, -1, 2**64 - 1)
         return dlpack_capsule(self, stream)
 
 
 # What takes arrays of every dtype says so with Any: the dtype is the caller's affair.
 AnyArray: TypeAlias = "npt.NDArray[Any]"
+# A dtype made from text or an object has no static scalar type.
+AnyDType: TypeAlias = np.dtype[Any]
 AnyDeviceArray: TypeAlias = DeviceArray[Any]
 
 
-def checked_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+def as_dtype(dtype: npt.DTypeLike) -> AnyDType:
+    """What NumPy makes of what is given as a dtype.
+
+    Raises:
+        DTypeError: it makes none of it.
+    """
+    try:
+        return np.dtype(dtype)
+    except Exception as error:  # NumPy raises whatever the object's parts do
+        raise DTypeError(f"{border.described(dtype)}, is no dtype: {error}") from error
+
+
+def checked_dtype(dtype: npt.DTypeLike) -> AnyDType:
     """The dtype, if device memory can hold it.
 
     Raises:
-        DTypeError: it holds Python objects or has no size.
+        DTypeError: it is none, holds Python objects or has no size.
     """
-    # A dtype made from text or an object has no static scalar type.
-    result: np.dtype[Any] = np.dtype(dtype)
+    result = as_dtype(dtype)
     if result.hasobject or result.itemsize == 0:
         raise DTypeError(f"dtype {result} cannot live in device memory: use a fixed-size dtype")
     return result
@@ -291,7 +332,8 @@ def _extents(shape: Shape) -> tuple[int, ...]:
     try:
         return tuple(map(index, shape))  # type: ignore[arg-type]  # such as an array of extents
     except TypeError:
-        raise TypeError(f"a shape is a whole number or several, not {shape!r}") from None
+        what = f"a whole number or several, not {border.shown(shape)}"
+        raise errors.ArgumentTypeError(f"a shape is {what}") from None
 
 
 def _place(key: SupportsIndex, extent: int) -> int:
@@ -300,7 +342,7 @@ def _place(key: SupportsIndex, extent: int) -> int:
         place = index(key)
     except TypeError:
         what = f"whole numbers and slices of step 1, not {type(key).__name__}"
-        raise TypeError(f"a device array is indexed by {what}") from None
+        raise errors.ArgumentTypeError(f"a device array is indexed by {what}") from None
     if not -extent <= place < extent:
-        raise IndexError(f"index {place} is out of range for an axis of {extent}")
+        raise errors.ArgumentIndexError(f"index {place} is out of range for an axis of {extent}")
     return place % extent

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from .. import errors
+from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import ContextCore
 from ..driver.handle import Closed, Closing, Uncopied
@@ -16,6 +15,7 @@ from ..errors import ClosedError, CudadrvError
 from .order import AnyMemory, note
 from .release import BorrowedMemory, NoMemory, PoolMemory
 
+_LARGEST_ADDRESS: Final = 2**64 - 1
 _CLOSED: Final = Closed("the device memory was closed")
 
 
@@ -76,12 +76,14 @@ class Addressed(Uncopied):
 
     # Python would take `__index__` where a float belongs, and hand over the address.
     def __float__(self) -> NoReturn:
-        raise TypeError(f"{self!r} is no number: read it with Stream.to_host")
+        raise errors.ArgumentTypeError(f"{self!r} is no number: read it with Stream.to_host")
 
     if not TYPE_CHECKING:  # a type checker would take it for a promise of an array
 
         def __array__(self, *_: object, **__: object) -> NoReturn:
-            raise TypeError(f"{self!r} is no host array: copy it with Stream.to_host")
+            raise errors.ArgumentTypeError(
+                f"{self!r} is no host array: copy it with Stream.to_host"
+            )
 
 
 class DeviceBuffer(Addressed, Closing):
@@ -106,15 +108,21 @@ class DeviceBuffer(Addressed, Closing):
 
     def __init__(self, stream: StreamCore, nbytes: int) -> None:
         if type(nbytes) is not int:
-            nbytes = index(nbytes)
-        queue = stream._box
+            nbytes = border.whole("allocating: nbytes", nbytes)
+        try:
+            queue = stream._box
+            context = queue.context
+        except AttributeError:
+            raise border.refused("allocating: stream", stream, "give a Stream") from None
         self.stream = stream
         self.context = stream.context
         self.nbytes = nbytes
         self._pointer = self._dependents = None
         if nbytes > 0:
-            context = queue.context
-            code, pointer = context._driver.api.cuMemAllocAsync(nbytes, queue.raw)
+            try:
+                code, pointer = context._driver.api.cuMemAllocAsync(nbytes, queue.raw)
+            except OverflowError:  # more than the driver's function can be asked for
+                raise out_of_memory(stream.context, nbytes, "") from None
             if code:
                 raise _refused(stream, nbytes, code)
             # As the constructors do, at a third of the cost.
@@ -132,7 +140,7 @@ class DeviceBuffer(Addressed, Closing):
         else:
             if nbytes < 0:
                 raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
-            self._box = NoMemory(queue.context, None, queue)
+            self._box = NoMemory(context, None, queue)
             self._address = 0
         if not stream.context.is_primary:
             stream.context._adopt(self)
@@ -143,6 +151,9 @@ class DeviceBuffer(Addressed, Closing):
 
         Work on `stream` is ordered after what `owner` did with it.
         """
+        border.instance("DeviceBuffer.borrowed: stream", stream, StreamCore)
+        pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
+        nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes)
         self = cls.__new__(cls)
         self.stream = stream
         self.context = stream.context
@@ -177,6 +188,7 @@ class DeviceBuffer(Addressed, Closing):
         For work that cudadrv does not see, such as kernels that other libraries launch; its own
         operations say themselves what they use.
         """
+        border.instance("DeviceBuffer.record_use: stream", stream, StreamCore)
         note(self._memory, stream._box)
 
     def _shut(self) -> None:

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, cast
 
 import numpy as np
 
+from .. import border
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.addresses import known_at
 from ..driver.in_use import failure
@@ -16,12 +17,14 @@ from ..driver.stream_core import StreamCore
 from ..errors import CopyError, CudadrvError, WrongDeviceError
 from .array import AnyArray, AnyDeviceArray, DeviceArray
 from .buffer import DeviceBuffer
+from .host_array import require_plain
 from .order import AnyMemory, use
 from .staging import LEAST_STAGED_BYTES, ring_of
 from .transfer import transfer
 
 HostArray: TypeAlias = AnyArray
 DeviceMemory: TypeAlias = AnyDeviceArray | DeviceBuffer
+_SIDES: Final = (DeviceArray, DeviceBuffer, np.ndarray)
 _REFUSED: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 # What the driver takes into its queue before it returns.
 _SMALL_BYTES: Final = 32 << 10
@@ -58,12 +61,12 @@ def copy(
         WrongDeviceError: the stream belongs to neither side's device.
     """
     # In an order of speed: an instance says so sooner than what is none, and most dtypes are one
-    # object, which is faster to see than equality.
-    if isinstance(src, _ndarray) and isinstance(dst, DeviceArray):
+    # object, which is faster to see than equality. Subclasses of arrays may have masks.
+    if type(src) is _ndarray and isinstance(dst, DeviceArray):
         if dst.shape != src.shape or dst.dtype is not src.dtype:
             _check_alike(dst, src)
         upload(stream, dst, src, wait)
-    elif isinstance(dst, _ndarray) and isinstance(src, DeviceArray):
+    elif type(dst) is _ndarray and isinstance(src, DeviceArray):
         if dst.shape != src.shape or dst.dtype is not src.dtype:
             _check_alike(dst, src)
         download(stream, dst, src, wait)
@@ -74,16 +77,23 @@ def copy(
 def _copy_others(
     stream: StreamCore, dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray, wait: bool
 ) -> None:
-    """Copy from or to a buffer, or on the device."""
-    _check_alike(dst, src)
-    if isinstance(src, np.ndarray):
-        if isinstance(dst, np.ndarray):
-            raise CopyError("both sides are host arrays: NumPy copies those")
-        upload(stream, dst, src, wait)
-    elif isinstance(dst, np.ndarray):
-        download(stream, dst, src, wait)
-    else:
-        _device_to_device(stream, dst, src)
+    """Copy from or to a buffer, a subclass of NumPy's array, or on the device."""
+    try:
+        _check_alike(dst, src)
+        if isinstance(src, np.ndarray):
+            if isinstance(dst, np.ndarray):
+                raise CopyError("both sides are host arrays: NumPy copies those")
+            require_plain(src)
+            upload(stream, dst, src, wait)
+        elif isinstance(dst, np.ndarray):
+            require_plain(dst)
+            download(stream, dst, src, wait)
+        else:
+            _device_to_device(stream, dst, src)
+    except AttributeError:
+        border.instance("Stream.copy: dst", dst, _SIDES)
+        border.instance("Stream.copy: src", src, _SIDES)
+        raise
 
 
 def _check_alike(dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray) -> None:

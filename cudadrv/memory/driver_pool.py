@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .. import border
 from ..driver._api import CUmemoryPool, CUmemPool_attribute, cuuint64_t
 from ..driver.device import Device
 from ..driver.in_use import failure
@@ -40,6 +41,7 @@ def _default_pool(device: Device) -> CUmemoryPool:
 
 def pool_info(device: Device) -> PoolInfo:
     """What the pool that a device's stream-ordered memory comes from holds now."""
+    border.instance("pool_info: device", device, Device)
     drop_now()
     api, pool = device.driver.api, _default_pool(device)
     values = []
@@ -66,6 +68,8 @@ def set_release_threshold(device: Device, nbytes: int) -> None:
     Kept memory makes the next allocation cheap; too much of it fragments, and a large request
     fails beside plenty of free memory.
     """
+    border.instance("set_release_threshold: device", device, Device)
+    nbytes = border.whole("set_release_threshold: nbytes", nbytes, most=2**64 - 1)
     api = device.driver.api
     (code,) = api.cuMemPoolSetAttribute(_default_pool(device), _THRESHOLD, cuuint64_t(nbytes))
     if code:
@@ -75,6 +79,8 @@ def set_release_threshold(device: Device, nbytes: int) -> None:
 
 def trim_pool(device: Device, keep_bytes: int = 0) -> None:
     """Give the pool's unused memory back to the device, down to `keep_bytes`."""
+    border.instance("trim_pool: device", device, Device)
+    keep_bytes = border.whole("trim_pool: keep_bytes", keep_bytes, most=2**64 - 1)
     api = device.driver.api
     (code,) = api.cuMemPoolTrimTo(_default_pool(device), keep_bytes)
     if code:

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import struct
+from typing import Final
+
 import numpy as np
 
-from .. import errors
+from .. import border, errors
 from ..driver._api import CUdeviceptr
 from ..driver.in_use import failure
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
-from .array import DeviceArray
+from .array import AnyArray, AnyDType, DeviceArray
+from .buffer import DeviceBuffer
 from .copy import DeviceMemory, ready
 from .transfer import transfer
 
+_BYTE: Final = np.dtype(np.uint8)
+_EXACT: Final = 2**53  # integers up to it are floats
+# What packs a Python number as an element, which takes a fifth of the time that NumPy does.
+_PACK_WHOLE: Final = {np.dtype(f"<{name}"): struct.Struct(f"<{code}").pack for name, code in (
+    ("i1", "b"), ("u1", "B"), ("i2", "h"), ("u2", "H"), ("i4", "i"), ("u4", "I"), ("i8", "q"),
+    ("u8", "Q"),
+)}  # fmt: skip
+_PACK_FLOAT: Final = {
+    np.dtype(f"<{name}"): struct.Struct(f"<{code}").pack
+    for name, code in (("f2", "e"), ("f4", "f"), ("f8", "d"))
+}
+
 
 def fill(stream: StreamCore, dst: DeviceMemory, value: object) -> None:
-    """Set every element of an array, or every byte of a buffer, to `value`."""
+    """Set every element of an array, or every byte of a buffer, to `value`.
+
+    Raises:
+        InvalidValueError: an element cannot have the value as it is.
+    """
+    if type(dst) is not DeviceArray:
+        border.instance("Stream.fill: dst", dst, (DeviceArray, DeviceBuffer))
     memory = ready(stream, dst, writes=True)
     if dst.nbytes == 0:
         return
@@ -33,19 +55,72 @@ def fill(stream: StreamCore, dst: DeviceMemory, value: object) -> None:
 
 def _pattern(dst: DeviceMemory, value: object) -> bytes:
     """The bytes of one element."""
-    dtype = dst.dtype if isinstance(dst, DeviceArray) else np.dtype(np.uint8)
+    dtype = dst.dtype if isinstance(dst, DeviceArray) else _BYTE
     try:
-        if isinstance(value, (int, np.integer)) and dtype.kind in "iu":
-            # NumPy 1 wraps out-of-range numbers round, and so does either its own integers.
-            int(value).to_bytes(dtype.itemsize, "little", signed=dtype.kind == "i")
+        if type(value) is int:
+            pack = _PACK_WHOLE.get(dtype)
+            if pack is None and -_EXACT <= value <= _EXACT:
+                pack = _PACK_FLOAT.get(dtype)
+        else:
+            pack = _PACK_FLOAT.get(dtype) if type(value) is float else None
+        return _element(value, dtype).tobytes() if pack is None else pack(value)
+    except Exception as error:  # the value's own conversion may raise anything
+        what = f"{border.shown(value)} is no value for {dst!r}"
+        raise errors.InvalidValueError(f"{what}: {error}") from error
+
+
+def _element(value: object, dtype: AnyDType) -> AnyArray:
+    """The value as an array of no dimensions, unless that would change it.
+
+    Raises:
+        OverflowError: it is out of range.
+        TypeError, ValueError: it is of another kind, or several.
+    """
+    if dtype.names:
+        return _structure(value, dtype)
+    given = np.asarray(value)
+    if given.shape:
+        raise ValueError(f"fill takes one value, not {given.shape}: use Stream.copy")
+    if dtype.kind in "biu":
+        return _whole(given, dtype)
+    kind, wanted = given.dtype.kind, dtype.kind
+    if value is None or ((kind in "SU") != (wanted in "SU") and wanted in "fcSU"):
+        raise TypeError(f"it is no {dtype}")
+    if wanted == "f" and kind == "c":
+        raise TypeError("it is complex")
+    with np.errstate(over="ignore"):
         element = np.array(value, dtype)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise errors.InvalidValueError(f"{value!r} is no value for {dst!r}: {error}") from error
+    if wanted in "fc" and kind in "iufc" and np.isfinite(given) and not np.isfinite(element):
+        raise OverflowError("it is out of range")
+    if wanted in "SU" and len(given.item()) > len(np.array(b"x" * dtype.itemsize, dtype).item()):
+        raise OverflowError("it is too long")
+    return element
+
+
+def _whole(given: AnyArray, dtype: AnyDType) -> AnyArray:
+    """A whole number or a truth value as an element of its dtype."""
+    number = given.item()
+    if given.dtype.kind not in "biufO" or int(number) != number:
+        raise ValueError("it is no whole number")
+    if dtype.kind == "b" and number not in (0, 1):
+        raise OverflowError("it is neither true nor false")
+    # NumPy 1 wraps out-of-range numbers round, and so does either its own integers.
+    int(number).to_bytes(dtype.itemsize, "little", signed=dtype.kind == "i")
+    return np.array(int(number), dtype)
+
+
+def _structure(value: object, dtype: AnyDType) -> AnyArray:
+    """A structure, of values that its fields take as they are."""
+    element = np.array(value, dtype)
     if element.shape:
-        raise errors.InvalidValueError(
-            f"{value!r} is {element.shape} values for {dst!r}: fill takes one, Stream.copy many"
-        )
-    return element.tobytes()
+        raise ValueError(f"fill takes one value, not {element.shape}: use Stream.copy")
+    names = dtype.names or ()
+    if not isinstance(value, (np.void, np.ndarray)):
+        values = value if isinstance(value, tuple) else (value,) * len(names)
+        for name, each in zip(names, values, strict=True):
+            if not dtype[name].shape:
+                _element(each, dtype[name])
+    return element
 
 
 def _memset(box: StreamBox, pointer: int, value: int, width: int, count: int) -> None:

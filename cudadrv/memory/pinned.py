@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import errors
+from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.device import Device
 from ..driver.handle import ContextBox, Part, check
 from ..driver.in_use import failure
-from .array import AnyArray, Shape, TypedDType, checked_dtype, checked_shape
+from .array import AnyArray, AnyDType, Shape, TypedDType, checked_dtype, checked_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
-# The dtype is the caller's affair, as that of `AnyArray` is.
-AnyDType: TypeAlias = np.dtype[Any]
 _PORTABLE = 0x01  # CU_MEMHOSTALLOC_PORTABLE: pinned for every context
 _GLOBAL = 0x01  # CU_MEM_ATTACH_GLOBAL: every stream of every device may use it
 
@@ -40,7 +38,8 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     extents = checked_shape(shape)
     nbytes = math.prod(extents) * kind.itemsize
     if nbytes == 0:
-        return np.empty(extents, kind)
+        return _empty(extents, kind)
+    _require_axes(extents)
     return _shaped(pinned_in(_first_device(), nbytes), extents, kind)
 
 
@@ -51,6 +50,8 @@ def pinned_in(context: ContextBox, nbytes: int) -> npt.NDArray[np.uint8]:
         OutOfMemoryError: the system cannot pin so much.
     """
     doing = f"pinning {nbytes} bytes of host memory"
+    if nbytes > border.LARGEST:
+        raise errors.OutOfMemoryError(doing)
     with context.bound():
         code, address = context.api.cuMemHostAlloc(nbytes, _PORTABLE)
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
@@ -83,9 +84,12 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     extents = checked_shape(shape)
     nbytes = math.prod(extents) * kind.itemsize
     if nbytes == 0:
-        return np.empty(extents, kind)
+        return _empty(extents, kind)
+    _require_axes(extents)
     context = _first_device()
     doing = f"allocating {nbytes} bytes of managed memory"
+    if nbytes > border.LARGEST:
+        raise errors.OutOfMemoryError(doing)
     with context.bound():
         code, pointer = context.api.cuMemAllocManaged(nbytes, _GLOBAL)
     if code:
@@ -140,6 +144,19 @@ def _first_device() -> ContextBox:
     """The primary context of device 0, in which memory is made that belongs to no device."""
     device = Device.get(0)
     return ContextBox(device.driver, device.primary_context(), 0, is_primary=True)
+
+
+def _empty(extents: tuple[int, ...], kind: AnyDType) -> AnyArray:
+    """A host array without memory."""
+    try:
+        return np.empty(extents, kind)
+    except (ValueError, OverflowError) as error:
+        raise errors.ArgumentValueError(f"NumPy has no array of shape {extents}: {error}") from None
+
+
+def _require_axes(extents: tuple[int, ...]) -> None:
+    """Raise where NumPy has no array of so many axes, before there is memory for it."""
+    _empty((0,) * len(extents), np.dtype(np.uint8))
 
 
 def _shaped(memory: npt.NDArray[np.uint8], extents: tuple[int, ...], kind: AnyDType) -> AnyArray:

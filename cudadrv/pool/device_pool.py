@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
+from .. import border
 from ..driver.device import Device, list_devices
 from ..driver.in_use import Bound
 from ..driver.types import ContextFlags
@@ -34,8 +35,12 @@ class DevicePool:
             devices = list_devices()
             if not devices:
                 raise NoDeviceError("making a pool of all devices")
-        elif not devices:
-            raise InvalidValueError("making a pool of no devices")
+        else:
+            devices = border.several("DevicePool: devices", devices, Device)
+            if not devices:
+                raise InvalidValueError("making a pool of no devices")
+        if flags is not None:
+            flags = ContextFlags(border.whole("DevicePool: flags", flags, most=2**32 - 1))
         contexts: dict[int, Context] = {}
         with ExitStack() as acquired:
             for device in devices:
@@ -61,7 +66,7 @@ class DevicePool:
         Raises:
             InvalidValueError: `devices` is empty.
         """
-        return cls(tuple(devices), flags=flags)
+        return cls(devices, flags=flags)
 
     def __repr__(self) -> str:
         ordinals = [device.ordinal for device, _ in self._entries]
@@ -95,6 +100,7 @@ class DevicePool:
         Raises:
             InvalidDeviceError: the pool has no device of this ordinal.
         """
+        device_ordinal = border.integer("DevicePool.context: ordinal", device_ordinal)
         for device, context in self._open_entries():
             if device.ordinal == device_ordinal:
                 return context
@@ -135,6 +141,7 @@ class DevicePool:
 
     def _entry(self, index: int) -> tuple[Device, Context]:
         entries = self._open_entries()
+        index = border.integer("DevicePool: index", index)
         if not 0 <= index < len(entries):
             raise InvalidValueError(f"taking place {index} of {self!r}")
         return entries[index]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from .. import border
+from ..errors import ArgumentValueError
 from ..runtime.probe import GpuRuntime
 
 
@@ -20,8 +22,10 @@ def balanced_partition(rt: GpuRuntime, n_units: int) -> tuple[tuple[int, range],
     Raises:
         ValueError: `n_units` is negative.
     """
+    border.instance("balanced_partition: rt", rt, GpuRuntime)
+    n_units = border.integer("balanced_partition: n_units", n_units)
     if n_units < 0:
-        raise ValueError(f"{n_units} units cannot be shared: use 0 or more")
+        raise ArgumentValueError(f"{n_units} units cannot be shared: use 0 or more")
     # In this order max answers 0.0 for NaN.
     scores = [max(0.0, device.score()) for device in rt.devices]
     by_score = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)

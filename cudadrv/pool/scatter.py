@@ -9,7 +9,8 @@ from typing import Any, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import NoDeviceError
+from .. import border
+from ..errors import ArgumentTypeError, NoDeviceError
 from ..runtime.probe import GpuRuntime
 from .failures import ScatterError, TileError
 from .job import Job, run_all
@@ -49,11 +50,12 @@ def scatter_batched(rt: GpuRuntime, items: Any, f: Callable[[int, Any], None]) -
             items are changed; or the runtime has no device.
         TypeError: the items are of neither kind.
     """
+    _check("scatter_batched", rt, items, f)
     if isinstance(items, np.ndarray):
         _succeeded(_run(rt, items, f))
         return
     if not isinstance(items, MutableSequence):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"items are a NumPy array or a mutable sequence, not {type(items).__name__}"
         )
     tiles = [
@@ -97,11 +99,21 @@ def scatter_map(rt: GpuRuntime, items: Any, f: Callable[[int, Any], _R]) -> list
         ScatterError: calls failed, each in it with ordinal and range; or there is no device.
         TypeError: the items are of neither kind.
     """
+    _check("scatter_map", rt, items, f)
     if not isinstance(items, np.ndarray | Sequence):
-        raise TypeError(f"items are a NumPy array or a sequence, not {type(items).__name__}")
+        raise ArgumentTypeError(
+            f"items are a NumPy array or a sequence, not {type(items).__name__}"
+        )
     jobs = _run(rt, items, f)
     _succeeded(jobs)
     return [job.result for job in jobs]
+
+
+def _check(what: str, rt: GpuRuntime, items: object, f: Callable[..., object]) -> None:
+    border.instance(f"{what}: rt", rt, GpuRuntime)
+    border.function(f"{what}: f", f)
+    if isinstance(items, np.ndarray) and not items.ndim:
+        raise border.refused(f"{what}: items", items, "give an array with an axis to share")
 
 
 def _run(rt: GpuRuntime, items: Any, f: Callable[[int, Any], _R]) -> list[Job[_R]]:

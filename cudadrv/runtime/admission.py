@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from .. import border
+
 
 class PirlsFamily(Enum):
     """A response family and link that has device kernels; the values are gam's names."""
@@ -42,6 +44,9 @@ class PirlsLoopAdmission:
     curvature: PirlsCurvature
     gpu_available: bool
 
+    def __post_init__(self) -> None:
+        _check("PirlsLoopAdmission", self)
+
 
 @dataclass(frozen=True, slots=True)
 class RemlOuterAdmission:
@@ -62,3 +67,14 @@ class RemlOuterAdmission:
     family: PirlsFamily | None
     curvature: PirlsCurvature
     gpu_available: bool
+
+    def __post_init__(self) -> None:
+        _check("RemlOuterAdmission", self)
+        border.integer("RemlOuterAdmission: num_rho", self.num_rho)
+
+
+def _check(what: str, given: PirlsLoopAdmission | RemlOuterAdmission) -> None:
+    border.integer(f"{what}: n", given.n)
+    border.integer(f"{what}: p", given.p)
+    border.optional(f"{what}: family", given.family, PirlsFamily)
+    border.instance(f"{what}: curvature", given.curvature, PirlsCurvature)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
+from .. import border
 from ..errors import GpuError
 
 
@@ -40,6 +41,9 @@ class GpuAbsent:
     reason: AbsenceReason
     detail: str
 
+    def __post_init__(self) -> None:
+        border.instance("GpuAbsent: reason", self.reason, AbsenceReason)
+
 
 @dataclass(frozen=True, slots=True)
 class GpuBroken:
@@ -51,10 +55,14 @@ class GpuBroken:
 
     error: GpuError
 
+    def __post_init__(self) -> None:
+        border.instance("GpuBroken: error", self.error, GpuError)
+
     def raise_again(self, prefix: str = "") -> NoReturn:
         """Raise the failure as a fresh exception, so that tracebacks do not pile up on one.
 
         Raises:
             GpuError: always; of the failure's class, its cause the same, its reason prefixed.
         """
+        border.instance("GpuBroken.raise_again: prefix", prefix, str)
         raise type(self.error)(prefix + self.error.reason) from self.error.__cause__

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from .. import border
 from ..driver.capability import GpuCapability
 from ..errors import CudadrvError, DriverCallFailed, DriverLibraryUnavailable
 from ..memory.reuse.arena import DeviceArena
@@ -31,6 +32,11 @@ class CudaBackendParts:
     stream: Stream
     capability: GpuCapability
 
+    def __post_init__(self) -> None:
+        border.instance("CudaBackendParts: ctx", self.ctx, Context)
+        border.instance("CudaBackendParts: stream", self.stream, Stream)
+        border.instance("CudaBackendParts: capability", self.capability, GpuCapability)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CudaBackendContext:
@@ -48,9 +54,16 @@ class CudaBackendContext:
     module: PtxModuleCache
     arena: DeviceArena
 
+    def __post_init__(self) -> None:
+        border.instance("CudaBackendContext: ctx", self.ctx, Context)
+        border.instance("CudaBackendContext: stream", self.stream, Stream)
+        border.instance("CudaBackendContext: module", self.module, PtxModuleCache)
+        border.instance("CudaBackendContext: arena", self.arena, DeviceArena)
+
     @classmethod
     def from_parts(cls, parts: CudaBackendParts) -> CudaBackendContext:
         """A backend's state on probed parts, with an empty module cache and an empty arena."""
+        border.instance("CudaBackendContext.from_parts: parts", parts, CudaBackendParts)
         return cls(parts.ctx, parts.stream, PtxModuleCache(), DeviceArena())
 
 
@@ -65,6 +78,7 @@ def probe_cuda_backend(label: str) -> CudaBackendParts:
         DriverCallFailed: the device's context cannot be made; the cause says why.
         GpuError: looking for devices failed.
     """
+    border.text("probe_cuda_backend: label", label)
     outcome = GpuRuntime.availability()
     if isinstance(outcome, GpuBroken):
         outcome.raise_again(f"{label} backend: ")
@@ -87,4 +101,5 @@ def probe_backend_with_compile(label: str, build: Callable[[CudaBackendParts], _
     Raises:
         GpuError: as `probe_cuda_backend`; errors of `build` pass through.
     """
+    border.function("probe_backend_with_compile: build", build)
     return build(probe_cuda_backend(label))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from .. import border
 from ..driver.capability import GpuDeviceInfo
 from ..driver.device import Device
 from ..driver.locks import process_lock
@@ -45,6 +46,11 @@ class Calibration:
     origin: PolicyOrigin
     error: CudadrvError | None = None
 
+    def __post_init__(self) -> None:
+        border.instance("Calibration: policy", self.policy, GpuDispatchPolicy)
+        border.instance("Calibration: origin", self.origin, PolicyOrigin)
+        border.optional("Calibration: error", self.error, CudadrvError)
+
     @classmethod
     def given(cls, policy: GpuDispatchPolicy) -> Calibration:
         """A policy of the caller's."""
@@ -66,6 +72,7 @@ def calibrate(device: GpuDeviceInfo) -> Calibration:
     Raises:
         ValueError: CUDADRV_CACHE_MAX_MB is not a number.
     """
+    border.instance("calibrated_policy_for_device: device", device, GpuDeviceInfo)
     store = CalibrationStore.from_environment()
     try:
         with _measuring:

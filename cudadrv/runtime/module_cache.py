@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import ptx
 
+from .. import border
 from ..driver.in_use import Driver, in_use
 from ..driver.locks import process_lock
 from ..errors import CudadrvError, DriverCallFailed, RuntimeDependencyUnavailable
@@ -47,8 +48,11 @@ class PtxModuleCache:
         *,
         name_expressions: tuple[str, ...] = (),
     ) -> None:
+        border.optional("PtxModuleCache: options", options, ptx.CompileOptions)
         self._options = options or ptx.CompileOptions()
-        self._name_expressions = name_expressions
+        self._name_expressions = border.several(
+            "PtxModuleCache: name_expressions", name_expressions, str
+        )
         # Re-entrant: a finalizer in the middle of a compilation may ask for the module, too.
         self._lock = process_lock()
         self._images: dict[ptx.Target, ptx.Image] = {}
@@ -59,6 +63,7 @@ class PtxModuleCache:
         That is the first of the driver in use, so that an emulator session sees none of others.
         """
         if context is not None:
+            border.instance("PtxModuleCache.get: context", context, Context)
             module = self._on(context.device.driver).get(context)
             return None if module is None or module.closed else module
         driver = in_use()
@@ -89,8 +94,12 @@ class PtxModuleCache:
         return self._get_or_compile(context, label, source, "")
 
     def _get_or_compile(self, context: Context, label: str, source: Source, which: str) -> Module:
+        border.instance("get_or_compile: context", context, Context)
         module = self.get(context)
         if module is None:
+            if not callable(source):
+                border.text("get_or_compile: source", source)
+            label = border.text("get_or_compile: label", label)
             with self._lock:
                 module = self.get(context)
                 if module is None:
@@ -122,7 +131,7 @@ class PtxModuleCache:
             assert options.target is not None  # for_target filled it in
             image = self._images.get(options.target)
             if image is None:
-                text = source if isinstance(source, str) else source()
+                text = source() if callable(source) else source
                 image = self._images[options.target] = ptx.compile(
                     text, options, name=f"{label}.cu", name_expressions=self._name_expressions
                 )
@@ -156,8 +165,10 @@ class KeyedPtxModuleCache:
         *,
         name_expressions: tuple[str, ...] = (),
     ) -> None:
-        self._options = options
-        self._name_expressions = name_expressions
+        self._options = border.optional("KeyedPtxModuleCache: options", options, ptx.CompileOptions)
+        self._name_expressions = border.several(
+            "KeyedPtxModuleCache: name_expressions", name_expressions, str
+        )
         self._caches: dict[Hashable, PtxModuleCache] = {}
 
     def __len__(self) -> int:
@@ -165,7 +176,8 @@ class KeyedPtxModuleCache:
 
     def get(self, key: Hashable, context: Context | None = None) -> Module | None:
         """The module of a key and context, or None."""
-        cache = self._caches.get(key)
+        border.optional("KeyedPtxModuleCache.get: context", context, Context)
+        cache = self._caches.get(_key(key))
         return None if cache is None else cache.get(context)
 
     def get_or_compile(self, context: Context, label: str, key: Hashable, source: Source) -> Module:
@@ -175,8 +187,21 @@ class KeyedPtxModuleCache:
             DriverCallFailed: as `PtxModuleCache.get_or_compile`, with ``(key=…)`` in the text.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
-        cache = self._caches.get(key)
+        cache = self._caches.get(_key(key))
         if cache is None:
             new = PtxModuleCache(self._options, name_expressions=self._name_expressions)
             cache = self._caches.setdefault(key, new)
         return cache._get_or_compile(context, label, source, f" (key={key})")
+
+
+def _key(key: Hashable) -> Hashable:
+    """The key, if it has a hash.
+
+    Raises:
+        ArgumentTypeError: it has none.
+    """
+    try:
+        hash(key)
+    except TypeError as error:
+        raise border.refused("a module cache's key", key, "give what has a hash") from error
+    return key

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import ClassVar
 
+from .. import border
+from ..errors import ArgumentTypeError, ArgumentValueError
 from .admission import PirlsLoopAdmission, RemlOuterAdmission
 from .saturation import U128_MAX, USIZE_MAX, saturating_product, saturating_sum
 
@@ -64,10 +67,13 @@ class GpuDispatchPolicy:
         for name in _THRESHOLDS:
             value: object = getattr(self, name)
             if type(value) is not int or not 0 <= value <= USIZE_MAX:
-                raise ValueError(f"{name} is {value!r}: use an integer of 0 to 2**64 - 1")
+                raise ArgumentValueError(
+                    f"{name} is {border.shown(value)}: use an integer of 0 to 2**64 - 1"
+                )
         if not isinstance(self.mixed_precision, GpuMixedPrecisionPolicy):
-            raise ValueError(
-                f"mixed_precision is {self.mixed_precision!r}: use a GpuMixedPrecisionPolicy"
+            raise ArgumentValueError(
+                f"mixed_precision is {border.shown(self.mixed_precision)}: use a "
+                "GpuMixedPrecisionPolicy"
             )
 
     @property
@@ -82,26 +88,31 @@ class GpuDispatchPolicy:
         """
         if self.mixed_precision is not GpuMixedPrecisionPolicy.REFINEMENT:
             return False
-        return p >= self.REFINEMENT_MIN_P
+        return next(_counts(p=p)) >= self.REFINEMENT_MIN_P
 
     def dense_gemv_target_is_gpu(self, n: int, p: int, resident: bool) -> bool:
         """Whether an (n, p) matrix times a vector goes to the device, where the matrix may be."""
+        n, p = _counts(n=n, p=p)
         return resident or saturating_product(2, n, p) >= self.gemm_min_flops
 
     def xtwx_target_is_gpu(self, n: int, p: int, materialized: bool) -> bool:
         """Whether XᵀWX of an (n, p) design goes to the device; the design must be a matrix."""
+        n, p = _counts(n=n, p=p)
         return materialized and n > 0 and p > 0 and self._reduces_on_gpu(n, p, p)
 
     def xtwy_target_is_gpu(self, n: int, px: int, q: int, materialized: bool) -> bool:
         """Whether XᵀWY of (n, px) and (n, q) matrices goes to the device."""
+        n, px, q = _counts(n=n, px=px, q=q)
         return materialized and min(n, px, q) > 0 and self._reduces_on_gpu(n, px, q)
 
     def potrf_target_is_gpu(self, p: int, h_resident: bool) -> bool:
         """Whether a Cholesky factorization of order `p` goes to the device that holds it."""
+        (p,) = _counts(p=p)
         return h_resident and p >= self.potrf_min_p
 
     def dense_hessian_work_target_is_gpu(self, n: int, p: int) -> bool:
         """Whether the Hessian of an (n, p) design is enough work for a loop on the device."""
+        n, p = _counts(n=n, p=p)
         return n > 0 and p >= self.DEVICE_LOOP_MIN_P and self._reduces_on_gpu(n, p, p)
 
     def reduced_schur_matvec_should_offload(self, n: int, k: int, d: int, cg_iters: int) -> bool:
@@ -116,6 +127,7 @@ class GpuDispatchPolicy:
             d: depth of a row's frame.
             cg_iters: iterations expected; `MATVEC_OFFLOAD_MIN_CG_ITERS` where unknown.
         """
+        n, k, d, cg_iters = _counts(n=n, k=k, d=d, cg_iters=cg_iters)
         if min(n, k, d, cg_iters) <= 0 or k < self.DEVICE_LOOP_MIN_P:
             return False
         block = saturating_sum(
@@ -131,6 +143,7 @@ class GpuDispatchPolicy:
 
         The work decides, not the rows alone: few rows of thousands of columns are worth it.
         """
+        border.instance("should_use_gpu_pirls_loop: adm", adm, PirlsLoopAdmission)
         return (
             adm.gpu_available
             and adm.family is not None
@@ -142,6 +155,7 @@ class GpuDispatchPolicy:
 
         It needs what the inner loop needs, and at least two parameters.
         """
+        border.instance("should_run_reml_outer_on_device: adm", adm, RemlOuterAdmission)
         return (
             adm.num_rho >= 2
             and adm.gpu_available
@@ -162,18 +176,30 @@ class GpuDispatchPolicy:
         Raises:
             ValueError: it is no JSON object, or a field is missing or out of range.
         """
-        values = json.loads(text)
+        try:
+            values = json.loads(text)
+        except TypeError as error:
+            raise ArgumentTypeError(f"a dispatch policy is JSON text: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise ArgumentValueError(f"a dispatch policy is a JSON object: {error}") from error
         if not isinstance(values, Mapping):
-            raise ValueError("a dispatch policy is a JSON object")
+            raise ArgumentValueError("a dispatch policy is a JSON object")
         missing = [field.name for field in fields(cls) if field.name not in values]
         if missing:
-            raise ValueError(f"the dispatch policy lacks {', '.join(missing)}")
+            raise ArgumentValueError(f"the dispatch policy lacks {', '.join(missing)}")
         thresholds = {name: values[name] for name in _THRESHOLDS}
-        precision = GpuMixedPrecisionPolicy(values["mixed_precision"])
+        precision = values["mixed_precision"]
+        with contextlib.suppress(ValueError):  # what is no member, the constructor refuses
+            precision = GpuMixedPrecisionPolicy(precision)
         return cls(**thresholds, mixed_precision=precision)
 
     def _reduces_on_gpu(self, n: int, px: int, q: int) -> bool:
         return saturating_product(2, n, px, q) >= self.dense_reduction_flops_min
+
+
+def _counts(**given: int) -> Iterator[int]:
+    """Counts as Python integers; more may be given than any machine has."""
+    return (border.integer(name, value) for name, value in given.items())
 
 
 _THRESHOLDS = tuple(

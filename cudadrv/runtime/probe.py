@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from .. import border
 from ..driver import in_use
 from ..driver.capability import GpuDeviceInfo
 from ..driver.device import list_devices
 from ..driver.locks import process_lock
 from ..errors import (
+    ArgumentValueError,
     CudadrvError,
     DriverCallFailed,
     DriverLibraryLoadFailed,
@@ -61,14 +63,19 @@ class GpuRuntime:
         policy: GpuDispatchPolicy | None = None,
         memory_budget_bytes: int | None = None,
     ) -> None:
+        self.devices = border.several("GpuRuntime: devices", devices, GpuDeviceInfo)
         if device is None:
-            if not devices:
-                raise ValueError("a GpuRuntime needs a device")
-            device = devices[0]
-        self.device = device
-        self.devices = tuple(devices)
+            if not self.devices:
+                raise ArgumentValueError("a GpuRuntime needs a device: give one, or several")
+            device = self.devices[0]
+        self.device = border.instance("GpuRuntime: device", device, GpuDeviceInfo)
+        border.optional("GpuRuntime: policy", policy, GpuDispatchPolicy)
         self.memory_budget_bytes = (
-            device.memory_budget_bytes() if memory_budget_bytes is None else memory_budget_bytes
+            device.memory_budget_bytes()
+            if memory_budget_bytes is None
+            else border.whole(
+                "GpuRuntime: memory_budget_bytes", memory_budget_bytes, most=2**64 - 1
+            )
         )
         self._lock = threading.RLock()
         self._calibration = None if policy is None else Calibration.given(policy)
@@ -111,6 +118,7 @@ class GpuRuntime:
             RequiredDeviceUnavailable: the policy is `REQUIRED` and there is no device.
             GpuError: looking for devices failed, whichever policy but `OFF` asks.
         """
+        border.instance("GpuRuntime.resolve: policy", policy, GpuPolicy)
         if policy is GpuPolicy.OFF:
             return None
         outcome = cls.availability()
@@ -140,6 +148,7 @@ class GpuRuntime:
         Work smaller than the smallest product that calibration times (524,288 flops) is answered
         None without any contact with the driver.
         """
+        flops = border.integer("GpuRuntime.current_for_flops: flops", flops)
         return None if flops < SMALLEST_GEMM_FLOPS else cls.current()
 
     @property
@@ -172,6 +181,7 @@ class GpuRuntime:
 
     def memory_budget_for(self, ordinal: int) -> int:
         """The bytes that may be planned with on a device; an unknown ordinal has the runtime's."""
+        ordinal = border.integer("GpuRuntime.memory_budget_for: ordinal", ordinal)
         for device in self.devices:
             if device.ordinal == ordinal:
                 return device.memory_budget_bytes()
@@ -231,6 +241,9 @@ class GpuAvailable:
     """There are devices."""
 
     runtime: GpuRuntime
+
+    def __post_init__(self) -> None:
+        border.instance("GpuAvailable: runtime", self.runtime, GpuRuntime)
 
 
 GpuAvailability: TypeAlias = GpuAvailable | GpuAbsent | GpuBroken

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from ..errors import ArgumentValueError
+
 USIZE_MAX: Final = 2**64 - 1
 U128_MAX: Final = 2**128 - 1
 
@@ -19,7 +21,7 @@ def saturating_product(*factors: int, most: int = USIZE_MAX) -> int:
         ValueError: a factor is negative.
     """
     if min(factors) < 0:
-        raise ValueError(f"counts are 0 or more, not {min(factors)}")
+        raise ArgumentValueError(f"counts are 0 or more, not {min(factors)}")
     return min(math.prod(factors), most)
 
 

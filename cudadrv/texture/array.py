@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
+from .. import border
 from ..driver._api import CUarray
 from ..driver.context import ContextCore
 from ..driver.stream_core import StreamCore
 from ..errors import TextureError
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_shape
-from .copy import copy_in, copy_out
+from .copy import checked_origin, copy_in, copy_out
 from .descriptor import descriptor_of, refused
 from .extents import Extents
 from .storage import ArrayMemory, MipmapMemory
@@ -107,7 +108,7 @@ class CudaArray(TexelArray[_ScalarT]):
         texel = Texel.of(dtype, channels)
         extents = Extents(checked_shape(shape), layered, cubemap, surface, gather)
         extents.check()
-        box = context._box
+        box = border.instance("CudaArray: context", context, ContextCore)._box
         with box.bound():
             code, handle = box.api.cuArray3DCreate(descriptor_of(extents, texel))
         if code:
@@ -162,6 +163,9 @@ class CudaArray(TexelArray[_ScalarT]):
             array: of any strides; several channels are its last axis.
             channels, layered, cubemap, surface, gather: as of `CudaArray`.
         """
+        border.instance("CudaArray.from_host: stream", stream, StreamCore)
+        border.instance("CudaArray.from_host: array", array, np.ndarray)
+        channels = border.integer("CudaArray.from_host: channels", channels)
         shape = array.shape
         if channels > 1:
             if array.shape[-1:] != (channels,):
@@ -199,6 +203,8 @@ class CudaArray(TexelArray[_ScalarT]):
             CopyError: the source has another dtype or number of axes, or goes beyond the array.
             WrongDeviceError: stream, source and array are not of one context.
         """
+        border.instance("CudaArray.copy_from: stream", stream, StreamCore)
+        border.instance("CudaArray.copy_from: source", source, (np.ndarray, DeviceArray, CudaArray))
         copy_in(stream, self, source, origin, wait=wait)
 
     @overload
@@ -246,10 +252,13 @@ class CudaArray(TexelArray[_ScalarT]):
                 than there is.
             WrongDeviceError: stream, `out` and array are not of one context.
         """
+        border.instance("CudaArray.copy_to: stream", stream, StreamCore)
+        border.optional("CudaArray.copy_to: out", out, (np.ndarray, DeviceArray))
+        origin = checked_origin(origin)
         if out is None:
             shape = self.shape
             if origin is not None:
-                shape = tuple(max(n - at, 0) for n, at in zip(shape, origin, strict=False))
+                shape = tuple(max(n - max(at, 0), 0) for n, at in zip(shape, origin, strict=False))
             out = np.empty((*shape, *self.texel.axes), self.dtype)
         copy_out(stream, self, out, origin, wait=wait)
         return out

@@ -11,12 +11,14 @@ from typing import TypeAlias
 
 import numpy as np
 
+from .. import border
 from ..driver._api import CUDA_MEMCPY3D, CUdeviceptr, CUmemorytype
 from ..driver.in_use import failure
 from ..driver.stream_core import StreamCore
 from ..errors import CopyError, WrongDeviceError
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
 from ..memory.copy import host_address, is_reachable
+from ..memory.host_array import require_plain
 from ..memory.order import AnyMemory, use
 from .texel_array import AnyTexelArray
 
@@ -109,8 +111,18 @@ def copy_out(
         out[...] = target
 
 
+def checked_origin(origin: Sequence[int] | None) -> tuple[int, ...] | None:
+    """The place of a box as Python integers; None is the beginning."""
+    if origin is None:
+        return None
+    places = border.several("the origin of a box", origin, object)
+    return tuple(border.integer("the origin of a box", place) for place in places)
+
+
 def _require(stream: StreamCore, array: AnyTexelArray, other: Side) -> None:
     """Raise unless all is of one context, and of one dtype."""
+    if isinstance(other, np.ndarray):
+        require_plain(other)
     if array.context is not stream.context:
         raise WrongDeviceError(f"{array!r} is copied on {stream!r}: use a stream of its context")
     if not isinstance(other, np.ndarray) and other.context is not stream.context:
@@ -141,7 +153,7 @@ def _box(
         shape = shape[: len(array.shape)]
     elif other.channels != array.channels or len(shape) != len(array.shape):
         raise CopyError(f"{other!r} does not have the texels or the axes of {array!r}")
-    start = (0,) * len(shape) if origin is None else tuple(origin)
+    start = checked_origin(origin) or (0,) * len(shape)
     if len(start) != len(shape):
         raise CopyError(f"the origin {start} is not of {len(shape)} axes, as {array!r} is")
     if any(

@@ -21,6 +21,7 @@ _LAYERED: Final = 0x01
 _SURFACE: Final = 0x02
 _CUBEMAP: Final = 0x04
 _GATHER: Final = 0x08
+_MOST: Final = 2**31 - 1  # a device says its own limits in a C int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Extents:
         what, ndim = f"a CUDA array of shape {self.shape}", len(self.shape)
         if not 1 <= ndim <= 3 or 0 in self.shape:
             raise TextureError(f"{what}: it has 1 to 3 extents of at least 1")
+        if max(self.shape) > _MOST:
+            raise TextureError(f"{what}: no device has extents above {_MOST}")
         if self.cubemap:
             multiple = self.layered and self.shape[0] % 6 == 0
             if ndim != 3 or self.shape[1] != self.shape[2] or not (multiple or self.shape[0] == 6):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
+from .. import border
 from ..driver._api import CUmipmappedArray
 from ..driver.context import ContextCore
 from ..driver.in_use import failure
@@ -99,12 +100,14 @@ class MipmappedArray(Texels[_ScalarT]):
         extents = Extents(checked_shape(shape), layered, cubemap, surface, gather=False)
         extents.check()
         most = extents.most_levels
+        if levels is not None:
+            levels = border.integer("MipmappedArray: levels", levels)
         if levels is not None and not 1 <= levels <= most:
             raise TextureError(
                 f"{levels} levels of a CUDA array of shape {extents.shape}: it has 1 to {most}"
             )
         self.levels = most if levels is None else levels
-        box = context._box
+        box = border.instance("MipmappedArray: context", context, ContextCore)._box
         with box.bound():
             descriptor = descriptor_of(extents, texel)
             code, handle = box.api.cuMipmappedArrayCreate(descriptor, self.levels)
@@ -162,6 +165,7 @@ class MipmappedArray(Texels[_ScalarT]):
         Raises:
             TextureError: there is none of this number.
         """
+        number = border.integer("MipmappedArray.level: number", number)
         if not 0 <= number < self.levels:
             raise TextureError(f"{self!r} has no level {number}")
         return self._levels[number]

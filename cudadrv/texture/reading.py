@@ -105,7 +105,7 @@ class Reading:
             yield "levels differ in size: use normalized_coordinates=True"
         least, greatest = self.level_range(resource)
         if not 0 <= least <= greatest <= resource.levels - 1 or not math.isfinite(self.mip_bias):
-            yield f"levels {least} to {greatest} of {resource.levels}, counted from 0"
+            yield f"levels {least:g} to {greatest:g} of {resource.levels}, counted from 0"
 
     def modes_of(
         self, resource: Resource, texel: Texel

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from .. import border
 from ..driver._api import CUarray_format
 from ..errors import DTypeError, TextureError
+from ..memory.array import as_dtype
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,7 +47,8 @@ class Texel:
             DTypeError: CUDA has no such channel.
             TextureError: there are not 1, 2 or 4 of them.
         """
-        kind: np.dtype[Any] = np.dtype(dtype)
+        kind = as_dtype(dtype)
+        channels = border.integer("a texel's channels", channels)
         if not kind.isnative or f"{kind.kind}{kind.itemsize}" not in _FORMATS:
             raise DTypeError(
                 f"texels of {kind}: CUDA has integers of 8, 16 and 32 bits, float16 and float32"

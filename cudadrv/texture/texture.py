@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .. import border
 from ..driver._api import CUDA_TEXTURE_DESC, CUaddress_mode, CUfilter_mode
 from ..driver.in_use import failure
+from ..errors import TextureError
 from ..memory.array import DeviceArray
 from .modes import AddressMode, FilterMode, ReadMode
 from .reading import Reading
@@ -72,24 +74,34 @@ class Texture(View):
         width: int | None = None,
     ) -> None:
         texel = texel_of(resource, channels)
+        if isinstance(address_mode, AddressMode):
+            address_mode = (address_mode,)
+        levels = None if mip_levels is None else _reals("mip_levels", mip_levels)
+        if levels is not None and len(levels) != 2:
+            raise TextureError(f"mip_levels is {levels}: the least and the greatest level")
         self.reading = Reading(
-            address_modes=(
-                (address_mode,)
-                if isinstance(address_mode, AddressMode)
-                else tuple(map(AddressMode, address_mode))
+            address_modes=border.several("Texture: address_mode", address_mode, AddressMode),
+            filter_mode=border.instance("Texture: filter_mode", filter_mode, FilterMode),
+            read_mode=border.instance("Texture: read_mode", read_mode, ReadMode),
+            normalized_coordinates=bool(normalized_coordinates),
+            srgb=bool(srgb),
+            border_color=None if border_color is None else _reals("border_color", border_color),
+            mip_filter_mode=border.instance(
+                "Texture: mip_filter_mode", mip_filter_mode, FilterMode
             ),
-            filter_mode=FilterMode(filter_mode),
-            read_mode=ReadMode(read_mode),
-            normalized_coordinates=normalized_coordinates,
-            srgb=srgb,
-            border_color=None if border_color is None else tuple(map(float, border_color)),
-            mip_filter_mode=FilterMode(mip_filter_mode),
-            mip_bias=mip_bias,
-            mip_levels=mip_levels,
-            max_anisotropy=max_anisotropy,
-            seamless_cubemap=seamless_cubemap,
+            mip_bias=border.real("Texture: mip_bias", mip_bias),
+            mip_levels=None if levels is None else (levels[0], levels[1]),
+            max_anisotropy=border.integer("Texture: max_anisotropy", max_anisotropy),
+            seamless_cubemap=bool(seamless_cubemap),
         )
+        if width is not None:
+            width = border.integer("Texture: width", width)
         super().__init__(resource, _created(self.reading, resource, texel, width))
+
+
+def _reals(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    where = f"Texture: {name}"
+    return tuple(border.real(where, value) for value in border.several(where, values, object))
 
 
 def _created(reading: Reading, resource: Resource, texel: Texel, width: int | None) -> ViewBox:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, TextIO
 
 import ptx
 
+from .. import border
 from ..driver.in_use import current
 from ..errors import InvalidValueError
 from .device_times import DeviceTimes
@@ -29,12 +29,15 @@ class Trace:
 
     Attributes:
         path: the file.
+
+    Raises:
+        OSError: it is entered, and the file cannot be written.
     """
 
     _begun: _Begun | None = None
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = border.path("trace: path", path)
 
     def __enter__(self) -> Trace:
         if self._begun is not None:
@@ -85,6 +88,7 @@ class Trace:
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """Show a `with` block of one's own on the thread that runs it."""
+        border.instance("Trace.span: name", name, str)
         begun = self._begun
         return nullcontext() if begun is None else begun.recorder.span(name)
 

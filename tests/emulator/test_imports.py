@@ -8,7 +8,7 @@ import pytest
 import cudadrv.emulator
 
 ROOM = Path(cudadrv.emulator.__file__).parent
-BELOW = ("cudadrv.emulator", "cudadrv.errors", "cudadrv.driver._api")
+BELOW = ("cudadrv.emulator", "cudadrv.errors", "cudadrv.border", "cudadrv.driver._api")
 
 
 def imported(path: Path) -> set[str]:
@@ -18,7 +18,8 @@ def imported(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
-            found.add(".".join([*base, *((node.module or "").split(".") if node.module else [])]))
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            found |= {".".join([*base, name]) for name in names}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cudadrv"):
             found.add(node.module or "")
     return found

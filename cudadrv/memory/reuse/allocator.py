@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import operator
 import threading
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from ... import border
 from ...driver._api import CUdeviceptr
 from ...driver.in_use import failure
 from ...driver.stream_box import StreamBox
@@ -61,6 +61,8 @@ class CudaAllocator:
     """
 
     def __init__(self, stream: StreamCore, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
+        border.instance("CudaAllocator: stream", stream, StreamCore)
+        cap_bytes = border.integer("CudaAllocator: cap_bytes", cap_bytes)
         if cap_bytes < 0:
             raise InvalidValueError(f"an allocator's cap of {cap_bytes} bytes: 0 or more")
         self.stream = stream
@@ -99,7 +101,7 @@ class CudaAllocator:
             return self._allocate_captured(nbytes)
         try:
             address = self._free[nbytes].popleft()
-        except LookupError:
+        except (LookupError, TypeError):  # no such block; or no number, which has no hash
             return self._allocate_fresh(nbytes)
         self._live[address] = nbytes
         return address
@@ -113,14 +115,18 @@ class CudaAllocator:
         if self._frozen:
             self._deallocate_captured(ptr, nbytes)
             return
-        size = self._live.pop(ptr, None)
-        if size != nbytes:
+        size = None
+        try:
+            size = self._live.pop(ptr, None)
+            if size != nbytes:
+                raise LookupError
+        except (LookupError, TypeError, ValueError):  # what is no number may have no hash or order
             self._deallocate_unknown(ptr, nbytes, size)
             return
         try:
             blocks = self._free[nbytes]
         except KeyError:
-            blocks = self._new_list(nbytes)
+            blocks = self._new_list(border.integer("deallocate: nbytes", nbytes))
         blocks.append(ptr)
         if len(blocks) > blocks.room:
             self._release_all(self._lists.overflowed(blocks))
@@ -216,7 +222,9 @@ class CudaAllocator:
         Raises:
             FrozenAllocatorError: an arena is installed already.
         """
-        arena = BumpArena(base, size)
+        arena = BumpArena(
+            border.integer("install_arena: base", base), border.integer("install_arena: size", size)
+        )
         with self._lock:
             if self._arena is not None:
                 raise FrozenAllocatorError(
@@ -234,7 +242,7 @@ class CudaAllocator:
                 self._arena = None
 
     def _allocate_fresh(self, nbytes: int) -> int:
-        nbytes = operator.index(nbytes)
+        nbytes = border.integer("allocate: nbytes", nbytes)
         if nbytes <= 0:
             if nbytes < 0:
                 raise InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
@@ -242,6 +250,8 @@ class CudaAllocator:
         stream = self.stream
         box = stream._box
         api = box.api
+        if nbytes > border.LARGEST:
+            raise out_of_memory(stream.context, nbytes, "")
         code, pointer = api.cuMemAllocAsync(nbytes, box.raw)
         if code == OutOfMemoryError.result and not stream.capturing:
             self._release_all(self._lists.drain())
@@ -264,13 +274,15 @@ class CudaAllocator:
 
     def _allocate_captured(self, nbytes: int) -> int:
         arena = self._arena
+        nbytes = border.integer("allocate: nbytes", nbytes)
         if arena is None or nbytes <= 0:
             return self._allocate_fresh(nbytes)
-        address = arena.take(operator.index(nbytes))
+        address = arena.take(nbytes)
         self._captured.add(address)
         return address
 
     def _deallocate_captured(self, ptr: int, nbytes: int) -> None:
+        ptr = border.integer("deallocate: ptr", ptr)
         arena = self._arena
         if arena is not None and ptr in arena:
             arena.give(ptr)
@@ -290,6 +302,9 @@ class CudaAllocator:
         """What is not in use: the null pointer, memory of a former capture, or a mistake."""
         if size is not None:
             self._live[ptr] = size
+        ptr = border.integer("deallocate: ptr", ptr)
+        nbytes = border.integer("deallocate: nbytes", nbytes)
+        if size is not None:
             raise DeallocationError(
                 f"the block at {ptr:#x} has {size} bytes, not {nbytes}; it is still in use"
             )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ... import border
 from ...driver.stream_core import StreamCore
 from ...errors import (
     CudadrvError,
@@ -72,6 +73,8 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
     def __init__(
         self, dtype: npt.DTypeLike = np.float64, *, max_cached_bytes: int | None = None
     ) -> None:
+        if max_cached_bytes is not None:
+            max_cached_bytes = border.integer("DeviceArena: max_cached_bytes", max_cached_bytes)
         if max_cached_bytes is not None and max_cached_bytes < 0:
             raise InvalidValueError(f"an arena's cap of {max_cached_bytes} bytes: 0 or more")
         self.dtype = checked_dtype(dtype)
@@ -89,6 +92,9 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _require_stream(self, stream: StreamCore) -> None:
+        border.instance("DeviceArena.alloc: stream", stream, StreamCore)
 
     def _fresh(self, stream: StreamCore, bucket: int, lease: Lease, label: str) -> ArenaSlab:
         try:

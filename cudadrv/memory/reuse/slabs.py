@@ -6,7 +6,6 @@ After gam's `DeviceArena`. What is done to memory is left to a subclass: `_fresh
 
 from __future__ import annotations
 
-import operator
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -14,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from ... import border
 from ...errors import ClosedError, CudadrvError, InvalidValueError
 from .free_lists import FreeList, FreeLists
 
@@ -114,6 +114,7 @@ def bucket_of(elements: int) -> int:
     Raises:
         InvalidValueError: `elements` is negative.
     """
+    elements = border.integer("a slab's elements", elements)
     if elements < 0:
         raise InvalidValueError(f"a slab of {elements} elements: a count is 0 or more")
     return 1 << (max(elements, 1) - 1).bit_length()
@@ -152,11 +153,16 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
             elements: how many are needed; the slab has the next power of two.
             label: who asks, for error messages.
         """
-        if elements < 1 or stream.capturing:
-            return self._alloc_slowly(stream, elements, label)
         try:
-            slab = self._shelves[stream][(elements - 1).bit_length()].pop()
-        except (LookupError, AttributeError):  # no such slab, or an integer of NumPy's
+            slab = (
+                None
+                if elements < 1 or stream.capturing
+                else self._shelves[stream][(elements - 1).bit_length()].pop()
+            )
+        # No such slab, an integer of NumPy's, or what is no stream or number.
+        except (LookupError, AttributeError, TypeError, ValueError):
+            slab = None
+        if slab is None:
             return self._alloc_slowly(stream, elements, label)
         lease = slab.lease
         lease.held.append(True)
@@ -198,7 +204,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
 
     def trim(self, keep_bytes: int = 0) -> int:
         """Give free slabs back, the largest first, until `keep_bytes` are left; the bytes given."""
-        slabs = self._lists.drain(keep_bytes)
+        slabs = self._lists.drain(border.integer("trim: keep_bytes", keep_bytes))
         nbytes = sum(slab.lease.nbytes for slab in slabs)
         self._give_back(slabs)
         self._forget_closed_streams()
@@ -207,6 +213,9 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
     def close(self) -> None:
         """Give every free slab back; slabs in hand stay usable. Idempotent."""
         self.trim()
+
+    def _require_stream(self, stream: StreamT) -> None:
+        """Raise `ArgumentTypeError` for what is no stream."""
 
     @abstractmethod
     def _fresh(self, stream: StreamT, bucket: int, lease: Lease, label: str) -> SlabT:
@@ -229,7 +238,8 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         """The error for an allocation on a stream that is capturing."""
 
     def _alloc_slowly(self, stream: StreamT, elements: int, label: str) -> tuple[int, SlabT]:
-        elements = operator.index(elements)
+        self._require_stream(stream)
+        elements = border.integer("alloc: elements", elements)
         bucket = bucket_of(elements)
         if stream.capturing:
             raise self._capture_error(label)
@@ -318,10 +328,14 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
 
     def _refused(self, bucket: int, slab: object) -> SlabReleaseError:
         if getattr(slab, "lease", None) is None:
-            return SlabReleaseError(f"{slab!r} is no slab of an arena: release what alloc gave")
+            return SlabReleaseError(
+                f"{border.shown(slab)} is no slab of an arena: release what alloc gave"
+            )
         if getattr(slab, "arena", None) is not self:
-            return SlabReleaseError(f"{slab!r} belongs to another arena: release it there")
+            return SlabReleaseError(
+                f"{border.shown(slab)} belongs to another arena: release it there"
+            )
         own = getattr(slab, "bucket", None)
         if own != bucket:
-            return SlabReleaseError(f"{slab!r} is of bucket {own}, not {bucket}")
-        return SlabReleaseError(f"{slab!r} was released already, or closed")
+            return SlabReleaseError(f"{border.shown(slab)} is of bucket {own}, not {bucket}")
+        return SlabReleaseError(f"{border.shown(slab)} was released already, or closed")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptx.emulate.check.findings import Findings
 from ptx import border
+from ptx.emulate.check.findings import Findings
 from ptx.errors import PtxArgumentValueError
 
 

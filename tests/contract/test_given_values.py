@@ -1,0 +1,284 @@
+"""What public functions are given is looked at where it comes in: nothing is taken for another."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import ArgumentError, LaunchConfig
+from cudadrv.errors import (
+    ArgumentIndexError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    CopyError,
+    DTypeError,
+    InvalidValueError,
+    TextureError,
+)
+
+# What a type checker refuses is what is tested.
+Wrong = Any
+MASKED: Wrong = np.ma.masked_array([1.0, 2.0], [True, False])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("i4", 1.5), ("u1", 300.7), ("u1", -1), ("f4", None), ("i4", "5"), ("f4", "5"),
+        ("f4", 1 + 2j), ("f4", np.complex64(1)), ("f2", 1e6), ("f4", 1e300), ("f4", 10**400),
+        ("bool", 2), ("bool", "x"), ("S2", "abc"), ("S2", 5), ("M8[s]", None), ("i8", 2.0**70),
+        ([("a", "i4"), ("b", "f8")], (1.5, 0.0)), ([("a", "u1")], 256),
+    ],
+)  # fmt: skip
+def test_fill_refuses_a_value_that_it_would_change(
+    stream: cudadrv.Stream, dtype: Wrong, value: object
+) -> None:
+    array = stream.zeros(3, dtype)
+    with pytest.raises(InvalidValueError, match="is no value for <DeviceArray"):
+        stream.fill(array, value)
+    assert np.array_equal(stream.to_host(array), np.zeros(3, dtype))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "element"),
+    [
+        ("i4", 2.0, 2), ("i4", Decimal(7), 7), ("f4", Decimal("0.5"), 0.5), ("f4", True, 1.0),
+        ("f4", float("inf"), np.inf), ("bool", 1, True), ("bool", np.True_, True), ("c8", 2, 2),
+        ("u8", 2**64 - 1, 2**64 - 1), ("S3", b"abc", b"abc"), ("i2", np.array(-5), -5),
+        ("M8[s]", np.datetime64(5, "s"), np.datetime64(5, "s")),
+    ],
+)  # fmt: skip
+def test_fill_takes_a_value_of_another_type_that_is_the_same(
+    stream: cudadrv.Stream, dtype: str, value: object, element: object
+) -> None:
+    array = stream.zeros(3, dtype)
+    stream.fill(array, value)
+    assert np.array_equal(stream.to_host(array), np.full(3, element, dtype))
+
+
+def test_a_copy_refuses_masked_elements_and_leaves_both_sides_alone(
+    stream: cudadrv.Stream,
+) -> None:
+    array, out = stream.to_device([3.0, 4.0]), MASKED.copy()
+    texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (2,), "f4")
+    attempts: list[Callable[[], object]] = [
+        lambda: stream.to_device(MASKED),
+        lambda: stream.copy(array, MASKED),
+        lambda: stream.copy(out, array),
+        lambda: stream.to_host(array, out),
+        lambda: texels.copy_from(stream, MASKED.astype("f4")),
+        lambda: cudadrv.CudaArray.from_host(stream, MASKED.astype("f4")),
+    ]
+    for attempt in attempts:
+        with pytest.raises(CopyError, match=r"fill them with `array.filled\(value\)`"):
+            attempt()
+    assert stream.to_host(array).tolist() == [3.0, 4.0]
+    assert out.tolist() == [None, 2.0]
+    assert stream.to_host(stream.to_device(np.ma.masked_array([5.0], [False]))).tolist() == [5.0]
+
+
+def test_a_subclass_of_an_array_is_copied_both_ways(stream: cudadrv.Stream) -> None:
+    matrix = np.arange(6.0).reshape(2, 3).view(np.matrix)
+    array = stream.zeros((2, 3), "f8")
+    stream.copy(array, matrix)
+    assert stream.to_host(array).tolist() == matrix.tolist()
+    out = np.zeros((2, 3)).view(np.matrix)
+    stream.copy(out, array)
+    assert out.tolist() == matrix.tolist()
+
+
+def test_an_array_of_one_element_is_not_taken_for_its_address(stream: cudadrv.Stream) -> None:
+    array = stream.to_device(np.array([[7]], "i4"))
+    for convert in (int, float, bool):
+        with pytest.raises(ArgumentTypeError, match=r"Stream\.to_host"):
+            convert(array[0, 0])
+
+
+def test_a_slice_of_nothing_is_an_array_of_no_elements(stream: cudadrv.Stream) -> None:
+    array = stream.to_device(np.arange(12).reshape(4, 3))
+    for key, shape in (
+        ((slice(4, 4), 2), (0,)), ((slice(4, None), slice(1, 3)), (0, 2)), (slice(9, 9), (0, 3)),
+        ((slice(None), slice(3, 3)), (4, 0)), (slice(3, 1), (0, 3)), ((3, slice(3, None)), (0,)),
+    ):  # fmt: skip
+        part = array[key]
+        assert part.shape == shape
+        assert stream.to_host(part).shape == shape
+
+
+def test_a_kernel_can_be_referred_to_weakly(module: cudadrv.Module) -> None:
+    kernel = module.kernel(module.kernel_names[0])
+    assert weakref.ref(kernel)() is kernel
+
+
+def test_streams_that_stand_for_one_stream_of_another_library_are_equal(
+    context: cudadrv.Context,
+) -> None:
+    class Theirs:
+        def __init__(self, stream: cudadrv.Stream) -> None:
+            self.stream = stream
+
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return 0, int(self.stream.handle)
+
+    with context.new_stream() as one, context.new_stream() as other:
+        first, second = (context.external_stream(Theirs(one)) for _ in range(2))
+        assert first == second
+        assert hash(first) == hash(second)
+        assert first != context.external_stream(Theirs(other))
+        assert first != one
+        second.close()
+        assert first != second
+        assert not first.closed
+        assert first.is_done()
+
+
+def test_importing_cudadrv_brings_the_emulator_that_errors_name() -> None:
+    code = (
+        "import cudadrv, sys; assert 'cudadrv.emulator.core' not in sys.modules\n"
+        "print(cudadrv.emulator.use(2).is_emulated, len(cudadrv.list_devices()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "2"]
+
+
+def test_a_runtime_is_resolved_by_a_policy_and_nothing_else() -> None:
+    for wrong in ("off", None, False, 5):
+        given: Wrong = wrong
+        with pytest.raises(ArgumentTypeError, match=r"GpuRuntime\.resolve: policy .* GpuPolicy"):
+            cudadrv.GpuRuntime.resolve(given)
+    assert cudadrv.GpuRuntime.resolve(cudadrv.GpuPolicy.OFF) is None
+
+
+def test_what_is_wrong_is_named_with_its_place_and_what_to_give(
+    context: cudadrv.Context, stream: cudadrv.Stream, module: cudadrv.Module
+) -> None:
+    wrong: Wrong = "x"
+    array, kernel = stream.zeros(4, "f4"), module.kernel(module.kernel_names[0])
+    allocator, arena = cudadrv.CudaAllocator(stream), cudadrv.DeviceArena()
+    algebra = cudadrv.LinearAlgebra.for_stream(stream)
+    with stream.capture() as graph:
+        stream.fill(array, 1)
+    executable = graph.instantiate()
+    attempts: list[tuple[Callable[[], object], str]] = [
+        (lambda: stream.alloc(wrong), "nbytes is 'x', of type str: give a whole number"),
+        (lambda: stream.copy(array, wrong), "src is 'x', .* give a DeviceArray or a Device"),
+        (lambda: stream.to_host(wrong), "array is 'x', of type str: give a DeviceArray"),
+        (lambda: stream.fill(wrong, 1), "dst is 'x'"),
+        (lambda: stream.wait(wrong), "a str is no stream"),
+        (lambda: stream.call_on_host(wrong), "function is 'x', of type str: give a function"),
+        (lambda: stream.record().record(wrong), "stream is 'x', of type str: give a Stream"),
+        (lambda: stream.record().elapsed_ms(wrong), "since is 'x', of type str: give a Event"),
+        (lambda: executable.launch(wrong), "stream is 'x', of type str: give a Stream"),
+        (lambda: executable.launch(Wrong), "give a Stream"),
+        (lambda: executable.update(wrong), "graph is 'x', of type str: give a Graph"),
+        (lambda: array.buffer.record_use(wrong), "stream is 'x'"),
+        (lambda: cudadrv.DeviceArray(wrong, 3, "f4"), "buffer is 'x', .* give a DeviceBuffer"),
+        (lambda: cudadrv.cuda_context_for(wrong), "ordinal is 'x'"),
+        (lambda: cudadrv.Context.create(wrong), "ordinal is 'x'"),
+        (lambda: context.new_stream(priority=wrong), "priority is 'x'"),
+        (lambda: context.load_module(7), "an image is a ptx.Image, PTX text or bytes"),  # type: ignore[arg-type]
+        (lambda: module.kernel(5), "name is 5, of type int: give a str"),  # type: ignore[arg-type]
+        (lambda: kernel.attribute(wrong), "attribute is 'x'"),
+        (lambda: kernel.max_active_blocks(wrong), "block_threads is 'x'"),
+        (lambda: allocator.allocate(wrong), "nbytes is 'x'"),
+        (lambda: allocator.deallocate(wrong, 5), "ptr is 'x'"),
+        (lambda: allocator.deallocate(1, None), "nbytes is None: give"),  # type: ignore[arg-type]
+        (lambda: arena.alloc(wrong, 5), "stream is 'x'"),
+        (lambda: arena.alloc(stream, wrong), "elements is 'x'"),
+        (lambda: algebra.potrf(wrong), "a is 'x', of type str: give a DeviceArray"),
+        (lambda: cudadrv.DevicePool(wrong), "devices is 'x', .* give several"),
+        (lambda: cudadrv.pool_info(wrong), "device is 'x', of type str: give a Device"),
+        (lambda: cudadrv.CudaClient().destroy_event(wrong), "event is 'x'"),
+        (lambda: cudadrv.scatter_map(wrong, [1], lambda *_: 0), "rt is 'x', .* GpuRuntime"),
+        (lambda: cudadrv.trace(7), "path is 7, of type int: give text or a path"),  # type: ignore[arg-type]
+    ]
+    for attempt, words in attempts:
+        with pytest.raises(ArgumentError, match=words) as caught:
+            attempt()
+        assert isinstance(caught.value, TypeError)
+
+
+def test_numbers_out_of_range_are_refused_before_the_driver_sees_them(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    attempts: list[Callable[[], object]] = [
+        lambda: context.external_stream(2**64),
+        lambda: context.external_stream(-5),
+        lambda: context.new_stream(priority=2**31),
+        lambda: cudadrv.Context.create(0, 2**40),
+        lambda: cudadrv.set_release_threshold(context.device, -1),
+        lambda: cudadrv.trim_pool(context.device, 2**70),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ArgumentValueError, match="give a whole number of"):
+            attempt()
+    assert issubclass(ArgumentValueError, ValueError)
+
+
+def test_memory_that_there_cannot_be_is_memory_that_there_is_not(stream: cudadrv.Stream) -> None:
+    for attempt in (
+        lambda: stream.alloc(2**80),
+        lambda: stream.zeros((2**40, 2**40), "f8"),
+        lambda: cudadrv.pinned_empty((2**40, 2**40), "f8"),
+        lambda: cudadrv.managed_empty(2**70, "u1"),
+    ):
+        with pytest.raises(cudadrv.OutOfMemoryError):
+            attempt()
+
+
+def test_texels_that_there_cannot_be_are_refused_before_memory_is_taken(
+    stream: cudadrv.Stream,
+) -> None:
+    for make in (cudadrv.CudaArray, cudadrv.MipmappedArray):
+        with pytest.raises(TextureError, match="no device has extents above"):
+            make(stream.context, (2**70,), "i2")
+    texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (8, 8), "f4")
+    for origin in ((-(2**62), 0), (0, 9), (0,)):
+        with pytest.raises(CopyError):
+            texels.copy_to(stream, origin=origin)
+    with pytest.raises(ArgumentTypeError, match="the origin of a box is 'x'"):
+        wrong: Wrong = "x"
+        texels.copy_to(stream, origin=wrong)
+
+
+def test_a_device_is_not_broken_by_a_success() -> None:
+    with cudadrv.emulator.session() as driver:
+        for attempt in (
+            lambda: driver.break_device(with_=0),
+            lambda: driver.fail("cuMemFree", with_=0),
+        ):
+            with pytest.raises(ArgumentValueError, match="a fault cannot be CUDA_SUCCESS"):
+                attempt()
+        assert cudadrv.best_device().ordinal == 0
+
+
+def test_what_callers_catch_today_is_what_they_get(stream: cudadrv.Stream) -> None:
+    array = stream.zeros((2, 2), "f4")
+    with pytest.raises(ArgumentIndexError) as index:
+        array[5]
+    assert isinstance(index.value, IndexError)
+    with pytest.raises(DTypeError) as dtype:
+        stream.empty(3, "no dtype")
+    assert isinstance(dtype.value, TypeError)
+    with pytest.raises(cudadrv.errors.ExportError) as export:
+        array.__dlpack__(copy=True)
+    assert isinstance(export.value, BufferError)
+
+
+def test_a_launch_refuses_what_is_no_configuration_and_no_stream(
+    stream: cudadrv.Stream, module: cudadrv.Module
+) -> None:
+    kernel, wrong = module.kernel(module.kernel_names[0]), [1, 2]
+    given: Wrong = wrong
+    with pytest.raises(cudadrv.LaunchConfigError, match=r"its configuration is \[1, 2\]"):
+        kernel.launch(stream, given)
+    with pytest.raises(ArgumentError, match="give a stream of cudadrv"):
+        kernel.launch(given, LaunchConfig(1, 1))
