@@ -20,6 +20,7 @@ CAMPAIGNS: Final[dict[str, str]] = {
     "kills": "sixteen processes on one cache folder, killed while they read, write and clear",
     "faults": "every driver function that the library calls fails, one call at a time",
     "leaks": "every public operation many times over, after which nothing may have grown",
+    "fuzz": "public functions with values that their annotations allow, and with wrong ones",
 }
 """The name of each campaign, and what it tries."""
 

@@ -1,0 +1,135 @@
+"""The objects that fuzzed calls are made on and with: open, closed, and of another device."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import cudadrv
+import ptx
+from cudadrv import emulator
+
+_MIB: Final = 1 << 20
+_DEVICE: Final = emulator.EmulatedDevice(total_memory=64 * _MIB, sm_count=2)
+
+SOURCE: Final = """
+.version 7.5
+.target sm_75
+.address_size 64
+.global .align 4 .b8 table[64];
+.visible .entry put(.param .u64 out, .param .u32 n, .param .f32 x)
+{
+    .reg .f32 %f<2>;
+    ld.param.f32 %f1, [x];
+    ret;
+}
+"""
+
+
+class OursError(Exception):
+    """What a function of the fuzzer's raises, and so may come out of a call that was given it."""
+
+
+class World:
+    """Objects by class."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.objects: dict[type, list[object]] = {}
+
+    def add(self, *values: object) -> None:
+        """Have some objects, under each of their classes."""
+        for value in values:
+            for cls in type(value).__mro__[:-1]:
+                self.objects.setdefault(cls, []).append(value)
+
+    def of(self, cls: type) -> list[object]:
+        """The objects of a class."""
+        return self.objects.get(cls, [])
+
+
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[World]:
+    """A world on an emulator of its own with two small devices."""
+    world = World(folder)
+    with emulator.session([_DEVICE, _DEVICE]) as driver:
+        with driver.fail("cuMemFree", nth=10**6) as fault, driver.limit_memory(1 << 40) as limit:
+            world.add(fault, limit)
+        world.add(driver, _DEVICE, emulator.H100, emulator.Limits())
+        for ordinal in (0, 1):
+            _fill_context(world, cudadrv.cuda_context_for(ordinal))
+        own = cudadrv.Context.create(0)
+        _fill_context(world, own)
+        gone = cudadrv.Context.create(1)
+        _fill_context(world, gone, small=True)
+        gone.close()
+        _fill_above(world)
+        yield world
+
+
+def _fill_context(world: World, context: cudadrv.Context, *, small: bool = False) -> None:
+    stream = context.new_stream()
+    array = stream.zeros((4, 8), np.float32)
+    world.add(context, stream, array, array.buffer, context.device)
+    event = stream.record()
+    module = context.load_module(SOURCE)
+    kernel = module.kernel("put")
+    world.add(event, module, kernel)
+    if small:
+        return
+    world.add(context.default_stream, stream.alloc(100), stream.alloc(0))
+    world.add(stream.to_device(np.arange(6, dtype=np.int32)), array[1], array[0, 0])
+    world.add(stream.zeros((0, 3), np.int16), stream.zeros((), np.float64))
+    world.add(stream.to_device(np.zeros((3, 3)) + np.eye(3)), stream.zeros((8, 8), np.float32))
+    closed_stream, closed_array, closed_event = (
+        context.new_stream(), stream.zeros(3, "u1"), stream.record()
+    )  # fmt: skip
+    for each in (closed_stream, closed_array, closed_event):
+        each.close()
+    world.add(closed_stream, closed_array, closed_array.buffer, closed_event)
+    closed_module = context.load_module(SOURCE)
+    world.add(closed_module.kernel("put"), closed_module)
+    closed_module.close()
+    with stream.capture() as graph:
+        stream.fill(array, 1)
+    world.add(graph, graph.instantiate())
+    texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(context, (8, 8), np.float32, surface=True)
+    mipmap: cudadrv.MipmappedArray[Any] = cudadrv.MipmappedArray(context, (8, 8), np.float32)
+    world.add(texels, mipmap, cudadrv.Texture(texels), cudadrv.Surface(texels))
+    world.add(cudadrv.LinearAlgebra(stream), cudadrv.CudaAllocator(stream), cudadrv.DeviceArena())
+    arena = cudadrv.DeviceArena(np.float32)
+    world.add(arena, arena.alloc(stream, 5))
+    world.add(cudadrv.SobolDvCache(stream))
+
+
+def _fill_above(world: World) -> None:
+    infos = [device.info() for device in cudadrv.list_devices()]
+    policy = cudadrv.GpuDispatchPolicy()
+    runtime = cudadrv.GpuRuntime(devices=infos, policy=policy)
+    world.add(*infos, infos[0].capability, policy, runtime, cudadrv.GpuAvailable(runtime))
+    world.add(cudadrv.GpuAbsent(cudadrv.AbsenceReason.NO_DEVICE, "none"))
+    world.add(cudadrv.GpuBroken(cudadrv.errors.DriverCallFailed("it failed")))
+    world.add(cudadrv.CudaClient(0), cudadrv.CudaClient(1))
+    world.add(cudadrv.DevicePool(), cudadrv.PtxModuleCache(), cudadrv.KeyedPtxModuleCache())
+    world.add(cudadrv.LaunchConfig(1, 32), cudadrv.LaunchConfig((2, 2), (8, 4), 64))
+    world.add(cudadrv.Calibration.given(policy))
+    parts = cudadrv.probe_cuda_backend("fuzz")
+    world.add(parts, cudadrv.CudaBackendContext.from_parts(parts))
+    world.add(cudadrv.trace(world.folder / "trace.json"))
+    family, curvature = cudadrv.PirlsFamily.POISSON_LOG, cudadrv.PirlsCurvature.FISHER
+    world.add(cudadrv.PirlsLoopAdmission(10, 3, family, curvature, True))
+    world.add(cudadrv.RemlOuterAdmission(10, 3, 2, None, curvature, False))
+    image = ptx.Image.from_ptx(SOURCE)
+    world.add(image, image.target, *image.signatures.values())
+    world.add(*(param for each in image.signatures.values() for param in each.params))
+    world.add(ptx.Target.parse("sm_90"), ptx.Target.parse("lto_75"), ptx.CompileOptions())
+    client = cudadrv.CudaClient(0)
+    world.add(client.capture_graph((), (), lambda _: None))
+    world.add(ptx.Diagnostic("a.cu", 1, 2, "error", None, "it is wrong", "int x;"))
+    world.add(ptx.NO_FMA, ptx.LinkOptions(), ptx.ImageCache(world.folder / "cache"))
+    request = ptx.CompileRequest.of("int x;", ptx.CompileOptions(), "a.cu", (), None)
+    world.add(request, ptx.parse(SOURCE))
