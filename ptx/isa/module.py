@@ -105,7 +105,7 @@ class PtxModule:
 
     def uses(self, name: str) -> Uses:
         """What a function's body uses, read once: many kernels may call one function."""
-        found = self._uses.get(name)
+        found = self._uses.get(border.instance("a function's name", name, str))
         if found is None:
             text = self.body_text(name)
             shared: list[Variable] = []
