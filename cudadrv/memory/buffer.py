@@ -112,10 +112,10 @@ class DeviceBuffer(Addressed, Closing):
         try:
             queue = stream._box
             context = queue.context
+            self.context = stream.context
         except AttributeError:
             raise border.refused("allocating: stream", stream, "give a Stream") from None
         self.stream = stream
-        self.context = stream.context
         self.nbytes = nbytes
         self._pointer = self._dependents = None
         if nbytes > 0:
