@@ -183,11 +183,16 @@ def download(stream: StreamCore, dst: HostArray, src: DeviceMemory, wait: bool =
     if box.capture is not None:
         box.capture.keeps.append(dst)
     api, of = box.context._driver.api, src._pointer or src._make_pointer()
-    (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, box.raw)
-    if code:
-        _download_again(box, code, to, of, nbytes)
-    if wait or not is_reachable(box, dst):
-        stream.synchronize()
+    try:
+        (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, box.raw)
+        if code:
+            _download_again(box, code, to, of, nbytes)
+        if wait or not is_reachable(box, dst):
+            stream.synchronize()
+    except BaseException:
+        if box.capture is None:
+            api.cuStreamSynchronize(box.raw)  # nothing goes on writing the caller's array
+        raise
     del memory  # held until here, whoever closes the array meanwhile
 
 
@@ -260,17 +265,22 @@ def _upload_again(box: StreamBox, code: CUresult, to: CUdeviceptr, of: int, nbyt
 
 
 def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool) -> None:
-    to, of = CUdeviceptr(pointer), host_address(source)
-    code = transfer(box, box.api.cuMemcpyHtoDAsync, to, of, source.nbytes, box.raw)
-    if code:
-        raise _upload_failure(box, code, source.nbytes)
-    # From pageable memory the call returns when the bytes are staged; from pinned memory it
-    # returns at once, and the caller might change them too early.
-    if wait and is_reachable(box, source):
-        (code,) = box.api.cuStreamSynchronize(box.raw)
+    to, of, api = CUdeviceptr(pointer), host_address(source), box.api
+    try:
+        code = transfer(box, api.cuMemcpyHtoDAsync, to, of, source.nbytes, box.raw)
         if code:
-            doing = f"waiting for {source.nbytes} bytes from pinned memory"
-            raise failure(box.api, code, "cuStreamSynchronize", doing)
+            raise _upload_failure(box, code, source.nbytes)
+        # From pageable memory the call returns when the bytes are staged; from pinned memory it
+        # returns at once, and the caller might change them too early.
+        if wait and is_reachable(box, source):
+            (code,) = api.cuStreamSynchronize(box.raw)
+            if code:
+                doing = f"waiting for {source.nbytes} bytes from pinned memory"
+                raise failure(api, code, "cuStreamSynchronize", doing)
+    except BaseException:
+        if box.capture is None:
+            api.cuStreamSynchronize(box.raw)  # nothing goes on reading the caller's array
+        raise
 
 
 def _upload_in_capture(box: StreamBox, dst: DeviceMemory, src: HostArray) -> None:

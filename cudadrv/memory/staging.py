@@ -12,6 +12,7 @@ import itertools
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
@@ -23,7 +24,7 @@ from ..driver.context import ContextCore
 from ..driver.handle import ContextBox
 from ..driver.in_use import failure
 from ..driver.stream_box import EventBox, StreamBox
-from ..errors import OutOfMemoryError
+from ..errors import CudadrvError, OutOfMemoryError
 from .array import AnyArray
 from .copy_threads import usable_threads, work_together
 from .pinned import pinned_in
@@ -52,15 +53,17 @@ class Slot:
         address: of the first byte.
         event: recorded after the transfer that last used it.
         busy: whether that transfer may still be under way.
+        stream: where one may be under way after which no event was recorded.
     """
 
-    __slots__ = ("address", "busy", "event", "memory")
+    __slots__ = ("address", "busy", "event", "memory", "stream")
 
     def __init__(self, memory: npt.NDArray[np.uint8], event: EventBox) -> None:
         self.memory = memory
         self.address: int = memory.ctypes.data
         self.event = event
         self.busy = False
+        self.stream: StreamBox | None = None
 
 
 class Chunk(NamedTuple):
@@ -160,18 +163,20 @@ class StagingRing:
                 yield chunks[number]
 
         def work() -> None:
+            # Other copies may hold all buffers: one thread waits for some, the others do not.
+            wait = threading.get_ident() == caller
             try:
-                # Other copies may hold all buffers: one thread waits for some, the others do not.
-                pair = self._pairs.get(block=threading.get_ident() == caller)
+                (pair,) = map(self._pairs.get, (wait,))  # no interrupt comes before the next `try`
             except Empty:
                 return
             try:
                 serve(remaining(), pair)
             except BaseException:
                 stopped.append(True)
-                # A transfer may be under way whose event was not recorded; what comes of it, the
-                # error that is on its way tells.
-                self.api.cuStreamSynchronize(stream.raw)
+                for slot in pair:
+                    # The error on its way is the one to tell.
+                    with suppress(CudadrvError):
+                        self._await_unrecorded(slot)
                 raise
             finally:
                 self._pairs.put(pair)
@@ -179,11 +184,22 @@ class StagingRing:
         work_together(work, len(chunks))
 
     def _wait(self, slot: Slot) -> None:
+        self._await_unrecorded(slot)
         if slot.busy:
             (code,) = self.api.cuEventSynchronize(slot.event.raw)
             if code:
                 raise failure(self.api, code, "cuEventSynchronize", "waiting for a staged chunk")
             slot.busy = False
+
+    def _await_unrecorded(self, slot: Slot) -> None:
+        """Wait for a transfer whose end no event tells, as an error or an interrupt came between.
+
+        Where that fails, or is interrupted as well, the next copy that gets the slot does it.
+        """
+        stream = slot.stream
+        if stream is not None:
+            stream.synchronize()
+            slot.stream, slot.busy = None, False
 
     def _queue(
         self, stream: StreamBox, slot: Slot, pointer: int, chunk: Chunk, *, to_device: bool
@@ -191,6 +207,7 @@ class StagingRing:
         """Queue the transfer of one chunk, and the event that ends its use of the slot."""
         api, device = self.api, CUdeviceptr(pointer + chunk.offset)
         host, nbytes = slot.address, chunk.nbytes
+        slot.stream = stream
         if to_device:
             call = "cuMemcpyHtoDAsync"
             code = transfer(stream, api.cuMemcpyHtoDAsync, device, host, nbytes, stream.raw)
@@ -199,11 +216,11 @@ class StagingRing:
             code = transfer(stream, api.cuMemcpyDtoHAsync, host, device, nbytes, stream.raw)
         if not code:
             call = "cuEventRecord"
-            slot.busy = True
             (code,) = api.cuEventRecord(slot.event.raw, stream.raw)
         if code:
             doing = f"copying {chunk.nbytes} bytes at offset {chunk.offset} by way of pinned memory"
             raise failure(api, code, call, doing)
+        slot.stream, slot.busy = None, True
 
 
 class _Ring:

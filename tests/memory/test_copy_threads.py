@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import signal
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
+from cudadrv.driver import handover
+from cudadrv.memory import copy_threads
 from cudadrv.memory.copy_threads import MOST_THREADS, usable_threads, work_together
+from tests.attack.interrupts.points import Interrupter
+
+SECONDS = 10
+two_processors = pytest.mark.skipif(usable_threads() < 2, reason="needs a second processor")
+
+
+def with_all(threads: int, job: Callable[[], None]) -> Callable[[], None]:
+    """A job that begins once all threads that can come are there."""
+    barrier = threading.Barrier(min(threads, usable_threads()))
+
+    def run() -> None:
+        barrier.wait(SECONDS)
+        job()
+
+    return run
+
+
+def set_exception(thread: int, kind: type[BaseException]) -> None:
+    """Set an exception into a thread, as debuggers and time limits do."""
+    number, error = ctypes.c_ulong(thread), ctypes.py_object(kind)
+    assert ctypes.pythonapi.PyThreadState_SetAsyncExc(number, error) == 1
+
+
+def helpers() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "cudadrv-staging"]
 
 
 def test_every_piece_is_done_once_by_whoever_comes() -> None:
@@ -29,7 +58,7 @@ def test_every_piece_is_done_once_by_whoever_comes() -> None:
 
 def test_the_caller_takes_part_and_others_come_as_far_as_there_are_processors() -> None:
     seen: set[int] = set()
-    work_together(lambda: seen.add(threading.get_ident()), 100)
+    work_together(with_all(MOST_THREADS, lambda: seen.add(threading.get_ident())), 100)
     assert threading.get_ident() in seen
     assert len(seen) == usable_threads() <= MOST_THREADS
 
@@ -47,7 +76,7 @@ def test_an_error_in_any_thread_is_raised_once_all_are_done() -> None:
 
     if usable_threads() > 1:
         with pytest.raises(ValueError, match="in a helper"):
-            work_together(fails_elsewhere, 2)
+            work_together(with_all(2, fails_elsewhere), 2)
     with pytest.raises(ValueError, match="in the caller"):
         work_together(fails_here, 2)
     work_together(lambda: None, 2)
@@ -60,7 +89,7 @@ def test_several_copies_at_once_have_helpers_of_their_own() -> None:
     def copy() -> None:
         ran: list[int] = []
         barrier.wait()
-        work_together(lambda: ran.append(1), 2)
+        work_together(with_all(2, lambda: ran.append(1)), 2)
         counts.append(len(ran))
 
     threads = [threading.Thread(target=copy) for _ in range(4)]
@@ -88,6 +117,78 @@ def test_helpers_are_awaited_through_interrupts() -> None:
 
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            work_together(job, 2)
+            work_together(with_all(2, job), 2)
         assert ends.pop()
     work_together(lambda: None, 2)
+
+
+def test_a_helper_that_comes_late_is_not_waited_for() -> None:
+    caller, other = threading.get_ident(), threading.Event()
+
+    def job() -> None:
+        if threading.get_ident() != caller:
+            other.set()
+
+    for _ in range(100):
+        work_together(job, MOST_THREADS)
+    given = handover.Handover(other.set)
+    handover.take(given.lock, 1)
+    other.clear()
+    given.run()
+    assert not other.is_set()
+
+
+@two_processors
+def test_nobody_runs_the_job_after_an_interrupt_at_any_point() -> None:
+    running: set[int] = set()
+
+    def job() -> None:
+        running.add(threading.get_ident())
+        time.sleep(0.005)
+        running.remove(threading.get_ident())
+
+    work_together(job, 3)
+    number = 0
+    while True:
+        interrupter = Interrupter(number)
+        if not interrupter.run(lambda: work_together(job, 3)):
+            break
+        assert not running - {threading.get_ident()}, interrupter.place
+        running.clear()
+        number += 1
+    assert number > 10
+    work_together(with_all(2, lambda: None), 2)
+
+
+@two_processors
+def test_an_exception_set_into_a_helper_is_raised_by_the_copy() -> None:
+    caller = threading.get_ident()
+
+    def job() -> None:
+        if threading.get_ident() != caller:
+            set_exception(threading.get_ident(), ZeroDivisionError)
+            for _ in range(1000):
+                time.sleep(0.001)
+
+    with pytest.raises(ZeroDivisionError):
+        work_together(with_all(2, job), 2)
+    work_together(with_all(2, lambda: None), 2)
+
+
+@two_processors
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_helper_that_an_exception_ended_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    others = helpers()
+    monkeypatch.setattr(copy_threads, "_helpers", copy_threads._Helpers())
+    work_together(with_all(2, lambda: None), 2)
+    (thread,) = (each for each in helpers() if each not in others)
+    while not copy_threads._helpers.idle:
+        time.sleep(0.001)
+    assert thread.ident is not None
+    set_exception(thread.ident, SystemExit)
+    work_together(lambda: None, 2)  # the exception is raised as the thread wakes
+    thread.join(SECONDS)
+    assert not thread.is_alive()
+    work_together(with_all(2, lambda: None), 2)

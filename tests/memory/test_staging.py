@@ -16,6 +16,7 @@ from cudadrv.driver.handle import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
 from cudadrv.memory import staging
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, Slot, StagingRing, ring_of
+from tests.attack.interrupts.points import Interrupter
 
 LIMIT = 4 << 20
 
@@ -135,6 +136,61 @@ def test_a_copy_that_fails_waits_before_it_gives_its_buffers_back(
         with machine.fail("cuEventRecord"), pytest.raises(cudadrv.CudaError):
             stream.copy(device, np.ones(LEAST_STAGED_BYTES, np.uint8))
         assert waited == [int(stream.handle)]
+
+
+def test_a_transfer_of_unknown_end_is_waited_for_before_its_buffer_is_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(staging, "usable_threads", lambda: 1)
+    with emulator.session() as machine:
+        first, second = (cudadrv.cuda_context_for(0).new_stream() for _ in range(2))
+        source = np.ones(LEAST_STAGED_BYTES, np.uint8)
+        devices = [stream.empty(source.size, "u1") for stream in (first, second)]
+        with (
+            machine.fail("cuEventRecord"),
+            machine.fail("cuStreamSynchronize"),
+            pytest.raises(cudadrv.CudaError, match="cuEventRecord"),
+        ):
+            first.copy(devices[0], source)
+        waited: list[int] = []
+        wait = machine.cuStreamSynchronize
+
+        def synchronize(handle: object) -> object:
+            waited.append(int(handle))  # type: ignore[call-overload]
+            return wait(handle)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(machine, "cuStreamSynchronize", synchronize)
+        second.copy(devices[1], source)
+        second.copy(devices[1], source)
+        assert waited == [int(first.handle)]
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_an_interrupt_at_any_point_of_a_staged_copy_keeps_its_buffers_and_writes_no_more(
+    way: str,
+) -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    ones = np.ones(LEAST_STAGED_BYTES, np.uint8)
+    device, target = stream.to_device(ones), np.zeros_like(ones)
+    ring = ring_of(context)
+    assert ring is not None
+    pairs = ring._pairs.qsize()
+    for number in range(1000):
+        interrupter = Interrupter(number)
+        if not interrupter.run(
+            lambda: stream.copy(device, ones) if way == "up" else stream.copy(target, device)
+        ):
+            break
+        then = int(target.sum())
+        stream.fill(device, 2)  # nobody reads it any more
+        stream.synchronize()
+        assert int(target.sum()) == then, interrupter.place
+        assert ring._pairs.qsize() == pairs, interrupter.place
+        stream.fill(device, 1)
+        target[...] = 0
+    assert number > 50
+    assert (stream.to_host(device) == 1).all()
 
 
 def test_a_ring_of_a_context_that_closes_meanwhile_is_not_kept(
