@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from contextvars import Context as Variables, copy_context
 from typing import Generic, TypeVar
 
+from ..driver.handover import Handover, take
 from ..driver.in_use import current
 from ..stream import cuda_context_for
-from .tile import Tile, running
-from .workers import Worker, Workers
+from .tile import Tile, Workplace, running
+from .workers import Workers
 
 _R = TypeVar("_R")
 
@@ -22,10 +23,14 @@ class Job(Generic[_R]):
         ordinal: the device.
         range: the items.
         result: what the call returned; nothing where `error` is set.
-        error: what it raised.
+        error: what it raised, or what was set into its thread.
+        lock: of the hand-over to the worker.
+        done: free once a worker is done with it.
     """
 
-    __slots__ = ("_call", "_claim", "_done", "_variables", "error", "ordinal", "range", "result")
+    __slots__ = (
+        "_call", "_handover", "_variables", "done", "error", "lock", "ordinal", "range", "result",
+    )  # fmt: skip
 
     result: _R
 
@@ -36,43 +41,35 @@ class Job(Generic[_R]):
         self._call = call
         # The function sees the caller's context variables, such as decimal's precision.
         self._variables: Variables = copy_context()
-        # Taken by whoever is first: the worker that runs the call, or the caller who gives it up.
-        self._claim = threading.Lock()
-        self._done = threading.Lock()
-        self._done.acquire()
+        self._handover = Handover(self._run)
+        self.lock = self._handover.lock
+        self.done = threading.Lock()
+        self.done.acquire()
 
-    def start(self, workers: Workers) -> None:
-        """Give the call to a worker."""
-        workers.take().put(self._run)
+    def do(self, workplace: Workplace) -> None:
+        """On a worker: make the call, unless the caller has given it up."""
+        self._handover.run(workplace)
 
     def wait(self) -> None:
-        """Wait until the call has ended; once it has, this answers at once."""
-        with self._done:
+        """Wait until a worker is done with it; a signal's handler may run, and break it off."""
+        with self.done:
             pass
 
-    def give_up(self) -> None:
-        """Keep the call from beginning, or wait for its end if it has begun."""
-        if not self._claim.acquire(blocking=False):
-            self.wait()
+    def conclude(self) -> None:
+        """Once it has ended: take what it raised."""
+        self.error = self._handover.settled() or self.error
 
-    def _run(self, worker: Worker) -> None:
-        if not self._claim.acquire(blocking=False):
-            worker.give_back()
-            return
+    def _run(self, workplace: Workplace) -> None:
         try:
-            tile = Tile(self.ordinal, self.range, cuda_context_for(self.ordinal), worker.workplace)
+            tile = Tile(self.ordinal, self.range, cuda_context_for(self.ordinal), workplace)
             try:
                 self.result = self._variables.run(self._in_tile, tile)
                 tile.finish()
             finally:
                 tile.abandon()
-        # Whatever it is, the caller gets it: a worker has nobody to tell.
-        except BaseException as error:
-            self.error = error
-            worker.workplace.clear()
-        finally:
-            worker.give_back()
-            self._done.release()
+        except BaseException:
+            workplace.clear()
+            raise
 
     def _in_tile(self, tile: Tile) -> _R:
         running.set(tile)
@@ -81,17 +78,33 @@ class Job(Generic[_R]):
 
 def run_all(jobs: Sequence[Job[_R]]) -> None:
     """Start all jobs and wait for all, also where the wait is interrupted."""
-    by_device = current().cache(Workers)
-    try:
-        for job in jobs:
-            workers = by_device.get(job.ordinal)
-            if workers is None:
-                workers = by_device.setdefault(job.ordinal, Workers(job.ordinal))
-            job.start(workers)
+    _run_from(0, jobs, current().cache(Workers))
+    for job in jobs:
+        job.conclude()
+
+
+def _run_from(number: int, jobs: Sequence[Job[_R]], by_device: dict[int, Workers]) -> None:
+    """A call for each job, so that each is awaited by a `finally` of its own.
+
+    Tiles are views of the caller's items: none may still run when the caller goes on.
+    """
+    if number == len(jobs):
         for job in jobs:
             job.wait()
+        return
+    job, taken = jobs[number], 0
+    lock = job.lock
+    try:
+        workers = by_device.get(job.ordinal)
+        if workers is None:
+            workers = by_device.setdefault(job.ordinal, Workers(job.ordinal))
+        workers.give(job)
+        _run_from(number + 1, jobs, by_device)
     except BaseException:
-        # Tiles are views of the caller's items: none may still run when the caller goes on.
-        for job in jobs:
-            job.give_up()
+        (taken,) = map(take, (lock,), (0,))  # unless it has begun
+        if not taken:
+            job.wait()  # handlers of signals run meanwhile: one may tell the tiles to stop
         raise
+    finally:
+        if not taken:
+            take(lock, 1)  # the first call: no interrupt comes before it, and none ends it

@@ -9,45 +9,76 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from itertools import starmap
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from .tile import Workplace
 
 IDLE_SECONDS: Final = 10.0
+_NOTHING: Final = ((),)  # one call without arguments, for `starmap`
+
+if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
+
+    class AnyJob(Protocol):
+        """A job, whatever its call returns."""
+
+        done: threading.Lock
+        error: BaseException | None
+
+        def do(self, workplace: Workplace) -> None:
+            """Make its call, unless it was given up."""
 
 
 class Worker:
-    """A thread that runs jobs, one after the other, for one device."""
+    """A thread that runs jobs, one after the other, for one device.
 
-    __slots__ = ("_jobs", "_workers", "workplace")
+    Attributes:
+        jobs: what it was given.
+        workplace: its stream and arena.
+    """
 
-    def __init__(self, workers: Workers, ordinal: int) -> None:
+    __slots__ = ("_name", "_workers", "jobs", "workplace")
+
+    def __init__(self, workers: Workers, ordinal: int, job: AnyJob) -> None:
         self._workers = workers
-        self._jobs: SimpleQueue[Callable[[Worker], None]] = SimpleQueue()
+        self._name = f"cudadrv device {ordinal}"
+        self.jobs: SimpleQueue[AnyJob] = SimpleQueue()
         self.workplace = Workplace()
+        self.jobs.put(job)
+        self._start()
+
+    def _start(self) -> None:
         # A daemon: an idle thread must not keep the process from ending.
-        threading.Thread(target=self._run, name=f"cudadrv device {ordinal}", daemon=True).start()
-
-    def put(self, job: Callable[[Worker], None]) -> None:
-        """Let the worker run a job, which must not raise and must give the worker back."""
-        self._jobs.put(job)
-
-    def give_back(self) -> None:
-        """Say that the worker is free for another job."""
-        self._workers.idle.append(self)
+        threading.Thread(target=self._run, name=self._name, daemon=True).start()
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        except BaseException:
+            # Set into the thread by another. What the worker is given goes to its next thread.
+            self._start()
+            raise
+
+    def _serve(self) -> None:
         while True:
             try:
-                job = self._jobs.get(timeout=IDLE_SECONDS)
+                # No interrupt comes before the `try` of the job.
+                (job,) = map(self.jobs.get, (True,), (IDLE_SECONDS,))
             except Empty:
                 if self._workers.leave(self):
                     self.workplace.clear()
                     return
                 continue
-            job(self)
+            try:
+                job.do(self.workplace)
+            except BaseException as error:  # set into the thread: nobody else would tell
+                job.error = error
+            finally:
+                try:
+                    self._workers.idle.append(self)
+                finally:
+                    job.done.release()
             # An idle worker must keep nothing of its last job alive.
             del job
 
@@ -64,8 +95,8 @@ class Workers:
         self._pid = os.getpid()
         self.idle: list[Worker] = []
 
-    def take(self) -> Worker:
-        """A worker for one job: the one that was free last, or a new one.
+    def give(self, job: AnyJob) -> None:
+        """Let a worker do a job: the one that was free last, or a new one.
 
         Raises:
             RuntimeError: the system starts no more threads.
@@ -74,9 +105,10 @@ class Workers:
             # A fork has the list and not the threads.
             self._pid, self.idle = os.getpid(), []
         try:
-            return self.idle.pop()
+            (worker,) = starmap(self.idle.pop, _NOTHING)
+            worker.jobs.put(job)  # no interrupt comes in between
         except IndexError:
-            return Worker(self, self._ordinal)
+            Worker(self, self._ordinal, job)
 
     def leave(self, worker: Worker) -> bool:
         """Take a worker off the list; False where it is just being given a job."""

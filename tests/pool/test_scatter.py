@@ -8,6 +8,7 @@ import decimal
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -34,6 +35,8 @@ from cudadrv.errors import ClosedError, InvalidDeviceError, NoDeviceError
 from cudadrv.pool import workers
 from tests.current_context import current_context
 
+from ..attack.interrupts.points import Interrupter
+from ..memory.test_copy_threads import set_exception
 from ..runtime.devices import device_with, runtime_with
 
 Floats = npt.NDArray[np.float64]
@@ -395,24 +398,73 @@ def test_a_scatter_interrupted_while_it_starts_runs_no_tile_later(
     rt: GpuRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = np.zeros(10)
-    take = workers.Workers.take
+    give = workers.Workers.give
 
-    def interrupted(self: workers.Workers) -> workers.Worker:
+    def interrupted(self: workers.Workers, job: workers.AnyJob) -> None:
         if self is in_use.current().cache(workers.Workers).get(1):
             raise KeyboardInterrupt
-        return take(self)
+        give(self, job)
 
     def mark(ordinal: int, tile: Floats) -> None:
         tile[:] = 1
 
     with monkeypatch.context() as patched:
-        patched.setattr(workers.Workers, "take", interrupted)
+        patched.setattr(workers.Workers, "give", interrupted)
         with pytest.raises(KeyboardInterrupt):
             scatter_batched(rt, items, mark)
     after = items.copy()
     assert len(scatter_map(rt, range(10), lambda ordinal, tile: ordinal)) == 4
     assert np.array_equal(items, after)
     assert items[7:].tolist() == [0, 0, 0]
+
+
+def test_an_exception_set_into_a_worker_reaches_the_caller(rt: GpuRuntime) -> None:
+    used: list[int] = []
+
+    def work(ordinal: int, tile: Floats) -> None:
+        used.append(threading.get_ident())
+        if ordinal == 2:
+            set_exception(threading.get_ident(), ZeroDivisionError)
+            for _ in range(1000):
+                time.sleep(0.001)
+
+    for _ in range(3):
+        with pytest.raises(ScatterError, match="1 of 4 tiles failed") as caught:
+            scatter_batched(rt, np.zeros(10), work)
+        assert isinstance(caught.value.failures[0].error, ZeroDivisionError)
+    assert len(scatter_map(rt, range(10), lambda ordinal, tile: ordinal)) == 4
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_scatter_waits_for_no_worker_that_an_exception_ended(rt: GpuRuntime) -> None:
+    def thread(ordinal: int, tile: object) -> int:
+        return threading.get_ident()
+
+    for kind in (ZeroDivisionError, SystemExit):
+        for number in scatter_map(rt, range(10), thread):
+            set_exception(number, kind)
+        with pytest.raises((ScatterError, SystemExit)):
+            scatter_map(rt, range(10), thread)
+        assert len(scatter_map(rt, range(10), thread)) == 4
+
+
+def test_no_tile_runs_after_an_interrupt_at_any_point(rt: GpuRuntime) -> None:
+    items = np.zeros(10)
+    running: set[int] = set()
+
+    def work(ordinal: int, tile: Floats) -> None:
+        running.add(ordinal)
+        time.sleep(0.002)
+        running.remove(ordinal)
+
+    scatter_batched(rt, items, work)
+    for number in range(2000):
+        interrupter = Interrupter(number)
+        if not interrupter.run(lambda: scatter_batched(rt, items, work)):
+            break
+        assert not running, interrupter.place
+    assert 50 < number < 1999
+    assert len(scatter_map(rt, range(10), lambda ordinal, tile: ordinal)) == 4
 
 
 def test_idle_workers_end_and_later_calls_start_others(
