@@ -227,17 +227,22 @@ class CudaClient:
         with self._capture_lock:
             if stream.capturing:
                 raise InvalidValueError(f"capture_graph within a capture of {stream!r}")
-            allocator.freeze()
+            frozen_here = object()
             try:
+                allocator._freeze(frozen_here)
                 arena = None if arena_bytes is None else self._installed_arena(arena_bytes)
                 with stream.capture() as graph:
                     fn(self)
                     allocator.free_captured()
             except BaseException:
-                allocator.forget_captured()
+                if allocator._frozen is frozen_here:
+                    allocator.forget_captured()
                 raise
             finally:
-                allocator.unfreeze()
+                if allocator._frozen is frozen_here:
+                    # No interrupt comes before these, as they call nothing.
+                    allocator._frozen = allocator._arena = None
+                    allocator.unfreeze()
             return CapturedGraph(graph, stream, inputs, outputs, arena)
 
     def _installed_arena(self, nbytes: int) -> DeviceBuffer:

@@ -70,10 +70,11 @@ class CudaAllocator:
         self._free: dict[int, FreeList[int]] = {}
         # Address to size of what is in callers' hands; dict assignment and pop are atomic.
         self._live: dict[int, int] = {}
-        self._frozen = False
+        # Who froze it, if it is frozen.
+        self._frozen: object = None
         self._arena: BumpArena | None = None
-        # Arenas of former captures: what is given back late lies in one of them.
-        self._former_arenas: list[BumpArena] = []
+        # Arenas of this and former captures: what is given back late lies in one of them.
+        self._arenas: list[BumpArena] = []
         # What the capture under way has allocated, and by size the driver's graph memory in use.
         self._captured: set[int] = set()
         self._graph_memory: dict[int, int] = {}
@@ -84,7 +85,7 @@ class CudaAllocator:
 
     def __repr__(self) -> str:
         now = self.statistics()
-        state = "frozen, " if self._frozen else ""
+        state = "frozen, " if self.is_frozen else ""
         return (
             f"<CudaAllocator {state}{now.in_use_bytes} bytes in use, {now.cached_bytes} cached, "
             f"on {self.stream!r}>"
@@ -156,7 +157,7 @@ class CudaAllocator:
     @property
     def is_frozen(self) -> bool:
         """Whether a capture is under way, and the free lists are bypassed."""
-        return self._frozen
+        return self._frozen is not None
 
     def freeze(self) -> None:
         """Bypass the free lists until `unfreeze`.
@@ -164,10 +165,16 @@ class CudaAllocator:
         Raises:
             FrozenAllocatorError: it is frozen already: one capture at a time.
         """
+        self._freeze(object())
+
+    def _freeze(self, by: object) -> None:
+        """As `freeze`. Where `_frozen` is `by`, `_frozen` and `_arena` set to None end it at once,
+        for who cannot be sure that an interrupt lets `unfreeze` begin."""
         with self._lock:
             if self._frozen:
                 raise FrozenAllocatorError("freeze of an allocator that is frozen already")
-            self._frozen = True
+            self._captured = set()
+            self._frozen = by
 
     def unfreeze(self) -> None:
         """Use the free lists again, and take the capture arena out. Idempotent.
@@ -177,8 +184,7 @@ class CudaAllocator:
                 taken out of it.
         """
         with self._lock:
-            self._frozen = False
-            self.clear_arena()
+            self._frozen = self._arena = None
             captured, self._captured = self._captured, set()
             loose = [
                 address
@@ -231,15 +237,12 @@ class CudaAllocator:
                     "a capture arena is installed already: clear_arena first; a second one would "
                     "hand out addresses that the first one's graph knows nothing of"
                 )
+            self._arenas = [a for a in self._arenas if not a.overlaps(arena)] + [arena]
             self._arena = arena
-            self._former_arenas = [a for a in self._former_arenas if not a.overlaps(arena)]
 
     def clear_arena(self) -> None:
         """Take the capture arena out; its memory is its owner's. Idempotent."""
-        with self._lock:
-            if self._arena is not None:
-                self._former_arenas.append(self._arena)
-                self._arena = None
+        self._arena = None
 
     def _allocate_fresh(self, nbytes: int) -> int:
         nbytes = border.integer("allocate: nbytes", nbytes)
@@ -268,8 +271,8 @@ class CudaAllocator:
             self._graph_memory[address] = nbytes
             return address
         self._live[address] = nbytes
-        if self._former_arenas:
-            self._former_arenas = [a for a in self._former_arenas if address not in a]
+        if self._arenas:
+            self._arenas = [a for a in self._arenas if address not in a]
         return address
 
     def _allocate_captured(self, nbytes: int) -> int:
@@ -308,7 +311,7 @@ class CudaAllocator:
             raise DeallocationError(
                 f"the block at {ptr:#x} has {size} bytes, not {nbytes}; it is still in use"
             )
-        if ptr == 0 or any(ptr in arena for arena in tuple(self._former_arenas)):
+        if ptr == 0 or any(ptr in arena for arena in tuple(self._arenas)):
             return
         if self._graph_memory.get(ptr) == nbytes:
             del self._graph_memory[ptr]
