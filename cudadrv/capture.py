@@ -78,10 +78,11 @@ class Capture:
         """End the capture; gives what the driver said, and the graph if it gave one."""
         box, state = self._box, self._state
         assert state is not None  # it was entered
-        code, handle = box.api.cuStreamEndCapture(box.raw)
+        graph = GraphBox(box.context)
+        ((code, graph.raw),) = map(box.api.cuStreamEndCapture, (box.raw,))  # as `Part.make`
         if code:
             return code, None
-        graph = GraphBox(box.context, handle, Needs(state))
+        graph.needs = Needs(state)
         state.leave()
         self._state = None
         return code, graph

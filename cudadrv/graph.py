@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from itertools import starmap
 from typing import Final
 
 from . import border
@@ -77,16 +78,21 @@ class Needs:
         # What the graph keeps may refer to the graph, so no box refers to it.
         needed: list[object] = [self.memory, self.kept]
         self.kept = []
+        held, is_moved = None, False
         try:
             _needed[number] = needed
-            code, held = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
+            made = number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC
+            ((code, held),) = starmap(api.cuUserObjectCreate, (made,))  # `handover` says why
             if code:
                 raise failure(api, code, "cuUserObjectCreate", "keeping what a graph uses")
-            (code,) = api.cuGraphRetainUserObject(box.raw, held, 1, _MOVE)
+            moved = box.raw, held, 1, _MOVE
+            ((code,),) = starmap(api.cuGraphRetainUserObject, (moved,))
+            is_moved = not code
             if code:
-                api.cuUserObjectRelease(held, 1)
                 raise failure(api, code, "cuGraphRetainUserObject", "keeping what a graph uses")
         except BaseException:
+            if held is not None and not is_moved:
+                api.cuUserObjectRelease(held, 1)
             _needed.pop(number, None)  # the graph goes, and never ran
             raise
 
@@ -100,9 +106,7 @@ class GraphBox(Part[CUgraph]):
 
     __slots__ = ("needs",)
 
-    def __init__(self, context: ContextBox, raw: CUgraph, needs: Needs) -> None:
-        super().__init__(context, raw)
-        self.needs = needs
+    needs: Needs
 
     def _destroy(self) -> None:
         (code,) = self.api.cuGraphDestroy(self.raw)
@@ -118,8 +122,8 @@ class ExecBox(Part[CUgraphExec]):
 
     __slots__ = ("needs",)
 
-    def __init__(self, context: ContextBox, raw: CUgraphExec, needs: Needs) -> None:
-        super().__init__(context, raw)
+    def __init__(self, context: ContextBox, needs: Needs) -> None:
+        super().__init__(context)
         self.needs = needs
 
     def _destroy(self) -> None:
@@ -213,8 +217,9 @@ class GraphExec(Closing):
         context, source = graph.context, graph._box
         # Memory that the last replay left to the graph is given back by the next one.
         flags = _FREE_ON_LAUNCH if source.needs.born else 0
-        with source.context.bound():  # it wants a current context, unlike launches
-            code, handle = context._api.cuGraphInstantiate(source.raw, flags)
+        box = ExecBox(source.context, source.needs)
+        # It wants a current context, unlike launches.
+        code = box.make(context._api.cuGraphInstantiate, source.raw, flags)
         if code:
             doing = f"instantiating a graph on {context!r}"
             raise failure(context._api, code, "cuGraphInstantiate", doing)
@@ -222,7 +227,7 @@ class GraphExec(Closing):
         # The stream for which all memory was ordered, and the epoch of that.
         self._stream: StreamBox | None = None
         self._epoch: object = None
-        self._box = ExecBox(source.context, handle, source.needs)
+        self._box = box
         context._adopt(self)
 
     def __repr__(self) -> str:
@@ -273,8 +278,8 @@ class GraphExec(Closing):
         """
         border.instance("GraphExec.update: graph", graph, Graph)
         box, source = self._box, graph._box
-        with box.context.bound():  # as `instantiate`
-            code, _ = box.api.cuGraphExecUpdate(box.raw, source.raw)
+        # As `instantiate`.
+        code, _ = box.context.call(box.api.cuGraphExecUpdate, box.raw, source.raw)
         if code:
             raise failure(box.api, code, "cuGraphExecUpdate", f"updating {self!r} by {graph!r}")
         box.needs, self._stream = source.needs, None

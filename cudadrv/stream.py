@@ -238,7 +238,7 @@ class Context(ContextCore):
 
     __slots__ = ("_default_stream", "_target")
 
-    def __init__(self, device: Device, handle: CUcontext, *, is_primary: bool) -> None:
+    def __init__(self, device: Device, handle: CUcontext | None, *, is_primary: bool) -> None:
         super().__init__(device, handle, is_primary=is_primary)
         self._default_stream: Stream | None = None
         self._target: ptx.Target | None = None
@@ -362,11 +362,10 @@ class Context(ContextCore):
     def _make_stream(self, flags: int, priority: int) -> Stream:
         priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)
         box = self._box
-        with box.bound():
-            code, handle = box.api.cuStreamCreateWithPriority(flags, priority)
+        owned = StreamBox(box, None, is_owned=True)
+        code = owned.make(box.api.cuStreamCreateWithPriority, flags, priority)
         if code:
             raise failure(box.api, code, "cuStreamCreateWithPriority", f"a stream on {self!r}")
-        owned = StreamBox(box, handle, is_owned=True)
         return Stream(self, owned, is_default=flags == _BLOCKING)
 
 

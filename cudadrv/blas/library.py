@@ -179,9 +179,9 @@ class LibraryRoutines:
             RuntimeDependencyUnavailable: the library is not installed.
         """
         libraries = self._loaded()
-        with self._lock, self._stream.context._box.bound():
+        with self._lock:
             try:
-                return function(*args, **kwargs)
+                return self._stream.context._box.call(function, *args, **kwargs)
             except libraries.failures as error:
                 name = getattr(function, "__name__", repr(function))
                 raise DriverCallFailed(f"{name} on {self._stream!r}: {error}") from error

@@ -31,8 +31,7 @@ def known_at(
     asked = (MEMORY_TYPE, *attributes)
     code, values = api.cuPointerGetAttributes(count, asked, address)
     if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:
-        with context.bound():
-            code, values = api.cuPointerGetAttributes(count, asked, address)
+        code, values = context.call(api.cuPointerGetAttributes, count, asked, address)
         # By the manual: the memory is of no context with unified addresses.
         if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:
             return None

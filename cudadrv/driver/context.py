@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import starmap
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from .. import border
@@ -33,7 +34,7 @@ class ContextCore(Closing):
 
     _box: ContextBox
 
-    def __init__(self, device: Device, handle: CUcontext, *, is_primary: bool) -> None:
+    def __init__(self, device: Device, handle: CUcontext | None, *, is_primary: bool) -> None:
         self.device: Final = device
         self.is_primary = is_primary
         self._kept: dict[type, object] = {}
@@ -50,11 +51,15 @@ class ContextCore(Closing):
             device = Device.get(device)
         flags = border.whole("Context.create: flags", flags, most=2**32 - 1)
         api = device.driver.api
-        code, handle = api.cuCtxCreate(None, flags, device.handle)
-        if code:
-            raise failure(api, code, "cuCtxCreate", f"making a context on {device!r}")
-        context = cls(device, handle, is_primary=False)
-        code, _ = api.cuCtxPopCurrent()  # cuCtxCreate made it current
+        context, pop = cls(device, None, is_primary=False), api.cuCtxPopCurrent
+        box = context._box
+        try:
+            ((code, box.raw),) = starmap(api.cuCtxCreate, ((None, flags, device.handle),))
+            if code:
+                raise failure(api, code, "cuCtxCreate", f"making a context on {device!r}")
+        finally:
+            if box.raw is not None:
+                code, _ = pop()  # cuCtxCreate made it current
         if code:
             raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
         return context
@@ -94,8 +99,7 @@ class ContextCore(Closing):
 
     def priority_range(self) -> tuple[int, int]:
         """The least and the greatest priority of streams, such as (0, -5)."""
-        with self._box.bound():
-            code, least, greatest = self._api.cuCtxGetStreamPriorityRange()
+        code, least, greatest = self._box.call(self._api.cuCtxGetStreamPriorityRange)
         if code:
             doing = f"priorities of {self!r}"
             raise failure(self._api, code, "cuCtxGetStreamPriorityRange", doing)
@@ -114,16 +118,14 @@ class ContextCore(Closing):
             CudaError: some of that work failed.
         """
         drop_now()
-        with self._box.bound():
-            (code,) = self._api.cuCtxSynchronize()
+        (code,) = self._box.call(self._api.cuCtxSynchronize)
         if code:
             raise failure(self._api, code, "cuCtxSynchronize", f"waiting for {self!r}")
         drop_now()
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes of the device, as of now."""
-        with self._box.bound():
-            code, free, total = self._api.cuMemGetInfo()
+        code, free, total = self._box.call(self._api.cuMemGetInfo)
         if code:
             raise failure(self._api, code, "cuMemGetInfo", f"the free memory of {self!r}")
         return MemoryInfo(free, total)

@@ -14,7 +14,7 @@ from ._api import (
     CUresult,
     DriverApi,
 )
-from .in_use import Bound, Driver, current, failure
+from .in_use import Driver, call_bound, current, failure
 
 if TYPE_CHECKING:
     import uuid
@@ -163,7 +163,8 @@ class Device:
         if self._primary is None:
             with self._driver.lock:
                 if self._primary is None:
-                    code, handle = self._api.cuDevicePrimaryCtxRetain(self._handle)
+                    # No interrupt comes before it is remembered.
+                    ((code, handle),) = map(self._api.cuDevicePrimaryCtxRetain, (self._handle,))
                     if code:
                         doing = f"taking the primary context of device {self._ordinal}"
                         raise failure(self._api, code, "cuDevicePrimaryCtxRetain", doing)
@@ -184,8 +185,8 @@ class Device:
         """Free and total bytes now; this makes the device's primary context if there is none."""
         from .types import MemoryInfo
 
-        with Bound(self._api, self.primary_context()):
-            code, free, total = self._api.cuMemGetInfo()
+        context = self.primary_context()
+        code, free, total = call_bound(self._api, context, self._api.cuMemGetInfo)
         if code:
             raise failure(self._api, code, "cuMemGetInfo", f"device {self._ordinal}'s free memory")
         return MemoryInfo(free, total)

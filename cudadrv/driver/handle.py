@@ -11,6 +11,8 @@ the tests that hold them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import starmap
 from sys import getrefcount
 from types import TracebackType
 from typing import (
@@ -20,6 +22,7 @@ from typing import (
     Final,
     Generic,
     NoReturn,
+    ParamSpec,
     Self,
     SupportsIndex,
     TypeAlias,
@@ -29,11 +32,13 @@ from typing import (
 from ..errors import ArgumentTypeError, ClosedError, CudadrvError, CudaError
 from ._api import CUcontext, CUresult, DriverApi
 from .collected import ALONE, found
-from .in_use import Bound, Driver, failure
+from .in_use import Driver, call_bound, failure
 from .locks import process_lock
 from .registry import Registry
 
 _RawT = TypeVar("_RawT")
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 
 # Held over the few bytecodes in which an object comes to have dependents. Re-entrant: a collection
@@ -92,7 +97,7 @@ class Box(Generic[_RawT]):
     of ours and names its context itself.
 
     Attributes:
-        raw: the driver's handle.
+        raw: the driver's handle; None before the object is made, and if it was not.
     """
 
     __slots__ = ("__weakref__", "_outcome", "raw")
@@ -105,8 +110,8 @@ class Box(Generic[_RawT]):
     _alone: ClassVar = ALONE
     _found: ClassVar = found
 
-    def __init__(self, raw: _RawT) -> None:
-        self.raw = raw
+    def __init__(self, raw: _RawT | None) -> None:
+        self.raw = raw  # type: ignore[assignment]  # nobody has the box before it is made
         self._outcome = None
 
     @property
@@ -144,10 +149,10 @@ class Box(Generic[_RawT]):
     def _go(self) -> bool:
         """Destroy the driver's object, and tell of a failure; False if it must be tried later."""
         try:
-            driver = self.driver
+            driver, raw = self.driver, self.raw
         except AttributeError:
             return True  # it was never finished
-        if driver.is_gone:
+        if driver.is_gone or raw is None:
             return True
         had_failed = driver.has_failed
         try:
@@ -193,7 +198,9 @@ class ContextBox(Box[CUcontext]):
 
     __slots__ = ("_driver", "is_primary", "ordinal")
 
-    def __init__(self, driver: Driver, raw: CUcontext, ordinal: int, *, is_primary: bool) -> None:
+    def __init__(
+        self, driver: Driver, raw: CUcontext | None, ordinal: int, *, is_primary: bool
+    ) -> None:
         super().__init__(raw)
         self._driver = driver
         self.ordinal = ordinal
@@ -204,9 +211,9 @@ class ContextBox(Box[CUcontext]):
         """The driver that made the context."""
         return self._driver
 
-    def bound(self) -> Bound:
-        """The context made current for a `with` block."""
-        return Bound(self._driver.api, self.raw)
+    def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Call a function with the context current, and make the former one current again."""
+        return call_bound(self._driver.api, self.raw, function, *args, **kwargs)
 
     def _destroy(self) -> None:
         if not self.is_primary:
@@ -225,7 +232,7 @@ class Part(Box[_RawT]):
 
     context: ContextBox
 
-    def __init__(self, context: ContextBox, raw: _RawT) -> None:
+    def __init__(self, context: ContextBox, raw: _RawT | None = None) -> None:
         super().__init__(raw)
         self.context = context
 
@@ -233,6 +240,21 @@ class Part(Box[_RawT]):
     def driver(self) -> Driver:
         """The driver that made the object."""
         return self.context._driver
+
+    def make(
+        self, function: Callable[_P, tuple[CUresult, _RawT]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> CUresult:
+        """Have the driver make the object, with the context current; gives its result.
+
+        The box has the handle as soon as the driver gave it, so that no interrupt loses it.
+        """
+        return self.context.call(self._fill, function, args)
+
+    def _fill(
+        self, function: Callable[..., tuple[CUresult, _RawT]], args: tuple[object, ...]
+    ) -> CUresult:
+        ((code, self.raw),) = starmap(function, (args,))  # `handover` says why
+        return code
 
     def _destroy(self) -> None:
         raise NotImplementedError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 from ..errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
 from ._api import CUcontext, CUresult, DriverApi, load_cuda
@@ -17,6 +17,7 @@ from .types import Dependent
 if TYPE_CHECKING:
     from ptx.emulate.exec.limits import Limits
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -155,32 +156,31 @@ def install(driver: Driver | None) -> Driver | None:
         return former
 
 
-class Bound:
-    """Makes a context current for a `with` block and puts the former one back.
+def call_bound(
+    api: DriverApi,
+    context: CUcontext,
+    function: Callable[_P, _T],
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> _T:
+    """Call a function with a context current, and make the former one current again.
 
-    For the calls that take no stream and so work on whichever context is current.
+    For functions of the driver that take no stream and so work on whichever context is current. No
+    interrupt leaves the context current; `handover` says where one can come.
     """
-
-    __slots__ = ("_api", "_handle")
-
-    def __init__(self, api: DriverApi, handle: CUcontext) -> None:
-        self._api = api
-        self._handle = handle
-
-    def __enter__(self) -> None:
-        (code,) = self._api.cuCtxPushCurrent(self._handle)
+    pop, is_pushed = api.cuCtxPopCurrent, False
+    try:
+        ((code,),) = map(api.cuCtxPushCurrent, (context,))
+        is_pushed = not code
         if code:
-            raise failure(self._api, code, "cuCtxPushCurrent", "binding a context for one call")
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        code, _ = self._api.cuCtxPopCurrent()
-        if code and error is None:
-            raise failure(self._api, code, "cuCtxPopCurrent", "putting the former context back")
+            raise failure(api, code, "cuCtxPushCurrent", "binding a context for one call")
+        result = function(*args, **kwargs)
+    finally:
+        if is_pushed:
+            code, _ = pop()
+    if code:
+        raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
+    return result
 
 
 def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvError:

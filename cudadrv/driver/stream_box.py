@@ -31,12 +31,11 @@ class EventBox(Part[CUevent]):
     __slots__ = ("capture",)
 
     def __init__(self, context: ContextBox, flags: int = UNTIMED) -> None:
-        with context.bound():
-            code, raw = context.api.cuEventCreate(flags)
+        super().__init__(context)
+        self.capture: CaptureState | None = None
+        code = self.make(context.api.cuEventCreate, flags)
         if code:
             raise failure(context.api, code, "cuEventCreate", "making an event")
-        super().__init__(context, raw)
-        self.capture: CaptureState | None = None
 
     def record(self, stream: StreamBox) -> None:
         """Set the event to this point of a stream."""
@@ -81,7 +80,7 @@ class StreamBox(Part[CUstream]):
     )  # fmt: skip
 
     def __init__(
-        self, context: ContextBox, raw: CUstream, *, is_owned: bool, keeps: object = None
+        self, context: ContextBox, raw: CUstream | None, *, is_owned: bool, keeps: object = None
     ) -> None:
         self.is_owned = is_owned
         self.keeps = keeps

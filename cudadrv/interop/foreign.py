@@ -166,8 +166,7 @@ def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
         wait = _wait_by_event if box.capture is None else _wait_outside
         if producer in _NAMELESS:
             # Which stream this is, the current context says.
-            with box.context.bound():
-                call, code = wait(box, CUstream(producer))
+            call, code = box.context.call(wait, box, CUstream(producer))
         else:
             call, code = wait(box, CUstream(producer))
         if code:

@@ -37,8 +37,7 @@ class ModuleBox(Part[CUmodule]):
     __slots__ = ()
 
     def _destroy(self) -> None:
-        with self.context.bound():
-            (code,) = self.api.cuModuleUnload(self.raw)
+        (code,) = self.context.call(self.api.cuModuleUnload, self.raw)
         check(self, code, "cuModuleUnload", f"unloading a module of device {self.context.ordinal}")
 
 
@@ -150,10 +149,8 @@ class KernelCore(Uncopied):
             )
         self._allow_shared(shared_bytes)
         handle, box = self.handle, self._module._box
-        with box.context.bound():
-            code, blocks = box.api.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                handle, block_threads, shared_bytes
-            )
+        ask = box.api.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        code, blocks = box.context.call(ask, handle, block_threads, shared_bytes)
         if code:
             call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
             raise failure(box.api, code, call, f"the occupancy of kernel {self.name!r}")

@@ -163,7 +163,7 @@ class Module(Closing):
         # The module's own memory, which is closed with it.
         self._variables: Registry[DeviceBuffer] = Registry()
         box = context._box
-        self._box = ModuleBox(box, _load(box, _bytes_of(image)))
+        self._box = _loaded(box, _bytes_of(image))
         context._adopt(self)
 
     def __repr__(self) -> str:
@@ -241,8 +241,8 @@ class Module(Closing):
         """
         lowered = self._lowered().get(border.text("Module.global_array: name", name), name)
         box = self._box
-        with box.context.bound():
-            code, pointer, nbytes = box.api.cuModuleGetGlobal(box.raw, lowered.encode())
+        find = box.api.cuModuleGetGlobal
+        code, pointer, nbytes = box.context.call(find, box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
             raise KernelNotFoundError(
                 f"the module has no variable {name!r}; C++ names are mangled: declare it "
@@ -281,8 +281,8 @@ class Module(Closing):
 
     def _take(self, name: str, lowered: str, signature: ptx.KernelSignature | None) -> Kernel:
         box = self._box
-        with box.context.bound():
-            code, handle = box.api.cuModuleGetFunction(box.raw, lowered.encode())
+        find = box.api.cuModuleGetFunction
+        code, handle = box.context.call(find, box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
             names = (*self._lowered(), *self.kernel_names)
             raise KernelNotFoundError(
@@ -298,23 +298,27 @@ class Module(Closing):
     def _enumerate(self) -> tuple[str, ...]:
         """The kernel names that the driver knows; drivers before 12.4 know none."""
         box = self._box
-        api = box.api
-        with box.context.bound():
-            code, count = api.cuModuleGetFunctionCount(box.raw)
-            if code:
-                raise failure(api, code, "cuModuleGetFunctionCount", "naming the kernels")
-            if count == 0:
-                return ()
-            code, functions = api.cuModuleEnumerateFunctions(count, box.raw)
-            if code:
-                raise failure(api, code, "cuModuleEnumerateFunctions", "naming the kernels")
-            names = []
-            for function in functions:
-                code, text = api.cuFuncGetName(function)
-                if code:
-                    raise failure(api, code, "cuFuncGetName", "naming the kernels")
-                names.append(text.decode())
-        return tuple(names)
+        return box.context.call(_names_of, box)
+
+
+def _names_of(box: ModuleBox) -> tuple[str, ...]:
+    """The names of a module's kernels; its context is current."""
+    api = box.api
+    code, count = api.cuModuleGetFunctionCount(box.raw)
+    if code:
+        raise failure(api, code, "cuModuleGetFunctionCount", "naming the kernels")
+    if count == 0:
+        return ()
+    code, functions = api.cuModuleEnumerateFunctions(count, box.raw)
+    if code:
+        raise failure(api, code, "cuModuleEnumerateFunctions", "naming the kernels")
+    names = []
+    for function in functions:
+        code, text = api.cuFuncGetName(function)
+        if code:
+            raise failure(api, code, "cuFuncGetName", "naming the kernels")
+        names.append(text.decode())
+    return tuple(names)
 
 
 def _check_signature(signature: ptx.KernelSignature) -> None:
@@ -343,20 +347,17 @@ def _bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
     )
 
 
-def _load(context: ContextBox, data: bytes) -> CUmodule:
+def _loaded(context: ContextBox, data: bytes) -> ModuleBox:
     """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
-    api = context.api
+    api, box = context.api, ModuleBox(context)
     binary = data.startswith(_BINARY)
     log = bytearray(0 if binary else _LOG_BYTES)
-    with context.bound():
-        if binary:
-            code, handle = api.cuModuleLoadData(data)
-        else:
-            # The driver reads PTX up to a zero byte.
-            text = data if data.endswith(b"\0") else data + b"\0"
-            code, handle = api.cuModuleLoadDataEx(
-                text, len(_LOG_OPTIONS), _LOG_OPTIONS, (log, len(log))
-            )
+    if binary:
+        code = box.make(api.cuModuleLoadData, data)
+    else:
+        # The driver reads PTX up to a zero byte.
+        text, options = data if data.endswith(b"\0") else data + b"\0", _LOG_OPTIONS
+        code = box.make(api.cuModuleLoadDataEx, text, len(options), options, (log, len(log)))
     if code:
         call = "cuModuleLoadData" if binary else "cuModuleLoadDataEx"
         doing = f"loading {len(data)} bytes on device {context.ordinal}"
@@ -365,4 +366,4 @@ def _load(context: ContextBox, data: bytes) -> CUmodule:
         if said:
             error.add_note(f"the driver's compiler said:\n{said}")
         raise error
-    return handle
+    return box

@@ -119,24 +119,27 @@ class DeviceBuffer(Addressed, Closing):
         self.nbytes = nbytes
         self._pointer = self._dependents = None
         if nbytes > 0:
-            try:
-                code, pointer = context._driver.api.cuMemAllocAsync(nbytes, queue.raw)
-            except OverflowError:  # more than the driver's function can be asked for
-                raise out_of_memory(stream.context, nbytes, "") from None
-            if code:
-                raise _refused(stream, nbytes, code)
             # As the constructors do, at a third of the cost.
-            self._box = box = PoolMemory.__new__(PoolMemory)
-            box.raw = self._pointer = pointer
+            box = PoolMemory.__new__(PoolMemory)
             box._outcome = None
             box.context = context
             box.home = box.writer = queue
             box.readers = box.users = ()
-            box.has_contents = True
-            self._address = int(pointer)
-            if queue.capture is not None:
-                box.has_contents = False
+            box.has_contents = False
+            allocate = context._driver.api.cuMemAllocAsync
+            # No interrupt comes between the driver's answer and the box; `handover` says why.
+            try:
+                ((code, box.raw),) = map(allocate, (nbytes,), (queue.raw,))
+            except OverflowError:  # more than the driver's function can be asked for
+                raise out_of_memory(stream.context, nbytes, "") from None
+            if code:
+                raise _refused(stream, nbytes, code)
+            if queue.capture is None:
+                box.has_contents = True
+            else:
                 queue.capture.add_born(box)
+            self._box, pointer = box, box.raw
+            self._pointer, self._address = pointer, int(pointer)
         else:
             if nbytes < 0:
                 raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")

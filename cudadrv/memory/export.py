@@ -161,8 +161,9 @@ def _order_consumer(array: Exported, consumer: int) -> None:
     memory = array._memory
 
     def wait(event: EventBox) -> None:
-        with event.context.bound():  # which stream 1 or 2 is, the current context says
-            (code,) = event.api.cuStreamWaitEvent(CUstream(consumer), event.raw, 0)
+        # Which stream 1 or 2 is, the current context says.
+        call, handle = event.api.cuStreamWaitEvent, CUstream(consumer)
+        (code,) = event.context.call(call, handle, event.raw, 0)
         if code:
             raise failure(event.api, code, "cuStreamWaitEvent", f"exporting {array!r}")
 

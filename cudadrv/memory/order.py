@@ -58,7 +58,7 @@ class Memory(Part[_RawT]):
     readers: tuple[StreamBox, ...]
     users: tuple[StreamBox, ...]
 
-    def __init__(self, context: ContextBox, raw: _RawT, stream: StreamBox | None) -> None:
+    def __init__(self, context: ContextBox, raw: _RawT | None, stream: StreamBox | None) -> None:
         super().__init__(context, raw)
         self.home = self.writer = stream
         self.readers = self.users = ()

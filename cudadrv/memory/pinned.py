@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypeVar, overload
+from typing import SupportsInt, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from ..driver.in_use import failure
 from .array import AnyArray, AnyDType, Shape, TypedDType, checked_dtype, checked_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
+_RawT = TypeVar("_RawT", bound=SupportsInt)
 _PORTABLE = 0x01  # CU_MEMHOSTALLOC_PORTABLE: pinned for every context
 _GLOBAL = 0x01  # CU_MEM_ATTACH_GLOBAL: every stream of every device may use it
 
@@ -52,13 +53,13 @@ def pinned_in(context: ContextBox, nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"pinning {nbytes} bytes of host memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
-    with context.bound():
-        code, address = context.api.cuMemHostAlloc(nbytes, _PORTABLE)
+    box = _PinnedBox(context, nbytes)
+    code = box.make(context.api.cuMemHostAlloc, nbytes, _PORTABLE)
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
         raise errors.OutOfMemoryError(doing, call="cuMemHostAlloc")
     if code:
         raise failure(context.api, code, "cuMemHostAlloc", doing)
-    return np.asarray(_PinnedBox(context, int(address), nbytes))
+    return np.asarray(box)
 
 
 @overload
@@ -90,14 +91,14 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     doing = f"allocating {nbytes} bytes of managed memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
-    with context.bound():
-        code, pointer = context.api.cuMemAllocManaged(nbytes, _GLOBAL)
+    box = _ManagedBox(context, nbytes)
+    code = box.make(context.api.cuMemAllocManaged, nbytes, _GLOBAL)
     if code:
         raise failure(context.api, code, "cuMemAllocManaged", doing)
-    return _shaped(np.asarray(_ManagedBox(context, int(pointer), nbytes)), extents, kind)
+    return _shaped(np.asarray(box), extents, kind)
 
 
-class _HostBox(Part[int]):
+class _HostBox(Part[_RawT]):
     """Owns memory that the host reaches; arrays over it hold it.
 
     The driver's functions that free it wait for the work of the device (measured, driver 580).
@@ -105,38 +106,37 @@ class _HostBox(Part[int]):
 
     __slots__ = ("_nbytes",)
 
-    def __init__(self, context: ContextBox, raw: int, nbytes: int) -> None:
-        super().__init__(context, raw)
+    def __init__(self, context: ContextBox, nbytes: int) -> None:
+        super().__init__(context)
         self._nbytes = nbytes
 
     @property
     def __array_interface__(self) -> dict[str, object]:
         """The bytes, as NumPy takes them: the array made from it keeps this object."""
-        return {"shape": (self._nbytes,), "typestr": "|u1", "data": (self.raw, False), "version": 3}
+        address = int(self.raw)
+        return {"shape": (self._nbytes,), "typestr": "|u1", "data": (address, False), "version": 3}
 
     def _destroy(self) -> None:
         raise NotImplementedError
 
 
-class _PinnedBox(_HostBox):
+class _PinnedBox(_HostBox[int]):
     """Owns page-locked memory."""
 
     __slots__ = ()
 
     def _destroy(self) -> None:
-        with self.context.bound():
-            (code,) = self.api.cuMemFreeHost(self.raw)
+        (code,) = self.context.call(self.api.cuMemFreeHost, self.raw)
         check(self, code, "cuMemFreeHost", f"freeing {self._nbytes} bytes of pinned memory")
 
 
-class _ManagedBox(_HostBox):
+class _ManagedBox(_HostBox[CUdeviceptr]):
     """Owns managed memory."""
 
     __slots__ = ()
 
     def _destroy(self) -> None:
-        with self.context.bound():
-            (code,) = self.api.cuMemFree(CUdeviceptr(self.raw))
+        (code,) = self.context.call(self.api.cuMemFree, self.raw)
         check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
 
 

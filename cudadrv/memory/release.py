@@ -39,7 +39,10 @@ class PoolMemory(Memory[CUdeviceptr]):
 
     def __del__(self) -> None:
         references = self._references(self)
-        home, driver = self.home, self.context._driver
+        try:
+            home, driver = self.home, self.context._driver
+        except AttributeError:
+            return  # it was never finished
         if references > self._alone and self._may_wait():
             self._found.append(self)
         elif home is None or self.users or home.captured_by is not None or not home.is_owned:

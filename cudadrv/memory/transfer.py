@@ -29,6 +29,5 @@ def transfer(
         (code,) = function(*args, **kwargs)
         if code != _REFUSED:
             return code
-    with stream.context.bound():
-        (code,) = function(*args, **kwargs)
+    (code,) = stream.context.call(function, *args, **kwargs)
     return code

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from .. import border
 from ..driver.device import Device, list_devices
-from ..driver.in_use import Bound
+from ..driver.in_use import call_bound
 from ..driver.types import ContextFlags
 from ..errors import ClosedError, InvalidDeviceError, InvalidValueError, NoDeviceError
 from ..stream import Context, cuda_context_for
@@ -154,5 +154,5 @@ class DevicePool:
 
 def _primary(device: Device) -> Context:
     """A device's primary context, with the caller's current context left in place."""
-    with Bound(device.driver.api, device.primary_context()):
-        return cuda_context_for(device.ordinal)
+    api, context = device.driver.api, device.primary_context()
+    return call_bound(api, context, cuda_context_for, device.ordinal)

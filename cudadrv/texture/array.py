@@ -109,11 +109,11 @@ class CudaArray(TexelArray[_ScalarT]):
         extents = Extents(checked_shape(shape), layered, cubemap, surface, gather)
         extents.check()
         box = border.instance("CudaArray: context", context, ContextCore)._box
-        with box.bound():
-            code, handle = box.api.cuArray3DCreate(descriptor_of(extents, texel))
+        memory = ArrayMemory(box, None, None)
+        code = memory.make(box.api.cuArray3DCreate, descriptor_of(extents, texel))
         if code:
             raise refused(context, extents, texel, code, "cuArray3DCreate")
-        self._stand(context, extents, texel, handle, ArrayMemory(box, handle, None))
+        self._stand(context, extents, texel, memory.raw, memory)
 
     @classmethod
     def of_level(

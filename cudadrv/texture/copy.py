@@ -190,8 +190,7 @@ def _run(
         use(held[1], box, writes=not into_array)
     elif box.capture is not None:
         box.capture.keeps.append(other)  # each replay copies anew
-    with box.context.bound():
-        (code,) = box.api.cuMemcpy3DAsync(copy, box.raw)
+    (code,) = box.context.call(box.api.cuMemcpy3DAsync, copy, box.raw)
     if code:
         raise failure(box.api, code, "cuMemcpy3DAsync", doing)
 

@@ -108,16 +108,15 @@ class MipmappedArray(Texels[_ScalarT]):
             )
         self.levels = most if levels is None else levels
         box = border.instance("MipmappedArray: context", context, ContextCore)._box
-        with box.bound():
-            descriptor = descriptor_of(extents, texel)
-            code, handle = box.api.cuMipmappedArrayCreate(descriptor, self.levels)
+        memory, descriptor = MipmapMemory(box, None, None), descriptor_of(extents, texel)
+        code = memory.make(box.api.cuMipmappedArrayCreate, descriptor, self.levels)
         if code:
             raise refused(context, extents, texel, code, "cuMipmappedArrayCreate")
         self.context = context
         self.extents = extents
         self.texel = texel
         self._levels: list[CudaArray[_ScalarT]] = []
-        self._box = MipmapMemory(box, handle, None)
+        self._box = memory
         context._adopt(self)
         self._find_levels()
 

@@ -18,8 +18,7 @@ class ArrayMemory(Memory[CUarray]):
     __slots__ = ()
 
     def _destroy(self) -> None:
-        with self.context.bound():
-            (code,) = self.api.cuArrayDestroy(self.raw)
+        (code,) = self.context.call(self.api.cuArrayDestroy, self.raw)
         check(self, code, "cuArrayDestroy", f"destroying an array of device {self.context.ordinal}")
 
 
@@ -29,8 +28,7 @@ class MipmapMemory(Memory[CUmipmappedArray]):
     __slots__ = ()
 
     def _destroy(self) -> None:
-        with self.context.bound():
-            (code,) = self.api.cuMipmappedArrayDestroy(self.raw)
+        (code,) = self.context.call(self.api.cuMipmappedArrayDestroy, self.raw)
         doing = f"destroying a mipmapped array of device {self.context.ordinal}"
         check(self, code, "cuMipmappedArrayDestroy", doing)
 
@@ -39,24 +37,24 @@ class ViewBox(Part[CUtexObject | CUsurfObject]):
     """Owns a texture or surface object, and holds the memory it is over.
 
     Attributes:
-        number: the object, as kernels have it.
         memory: what it is over.
     """
 
-    __slots__ = ("memory", "number")
+    __slots__ = ("memory",)
 
-    def __init__(
-        self, context: ContextBox, raw: CUtexObject | CUsurfObject, memory: AnyMemory
-    ) -> None:
-        super().__init__(context, raw)
-        self.number = int(raw)
+    def __init__(self, context: ContextBox, memory: AnyMemory) -> None:
+        super().__init__(context)
         self.memory = memory
+
+    @property
+    def number(self) -> int:
+        """The object, as kernels have it."""
+        return int(self.raw)
 
     def _destroy(self) -> None:
         api, raw = self.api, self.raw
-        with self.context.bound():
-            if isinstance(raw, CUtexObject):
-                call, (code,) = "cuTexObjectDestroy", api.cuTexObjectDestroy(raw)
-            else:
-                call, (code,) = "cuSurfObjectDestroy", api.cuSurfObjectDestroy(raw)
+        if isinstance(raw, CUtexObject):
+            call, (code,) = "cuTexObjectDestroy", self.context.call(api.cuTexObjectDestroy, raw)
+        else:
+            call, (code,) = "cuSurfObjectDestroy", self.context.call(api.cuSurfObjectDestroy, raw)
         check(self, code, call, f"destroying object {self.number} of device {self.context.ordinal}")

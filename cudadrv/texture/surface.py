@@ -41,9 +41,9 @@ class Surface(View):
         resource = CUDA_RESOURCE_DESC()
         resource.resType = CUresourcetype.CU_RESOURCE_TYPE_ARRAY
         resource.res.array.hArray = array.handle
-        with context.bound():
-            code, handle = context.api.cuSurfObjectCreate(resource)
+        box = ViewBox(context, memory)
+        code = box.make(context.api.cuSurfObjectCreate, resource)
         if code:
             doing = f"making a surface over {array!r}"
             raise failure(context.api, code, "cuSurfObjectCreate", doing)
-        super().__init__(array, ViewBox(context, handle, memory))
+        super().__init__(array, box)

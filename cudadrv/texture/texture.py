@@ -110,13 +110,13 @@ def _created(reading: Reading, resource: Resource, texel: Texel, width: int | No
     reading.check(resource, texel)
     context = resource.context._box
     memory = resource._memory if isinstance(resource, DeviceArray) else resource._box
-    with context.bound():
-        native = _native(reading, resource, texel)
-        code, handle = context.api.cuTexObjectCreate(descriptor, native, None)
+    box = ViewBox(context, memory)
+    native = _native(reading, resource, texel)
+    code = box.make(context.api.cuTexObjectCreate, descriptor, native, None)
     if code:
         doing = f"making a texture over {resource!r}"
         raise failure(context.api, code, "cuTexObjectCreate", doing)
-    return ViewBox(context, handle, memory)
+    return box
 
 
 def _native(reading: Reading, resource: Resource, texel: Texel) -> CUDA_TEXTURE_DESC:

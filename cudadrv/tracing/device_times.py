@@ -208,12 +208,12 @@ class ContextTimes(Closing):
         self._finished = Event()
         self._shut()
         box = context._box
-        with box.bound():
-            code, raw = api.cuStreamCreateWithPriority(_NON_BLOCKING, 0)
+        stream = _OwnStream(box, None, is_owned=True)
+        code = stream.make(api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
         if code:
             doing = f"a stream of a trace on {context!r}"
             raise failure(api, code, "cuStreamCreateWithPriority", doing)
-        self._box = _OwnStream(box, raw, is_owned=True)
+        self._box = stream
         self._origin: _Mark | None = _Mark(box, 0)
         self._origin.record(self._box)
         context._adopt(self)
