@@ -6,6 +6,7 @@ from types import TracebackType
 
 from . import errors
 from .driver._api import CUresult, CUstreamCaptureMode
+from .driver.handover import finish
 from .driver.in_use import failure
 from .driver.stream_box import CaptureState, StreamBox
 from .driver.stream_core import StreamCore
@@ -43,7 +44,7 @@ class Capture:
                 raise failure(box.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")
             return self._graph
         except BaseException:
-            self._give_up()
+            finish(self._give_up)
             raise
 
     def __exit__(
@@ -55,7 +56,7 @@ class Capture:
         try:
             code, graph = self._end()
         except BaseException:
-            self._give_up()
+            finish(self._give_up)
             raise
         if graph is None:
             self._give_up()  # what refused to end may go on
@@ -72,7 +73,7 @@ class Capture:
     def __del__(self) -> None:
         # An interrupt may come before `__exit__` can begin.
         if getattr(self, "_state", None) is not None:
-            self._give_up()
+            finish(self._give_up)
 
     def _end(self) -> tuple[CUresult, GraphBox | None]:
         """End the capture; gives what the driver said, and the graph if it gave one."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import os
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -21,6 +19,7 @@ from cudadrv.errors import InvalidValueError
 from cudadrv.tracing import Trace, trace
 from cudadrv.tracing.traced_api import TracedApi
 
+from .attack.interrupts.points import Interrupter
 from .test_tracing import spans, written
 
 
@@ -98,19 +97,8 @@ def test_an_interrupt_while_leaving_leaves_the_driver_as_it_was(
     assert spans(tmp_path / "trace.json", device=False) == ["mine"]
 
 
-def interrupting_line(number: int) -> Callable[[FrameType, str, object], Any]:
-    """A trace function that interrupts before the line of this number of the tracing package."""
-    folder, lines = os.path.dirname(tracing.__file__), itertools.count()
-
-    def trace_lines(frame: FrameType, event: str, _: object) -> Any:
-        code = frame.f_code
-        if os.path.dirname(code.co_filename) != folder or code.co_name in ("__del__", "_destroy"):
-            return None  # what a finalizer raises goes no further
-        if event == "line" and next(lines) == number:
-            raise KeyboardInterrupt(number)
-        return trace_lines
-
-    return trace_lines
+def in_tracing(code: CodeType) -> bool:
+    return os.path.dirname(code.co_filename) == os.path.dirname(tracing.__file__)
 
 
 def trace_once(path: Path, stream: cudadrv.Stream, array: cudadrv.DeviceArray[Any]) -> None:
@@ -128,26 +116,21 @@ def without_collections() -> Iterator[None]:
 
 @pytest.mark.usefixtures("without_collections")
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # those of broken traces
-def test_an_interrupt_at_any_line_leaves_the_driver_as_it_was(
+def test_an_interrupt_at_any_point_leaves_the_driver_as_it_was(
     machine: emulator.Emulator, tmp_path: Path
 ) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
     array = stream.zeros(4, "u1")
-    former = sys.gettrace()
-    for number in range(1000):
-        sys.settrace(interrupting_line(number))
-        try:
-            trace_once(tmp_path / "trace.json", stream, array)
+    path = tmp_path / "trace.json"
+    for number in range(2000):
+        interrupter = Interrupter(number, in_tracing)
+        if not interrupter.run(lambda: trace_once(path, stream, array)):
             break
-        except KeyboardInterrupt as interrupt:
-            interrupt.__traceback__ = interrupt.__context__ = None
-        finally:
-            sys.settrace(former)
         if current().api is not machine:
             gc.collect()  # an interrupt before the first line of `__exit__`
-        assert current().api is machine, number
+        assert current().api is machine, interrupter.place
     gc.collect()
-    assert 100 < number < 999
+    assert 100 < number < 1999
     stream.fill(array, 2)
     assert stream.to_host(array).tolist() == [2] * 4
 

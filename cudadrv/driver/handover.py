@@ -42,6 +42,27 @@ give: Final = cast("Callable[[int], None]", _function("PyThread_release_lock", N
 """Give the lock of a handle back."""
 
 
+_MOST_TRIES: Final = 1000
+
+
+def finish(step: Callable[[], object]) -> None:
+    """Call a step that may be called again, until it ends; then raise what interrupted it last.
+
+    For what must be undone. An error of the step is raised at once.
+    """
+    interrupt: BaseException | None = None
+    for _ in range(_MOST_TRIES):
+        try:
+            step()
+            break
+        except Exception:
+            raise
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
 class Handover(Generic[_P]):
     """A piece of work that is begun at most once, and then awaited.
 

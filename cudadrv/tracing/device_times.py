@@ -11,7 +11,7 @@ import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Iterator
-from threading import Event
+from threading import Lock
 from typing import Final, NamedTuple
 
 from ..driver._api import (
@@ -205,7 +205,9 @@ class ContextTimes(Closing):
         self._pending: deque[tuple[Queued, _Mark, int]] = deque()
         self._placed: list[DeviceSpan] = []  # with times from the origin
         self._finisher: dict[str, object] = {}
-        self._finished = Event()
+        # Free once the times were taken; an `Event` may stay locked after an interrupt.
+        self._finished = Lock()
+        self._finished.acquire()
         self._shut()
         box = context._box
         stream = _OwnStream(box, None, is_owned=True)
@@ -236,7 +238,8 @@ class ContextTimes(Closing):
     def finish(self) -> None:
         """Wait for what runs, and take its times; a failed context has none."""
         self._finish_once()
-        self._finished.wait()  # for a thread that closes the context meanwhile
+        with self._finished:  # for a thread that closes the context meanwhile
+            pass
 
     def _finish_once(self) -> None:
         me = object()  # an interrupt leaves no doubt about who finishes
@@ -251,8 +254,9 @@ class ContextTimes(Closing):
                 else:
                     self.spans.append(span._replace(start_ns=origin_ns + span.start_ns))
         finally:
-            if self._finisher.get("me") is me:
-                self._finished.set()
+            # Without a call before the release, so that no interrupt comes before it.
+            if self._finisher and self._finisher["me"] is me:
+                self._finished.release()
                 self._origin = None
                 self._placed.clear()
                 self._pending.clear()

@@ -10,7 +10,8 @@ from typing import NamedTuple, TextIO
 import ptx
 
 from .. import border
-from ..driver.in_use import current
+from ..driver.handover import finish
+from ..driver.in_use import Driver, current
 from ..errors import InvalidValueError
 from .device_times import DeviceTimes
 from .recorder import Recorder
@@ -18,6 +19,7 @@ from .traced_api import TracedApi
 
 
 class _Begun(NamedTuple):
+    driver: Driver
     traced: TracedApi
     recorder: Recorder
     file: TextIO
@@ -35,6 +37,8 @@ class Trace:
     """
 
     _begun: _Begun | None = None
+    # What stands in the place of the driver's functions, if it does.
+    _traced: TracedApi | None = None
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = border.path("trace: path", path)
@@ -43,19 +47,22 @@ class Trace:
         if self._begun is not None:
             raise InvalidValueError("this trace is being recorded already")
         driver = current()
-        traced = TracedApi(driver)
+        traced = self._traced = TracedApi(driver)
         leaving = ExitStack()
         try:
             traced.install()
             file = leaving.enter_context(self.path.open("w", encoding="utf-8"))
             recorder = Recorder(DeviceTimes(driver, traced.inner))
             leaving.enter_context(ptx.observe(recorder.compiling))
-            self._begun = _Begun(traced, recorder, file, leaving)
+            self._begun = _Begun(driver, traced, recorder, file, leaving)
             traced.start(recorder)
         except BaseException:
+            there: object = driver.api
+            if there is traced:
+                driver.api = traced.inner  # first: no interrupt comes before what calls nothing
+            finish(traced.remove)
             with leaving:
-                traced.remove()
-                self._begun = None
+                self._begun = self._traced = None
             raise
         return self
 
@@ -68,23 +75,24 @@ class Trace:
         begun = self._begun
         if begun is None:
             return
+        traced = begun.traced
+        there: object = begun.driver.api
+        if there is traced:
+            begun.driver.api = traced.inner  # first, as above
         try:
-            begun.traced.remove()
-        except BaseException:
-            begun.traced.remove()  # an interrupt may have come before it did anything
-            raise
+            finish(traced.remove)
         finally:
             with begun.leaving:
                 try:
                     begun.recorder.devices.finish()
                 finally:
                     _write(begun)
-                    self._begun = None
+                    self._begun = self._traced = None
 
     def __del__(self) -> None:
         # An interrupt can come before the first line of `__exit__`, and several can come.
-        if self._begun is not None:
-            self._begun.traced.remove()
+        if self._traced is not None:
+            finish(self._traced.remove)
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """Show a `with` block of one's own on the thread that runs it."""

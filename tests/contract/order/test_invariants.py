@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import gc
-import itertools
-import sys
 import weakref
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +13,7 @@ import pytest
 import cudadrv
 from cudadrv.memory.array import AnyDeviceArray
 
+from ...attack.interrupts.points import Interrupter
 from .lab import Lab, used_bytes
 from .late_kernels import Ints, count_from
 from .test_named import N, everything_given_back
@@ -241,21 +238,6 @@ def test_many_streams_may_use_what_a_closed_stream_still_captures(lab: Lab) -> N
         del x, y, graph, closed, one_of_many
 
 
-def interrupting_line(number: int) -> Callable[[FrameType, str, object], Any]:
-    """A trace function that interrupts before the line of this number of captures and streams."""
-    lines = itertools.count()
-
-    def trace_lines(frame: FrameType, event: str, _: object) -> Any:
-        code = frame.f_code
-        if code.co_filename not in FILES or code.co_name in ("__del__", "_destroy", "_forget"):
-            return None  # what a finalizer raises goes no further
-        if event == "line" and next(lines) == number:
-            raise KeyboardInterrupt(number)
-        return trace_lines
-
-    return trace_lines
-
-
 def capture_once(lab: Lab, stream: cudadrv.Stream, other: cudadrv.Stream, x: Ints) -> None:
     with stream.capture() as graph:
         other.wait(stream)
@@ -264,25 +246,18 @@ def capture_once(lab: Lab, stream: cudadrv.Stream, other: cudadrv.Stream, x: Int
     assert graph.node_count == 1
 
 
-def test_an_interrupt_at_any_line_of_a_capture_leaves_its_streams_usable(lab: Lab) -> None:
+def test_an_interrupt_at_any_point_of_a_capture_leaves_its_streams_usable(lab: Lab) -> None:
     context = lab.contexts[0]
     with everything_given_back(lab):
         stream, other = context.new_stream(), context.new_stream()
         x = stream.zeros(N, np.int32)
         context.synchronize()
-        former = sys.gettrace()
         for number in range(1000):
-            sys.settrace(interrupting_line(number))
-            try:
-                capture_once(lab, stream, other, x)
-            except KeyboardInterrupt:
-                pass
-            else:
+            interrupter = Interrupter(number, lambda code: code.co_filename in FILES)
+            if not interrupter.run(partial(capture_once, lab, stream, other, x)):
                 break
-            finally:
-                sys.settrace(former)
-            assert not stream.capturing, f"interrupted before line {number}"
-            assert not other.capturing, f"interrupted before line {number}"
+            assert not stream.capturing, interrupter.place
+            assert not other.capturing, interrupter.place
             stream.fill(x, number)
             assert (other.to_host(x) == number).all()
             stream.synchronize()
