@@ -471,3 +471,25 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "compile, warm": compile_warm,
     "scatter": scatter,
 }
+
+HUGE: Final = 64 << 20
+
+
+def huge_upload(place: Place) -> tuple[Act, Check]:
+    return upload(place, HUGE // 4)
+
+
+def huge_download(place: Place) -> tuple[Act, Check]:
+    return download(place, HUGE // 4)
+
+
+LONG: Final[dict[str, Operation]] = {
+    "upload of 64 MiB": huge_upload,
+    "download of 64 MiB": huge_download,
+    "scatter": scatter,
+    "compile, cold": compile_cold,
+    "capture and graphs": capture,
+    "captures of a client": client_capture,
+    "trace": trace,
+}
+"""What is interrupted at random moments."""

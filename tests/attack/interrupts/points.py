@@ -24,7 +24,6 @@ _PACKAGES: Final = (
     f"{Path(cudadrv.__file__).parent}{os.sep}",
     f"{Path(ptx.__file__).parent}{os.sep}",
 )
-# The emulator stands for a driver of C, which no interrupt comes into.
 _DRIVER: Final = (
     f"{Path(cudadrv.__file__).parent / 'emulator'}{os.sep}",
     f"{Path(ptx.__file__).parent / 'emulate'}{os.sep}",
@@ -37,6 +36,15 @@ _BACK: Final = ("JUMP_BACKWARD", "POP_JUMP_BACKWARD")
 
 class Interrupted(KeyboardInterrupt):
     """The interrupt of this campaign."""
+
+
+def is_in_driver(frame: FrameType | None) -> bool:
+    """Whether a call of the emulator is under way, which stands for a driver of C."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_DRIVER):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def is_ours(code: CodeType) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import math
 import random
 import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -82,7 +85,15 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._modules = [cudadrv.cuda_context_for(0).load_module(PTX)]
-        self.told: list[str] = []
+        self._swallowed = itertools.count()
+        # Of C, so that no interrupt comes into it.
+        self.hook: Callable[[object], object] = partial(next, self._swallowed)
+
+    @property
+    def swallowed(self) -> int:
+        """How many errors and interrupts finalizers could not raise."""
+        found = self._swallowed.__reduce__()[1]
+        return int(found[0])
 
     def place(self) -> Place:
         """Where an attempt runs."""
@@ -98,7 +109,9 @@ class Lab:
                 check(done)
                 usable(place)
             except BaseException as error:
-                faults.append(f"{type(error).__name__}: {error}")
+                last = traceback.extract_tb(error.__traceback__)[-1]
+                where = f"{Path(last.filename).name}:{last.lineno}, {last.line}"
+                faults.append(f"{type(error).__name__}: {error} ({where})")
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
@@ -127,7 +140,7 @@ def laboratory() -> Iterator[Lab]:
         former = sys.unraisablehook
         around.callback(setattr, sys, "unraisablehook", former)
         lab = Lab(Path(folder))
-        sys.unraisablehook = lambda caught: lab.told.append(f"{caught.exc_value}")
+        sys.unraisablehook = lab.hook
         gc.collect()
         gc.freeze()
         around.callback(gc.unfreeze)
