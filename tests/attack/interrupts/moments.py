@@ -16,7 +16,8 @@ from typing import Final
 import cudadrv
 
 from ..outcome import Outcome
-from .operations import LONG, Act
+from .operations import LONG
+from .place import Act
 from .points import Interrupted, is_in_driver
 from .systematic import Lab, laboratory
 

@@ -23,7 +23,8 @@ from cudadrv.driver.in_use import current
 from tests.bump_kernel import PTX
 
 from ..outcome import Outcome
-from .operations import OPERATIONS, Operation, Place
+from .operations import OPERATIONS
+from .place import Operation, Place
 from .points import Interrupter
 
 # A check that takes longer waits for a lock that an interrupt left behind.
