@@ -37,6 +37,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "scatter": objects.scatter,
 }
 
+UNOWNED: Final = {"allocator": ("bytes of device 0", "bytes of device 1")}
+"""What an interrupt may lose: addresses of an allocator are numbers, which nobody owns."""
+
 LONG: Final[dict[str, Operation]] = {
     "upload of 64 MiB": memory.huge_upload,
     "download of 64 MiB": memory.huge_download,

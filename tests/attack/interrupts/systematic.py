@@ -23,7 +23,7 @@ from cudadrv.driver.in_use import current
 from tests.bump_kernel import PTX
 
 from ..outcome import Outcome
-from .operations import OPERATIONS
+from .operations import OPERATIONS, UNOWNED
 from .place import Operation, Place
 from .points import Interrupter
 
@@ -184,7 +184,7 @@ class Progress:
                 self._tried.add(number)
                 outcome.count(self.name)
                 interrupter, fault = attempt(operation, number, lab)
-                fault = fault or _more(before, lab.settle())
+                fault = fault or _more(before, lab.settle(), UNOWNED.get(self.name, ()))
                 if fault is not None:
                     text = f"{self.name}, point {number} ({interrupter.place}): {fault}"
                     self._fail(outcome, text, ends="hangs" in fault)
@@ -198,9 +198,9 @@ class Progress:
             self.count = 0
 
 
-def _more(before: dict[str, int], after: dict[str, int]) -> str | None:
-    """What there is more of."""
-    more = {each: after[each] - before[each] for each in after}
+def _more(before: dict[str, int], after: dict[str, int], unowned: tuple[str, ...]) -> str | None:
+    """What there is more of, but for what nobody owns."""
+    more = {each: after[each] - before[each] for each in after if each not in unowned}
     return ", ".join(f"{count:+} {each}" for each, count in more.items() if count > 0) or None
 
 
