@@ -149,10 +149,12 @@ class Box(Generic[_RawT]):
     def _go(self) -> bool:
         """Destroy the driver's object, and tell of a failure; False if it must be tried later."""
         try:
-            driver, raw = self.driver, self.raw
+            if self.raw is None:
+                return True  # the driver has not made it; its context may be closed
+            driver = self.driver
         except AttributeError:
             return True  # it was never finished
-        if driver.is_gone or raw is None:
+        if driver.is_gone:
             return True
         had_failed = driver.has_failed
         try:

@@ -25,6 +25,8 @@ DEFAULT_CAP_BYTES: Final = 1 << 30
 MOST_BLOCKS_OF_A_SIZE: Final = 64
 # Beyond it the lists of sizes that have no free block are forgotten.
 MOST_SIZES: Final = 4096
+# Captures whose addresses may still be given back when their arenas are taken out.
+_MOST_ARENAS: Final = 8
 
 
 class DeallocationError(CudadrvError):
@@ -73,7 +75,7 @@ class CudaAllocator:
         # Who froze it, if it is frozen.
         self._frozen: object = None
         self._arena: BumpArena | None = None
-        # Arenas of this and former captures: what is given back late lies in one of them.
+        # Arenas of this and the last captures: what is given back late lies in one of them.
         self._arenas: list[BumpArena] = []
         # What the capture under way has allocated, and by size the driver's graph memory in use.
         self._captured: set[int] = set()
@@ -237,7 +239,10 @@ class CudaAllocator:
                     "a capture arena is installed already: clear_arena first; a second one would "
                     "hand out addresses that the first one's graph knows nothing of"
                 )
-            self._arenas = [a for a in self._arenas if not a.overlaps(arena)] + [arena]
+            self._arenas = [
+                *(a for a in self._arenas[1 - _MOST_ARENAS :] if not a.overlaps(arena)),
+                arena,
+            ]
             self._arena = arena
 
     def clear_arena(self) -> None:

@@ -56,19 +56,6 @@ LOST: Final[dict[str, set[str]]] = {
     "cuUserObjectRelease": {"user objects"},
     # Whether memory may be given back that a stream of another library used.
     "cuStreamIsCapturing": {"memory"},
-    # What was made stays behind where the former context cannot be made current again.
-    "cuCtxPopCurrent": {
-        "arrays",
-        "streams",
-        "events",
-        "modules",
-        "executables",
-        "host memory",
-        "memory",
-        "user objects",
-        "graphs",
-        "contexts",
-    },
     # To destroy what is destroyed with its context bound.
     "cuCtxPushCurrent": {"arrays", "textures", "memory", "modules", "host memory"},
 }
