@@ -10,6 +10,7 @@ from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
+from ..emulator.timeline.choice import OrderName
 from ..errors import ArgumentValueError, DriverSelectionError
 from .in_use import Driver, in_use, install
 
@@ -19,17 +20,24 @@ def use(
     *,
     driver_version: tuple[int, int] = NEWEST_DRIVER,
     limits: Limits = DEFAULT_LIMITS,
+    order: OrderName | None = None,
+    seed: int | None = None,
     **properties: Unpack[DeviceProperties],
 ) -> Emulator:
     """Run this process on the emulator.
 
     `devices` is how many, each with `properties` (those of `EmulatedDevice`), or the devices.
+    `order` and `seed` say when operations run, as for `session`.
 
     Raises:
         DriverSelectionError: the process has used a driver already.
-        ValueError: properties for devices that are given whole, or a device that cannot be.
+        ValueError: properties for devices that are given whole, or a device or an order that cannot
+            be.
     """
-    emulator = Emulator(_devices(devices, properties), driver_version=driver_version, limits=limits)
+    emulator = Emulator(
+        _devices(devices, properties),
+        driver_version=driver_version, limits=limits, order=order, seed=seed,
+    )  # fmt: skip
     chosen = Driver(emulator)
     former = in_use() or install(chosen)
     if former is not None:
@@ -49,6 +57,8 @@ def session(
     *,
     driver_version: tuple[int, int] = NEWEST_DRIVER,
     limits: Limits = DEFAULT_LIMITS,
+    order: OrderName | None = None,
+    seed: int | None = None,
     **properties: Unpack[DeviceProperties],
 ) -> Iterator[Emulator]:
     """A fresh emulator as the driver of a `with` block; afterwards the former driver again.
@@ -56,14 +66,28 @@ def session(
     It is the driver of the whole process: sessions in several threads at once do not mix.
     Objects of a session go on using its emulator after the block.
 
+    `order` is when operations run: "immediate" at their call, "late" when something needs them,
+    "random" as `seed` says (docs/orders.md). Without it CUDADRV_EMULATOR_ORDER decides. At the end
+    of the block what is still queued runs. An error that leaves the block under "random" has a note
+    that says how to see it again.
+
     Raises:
-        ValueError: properties for devices that are given whole, or a device that cannot be.
+        ValueError: properties for devices that are given whole, or a device or an order that cannot
+            be.
     """
-    emulator = Emulator(_devices(devices, properties), driver_version=driver_version, limits=limits)
+    emulator = Emulator(
+        _devices(devices, properties),
+        driver_version=driver_version, limits=limits, order=order, seed=seed,
+    )  # fmt: skip
     driver = Driver(emulator)
     former = install(driver)
     try:
         yield emulator
+        emulator.finish()
+    except Exception as error:
+        if emulator.order.startswith("random"):
+            error.add_note(emulator.repeated_by)
+        raise
     finally:
         install(former)
         driver.clear_caches()

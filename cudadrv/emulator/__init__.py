@@ -26,6 +26,7 @@ from .profiles import (
     DeviceProperties as DeviceProperties,
     EmulatedDevice as EmulatedDevice,
 )
+from .timeline.host_watch import Finding as Finding, OrderWarning as OrderWarning
 
 if TYPE_CHECKING:
     from ..driver.emulated import session as session, use as use

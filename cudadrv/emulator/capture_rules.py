@@ -1,4 +1,4 @@
-"""Where an operation goes: it runs at once, or a capture records it; and what captures forbid.
+"""Where an operation goes: it runs, is queued, or a capture records it; and what captures forbid.
 
 CUDA Programming Guide, "Prohibited and Unhandled Operations"; cuThreadExchangeStreamCaptureMode.
 The codes, and which calls invalidate, were measured with driver 580.
@@ -11,26 +11,40 @@ from collections.abc import Callable, Iterable
 
 from ..driver._api import CUresult, CUstreamCaptureMode
 from .contexts import Context
-from .core import Core
 from .graphs import NodeKind
+from .host_memory import HostRange
 from .refusal import Refusal
 from .streams import Capture, Stream
+from .timeline.operation import Operation
+from .waits import Waits
 
 
-class CaptureRules(Core):
-    """Runs or records operations, and refuses what would break a capture."""
+class CaptureRules(Waits):
+    """Runs, queues or records operations, and refuses what would break a capture."""
 
-    def _submit(self, stream: Stream, kind: NodeKind, run: Callable[[], None]) -> None:
-        """Run an operation, or record it if the stream is capturing."""
+    def _submit(
+        self,
+        stream: Stream,
+        kind: NodeKind,
+        run: Callable[[], None],
+        host: tuple[HostRange, ...] = (),
+    ) -> Operation | None:
+        """Run or queue an operation, or record it if the stream is capturing.
+
+        `host` is the host memory that it uses, as far as that is known. Gives what was queued.
+        """
         capture = stream.capture
         if capture is None:
             if self._captures:
                 self._refuse_if_implicit(stream)
+            if self._timeline is not None:
+                return self._timeline.submit(stream, kind, run, host=host)
             run()
-            return
+            return None
         with self._lock:
             self._refuse_if_invalid(capture)
-            capture.add(stream, kind, run)
+            capture.add(stream, kind, run, host=host)
+        return None
 
     @staticmethod
     def _refuse_if_invalid(capture: Capture) -> None:
@@ -46,8 +60,11 @@ class CaptureRules(Core):
             capture.invalid = True
         return Refusal(code, text)
 
-    def _refuse_if_implicit(self, stream: Stream) -> None:
-        """The legacy stream would wait for a capturing stream that blocks with it."""
+    def _refuse_if_implicit(self, stream: Stream, *, invalidates: bool = True) -> None:
+        """The legacy stream would wait for a capturing stream that blocks with it.
+
+        That makes the capture invalid, but for a call that only asks.
+        """
         if not stream.is_legacy:
             return
         with self._lock:
@@ -58,7 +75,7 @@ class CaptureRules(Core):
             ]
             if waiting:
                 raise self._invalidate(
-                    waiting,
+                    waiting if invalidates else (),
                     CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
                     "the legacy stream would depend on a stream that is capturing and was not "
                     "created with CU_STREAM_NON_BLOCKING",

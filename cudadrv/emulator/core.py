@@ -9,6 +9,8 @@ Locks:
   to user objects, how many executables a graph has, how often a primary context is retained,
   whether a context is destroyed, the table of host memory, and planned faults. It is held over
   bookkeeping only.
+- `Timeline._lock`, one an emulator that has a timeline. It guards the queues, and is held over
+  bookkeeping only. An operation runs without it, in the thread of a call that needs it.
 - `DeviceState.lock`, one a device. It guards the device's memory, its pool, the state of graphs'
   memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
   runs under it, so calls on its device wait for it.
@@ -42,14 +44,21 @@ from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstr
 from ..errors import ArgumentValueError, CudaError
 from .contexts import Context
 from .emulated_device import DeviceState
+from .events import Event
 from .host_memory import HostMemory
 from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice
 from .refusal import Failure, Refusal, invalid_handle
-from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Event, Stream
+from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
+from .timeline.choice import Order
+from .timeline.freed_memory import FreedMemory
+from .timeline.host_watch import Finding
+from .timeline.late_errors import LateErrors
+from .timeline.queues import Timeline
 
 if TYPE_CHECKING:
     from .arrays import Array, MipmappedArray
-    from .graphs import Executable, Graph
+    from .executables import Executable
+    from .graphs import Graph
     from .modules import Function, Module
     from .user_objects import UserObject
 
@@ -116,7 +125,11 @@ class Core:
     _serials: ClassVar[Iterator[int]] = itertools.count()
 
     def __init__(
-        self, devices: Sequence[EmulatedDevice], driver_version: tuple[int, int], limits: Limits
+        self,
+        devices: Sequence[EmulatedDevice],
+        driver_version: tuple[int, int],
+        limits: Limits,
+        order: Order,
     ) -> None:
         if not 0 <= len(devices) <= MAX_DEVICES:
             raise ArgumentValueError(
@@ -140,6 +153,13 @@ class Core:
         self.limits = limits
         self._thread = _ThreadState()
         self._lock = threading.RLock()
+        self._late_errors = LateErrors(order)
+        # Without one every operation runs at its call.
+        self._timeline = (
+            None if order.name == "immediate" else Timeline(order, self._late_errors, self._thread)
+        )
+        self._freed = None if self._timeline is None else FreedMemory(self._timeline)
+        self._order = order
         self._pid: int | None = None
         self._schedule: dict[str, list[_Scheduled]] = {}
         self._contexts: dict[int, Context] = {}
@@ -159,13 +179,34 @@ class Core:
         self._texture_owners: dict[int, Context] = {}
         self._captures: set[Capture] = set()
         self._host = HostMemory()
+        self._host.has_patterns = self._timeline is not None
         for device in self._devices:
             device.model.host = self._host.reachable
+            device.has_patterns = self._timeline is not None
 
     @property
     def devices(self) -> tuple[EmulatedDevice, ...]:
         """The devices, by ordinal."""
         return tuple(device.profile for device in self._devices)
+
+    @property
+    def order(self) -> str:
+        """The order of operations: "immediate", "late", or "random:" and the seed."""
+        return str(self._order)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the host did to memory that queued copies were still to use.
+
+        Each was told by an `OrderWarning` as well. It is no error of a call: on a GPU every call
+        succeeds, and the values are wrong.
+        """
+        return () if self._timeline is None else tuple(self._timeline.findings)
+
+    @property
+    def executed(self) -> tuple[str, ...]:
+        """The last operations that ran, in their order; nothing under "immediate"."""
+        return () if self._timeline is None else tuple(self._timeline.executed)
 
     @property
     def last_fault(self) -> PtxError | None:

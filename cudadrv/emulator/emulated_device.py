@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import blake2b
 from typing import TypeVar
@@ -20,6 +20,7 @@ from .origin import caller
 from .pools import Pool
 from .profiles import EmulatedDevice
 from .refusal import Failure, Refusal, invalid_value
+from .timeline.patterns import FREED, FRESH, fill
 
 _T = TypeVar("_T")
 # As the driver aligns (measured); the manual promises any variable's alignment.
@@ -67,6 +68,7 @@ class DeviceState:
         fault: what broke the device: from then on all calls on its contexts return that code.
         limit: bytes that may be in use, where a test set fewer than there are.
         pieces: live allocations by address; module variables are not among them.
+        has_patterns: whether fresh and freed memory hold patterns.
     """
 
     def __init__(self, profile: EmulatedDevice, ordinal: int, base: int, pool_handle: int) -> None:
@@ -94,6 +96,7 @@ class DeviceState:
         self._numbered = 0
         self._is_busy = False
         self._leaving: deque[Piece] = deque()
+        self.has_patterns = False
 
     def run_alone(self, work: Callable[[], _T]) -> _T:
         """Do `work`, then the frees that finalizers called meanwhile; the lock is held."""
@@ -112,11 +115,21 @@ class DeviceState:
             piece = self._leaving.popleft()
             try:
                 self._is_busy = True
-                self.memory.free(piece.address)
+                self._free(piece)
             finally:
                 self._is_busy = False
             if piece.owner is Owner.POOL:
                 self.pool.give(piece.nbytes, piece.held)
+
+    def _free(self, piece: Piece) -> None:
+        """Give memory back, which keeps its place from others for a while."""
+        if self.has_patterns:
+            self.fill(piece, FREED)
+        self.memory.free(piece.address)
+
+    def fill(self, piece: Piece, pattern: int) -> None:
+        """Write a pattern over memory."""
+        fill(self.host_address + (piece.address - self.memory.base), piece.nbytes, pattern)
 
     @property
     def uuid(self) -> bytes:
@@ -173,7 +186,15 @@ class DeviceState:
         self._numbered += 1
         piece = Piece(address, nbytes, held, owner, context, self._numbered, graph)
         self.pieces[address] = piece
+        if self.has_patterns and owner not in (Owner.POOL, Owner.GRAPH):
+            self.fill(piece, FRESH)
         return piece
+
+    def hand_over(self, piece: Piece) -> Piece:
+        """Give memory a new owner, who gets it when the former one's free is reached."""
+        self._numbered += 1
+        new = self.pieces[piece.address] = replace(piece, number=self._numbered)
+        return new
 
     def _account(self, nbytes: int, held: int, owner: Owner) -> bool:
         """Whether `held` bytes, already allocated, fit beside the rest."""
@@ -200,7 +221,15 @@ class DeviceState:
 
     def free(self, piece: Piece) -> None:
         """Give memory back; the lock is held."""
+        self.drop(piece)
+        self.give_back(piece)
+
+    def drop(self, piece: Piece) -> None:
+        """Memory has no owner any more; the lock is held."""
         del self.pieces[piece.address]
+
+    def give_back(self, piece: Piece) -> None:
+        """Give memory back that has no owner; the lock is held."""
         self._leaving.append(piece)
         if not self._is_busy:
             self._settle()
@@ -283,6 +312,11 @@ class GraphMemory:
                 "not freed"
             )
 
+    def fill(self, pattern: int) -> None:
+        """Write a pattern, as the nodes do where there is a timeline."""
+        with self.device.lock:
+            self.device.fill(self.piece, pattern)
+
     def free(self) -> None:
         """What the free node does, and a free outside the graph.
 
@@ -296,6 +330,27 @@ class GraphMemory:
                 )
             self.live = False
             self._give_back()
+
+    def free_later(self) -> None:
+        """Memory is no longer its user's; `freed` is called when the stream gets there.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+        """
+        with self.device.lock:
+            if not self.live:
+                raise invalid_value(
+                    f"the graph's memory at {self.piece.address:#x} is not allocated"
+                )
+            self.live = False
+            self.owners += 1
+
+    def freed(self) -> None:
+        """The stream has got there."""
+        with self.device.lock:
+            if not self.live:
+                self.device.fill(self.piece, FREED)
+            self.release()
 
     def retain(self) -> None:
         """One owner more."""

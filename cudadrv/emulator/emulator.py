@@ -21,6 +21,7 @@ from .calls.stream import StreamCalls
 from .calls.texture import TextureCalls
 from .fault_injection import FaultInjection
 from .profiles import EmulatedDevice, given_devices
+from .timeline.choice import OrderName, chosen_order
 
 # Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.
 NEWEST_DRIVER: Final = (13, 9)
@@ -44,10 +45,10 @@ class Emulator(
 
     It has the functions that `DriverApi` names, and a few that other libraries call. Every function
     has the signature, the result tuple and the error codes of cuda.bindings 13. Operations run at
-    their call. A kernel's fault spoils its device for good: the launch and every later call on the
-    device's contexts return its code, `last_fault` is the typed error and cuGetErrorString its
-    text. Devices are independent and may be used by several threads at once; the launches of one
-    device follow each other.
+    their call, unless another order was asked for. A kernel's fault spoils its device for good: the
+    launch and every later call on the device's contexts return its code, `last_fault` is the typed
+    error and cuGetErrorString its text. Devices are independent and may be used by several threads
+    at once; the launches of one device follow each other.
 
     Attributes:
         is_emulated: True; what images to compile depends on it.
@@ -62,15 +63,24 @@ class Emulator(
         *,
         driver_version: tuple[int, int] = NEWEST_DRIVER,
         limits: Limits = DEFAULT_LIMITS,
+        order: OrderName | None = None,
+        seed: int | None = None,
     ) -> None:
         """`devices` is how many of the default kind, or the devices themselves.
 
-        `driver_version` is what cuDriverGetVersion says, and which PTX is too new.
+        `driver_version` is what cuDriverGetVersion says, and which PTX is too new. `order` is when
+        operations run (docs/orders.md): "immediate" at their call, "late" when something needs
+        them, "random" as `seed` says; without it what CUDADRV_EMULATOR_ORDER says.
 
         Raises:
-            ValueError: a count or a device that cannot be.
+            ValueError: a count, a device or an order that cannot be.
         """
-        super().__init__(given_devices(devices, EmulatedDevice), driver_version, limits)
+        super().__init__(
+            given_devices(devices, EmulatedDevice),
+            driver_version,
+            limits,
+            chosen_order(order, seed),
+        )
 
 
 def _the_emulator_is_a_driver(emulator: Emulator) -> DriverApi:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from ptx.emulate.memory.host_memory import MappedHostMemory
 
+from .timeline.patterns import FRESH, fill
+
 
 @dataclass(frozen=True, slots=True)
 class HostPiece:
@@ -25,6 +27,28 @@ class HostPiece:
     view: ctypes.Array[ctypes.c_char]
 
 
+@dataclass(frozen=True, slots=True)
+class HostRange:
+    """Host memory that an operation uses.
+
+    Attributes:
+        keep: what must live until then.
+        is_watched: whether the host is to keep its hands off it until then.
+    """
+
+    address: int
+    nbytes: int
+    is_written: bool
+    keep: object = None
+    is_watched: bool = True
+
+    def overlaps(self, other: HostRange) -> bool:
+        """Whether they have a byte in common."""
+        return self.address < other.address + other.nbytes and (
+            other.address < self.address + self.nbytes
+        )
+
+
 class HostMemory:
     """The live allocations of cuMemHostAlloc and cuMemAllocManaged, by address.
 
@@ -36,11 +60,12 @@ class HostMemory:
         self._pieces: dict[int, HostPiece] = {}
         self._starts: tuple[int, ...] = ()
         self._numbered = 0
+        self.has_patterns = False
 
     def allocate(
         self, nbytes: int, context: int, ordinal: int, *, managed: bool = False
     ) -> HostPiece:
-        """Whole pages, zeroed, that hold `nbytes`.
+        """Whole pages that hold `nbytes`, zeroed or with a pattern.
 
         Raises:
             OSError, ValueError, OverflowError: the host has not that much.
@@ -51,6 +76,8 @@ class HostMemory:
         piece = HostPiece(
             ctypes.addressof(view), nbytes, context, ordinal, self._numbered, managed, pages, view
         )
+        if self.has_patterns:
+            fill(piece.address, nbytes, FRESH)
         self._pieces[piece.address] = piece
         self._starts = tuple(sorted(self._pieces))
         return piece

@@ -1,9 +1,8 @@
 """Streams, events and captures, as the emulator keeps them.
 
-Every operation runs at its call, which is one of the orders that streams allow; so a stream keeps
-no queue, and an event is complete once it is recorded. A capture keeps what was called instead of
-run, in order, and what depends on what (CUDA Programming Guide, "Creating a Graph Using Stream
-Capture").
+What is queued in a stream is in the timeline, if there is one. A capture keeps what was called
+instead of run, in order, and what depends on what (CUDA Programming Guide, "Creating a Graph Using
+Stream Capture").
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from .graphs import Node, NodeKind, Tip
 if TYPE_CHECKING:
     from .contexts import Context
     from .emulated_device import GraphMemory
+    from .host_memory import HostRange
 
 NON_BLOCKING = 1
 LEGACY_HANDLE = 1
@@ -26,7 +26,12 @@ PER_THREAD_HANDLE = 2
 
 @dataclass(eq=False, slots=True)
 class Stream:
-    """A stream; `capture` is the capture it takes part in, and `tip` where it stands there."""
+    """A stream.
+
+    Attributes:
+        capture: the capture it takes part in, and `tip` where it stands there.
+        number: counts the streams that were used, in the timeline.
+    """
 
     handle: int
     context: Context
@@ -34,6 +39,7 @@ class Stream:
     priority: int
     capture: Capture | None = None
     tip: Tip = frozenset()
+    number: int = 0
 
     @property
     def is_legacy(self) -> bool:
@@ -44,23 +50,6 @@ class Stream:
     def is_blocking(self) -> bool:
         """Whether it and the legacy stream wait for each other."""
         return not self.flags & NON_BLOCKING
-
-
-@dataclass(eq=False, slots=True)
-class Event:
-    """An event.
-
-    Attributes:
-        time_ns: host clock when it was last recorded; None if it never was.
-        capture: the capture in which it was last recorded, and `tip` the place there.
-    """
-
-    handle: int
-    context: Context
-    flags: int
-    time_ns: int | None = None
-    capture: Capture | None = None
-    tip: Tip = frozenset()
 
 
 @dataclass(eq=False, slots=True)
@@ -89,9 +78,10 @@ class Capture:
         kind: NodeKind,
         run: Callable[[], None],
         memory: GraphMemory | None = None,
+        host: tuple[HostRange, ...] = (),
     ) -> None:
         """Record an operation of a stream."""
-        self.nodes.append(Node(kind, run, stream.tip, memory))
+        self.nodes.append(Node(kind, run, stream.tip, memory, host))
         stream.tip = frozenset({len(self.nodes) - 1})
 
     def join(self, stream: Stream, tip: Tip) -> None:

@@ -39,18 +39,26 @@ class ContextCalls(CaptureRules):
     def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]:
         """Release it once; the last release destroys what it holds."""
         device = self._device(dev)
+        context = self._retained(device)
+        if context.retained == 1:
+            self._finish_context(context)
         with self._lock:
-            context = self._primaries.get(device.ordinal)
-            if context is None or context.destroyed:
-                raise Refusal(
-                    CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained"
-                )
+            context = self._retained(device)  # another thread may have released it
             context.retained -= 1
             is_last = context.retained == 0
             memory = self._end_of(context) if is_last else []
         if is_last:
             self._destroy(context, memory)
         return OK
+
+    def _retained(self, device: DeviceState) -> Context:
+        """The active primary context of a device."""
+        context = self._primaries.get(device.ordinal)
+        if context is None or context.destroyed:
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained"
+            )
+        return context
 
     @call(1)
     def cuCtxCreate(
@@ -85,6 +93,7 @@ class ContextCalls(CaptureRules):
                 CUresult.CUDA_ERROR_INVALID_CONTEXT,
                 "a primary context is released, not destroyed",
             )
+        self._finish_context(context)
         with self._lock:
             if context.destroyed:
                 raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
@@ -146,12 +155,11 @@ class ContextCalls(CaptureRules):
 
     @call()
     def cuCtxSynchronize(self) -> tuple[CUresult]:
-        """Nothing is ever pending; refused while a stream of the context is capturing."""
+        """Let all that is queued end; refused while a stream of the context is capturing."""
         context = self._current()
         if self._captures:
             self._refuse_sync_in_capture(context)
-        with context.device.lock:
-            context.device.pool.synchronised()
+        self._wait_for_context(context)
         return OK
 
     @call(2)

@@ -8,14 +8,33 @@ allocation they lie in.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Final
 
 from ...driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState, Owner
 from ..graphs import NodeKind
+from ..host_memory import HostRange
 from ..refusal import OK, call, invalid_value
 from ..streams import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class HostSide:
+    """What a side of a copy is on the host; nothing of device memory.
+
+    Attributes:
+        is_pageable: whether the driver knows nothing of the memory.
+    """
+
+    range: HostRange | None
+    is_pageable: bool
+
+
+_ON_DEVICE: Final = HostSide(None, False)
 
 
 class CopyCalls(CaptureRules):
@@ -110,33 +129,72 @@ class CopyCalls(CaptureRules):
         dst_device, src_device = self._device_of(dst), self._device_of(src)
         recording = stream.capture is not None
 
-        def places() -> tuple[int, int]:
+        def places(later: bool) -> tuple[int, int]:
             return (
-                self._place(dst_device, dst, nbytes, to_host, recording),
-                self._place(src_device, src, nbytes, from_host, recording),
+                self._place(dst_device, dst, nbytes, to_host, later),
+                self._place(src_device, src, nbytes, from_host, later),
             )
 
         def run() -> None:
             first, second = locks_of(dst_device, src_device)
             with first, second:
-                ctypes.memmove(*places(), nbytes)
+                to, of = places(later)
+                ctypes.memmove(to, staged or of, nbytes)
 
-        if recording:
-            first, second = locks_of(dst_device, src_device)
-            with first, second:
-                places()
-        self._submit(stream, NodeKind.COPY, run)
+        later, staged = recording or self._timeline is not None, None
+        if not later:
+            self._submit(stream, NodeKind.COPY, run)
+            return
+        first, second = locks_of(dst_device, src_device)
+        with first, second:
+            places(recording)
+        source = self._host_side(src_device, src, nbytes, is_written=False)
+        target = self._host_side(dst_device, dst, nbytes, is_written=True)
+        if not recording and source.is_pageable:
+            staged = ctypes.string_at(src, nbytes)
+        self._submit_copy(stream, run, source, target)
+
+    def _host_side(
+        self, device: DeviceState | None, address: int, nbytes: int, *, is_written: bool
+    ) -> HostSide:
+        """What a copy uses of the host's memory, and whether the driver knows that."""
+        if device is not None:
+            return _ON_DEVICE
+        piece = self._host.find(address)
+        return HostSide(HostRange(address, nbytes, is_written, piece), piece is None)
+
+    def _submit_copy(
+        self, stream: Stream, run: Callable[[], None], source: HostSide, target: HostSide
+    ) -> None:
+        """Queue or record a copy.
+
+        What comes from pageable memory was staged, and is watched in a graph only. A copy to
+        pageable memory returns once it is complete, and so does one within the host (CUDA Driver
+        API, "API synchronization behavior").
+        """
+        recording = stream.capture is not None
+        used = tuple(
+            replace(side.range, is_watched=recording or not side.is_pageable)
+            for side in (source, target)
+            if side.range is not None
+        )
+        operation = self._submit(stream, NodeKind.COPY, run, used)
+        if operation is not None and (target.is_pageable or len(used) == 2):
+            self._wait_for([operation], stream.context)
 
     def _place(
-        self, device: DeviceState | None, address: int, nbytes: int, any_host: bool, recording: bool
+        self, device: DeviceState | None, address: int, nbytes: int, any_host: bool, later: bool
     ) -> int:
         """Where the host finds a range; locks are held.
+
+        Of what runs later than its call, or in a graph, the call has looked whether a graph's
+        memory is allocated.
 
         Raises:
             Refusal: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one allocation.
         """
         if device is not None:
-            return device.place(address, nbytes, in_graph=recording)
+            return device.place(address, nbytes, in_graph=later)
         piece = self._host.find(address)
         if piece is not None:
             if address + nbytes > piece.address + piece.nbytes:
@@ -186,15 +244,19 @@ class CopyCalls(CaptureRules):
         pattern = value.to_bytes(width, "little")
         nbytes = width * count
         recording = stream.capture is not None
+        later = recording or self._timeline is not None
 
         def run() -> None:
             with _lock_of(device):
-                _set(self._place(device, address, nbytes, False, recording), pattern, nbytes)
+                _set(self._place(device, address, nbytes, False, later), pattern, nbytes)
 
-        if recording:
-            with _lock_of(device):
-                self._place(device, address, nbytes, False, recording)
-        self._submit(stream, NodeKind.SET, run)
+        if not later:
+            self._submit(stream, NodeKind.SET, run)
+            return
+        with _lock_of(device):
+            self._place(device, address, nbytes, False, recording)
+        target = self._host_side(device, address, nbytes, is_written=True)
+        self._submit(stream, NodeKind.SET, run, () if target.range is None else (target.range,))
 
 
 def _set(place: int, pattern: bytes, nbytes: int) -> None:

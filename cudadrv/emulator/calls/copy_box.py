@@ -55,22 +55,35 @@ class BoxCopyCalls(CopyCalls):
         devices = self._device_of(source.address), self._device_of(target.address)
         recording = stream.capture is not None
 
-        def places() -> tuple[int, int]:
+        def places(later: bool) -> tuple[int, int]:
             return (
-                self._place_side(source, devices[0], box, recording),
-                self._place_side(target, devices[1], box, recording),
+                self._place_side(source, devices[0], box, later),
+                self._place_side(target, devices[1], box, later),
             )
 
         def run() -> None:
             first, second = locks_of(*devices)
             with first, second:
-                of, to = places()
+                of, to = places(recording or self._timeline is not None)
+                if staged is not None:
+                    of = ctypes.addressof(staged)
                 _copy_box(of, source, to, target, box)
 
+        staged = None
         first, second = locks_of(*devices)
         with first, second:
-            places()
-        self._submit(stream, NodeKind.COPY, run)
+            places(recording)
+        if self._timeline is None and not recording:
+            self._submit(stream, NodeKind.COPY, run)
+            return OK
+        spans = source.span(box), target.span(box)
+        on_host = (
+            self._host_side(devices[0], source.address, spans[0], is_written=False),
+            self._host_side(devices[1], target.address, spans[1], is_written=True),
+        )
+        if not recording and on_host[0].is_pageable:
+            staged = ctypes.create_string_buffer(ctypes.string_at(source.address, spans[0]))
+        self._submit_copy(stream, run, *on_host)
         return OK
 
     def _source(self, copy: CUDA_MEMCPY3D, box: tuple[int, int, int]) -> _Side:

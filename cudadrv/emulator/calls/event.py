@@ -10,8 +10,10 @@ from typing import Final
 
 from ...driver._api import CUevent, CUresult, CUstream
 from ..capture_rules import CaptureRules
+from ..events import Event
+from ..graphs import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
-from ..streams import Event
+from ..timeline.operation import nothing
 
 _DISABLE_TIMING: Final = 2
 _INTERPROCESS: Final = 4
@@ -53,28 +55,34 @@ class EventCalls(CaptureRules):
             if self._captures:
                 self._refuse_if_implicit(stream)
             event.capture, event.tip = None, frozenset()
-            event.time_ns = time.perf_counter_ns()
+            if self._timeline is None:
+                event.time_ns = time.perf_counter_ns()
+            else:
+                event.operation = self._timeline.submit(stream, NodeKind.RECORD, nothing)
             return OK
         with self._lock:
             self._refuse_if_invalid(stream.capture)
             event.capture, event.tip = stream.capture, stream.tip
-            event.time_ns = None
+            event.time_ns = event.operation = None
         return OK
 
     @call()
     def cuEventQuery(self, h_event: CUevent, /) -> tuple[CUresult]:
-        """Always done, recorded or not."""
-        self._refuse_if_captured(self._event(h_event))
+        """Whether the last record was reached; done if there was none."""
+        event = self._event(h_event)
+        self._refuse_if_captured(event)
+        if event.operation is not None and self._is_pending([event.operation], event.context):
+            return (CUresult.CUDA_ERROR_NOT_READY,)
         return OK
 
     @call()
     def cuEventSynchronize(self, h_event: CUevent, /) -> tuple[CUresult]:
-        """Nothing is ever pending."""
+        """Let the work before the last record end."""
         event = self._event(h_event)
         self._refuse_if_captured(event)
-        device = event.context.device
-        with device.lock:
-            device.pool.synchronised()
+        if event.operation is not None:
+            self._wait_for([event.operation], event.context)
+        self._synchronised(event.context)
         return OK
 
     def _refuse_if_captured(self, event: Event) -> None:
@@ -104,8 +112,12 @@ class EventCalls(CaptureRules):
                 )
             if event.flags & _DISABLE_TIMING:
                 raise invalid_handle("invalid resource handle: an event was created without timing")
-        if start.time_ns is None or end.time_ns is None:
+        for event in (start, end):
+            if event.operation is not None and not event.operation.is_done:
+                raise Refusal(CUresult.CUDA_ERROR_NOT_READY, "an event was not reached yet")
+        started, ended = start.reached_ns, end.reached_ns
+        if started is None or ended is None:
             raise invalid_handle("invalid resource handle: an event was not recorded")
         if start.context is not end.context:
             raise invalid_handle("invalid resource handle: the events belong to different contexts")
-        return SUCCESS, (end.time_ns - start.time_ns) / 1e6
+        return SUCCESS, (ended - started) / 1e6

@@ -5,6 +5,7 @@ CUDA Driver API: "Graph Management".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from ...driver._api import (
@@ -15,8 +16,13 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..graphs import Executable
+from ..executables import Executable
+from ..graphs import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
+from ..streams import Stream
+from ..timeline.operation import Operation
+from ..timeline.queues import Timeline
+from ..user_objects import References
 from .user_object import UserObjectCalls
 
 _AUTO_FREE: Final = 1
@@ -93,11 +99,45 @@ class GraphCalls(UserObjectCalls):
         with self._lock:
             executable = self._executable(h_graph_exec)
             in_flight = self._retain(executable.user_objects)
+        if self._timeline is not None:
+            self._launch_later(self._timeline, executable, stream, in_flight)
+            return OK
         try:
             executable.launch()
         finally:
             self._release(in_flight)
         return OK
+
+    def _launch_later(
+        self, timeline: Timeline, executable: Executable, stream: Stream, in_flight: References
+    ) -> None:
+        """Queue the nodes, after the executable's launch before this one."""
+        graph = executable.graph
+        try:
+            executable.prepare()
+        except Refusal:
+            self._release(in_flight)
+            raise
+        for memory in graph.memory:
+            memory.retain()
+        for node in graph.nodes:
+            if node.memory is not None:
+                node.memory.live = node.kind is NodeKind.ALLOC
+
+        def end() -> None:
+            for memory in graph.memory:
+                memory.release()
+            self._release(in_flight)
+
+        def add_nodes(add: Callable[..., Operation]) -> None:
+            added: list[Operation] = []
+            for node in graph.nodes:
+                before = tuple(added[number] for number in sorted(node.after))
+                added.append(add(node.kind, node.run_later, before, node.host))
+
+        executable.last = timeline.submit_together(
+            stream, add_nodes, () if executable.last is None else (executable.last,), end
+        )
 
     @call()
     def cuGraphDestroy(self, h_graph: CUgraph, /) -> tuple[CUresult]:

@@ -18,11 +18,12 @@ from ...driver._api import (
     CUstream,
 )
 from ..capture_rules import CaptureRules
-from ..emulated_device import DeviceState, GraphMemory, Owner
+from ..emulated_device import DeviceState, GraphMemory, Owner, Piece
 from ..graphs import NodeKind
 from ..host_memory import HostPiece
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 from ..streams import Capture, Stream
+from ..timeline.freed_memory import FreedMemory
 
 _HOST_FLAGS: Final = 7
 _ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST
@@ -77,6 +78,9 @@ class MemoryCalls(CaptureRules):
         """Free what cuMemAlloc, cuMemAllocManaged or cuMemAllocAsync gave; null is fine."""
         address = int(dptr)
         if address:
+            host = self._host.find(address)
+            if host is not None and host.managed and host.address == address:
+                self._finish_device(self._device_at(host.ordinal))
             with self._lock:
                 managed = self._host.free(address, managed=True)
             if not managed:
@@ -100,6 +104,8 @@ class MemoryCalls(CaptureRules):
             self._refuse_unsafe()
         if bytesize <= 0:
             return SUCCESS, CUdeviceptr(0)
+        if self._freed is not None:
+            return SUCCESS, CUdeviceptr(self._freed.allocate(device, stream, bytesize).address)
         with device.lock:
             piece = device.allocate(bytesize, Owner.POOL)
         return SUCCESS, CUdeviceptr(piece.address)
@@ -139,7 +145,7 @@ class MemoryCalls(CaptureRules):
                     f"{address:#x} is memory of device {device.ordinal}, the stream is of device "
                     f"{stream.context.device.ordinal}"
                 )
-            self._free(address)
+            self._free(address, stream)
         return OK
 
     def _free_in(self, capture: Capture, stream: Stream, address: int) -> None:
@@ -161,21 +167,44 @@ class MemoryCalls(CaptureRules):
                 f"{address:#x} was not allocated in this capture, so the graph cannot free it"
             )
 
-    def _free(self, address: int) -> None:
+    def _free(self, address: int, stream: Stream | None = None) -> None:
+        """Free memory, in the order of a stream if one is given."""
         device = self._device_of(address)
         if device is None:
             raise invalid_value(f"cannot free {address:#x}: it is no device address")
         if device.fault is not None:
             raise Refusal(device.fault.code, device.fault.text, device.fault.cause)
         self._refuse_unsafe()
+        if stream is not None and self._freed is not None:
+            self._free_in_order(self._freed, device, address, stream)
+            return
+        if self._timeline is not None:
+            with device.lock:
+                owner = _freeable(device, address).owner
+            if owner is not Owner.POOL:  # for that cuMemFree waits for nothing: measured
+                self._finish_device(device)
         with device.lock:
-            piece = device.pieces.get(address)
-            if piece is None:
-                raise invalid_value(f"cannot free {address:#x}: {device.why_not_free(address)}")
+            piece = _freeable(device, address)
             if piece.graph is not None:
                 piece.graph.free()
             else:
                 device.free(piece)
+
+    @staticmethod
+    def _free_in_order(
+        freed: FreedMemory, device: DeviceState, address: int, stream: Stream
+    ) -> None:
+        """Free memory when the stream gets there."""
+        with device.lock:
+            piece = _freeable(device, address)
+            if piece.graph is not None:
+                piece.graph.free_later()
+            else:
+                device.drop(piece)
+        if piece.graph is not None:
+            freed.free_of_graph(piece.graph, stream)
+        else:
+            freed.free(device, piece, stream)
 
     @call(1)
     def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
@@ -216,6 +245,9 @@ class MemoryCalls(CaptureRules):
         if self._thread.stack:
             self._usable(self._top())
         self._refuse_unsafe()
+        host = self._host.find(p)
+        if host is not None and host.address == p and not host.managed:
+            self._finish_device(self._device_at(host.ordinal))
         with self._lock:
             if not self._host.free(p):
                 raise invalid_value(f"cannot free {p:#x}: no pinned memory starts there")
@@ -281,6 +313,18 @@ class MemoryCalls(CaptureRules):
             if module.holds(address):
                 return module.context.handle
         return 0
+
+
+def _freeable(device: DeviceState, address: int) -> Piece:
+    """The allocation to free; the lock is held.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_VALUE, if none begins there.
+    """
+    piece = device.pieces.get(address)
+    if piece is None:
+        raise invalid_value(f"cannot free {address:#x}: {device.why_not_free(address)}")
+    return piece
 
 
 def _common_attributes(address: int, start: int, nbytes: int, ordinal: int) -> dict[int, object]:

@@ -68,6 +68,7 @@ class ModuleCalls(CaptureRules):
         """Free the module's variables and functions."""
         module = self._module(hmod)
         self._refuse_unsafe()
+        self._finish_device(module.context.device)
         with self._lock:
             self._module(hmod)  # another thread may have unloaded it
             del self._modules[module.handle]

@@ -18,18 +18,16 @@ from ...driver._api import (
     CUstreamCaptureStatus,
 )
 from ..capture_rules import CaptureRules
+from ..events import Event
 from ..graphs import Graph, NodeKind
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
-from ..streams import NON_BLOCKING, Capture, Event, Stream
+from ..streams import NON_BLOCKING, Capture, Stream
+from ..timeline.operation import nothing
 
 _WAIT_EXTERNAL: Final = 1
 _GREATEST_PRIORITY: Final = -5
 _MODES: Final = tuple(CUstreamCaptureMode)
 _NOTHING: Final = frozenset[int]()
-
-
-def _no_operation() -> None:
-    """An event wait in a graph: what it waits for has always happened."""
 
 
 class StreamCalls(CaptureRules):
@@ -61,18 +59,20 @@ class StreamCalls(CaptureRules):
 
     @call()
     def cuStreamSynchronize(self, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Nothing is ever pending; unused memory above the pool's threshold goes back."""
+        """Let all that is queued end; unused memory above the pool's threshold goes back."""
         stream = self._stream(h_stream)
         self._refuse_wait(stream)
-        device = stream.context.device
-        with device.lock:
-            device.pool.synchronised()
+        self._wait_for_stream(stream)
         return OK
 
     @call()
     def cuStreamQuery(self, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Always done."""
-        self._refuse_wait(self._stream(h_stream))
+        """Whether all that is queued is done."""
+        stream = self._stream(h_stream)
+        self._refuse_wait(stream)
+        timeline = self._timeline
+        if timeline is not None and self._is_pending(timeline.tails(stream), stream.context):
+            return (CUresult.CUDA_ERROR_NOT_READY,)
         return OK
 
     def _refuse_wait(self, stream: Stream) -> None:
@@ -113,14 +113,22 @@ class StreamCalls(CaptureRules):
             elif stream.capture is None:
                 self._refuse_if_implicit(stream)
             elif flags & _WAIT_EXTERNAL:
-                stream.capture.add(stream, NodeKind.WAIT, _no_operation)
-            elif event.time_ns is not None:
+                stream.capture.add(stream, NodeKind.WAIT, nothing)
+            elif event.time_ns is not None or event.operation is not None:
                 raise self._invalidate(
                     [stream.capture],
                     CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
                     "a capturing stream cannot wait for an event recorded outside its capture; "
                     "the capture is now invalid",
                 )
+        record = event.operation
+        if (
+            self._timeline is not None
+            and stream.capture is None
+            and record is not None
+            and not record.is_done
+        ):
+            self._timeline.submit(stream, NodeKind.WAIT, nothing, after=(record,), is_marker=True)
         return OK
 
     def _join(self, stream: Stream, event: Event, capture: Capture) -> None:
@@ -206,10 +214,14 @@ class StreamCalls(CaptureRules):
 
     @call(1)
     def cuStreamIsCapturing(self, h_stream: CUstream, /) -> tuple[CUresult, CUstreamCaptureStatus]:
-        """Whether the stream takes part in a capture, and whether that is still valid."""
+        """Whether the stream takes part in a capture, and whether that is still valid.
+
+        Of the legacy stream beside a capture of a blocking one it is an error, and the capture goes
+        on (CUDA Driver API, cuStreamIsCapturing).
+        """
         stream = self._stream(h_stream)
         if self._captures:
-            self._refuse_if_implicit(stream)
+            self._refuse_if_implicit(stream, invalidates=False)
         capture = stream.capture
         if capture is None:
             return SUCCESS, CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE

@@ -7,6 +7,8 @@ than a live one of the current context; the emulator refuses it.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ptx.emulate.texture.texture import Image
 
 from ...driver._api import (
@@ -101,7 +103,10 @@ class TextureCalls(CaptureRules):
         self._refuse_unsafe()
         if self._texture_owners.pop(handle, None) is None:
             raise invalid_value(f"{handle:#x} is no live {kind}")
-        del objects[handle]
+        if self._timeline is None:
+            del objects[handle]
+        else:  # what was launched with it still reads it
+            self._timeline.submit_after_all(context, partial(objects.pop, handle, None))
 
     def _resource(
         self, resource: CUDA_RESOURCE_DESC | None, context: Context

@@ -1,0 +1,36 @@
+"""Events, as the emulator keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .contexts import Context
+    from .graphs import Tip
+    from .streams import Capture
+    from .timeline.operation import Operation
+
+
+@dataclass(eq=False, slots=True)
+class Event:
+    """An event.
+
+    Attributes:
+        time_ns: host clock when it was last recorded; None if it never was, or that was queued.
+        operation: its last record, if that was queued.
+        capture: the capture in which it was last recorded, and `tip` the place there.
+    """
+
+    handle: int
+    context: Context
+    flags: int
+    time_ns: int | None = None
+    operation: Operation | None = None
+    capture: Capture | None = None
+    tip: Tip = frozenset()
+
+    @property
+    def reached_ns(self) -> int | None:
+        """Host clock when the last record was reached; None if there was none."""
+        return self.time_ns if self.operation is None else self.operation.ended_ns

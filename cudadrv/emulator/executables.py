@@ -1,0 +1,75 @@
+"""Executable graphs: what was instantiated, replayed in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .graphs import Graph
+    from .timeline.operation import Operation
+    from .user_objects import References
+
+
+@dataclass(eq=False, slots=True)
+class Executable:
+    """An instantiated graph, independent of the graph's further life.
+
+    Attributes:
+        user_objects: the references that it has, as many as the graph had.
+        last: the end of its last launch, which the next one waits for.
+    """
+
+    handle: int
+    graph: Graph
+    frees_on_launch: bool
+    user_objects: References
+    last: Operation | None = None
+
+    def why_not(self, graph: Graph) -> str:
+        """Why a graph cannot take this one's place, in words; "" if it can."""
+        own, other = self.graph.nodes, graph.nodes
+        if len(own) != len(other):
+            return f"the executable has {len(own)} nodes, the graph {len(other)}"
+        for number, (former, new) in enumerate(zip(own, other, strict=True)):
+            if former.kind is not new.kind:
+                return f"node {number} is a {former.kind.value}, in the graph a {new.kind.value}"
+            if former.after != new.after:
+                return f"node {number} depends on other nodes in the graph"
+            if former.memory is not None:
+                return f"node {number} is a {former.kind.value}, which cannot be updated"
+        return ""
+
+    def update(self, graph: Graph) -> None:
+        """Run the nodes of this graph from now on; the emulator's lock is held."""
+        self.graph.executables -= 1
+        self.graph = graph
+        graph.executables += 1
+
+    def launch(self) -> None:
+        """Run the nodes in the order of their capture, which respects what each depends on.
+
+        Raises:
+            Refusal: an operation failed; those before it are done.
+        """
+        self.prepare()
+        for node in self.graph.nodes:
+            node.run()
+
+    def prepare(self) -> None:
+        """What a launch does with the memory of the one before.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if that was not freed and must be.
+        """
+        memory = self.graph.memory
+        for allocation in memory:
+            if allocation.live and self.frees_on_launch:
+                allocation.free()
+        for allocation in memory:
+            allocation.refuse_if_live()
+
+    def close(self) -> None:
+        """Let go of its memory; it takes the device's lock."""
+        for memory in self.graph.memory:
+            memory.release()

@@ -1,0 +1,126 @@
+"""Memory that was freed in the order of a stream, and what may have it before the stream is there.
+
+CUDA Programming Guide, "Memory Reuse Policies": the driver gives an allocation what was freed
+before it in the same stream; what its stream comes after by events; and what a stream still works
+on, if the allocation then waits for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ..emulated_device import Owner
+from ..graphs import NodeKind
+from ..refusal import Refusal
+from .patterns import FREED, FRESH
+
+if TYPE_CHECKING:
+    from ..emulated_device import DeviceState, GraphMemory, Piece
+    from ..streams import Stream
+    from .operation import Operation
+    from .queues import Timeline
+
+# CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and _ALLOW_INTERNAL_DEPENDENCIES. What has been
+# freed by now (_ALLOW_OPPORTUNISTIC) is free for all.
+_FOLLOW_EVENTS: Final = 1
+_INTERNAL: Final = 3
+
+
+@dataclass(eq=False, slots=True)
+class FreedPiece:
+    """Memory whose free is queued.
+
+    Attributes:
+        operation: the free; None while it is being queued.
+        is_taken: whether an allocation has it already, that comes after the free.
+    """
+
+    device: DeviceState
+    piece: Piece
+    operation: Operation | None = None
+    is_taken: bool = False
+
+
+class FreedMemory:
+    """The queued frees of all devices. What changes it holds the lock of the memory's device."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._freed: list[FreedPiece] = []
+
+    def free(self, device: DeviceState, piece: Piece, stream: Stream) -> None:
+        """Let memory go when a stream gets there; the lock is not held."""
+        freed = FreedPiece(device, piece)
+        self._freed.append(freed)
+        freed.operation = self._timeline.submit(
+            stream, NodeKind.FREE, partial(self._free_now, freed), always=True
+        )
+
+    def free_of_graph(self, memory: GraphMemory, stream: Stream) -> None:
+        """The same of a graph's memory."""
+        self._timeline.submit(stream, NodeKind.FREE, memory.freed, always=True)
+
+    def _free_now(self, freed: FreedPiece) -> None:
+        with freed.device.lock:
+            self._freed.remove(freed)
+            if freed.is_taken:
+                freed.device.fill(freed.piece, FREED)
+            else:
+                freed.device.give_back(freed.piece)
+
+    def allocate(self, device: DeviceState, stream: Stream, nbytes: int) -> Piece:
+        """An address at once; the memory is there when the stream gets to the allocation.
+
+        Raises:
+            Refusal: CUDA_ERROR_OUT_OF_MEMORY.
+        """
+        freed = self._reusable(device, stream, nbytes)
+        piece: Piece | None = None
+        after: tuple[Operation, ...] = ()
+        if freed is not None and freed.operation is not None:
+            with device.lock:
+                if freed in self._freed and not freed.is_taken:
+                    freed.is_taken = True
+                    piece, after = device.hand_over(freed.piece), (freed.operation,)
+        if piece is None:
+            piece = self._allocate_new(device, nbytes)
+        self._timeline.submit(stream, NodeKind.ALLOC, partial(_fill, device, piece), after=after)
+        return piece
+
+    def _allocate_new(self, device: DeviceState, nbytes: int) -> Piece:
+        """Memory that nothing is to be done with; for it the driver waits before it gives up."""
+        try:
+            with device.lock:
+                return device.allocate(nbytes, Owner.POOL)
+        except Refusal:
+            pending = [each.operation for each in list(self._freed) if each.device is device]
+            if not pending:
+                raise
+        self._timeline.need([each for each in pending if each is not None])
+        with device.lock:
+            return device.allocate(nbytes, Owner.POOL)
+
+    def _reusable(self, device: DeviceState, stream: Stream, nbytes: int) -> FreedPiece | None:
+        choice, reuse = self._timeline.choice, device.pool.reuse
+        fitting = [
+            each
+            for each in list(self._freed)
+            if each.device is device and each.piece.nbytes == nbytes and not each.is_taken
+        ]
+        if not fitting or not choice.flips():
+            return None
+        for freed in fitting:
+            operation = freed.operation
+            if operation is not None and (
+                operation.stream is stream
+                or (reuse[_FOLLOW_EVENTS] and self._timeline.comes_after(stream, operation))
+            ):
+                return freed
+        return fitting[0] if reuse[_INTERNAL] and choice.widens() else None
+
+
+def _fill(device: DeviceState, piece: Piece) -> None:
+    with device.lock:
+        device.fill(piece, FRESH)

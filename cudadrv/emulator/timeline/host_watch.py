@@ -1,0 +1,152 @@
+"""Host memory that queued operations use: whether the host keeps its hands off it.
+
+What an operation will read or write is compared, when it runs, with what it was at the call. What
+other operations write in between is no fault, so their writes are taken over.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..graphs import NodeKind
+
+if TYPE_CHECKING:
+    from ..host_memory import HostRange
+    from .operation import Operation
+
+# More than this is not watched: a checksum of it costs tens of milliseconds.
+_MOST_BYTES: Final = 64 << 20
+# What all ranges may have together to be looked at in every call that queues something.
+_OFTEN_BYTES: Final = 256 << 10
+_WRITERS: Final = (NodeKind.KERNEL, NodeKind.HOST)
+
+
+class OrderWarning(UserWarning):
+    """A program that is right only in some orders of its operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The host changed memory that a queued operation was still to read or to write.
+
+    Attributes:
+        address: where the memory begins, and `nbytes` its size.
+        queued_at: the call that queued the operation.
+        unchanged_at: the last call of the driver at which the memory was still as it had been.
+        found_at: the call at which it was not.
+        is_read: whether the operation reads the memory; else it writes there.
+        repeated_by: what makes the program run in this order again.
+    """
+
+    address: int
+    nbytes: int
+    queued_at: str
+    unchanged_at: str
+    found_at: str
+    is_read: bool
+    repeated_by: str
+
+    def __str__(self) -> str:
+        use = "read by" if self.is_read else "the destination of"
+        return (
+            f"{self.nbytes} bytes of host memory at {self.address:#x}, {use} a copy queued at "
+            f"{self.queued_at or 'an unknown place'}, were changed by the host before the copy "
+            f"ran: after {self.unchanged_at or 'an unknown place'}, before "
+            f"{self.found_at or 'an unknown place'}. Wait for the copy first, by its stream or an "
+            f"event. To see it again, {self.repeated_by}"
+        )
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A range, with the checksum that it had, and the call at which it was last seen so."""
+
+    range: HostRange
+    checksum: int
+    seen_at: str
+
+    def renew(self) -> None:
+        self.checksum = _checksum(self.range)
+
+
+def _checksum(range: HostRange) -> int:
+    return zlib.crc32((ctypes.c_ubyte * range.nbytes).from_address(range.address))
+
+
+class HostWatch:
+    """The ranges of queued operations. Its owner's lock is held.
+
+    Args:
+        repeated_by: said in each finding.
+    """
+
+    def __init__(self, repeated_by: str) -> None:
+        self._repeated_by = repeated_by
+        self._watched: dict[Operation, list[_Watched]] = {}
+        self._nbytes = 0
+        self._writers: list[Operation] = []
+
+    def begin(self, operation: Operation) -> None:
+        """Watch what a new operation uses."""
+        ranges = [e for e in operation.host if e.is_watched and e.nbytes <= _MOST_BYTES]
+        if ranges:
+            place = operation.place
+            self._watched[operation] = [_Watched(each, _checksum(each), place) for each in ranges]
+            self._nbytes += sum(each.nbytes for each in ranges)
+
+    def look_often(self, place: str) -> list[Finding]:
+        """Look at all ranges, if they are few, so that a finding names a short time."""
+        return list(self._look(place)) if 0 < self._nbytes <= _OFTEN_BYTES else []
+
+    def run(self, operation: Operation, place: str) -> list[Finding]:
+        """An operation runs now: what changed of its ranges; of all, if it may write to them."""
+        writes = _writes_host(operation)
+        found: list[Finding] = []
+        if self._watched:
+            found += self._look(place, None if writes else (operation,))
+            watched = self._watched.pop(operation, ())
+            self._nbytes -= sum(each.range.nbytes for each in watched)
+        if writes:
+            self._writers.append(operation)
+        return found
+
+    def end(self, operation: Operation) -> None:
+        """It has ended: take over what it wrote."""
+        watched = self._watched.pop(operation, ())  # where it did not run at all
+        self._nbytes -= sum(each.range.nbytes for each in watched)
+        if operation in self._writers:
+            self._writers.remove(operation)
+            for each in self._all():
+                if _may_write(operation, each.range):
+                    each.renew()
+
+    def _all(self) -> Iterator[_Watched]:
+        for watched in self._watched.values():
+            yield from watched
+
+    def _look(self, place: str, operations: Sequence[Operation] | None = None) -> Iterator[Finding]:
+        for operation in list(self._watched) if operations is None else operations:
+            for each in self._watched.get(operation, ()):
+                if any(_may_write(writer, each.range) for writer in self._writers):
+                    continue  # another thread runs it; what it writes is taken over at its end
+                if _checksum(each.range) != each.checksum:
+                    yield Finding(
+                        each.range.address, each.range.nbytes, operation.place, each.seen_at,
+                        place, not each.range.is_written, self._repeated_by,
+                    )  # fmt: skip
+                    each.renew()
+                each.seen_at = place
+
+
+def _may_write(operation: Operation, range: HostRange) -> bool:
+    return operation.kind in _WRITERS or any(
+        written.is_written and written.overlaps(range) for written in operation.host
+    )
+
+
+def _writes_host(operation: Operation) -> bool:
+    return operation.kind in _WRITERS or any(each.is_written for each in operation.host)

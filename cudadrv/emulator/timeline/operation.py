@@ -1,0 +1,68 @@
+"""One operation in the queue of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ..graphs import NodeKind
+
+if TYPE_CHECKING:
+    from ..host_memory import HostRange
+    from ..streams import Stream
+
+
+class State(Enum):
+    """How far an operation is."""
+
+    QUEUED = 0
+    RUNNING = 1
+    DONE = 2
+
+
+@dataclass(eq=False, slots=True)
+class Operation:
+    """What a call put into the queue of a stream.
+
+    Attributes:
+        number: counts the operations of an emulator; what it waits for has a smaller one.
+        place: file and line of the call.
+        before: what it waits for; empty once it is done, so that no chain of the past stays.
+        after: what waits for it.
+        missing: how many of `before` are not done.
+        is_marker: it only says that others are done, and so runs as soon as they are.
+        always: it runs on a broken device too.
+        host: the host memory that it reads and writes, as far as that is known.
+        thread: who runs it.
+        ended_ns: host clock when it was done.
+    """
+
+    number: int
+    kind: NodeKind
+    stream: Stream
+    run: Callable[[], object]
+    place: str
+    is_marker: bool = False
+    always: bool = False
+    host: tuple[HostRange, ...] = ()
+    state: State = State.QUEUED
+    missing: int = 0
+    thread: int = 0
+    ended_ns: int | None = None
+    before: tuple[Operation, ...] = ()
+    after: list[Operation] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        where = f", queued at {self.place}" if self.place else ""
+        return f"{self.kind.value} {self.number}{where}"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it ran, or was given up on a broken device."""
+        return self.state is State.DONE
+
+
+def nothing() -> None:
+    """What a marker does, and what is left of an operation that is done."""

@@ -1,0 +1,341 @@
+"""The queues of an emulator's streams: what is in them, what is ready, and what makes it run.
+
+An operation waits for the one before it in its stream, for what its stream waits for, and, by the
+rules of the legacy stream, for other streams of its context. It runs when a call needs it, or when
+the seed of a random order says so, in the thread of that call. No lock is held while it runs, so
+that other threads may queue more meanwhile.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from ..graphs import NodeKind
+from ..origin import caller
+from ..refusal import CallDepth, Refusal
+from ..streams import NON_BLOCKING, Stream
+from .choice import Choice, Late, Order, Seeded
+from .host_watch import Finding, HostWatch, OrderWarning
+from .operation import Operation, State, nothing
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+    from ..emulated_device import DeviceState
+    from ..host_memory import HostRange
+    from .late_errors import LateErrors
+
+# A queue that is full makes the call wait that puts more into it, as the driver's do.
+_QUEUE_LENGTH: Final = 1024
+_REMEMBERED: Final = 4096
+
+
+class Timeline:
+    """The queued operations of an emulator.
+
+    Args:
+        order: late or random.
+        errors: what becomes of an operation that fails.
+        depth: how deep the calling thread is in calls of the driver.
+
+    Attributes:
+        choice: which operation is next.
+        findings: what the host did to memory in use.
+        executed: the last operations that ran, in their order: number, kind, stream.
+    """
+
+    def __init__(self, order: Order, errors: LateErrors, depth: CallDepth) -> None:
+        self.order = order
+        self.choice: Choice = Seeded(order.seed) if order.name == "random" else Late()
+        self.findings: list[Finding] = []
+        self.executed: deque[str] = deque(maxlen=_REMEMBERED)
+        self._errors = errors
+        self._depth = depth
+        self._lock = threading.RLock()
+        self._ended = threading.Condition(self._lock)
+        self._numbers = itertools.count(1)
+        self._stream_numbers = itertools.count(1)
+        self._queues: dict[Stream, deque[Operation]] = {}
+        self._ready: list[Operation] = []
+        self._markers: deque[Operation] = deque()
+        self._watch = HostWatch(order.repeated_by)
+
+    # What is put into the queues.
+
+    def submit(
+        self,
+        stream: Stream,
+        kind: NodeKind,
+        run: Callable[[], object],
+        *,
+        after: Iterable[Operation] = (),
+        host: tuple[HostRange, ...] = (),
+        is_marker: bool = False,
+        always: bool = False,
+    ) -> Operation:
+        """Queue an operation; `after` is what it waits for beside what its stream says."""
+        place = caller()
+        with self._lock:
+            findings = self._watch.look_often(place)
+            before = (*self.tails(stream), *after)
+            operation = self._add(stream, kind, run, place, before, host, is_marker, always)
+        self._tell(findings)
+        self.proceed(stream)
+        return operation
+
+    def submit_together(
+        self,
+        stream: Stream,
+        parts: Callable[[Callable[..., Operation]], None],
+        after: Iterable[Operation],
+        end: Callable[[], object],
+    ) -> Operation:
+        """Queue operations with an order of their own, such as a graph's, as one of the stream.
+
+        `parts` calls what it is given for each: kind, function, what it waits for, host memory.
+        `end` runs after all of them, on a broken device too. Gives what is the stream's last.
+        """
+        place = caller()
+        with self._lock:
+            before = (*self.tails(stream), *after)
+            start = self._add(
+                stream, NodeKind.LAUNCH, nothing, place, before, is_marker=True, always=True
+            )
+            added = [start]
+
+            def add(
+                kind: NodeKind,
+                run: Callable[[], object],
+                waits: tuple[Operation, ...],
+                host: tuple[HostRange, ...] = (),
+            ) -> Operation:
+                new = self._add(stream, kind, run, place, waits or (start,), host)
+                added.append(new)
+                return new
+
+            parts(add)
+            last = self._add(
+                stream, NodeKind.LAUNCH, end, place, tuple(added), is_marker=True, always=True
+            )
+        self.proceed(stream)
+        return last
+
+    def _add(
+        self,
+        stream: Stream,
+        kind: NodeKind,
+        run: Callable[[], object],
+        place: str,
+        before: Iterable[Operation],
+        host: tuple[HostRange, ...] = (),
+        is_marker: bool = False,
+        always: bool = False,
+    ) -> Operation:
+        """The lock is held."""
+        new = Operation(next(self._numbers), kind, stream, run, place, is_marker, always, host)
+        new.before = tuple(dict.fromkeys(each for each in before if not each.is_done))
+        for each in new.before:
+            each.after.append(new)
+        new.missing = len(new.before)
+        self._queues.setdefault(stream, deque()).append(new)
+        if not stream.number and not is_marker:
+            stream.number = next(self._stream_numbers)
+        self._watch.begin(new)
+        if not new.missing:
+            (self._markers if is_marker else self._ready).append(new)
+        return new
+
+    def tails(self, stream: Stream) -> Iterator[Operation]:
+        """What comes last before anything new in a stream, of each queue that counts."""
+        with self._lock:
+            for other, queue in list(self._queues.items()):
+                if queue and (other is stream or _wait_for_each_other(stream, other)):
+                    yield queue[-1]
+
+    def tails_of(self, owner: Context | DeviceState) -> list[Operation]:
+        """The last operation of each queue of a context or a device."""
+        with self._lock:
+            return [
+                queue[-1]
+                for stream, queue in list(self._queues.items())
+                if queue and owner in (stream.context, stream.context.device)
+            ]
+
+    def comes_after(self, stream: Stream, operation: Operation) -> bool:
+        """Whether all that a stream does from now on waits for an operation."""
+        with self._lock:
+            return operation.is_done or operation in self._needed(list(self.tails(stream)))
+
+    def submit_after_all(self, context: Context, run: Callable[[], object]) -> None:
+        """Do something for a device once all that is queued on it now is done."""
+        with self._lock:
+            apart = Stream(0, context, NON_BLOCKING, 0)
+            before = self.tails_of(context.device)
+            self._add(apart, NodeKind.LAUNCH, run, "", before, is_marker=True, always=True)
+        self.proceed()
+
+    # What makes them run.
+
+    def proceed(self, stream: Stream | None = None) -> None:
+        """What a call does that needs nothing: markers, steps of the seed, room in a full queue."""
+        while (marker := self._take_marker()) is not None:
+            self._run(marker)
+        for _ in range(self.choice.steps()):
+            operation = self._take(None)
+            if operation is None:
+                break
+            self._run(operation)
+        if stream is not None:
+            queue = self._queues.get(stream)
+            if queue is not None and len(queue) > _QUEUE_LENGTH:
+                self.need([queue[0]])
+
+    def need(self, wanted: Iterable[Operation]) -> None:
+        """Run what these need, and them; wait for what another thread is running."""
+        pending = [each for each in wanted if not each.is_done]
+        if not pending:
+            return
+        with self._lock:
+            self._end_interrupted()
+            needed = self._needed(pending)
+        widens = self.choice.widens()
+        while (operation := self._next(pending, needed, widens)) is not None:
+            self._run(operation)
+
+    def query(self, wanted: Iterable[Operation]) -> bool:
+        """Whether these are done; something that they need runs before or after the look.
+
+        So a query of pending work may say no, and a loop of queries ends.
+        """
+        pending = [each for each in wanted if not each.is_done]
+        if not pending:
+            return True
+        with self._lock:
+            self._end_interrupted()
+            needed = self._needed(pending)
+        runs_first = self.choice.queries()
+        operation = self._take(needed)
+        if operation is not None:
+            self._run(operation)
+        return runs_first and all(each.is_done for each in pending)
+
+    def _next(
+        self, pending: list[Operation], needed: set[Operation], widens: bool
+    ) -> Operation | None:
+        """What to run next, taken; None once the pending ones are done, or cannot be from here."""
+        own = threading.get_ident()
+        with self._lock:
+            while not all(each.is_done for each in pending):
+                operation = self._take(None if widens else needed)
+                if operation is not None:
+                    return operation
+                # A finalizer's call comes in the middle of another: it waits for nobody, as it may
+                # hold what the others need.
+                running = [each for each in needed if each.state is State.RUNNING]
+                if self._depth.depth > 1 or any(each.thread == own for each in running):
+                    return None
+                self._ended.wait()
+        return None
+
+    def _take(self, needed: set[Operation] | None) -> Operation | None:
+        """An operation that may run now, among those needed."""
+        with self._lock:
+            marker = self._take_marker()
+            if marker is not None:
+                return marker
+            ready = self._ready if needed is None else [e for e in self._ready if e in needed]
+            if not ready:
+                return None
+            operation = self.choice.pick(ready)
+            self._ready.remove(operation)
+            return self._taken(operation)
+
+    def _take_marker(self) -> Operation | None:
+        with self._lock:
+            return self._taken(self._markers.popleft()) if self._markers else None
+
+    def _taken(self, operation: Operation) -> Operation:
+        operation.state, operation.thread = State.RUNNING, threading.get_ident()
+        return operation
+
+    @staticmethod
+    def _needed(wanted: list[Operation]) -> set[Operation]:
+        """These and what they wait for; the lock is held."""
+        found: set[Operation] = set()
+        waiting = list(wanted)
+        while waiting:
+            operation = waiting.pop()
+            if operation not in found and not operation.is_done:
+                found.add(operation)
+                waiting += operation.before
+        return found
+
+    # How one runs.
+
+    def _run(self, operation: Operation) -> None:
+        findings: list[Finding] = []
+        try:
+            if operation.always or self._errors.lets_run(operation):
+                with self._lock:
+                    findings = self._watch.run(operation, caller())
+                operation.run()
+        except Refusal as refusal:
+            self._errors.keep(operation, refusal)
+        finally:
+            self._end(operation)
+        self._tell(findings)
+
+    def _end(self, operation: Operation) -> None:
+        """An operation is done, and what waited for it alone is ready."""
+        with self._lock:
+            if operation.is_done:
+                return
+            operation.state, operation.ended_ns = State.DONE, time.perf_counter_ns()
+            self._watch.end(operation)
+            stream = operation.stream
+            if not operation.is_marker:
+                self.executed.append(
+                    f"{operation.number} {operation.kind.value} on stream {stream.number}"
+                )
+            for each in operation.after:
+                each.missing -= 1
+                if not each.missing:
+                    (self._markers if each.is_marker else self._ready).append(each)
+            operation.before, operation.host, operation.run = (), (), nothing
+            operation.after.clear()
+            queue = self._queues[stream]
+            while queue and queue[0].is_done:
+                queue.popleft()
+            if not queue:
+                del self._queues[stream]
+            self._ended.notify_all()
+
+    def _end_interrupted(self) -> None:
+        """End what an interrupt broke off in this thread, unless it is still under way below."""
+        if self._depth.depth <= 1:
+            own = threading.get_ident()
+            for queue in list(self._queues.values()):
+                for operation in list(queue):
+                    if operation.state is State.RUNNING and operation.thread == own:
+                        self._end(operation)
+
+    def _tell(self, findings: list[Finding]) -> None:
+        """Keep findings, and warn of them: the call itself has not failed."""
+        self.findings += findings
+        for finding in findings:
+            warnings.warn(str(finding), OrderWarning, stacklevel=2)
+
+
+def _wait_for_each_other(one: Stream, other: Stream) -> bool:
+    """CUDA Driver API, "Stream synchronization behavior", of the legacy default stream."""
+    return (
+        one.context is other.context
+        and (one.is_legacy or other.is_legacy)
+        and one.is_blocking
+        and other.is_blocking
+    )

@@ -1,0 +1,93 @@
+"""Calls that wait: for a stream, an event, a context, a device.
+
+CUDA Driver API, "API synchronization behavior". Without a timeline nothing is ever pending.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+from .contexts import Context
+from .core import Core
+from .emulated_device import DeviceState
+from .streams import Stream
+from .timeline.host_watch import OrderWarning
+from .timeline.operation import Operation
+
+
+class Waits(Core):
+    """What the calls that wait have in common."""
+
+    @property
+    def repeated_by(self) -> str:
+        """What makes a program run in this order again, as a sentence."""
+        return self._order.repeated_by
+
+    def finish(self) -> None:
+        """Run what is still queued, as at the end of a session; what fails is warned of."""
+        if self._timeline is None:
+            return
+        for device in self._devices:
+            broken = device.fault
+            self._finish_device(device)
+            if device.fault is not None and device.fault is not broken:
+                warnings.warn(
+                    f"what was still queued on device {device.ordinal} failed, which no call could "
+                    f"say: {device.fault.text}",
+                    OrderWarning,
+                    stacklevel=2,
+                )
+
+    def _finish_device(self, device: DeviceState) -> None:
+        """Let all work of a device end; its errors are for the next call."""
+        if self._timeline is not None:
+            self._timeline.need(self._timeline.tails_of(device))
+
+    def _finish_context(self, context: Context) -> None:
+        """Likewise of a context."""
+        if self._timeline is not None:
+            self._timeline.need(self._timeline.tails_of(context))
+
+    def _wait_for_context(self, context: Context) -> None:
+        """Wait for all work of a context.
+
+        Raises:
+            Refusal: some of it failed.
+        """
+        if self._timeline is not None:
+            self._wait_for(self._timeline.tails_of(context), context)
+        self._synchronised(context)
+
+    def _wait_for_stream(self, stream: Stream) -> None:
+        """Wait for a stream, and for what it would wait for.
+
+        Raises:
+            Refusal: some of it failed.
+        """
+        if self._timeline is not None:
+            self._wait_for(list(self._timeline.tails(stream)), stream.context)
+        self._synchronised(stream.context)
+
+    def _wait_for(self, operations: Iterable[Operation], context: Context) -> None:
+        if self._timeline is not None:
+            self._timeline.need(operations)
+            self._usable(context)
+            self._late_errors.raise_kept(context)
+
+    def _is_pending(self, operations: Iterable[Operation], context: Context) -> bool:
+        """Whether something of it is not done; asking again and again comes to an end.
+
+        Raises:
+            Refusal: some of it failed.
+        """
+        if self._timeline is None or self._timeline.query(operations):
+            return False
+        self._usable(context)
+        return True
+
+    @staticmethod
+    def _synchronised(context: Context) -> None:
+        """Unused memory above the pool's threshold goes back."""
+        with context.device.lock:
+            context.device.pool.synchronised()
