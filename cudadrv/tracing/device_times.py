@@ -265,6 +265,8 @@ class ContextTimes(Closing):
     def _place(self, *, wait: bool) -> None:
         """Take the times of what is done, in the order of the calls; or wait for everything."""
         api, origin = self._api, self._origin
+        if wait and origin is not None:
+            api.cuEventSynchronize(origin.raw)  # no other stream waits for it
         while self._pending:
             try:
                 queued, end, flow = self._pending.popleft()

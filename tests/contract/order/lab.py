@@ -68,6 +68,7 @@ class Lab:
         self._closing = contextlib.ExitStack()
         self._emulators = contextlib.ExitStack()
         self.is_emulated = False
+        self._emulator: emulator.Emulator | None = None
         self.contexts: list[cudadrv.Context] = []
         self.kernels: list[LateKernels] = []
         self.unraisable = Unraisable()
@@ -107,8 +108,14 @@ class Lab:
         return True
 
     def settle(self) -> None:
-        """Give back what is dropped, and wait for all work of the contexts."""
+        """Give back what is dropped, and wait for all work of the contexts.
+
+        What a closed context still does nobody can wait for; it takes a moment, or the emulator is
+        told to end it.
+        """
         gc.collect()
+        if self._emulator is not None:
+            self._emulator.finish()
         for context in self.contexts:
             context.synchronize()
 
@@ -123,7 +130,7 @@ class Lab:
     def _furnish(self) -> None:
         count = min(len(cudadrv.list_devices()), 2)
         if self.is_emulated:
-            self._emulators.enter_context(emulator.session(devices=count))
+            self._emulator = self._emulators.enter_context(emulator.session(devices=count))
         self.contexts += [cudadrv.cuda_context_for(ordinal) for ordinal in range(count)]
         self.contexts[0].bind()
         for context in self.contexts:
