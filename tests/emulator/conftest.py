@@ -9,6 +9,7 @@ from cuda.bindings import driver
 
 from cudadrv.driver._api import CUcontext, CUdevice, CUmodule, CUstream, load_cuda
 from cudadrv.emulator import EmulatedDevice, Emulator
+from cudadrv.emulator.timeline.choice import VARIABLE
 
 from .calls import OpenApi, load, ok
 from .kernels import EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED
@@ -20,6 +21,12 @@ def _has_gpu() -> bool:
     except OSError:
         return False
     return True
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations run at their call, unless a test asks for another order itself."""
+    monkeypatch.delenv(VARIABLE, raising=False)
 
 
 @pytest.fixture

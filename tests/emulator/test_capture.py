@@ -372,6 +372,19 @@ def test_the_legacy_stream_breaks_the_capture_of_a_stream_that_blocks_with_it(
     assert code(launch(api, empty)) == 0
 
 
+@MODES
+def test_asking_the_legacy_stream_leaves_the_capture_of_a_blocking_stream_as_it_is(
+    api: OpenApi, context: CUcontext, module: CUmodule, mode: CUstreamCaptureMode
+) -> None:
+    (empty,) = functions(api, module, "empty")
+    blocking = ok(api.cuStreamCreateWithPriority(0, 0))
+    begin(api, blocking, mode)
+    assert code(api.cuStreamIsCapturing(LEGACY)) == 906
+    assert ok(api.cuStreamIsCapturing(blocking)) == ACTIVE
+    ok(launch(api, empty, stream=blocking))
+    ok(api.cuGraphDestroy(ok(api.cuStreamEndCapture(blocking))))
+
+
 def test_the_legacy_stream_does_not_join_a_capture(api: OpenApi, stream: CUstream) -> None:
     event = ok(api.cuEventCreate(0))
     begin(api, stream)

@@ -1,4 +1,4 @@
-"""`python -m tests.emulator.order_faults`: what finds each program; fails if a corrected twin does."""
+"""`python -m tests.emulator.order_faults`: what finds each program; 1 if a twin fails."""
 
 from __future__ import annotations
 

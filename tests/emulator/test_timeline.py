@@ -1,0 +1,451 @@
+from __future__ import annotations
+
+import ctypes
+import threading
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from cudadrv.driver._api import (
+    CUdeviceptr,
+    CUfunction,
+    CUgraphExec,
+    CUstream,
+    CUstreamCaptureMode,
+)
+from cudadrv.emulator import Emulator, OrderWarning
+from cudadrv.emulator.timeline.choice import OrderName, chosen_order, read_order
+from cudadrv.emulator.timeline.patterns import FREED, FRESH
+from cudadrv.emulator.timeline.queues import _QUEUE_LENGTH
+
+from .calls import CAPTURE_RELAXED, LEGACY, Parameters, code, functions, launch, load, ok
+from .kernels import FILL, INCREMENT
+
+NOT_READY, NON_BLOCKING, BLOCKING, UNTIMED = 600, 1, 0, 2
+_Function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Machine:
+    """An emulator with a context, two streams, and two kernels."""
+
+    def __init__(self, order: OrderName = "late", seed: int | None = None) -> None:
+        self.api = api = Emulator(2, order=order, seed=seed)
+        ok(api.cuInit(0))
+        self.context = ok(api.cuCtxCreate(None, 0, ok(api.cuDeviceGet(0))))
+        self.a, self.b = self.stream(), self.stream()
+        self.module = load(api, FILL, INCREMENT)
+        self._fill, self._increment = functions(api, self.module, "fill", "increment")
+        self._functions: list[object] = []
+
+    def stream(self, flags: int = NON_BLOCKING) -> CUstream:
+        return ok(self.api.cuStreamCreateWithPriority(flags, 0))
+
+    def memory(self, nbytes: int = 4) -> CUdeviceptr:
+        return ok(self.api.cuMemAlloc(nbytes))
+
+    def pinned(self, nbytes: int = 4) -> int:
+        return ok(self.api.cuMemHostAlloc(nbytes, 0))
+
+    def fill(self, at: CUdeviceptr, value: int, stream: CUstream) -> None:
+        parameters = Parameters(ctypes.c_uint64(int(at)), ctypes.c_uint32(value), ctypes.c_uint8(0))
+        ok(launch(self.api, self._fill, parameters, stream=stream))
+
+    def increment(self, at: CUdeviceptr, stream: CUstream) -> None:
+        parameters = Parameters(ctypes.c_uint64(int(at)))
+        ok(launch(self.api, self._increment, parameters, stream=stream))
+
+    def call(self, function: CUfunction, at: int, stream: CUstream) -> int:
+        return code(launch(self.api, function, Parameters(ctypes.c_uint64(at)), stream=stream))
+
+    def host_call(self, act: Callable[[object], object], stream: CUstream) -> None:
+        found = _Function(act)
+        self._functions.append(found)
+        address = ctypes.cast(found, ctypes.c_void_p).value or 0
+        ok(self.api.cuLaunchHostFunc(stream, address, 0))
+
+    def read(self, at: CUdeviceptr, stream: CUstream) -> int:
+        """What is there; from pageable memory of the host, so waited for."""
+        word = ctypes.c_uint32()
+        ok(self.api.cuMemcpyDtoHAsync(ctypes.addressof(word), at, 4, stream))
+        return word.value
+
+    def kernels(self) -> list[str]:
+        return [each for each in self.api.executed if "kernel" in each]
+
+
+@pytest.fixture
+def late() -> Machine:
+    return Machine()
+
+
+@pytest.fixture(params=[0, 1, 2, 3])
+def seeded(request: pytest.FixtureRequest) -> Machine:
+    return Machine("random", request.param)
+
+
+def test_nothing_runs_until_it_is_needed(late: Machine) -> None:
+    x = late.memory()
+    late.fill(x, 5, late.a)
+    late.increment(x, late.a)
+    assert late.api.executed == ()
+    assert late.read(x, late.a) == 6
+    assert late.kernels() == ["1 kernel on stream 1", "2 kernel on stream 1"]
+
+
+def test_a_wait_runs_what_it_needs_and_nothing_else(late: Machine) -> None:
+    x, y = late.memory(), late.memory()
+    late.fill(x, 5, late.a)
+    late.fill(y, 6, late.b)
+    ok(late.api.cuStreamSynchronize(late.b))
+    assert late.kernels() == ["2 kernel on stream 2"]
+
+
+def test_a_stream_runs_after_the_event_that_it_waits_for(late: Machine) -> None:
+    x, event = late.memory(), ok(late.api.cuEventCreate(UNTIMED))
+    late.fill(x, 5, late.a)
+    ok(late.api.cuEventRecord(event, late.a))
+    late.fill(x, 1, late.a)
+    ok(late.api.cuStreamWaitEvent(late.b, event, 0))
+    assert late.read(x, late.b) == 5
+
+
+def test_a_wait_takes_the_event_as_it_is_at_the_call(late: Machine) -> None:
+    x, event = late.memory(), ok(late.api.cuEventCreate(UNTIMED))
+    late.fill(x, 5, late.a)
+    ok(late.api.cuStreamSynchronize(late.a))
+    ok(late.api.cuEventRecord(event, late.b))
+    ok(late.api.cuStreamWaitEvent(late.a, event, 0))
+    late.fill(x, 7, late.b)
+    ok(late.api.cuEventRecord(event, late.b))
+    assert late.read(x, late.a) == 5
+
+
+def test_queries_say_that_work_is_pending_and_come_to_an_end(late: Machine) -> None:
+    x, event = late.memory(), ok(late.api.cuEventCreate(UNTIMED))
+    assert code(late.api.cuEventQuery(event)) == 0
+    late.fill(x, 5, late.a)
+    ok(late.api.cuEventRecord(event, late.a))
+    answers = [code(late.api.cuEventQuery(event)) for _ in range(4)]
+    assert answers == [NOT_READY, NOT_READY, 0, 0]
+    late.fill(x, 6, late.a)
+    assert [code(late.api.cuStreamQuery(late.a)) for _ in range(3)] == [NOT_READY, 0, 0]
+    assert late.read(x, late.b) == 6
+
+
+def test_polling_ends_in_every_random_order(seeded: Machine) -> None:
+    x = seeded.memory()
+    for _ in range(20):
+        seeded.increment(x, seeded.a)
+        seeded.increment(x, seeded.b)
+    asked = 0
+    while code(seeded.api.cuStreamQuery(seeded.a)):
+        asked += 1
+    assert asked <= 60
+    assert sum("on stream 1" in each for each in seeded.api.executed) == 20
+
+
+def test_times_are_there_once_both_events_were_reached(late: Machine) -> None:
+    start, end = ok(late.api.cuEventCreate(0)), ok(late.api.cuEventCreate(0))
+    ok(late.api.cuEventRecord(start, late.a))
+    late.fill(late.memory(), 1, late.a)
+    ok(late.api.cuEventRecord(end, late.a))
+    assert code(late.api.cuEventElapsedTime(start, end)) == NOT_READY
+    ok(late.api.cuEventSynchronize(end))
+    assert ok(late.api.cuEventElapsedTime(start, end)) > 0
+
+
+@pytest.mark.parametrize(("flags", "waits"), [(BLOCKING, True), (NON_BLOCKING, False)])
+def test_the_legacy_stream_and_those_that_block_wait_for_each_other(
+    late: Machine, flags: int, waits: bool
+) -> None:
+    x, own = late.memory(), late.stream(flags)
+    late.fill(x, 5, own)
+    late.increment(x, LEGACY)
+    late.increment(x, own)
+    ok(late.api.cuStreamSynchronize(own))
+    assert len(late.kernels()) == (3 if waits else 2)
+    ok(late.api.cuStreamSynchronize(LEGACY))
+    assert len(late.kernels()) == 3
+
+
+def test_a_full_queue_runs_what_is_first(late: Machine) -> None:
+    x = late.memory()
+    for _ in range(_QUEUE_LENGTH + 3):
+        ok(late.api.cuMemsetD32Async(x, 7, 1, late.a))
+    assert len(late.api.executed) == 3
+
+
+def test_pageable_memory_is_taken_over_in_the_call_and_pinned_memory_is_not(late: Machine) -> None:
+    x, y, pinned = late.memory(), late.memory(), late.pinned()
+    pageable = ctypes.c_uint32(5)
+    ctypes.c_uint32.from_address(pinned).value = 5
+    ok(late.api.cuMemcpyHtoDAsync(x, ctypes.addressof(pageable), 4, late.a))
+    ok(late.api.cuMemcpyHtoDAsync(y, pinned, 4, late.a))
+    pageable.value = ctypes.c_uint32.from_address(pinned).value = 6
+    with pytest.warns(OrderWarning, match="read by a copy queued at .*test_timeline.py:"):
+        assert late.read(x, late.a) == 5
+    assert late.read(y, late.a) == 6
+    (finding,) = late.api.findings
+    assert (finding.address, finding.nbytes, finding.is_read) == (pinned, 4, True)
+    assert __file__ in finding.queued_at
+    assert __file__ in finding.found_at
+    assert finding.queued_at != finding.found_at
+
+
+def test_what_queued_work_writes_to_host_memory_is_no_finding(late: Machine) -> None:
+    x, pinned = late.memory(), late.pinned()
+    late.fill(x, 5, late.a)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ok(late.api.cuMemcpyDtoHAsync(pinned, x, 4, late.a))
+        ok(late.api.cuMemcpyHtoDAsync(x, pinned, 4, late.a))
+        late.increment(CUdeviceptr(pinned), late.a)
+        ok(late.api.cuMemcpyHtoDAsync(x, pinned, 4, late.a))
+        late.host_call(lambda _: ctypes.memset(pinned, 1, 4), late.a)
+        ok(late.api.cuMemcpyDtoHAsync(pinned, x, 4, late.a))
+        assert late.read(x, late.a) == 6
+    assert late.api.findings == ()
+
+
+def test_a_copy_to_pinned_memory_arrives_when_it_is_waited_for(late: Machine) -> None:
+    x, pinned = late.memory(), late.pinned()
+    ctypes.memset(pinned, 0, 4)
+    late.fill(x, 5, late.a)
+    ok(late.api.cuMemcpyDtoHAsync(pinned, x, 4, late.a))
+    assert ctypes.c_uint32.from_address(pinned).value == 0
+    ok(late.api.cuStreamSynchronize(late.a))
+    assert ctypes.c_uint32.from_address(pinned).value == 5
+
+
+def test_fresh_memory_holds_a_pattern_and_freed_memory_another(late: Machine) -> None:
+    x = ok(late.api.cuMemAllocAsync(4, late.a))
+    assert late.read(x, late.a) == int.from_bytes(bytes([FRESH] * 4))
+    assert late.read(late.memory(), late.a) == int.from_bytes(bytes([FRESH] * 4))
+    seen: list[int] = []
+    device = late.api._devices[0]
+    ok(late.api.cuMemFreeAsync(x, late.a))
+    place = device.host_address + int(x) - device.memory.base
+    late.host_call(lambda _: seen.append(ctypes.c_uint32.from_address(place).value), late.a)
+    ok(late.api.cuStreamSynchronize(late.a))
+    assert seen == [int.from_bytes(bytes([FREED] * 4))]
+
+
+def test_memory_freed_in_a_stream_is_reused_there_before_the_stream_is_there(
+    late: Machine,
+) -> None:
+    x = ok(late.api.cuMemAllocAsync(4, late.a))
+    ok(late.api.cuMemFreeAsync(x, late.a))
+    assert int(ok(late.api.cuMemAllocAsync(4, late.b))) != int(x)
+    assert int(ok(late.api.cuMemAllocAsync(4, late.a))) == int(x)
+
+
+def test_memory_freed_elsewhere_is_reused_by_who_waits_for_it(late: Machine) -> None:
+    x, event = ok(late.api.cuMemAllocAsync(4, late.a)), ok(late.api.cuEventCreate(UNTIMED))
+    ok(late.api.cuMemFreeAsync(x, late.a))
+    ok(late.api.cuEventRecord(event, late.a))
+    ok(late.api.cuStreamWaitEvent(late.b, event, 0))
+    y = ok(late.api.cuMemAllocAsync(4, late.b))
+    assert int(y) == int(x)
+    late.fill(y, 5, late.b)
+    assert late.read(y, late.b) == 5
+
+
+def test_an_allocation_waits_for_frees_before_it_finds_no_memory() -> None:
+    machine = Machine()
+    with machine.api.limit_memory(64 << 20):
+        x = ok(machine.api.cuMemAllocAsync(40 << 20, machine.a))
+        ok(machine.api.cuMemFreeAsync(x, machine.a))
+        y = ok(machine.api.cuMemAllocAsync(50 << 20, machine.b))
+        assert code(machine.api.cuMemAllocAsync(50 << 20, machine.b)) == 2
+        ok(machine.api.cuMemFreeAsync(y, machine.b))
+
+
+def test_memory_that_was_freed_is_not_touched_by_late_work(late: Machine) -> None:
+    x = ok(late.api.cuMemAllocAsync(4, late.a))
+    late.fill(x, 5, late.b)
+    ok(late.api.cuMemFreeAsync(x, late.a))
+    ok(late.api.cuStreamSynchronize(late.a))
+    assert code(late.api.cuStreamSynchronize(late.b)) == 700
+    text = ok(late.api.cuGetErrorString(late.api.cuCtxSynchronize()[0])) or b""
+    assert b"it was queued at " in text
+    assert b"test_timeline.py:" in text
+
+
+def test_cuda_free_of_plain_memory_waits_and_of_pool_memory_does_not(late: Machine) -> None:
+    x, y = late.memory(), ok(late.api.cuMemAllocAsync(4, late.a))
+    late.fill(x, 5, late.b)
+    ok(late.api.cuMemFree(y))
+    assert late.api.executed == ()
+    ok(late.api.cuMemFree(x))
+    assert late.kernels() == ["2 kernel on stream 2"]
+
+
+def test_unloading_a_module_waits_for_the_device(late: Machine) -> None:
+    x = late.memory()
+    late.fill(x, 5, late.a)
+    ok(late.api.cuModuleUnload(late.module))
+    assert late.read(x, late.b) == 5
+
+
+def test_work_of_a_destroyed_stream_goes_on(late: Machine) -> None:
+    x, event = late.memory(), ok(late.api.cuEventCreate(UNTIMED))
+    late.fill(x, 5, late.a)
+    ok(late.api.cuEventRecord(event, late.a))
+    ok(late.api.cuStreamDestroy(late.a))
+    assert late.api.executed == ()
+    ok(late.api.cuEventSynchronize(event))
+    assert late.read(x, late.b) == 5
+
+
+def test_a_fault_is_told_by_the_next_call_with_the_place_of_the_launch(late: Machine) -> None:
+    late.increment(CUdeviceptr(int(late.memory()) + (1 << 30)), late.a)
+    late.increment(late.memory(), late.b)
+    assert code(late.api.cuStreamSynchronize(late.b)) == 0
+    assert code(late.api.cuStreamSynchronize(late.a)) == 700
+    assert code(late.api.cuMemAlloc(4)) == 700
+    text = ok(late.api.cuGetErrorString(late.api.cuCtxSynchronize()[0])) or b""
+    assert b"kernel increment" in text
+    assert b"it was queued at " in text
+    assert b"tests/emulator/calls.py:" in text
+
+
+def test_nothing_runs_on_a_broken_device_and_nothing_waits(late: Machine) -> None:
+    called: list[int] = []
+    late.increment(CUdeviceptr(1 << 52), late.a)
+    late.host_call(lambda _: called.append(1), late.a)
+    assert code(late.api.cuCtxSynchronize()) == 700
+    assert called == []
+    late.api.finish()
+
+
+def captured(machine: Machine, x: CUdeviceptr) -> CUgraphExec:
+    """x = 5 in one branch, x += 1 in another."""
+    api = machine.api
+    fork, join = ok(api.cuEventCreate(UNTIMED)), ok(api.cuEventCreate(UNTIMED))
+    ok(api.cuStreamBeginCapture(machine.a, CUstreamCaptureMode(CAPTURE_RELAXED)))
+    ok(api.cuEventRecord(fork, machine.a))
+    ok(api.cuStreamWaitEvent(machine.b, fork, 0))
+    machine.fill(x, 5, machine.a)
+    machine.increment(x, machine.b)
+    ok(api.cuEventRecord(join, machine.b))
+    ok(api.cuStreamWaitEvent(machine.a, join, 0))
+    return ok(api.cuGraphInstantiate(ok(api.cuStreamEndCapture(machine.a)), 0))
+
+
+def test_branches_of_a_graph_run_in_any_order() -> None:
+    results = set()
+    for seed in range(20):
+        machine = Machine("random", seed)
+        x = machine.memory()
+        ok(machine.api.cuMemsetD32Async(x, 0, 1, machine.a))
+        ok(machine.api.cuGraphLaunch(captured(machine, x), machine.a))
+        results.add(machine.read(x, machine.a))
+    assert results == {5, 6}
+
+
+def test_launches_of_one_executable_follow_each_other(seeded: Machine) -> None:
+    x = seeded.memory()
+    ok(seeded.api.cuMemsetD32Async(x, 0, 1, seeded.a))
+    ok(seeded.api.cuStreamBeginCapture(seeded.b, CUstreamCaptureMode(CAPTURE_RELAXED)))
+    for _ in range(3):
+        seeded.increment(x, seeded.b)
+    executable = ok(seeded.api.cuGraphInstantiate(ok(seeded.api.cuStreamEndCapture(seeded.b)), 0))
+    ok(seeded.api.cuStreamSynchronize(seeded.a))
+    ok(seeded.api.cuGraphLaunch(executable, seeded.a))
+    ok(seeded.api.cuGraphLaunch(executable, seeded.b))
+    assert seeded.read(x, seeded.b) == 6
+
+
+def test_a_host_function_may_wait_for_another_thread_that_queues_more(late: Machine) -> None:
+    go, x = threading.Event(), late.memory()
+    late.host_call(lambda _: go.wait(20), late.a)
+
+    def queue_more() -> None:
+        ok(late.api.cuCtxPushCurrent(late.context))
+        late.fill(x, 5, late.b)
+        ok(late.api.cuStreamSynchronize(late.b))
+        go.set()
+
+    other = threading.Thread(target=queue_more)
+    other.start()
+    ok(late.api.cuStreamSynchronize(late.a))
+    other.join()
+    assert late.read(x, late.a) == 5
+
+
+def test_threads_that_wait_for_one_operation_see_it_done(seeded: Machine) -> None:
+    x, seen = seeded.memory(), list[int]()
+    ok(seeded.api.cuMemsetD32Async(x, 0, 1, seeded.a))
+    for _ in range(50):
+        seeded.increment(x, seeded.a)
+
+    def work() -> None:
+        ok(seeded.api.cuCtxPushCurrent(seeded.context))
+        seen.append(seeded.read(x, seeded.a))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [50] * 4
+
+
+def program(machine: Machine) -> tuple[tuple[str, ...], list[int]]:
+    """Many operations on several streams, and what came of them."""
+    api, streams = machine.api, [machine.a, machine.b, machine.stream(), machine.stream(BLOCKING)]
+    choice = np.random.default_rng(7)
+    cells, event = [machine.memory() for _ in range(4)], ok(api.cuEventCreate(UNTIMED))
+    for _ in range(60):
+        stream, cell = streams[choice.integers(4)], cells[choice.integers(4)]
+        act = choice.integers(6)
+        if act == 0:
+            ok(api.cuEventRecord(event, stream))
+        elif act == 1:
+            ok(api.cuStreamWaitEvent(stream, event, 0))
+        elif act == 2:
+            ok(api.cuMemFreeAsync(ok(api.cuMemAllocAsync(64, stream)), stream))
+        elif act == 3:
+            ok(api.cuMemsetD32Async(cell, int(choice.integers(100)), 1, stream))
+        else:
+            machine.increment(cell, stream)
+    ok(api.cuCtxSynchronize())
+    return api.executed, [machine.read(cell, machine.a) for cell in cells]
+
+
+def test_one_seed_is_one_run_and_another_seed_another() -> None:
+    runs = [program(Machine("random", seed)) for seed in (1, 1, 2)]
+    assert runs[0] == runs[1]
+    assert runs[0][0] != runs[2][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("late", "late"),
+        ("immediate", "immediate"),
+        ("random", "random:0"),
+        ("random:7",) * 2,
+    ],
+)
+def test_orders_are_read_from_the_environment(
+    text: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDADRV_EMULATOR_ORDER", text)
+    assert Emulator().order == name
+    assert str(read_order(text)) == name
+
+
+@pytest.mark.parametrize("text", ["early", "late:3", "random:x", "random:-1"])
+def test_what_is_no_order_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no order of operations"):
+        read_order(text)
+
+
+def test_a_seed_goes_with_the_random_order_alone() -> None:
+    with pytest.raises(ValueError, match="seed"):
+        chosen_order("late", 3)
+    with pytest.raises(ValueError, match="seed"):
+        chosen_order(None, 3)
