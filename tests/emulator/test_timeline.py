@@ -3,76 +3,23 @@ from __future__ import annotations
 import ctypes
 import threading
 import warnings
-from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from cudadrv.driver._api import (
     CUdeviceptr,
-    CUfunction,
-    CUgraphExec,
-    CUstream,
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import Emulator, OrderWarning
-from cudadrv.emulator.timeline.choice import OrderName, chosen_order, read_order
+from cudadrv.emulator.timeline.choice import chosen_order, read_order
 from cudadrv.emulator.timeline.patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import _QUEUE_LENGTH
 
-from .calls import CAPTURE_RELAXED, LEGACY, Parameters, code, functions, launch, load, ok
-from .kernels import FILL, INCREMENT
+from .calls import CAPTURE_RELAXED, LEGACY, code, ok
+from .machine import BLOCKING, NON_BLOCKING, UNTIMED, Machine, captured
+from .replay import DIGEST, PROGRAMS, digest_of, trace_of
 
-NOT_READY, NON_BLOCKING, BLOCKING, UNTIMED = 600, 1, 0, 2
-_Function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
-class Machine:
-    """An emulator with a context, two streams, and two kernels."""
-
-    def __init__(self, order: OrderName = "late", seed: int | None = None) -> None:
-        self.api = api = Emulator(2, order=order, seed=seed)
-        ok(api.cuInit(0))
-        self.context = ok(api.cuCtxCreate(None, 0, ok(api.cuDeviceGet(0))))
-        self.a, self.b = self.stream(), self.stream()
-        self.module = load(api, FILL, INCREMENT)
-        self._fill, self._increment = functions(api, self.module, "fill", "increment")
-        self._functions: list[object] = []
-
-    def stream(self, flags: int = NON_BLOCKING) -> CUstream:
-        return ok(self.api.cuStreamCreateWithPriority(flags, 0))
-
-    def memory(self, nbytes: int = 4) -> CUdeviceptr:
-        return ok(self.api.cuMemAlloc(nbytes))
-
-    def pinned(self, nbytes: int = 4) -> int:
-        return ok(self.api.cuMemHostAlloc(nbytes, 0))
-
-    def fill(self, at: CUdeviceptr, value: int, stream: CUstream) -> None:
-        parameters = Parameters(ctypes.c_uint64(int(at)), ctypes.c_uint32(value), ctypes.c_uint8(0))
-        ok(launch(self.api, self._fill, parameters, stream=stream))
-
-    def increment(self, at: CUdeviceptr, stream: CUstream) -> None:
-        parameters = Parameters(ctypes.c_uint64(int(at)))
-        ok(launch(self.api, self._increment, parameters, stream=stream))
-
-    def call(self, function: CUfunction, at: int, stream: CUstream) -> int:
-        return code(launch(self.api, function, Parameters(ctypes.c_uint64(at)), stream=stream))
-
-    def host_call(self, act: Callable[[object], object], stream: CUstream) -> None:
-        found = _Function(act)
-        self._functions.append(found)
-        address = ctypes.cast(found, ctypes.c_void_p).value or 0
-        ok(self.api.cuLaunchHostFunc(stream, address, 0))
-
-    def read(self, at: CUdeviceptr, stream: CUstream) -> int:
-        """What is there; from pageable memory of the host, so waited for."""
-        word = ctypes.c_uint32()
-        ok(self.api.cuMemcpyDtoHAsync(ctypes.addressof(word), at, 4, stream))
-        return word.value
-
-    def kernels(self) -> list[str]:
-        return [each for each in self.api.executed if "kernel" in each]
+NOT_READY = 600
 
 
 @pytest.fixture
@@ -190,8 +137,7 @@ def test_pageable_memory_is_taken_over_in_the_call_and_pinned_memory_is_not(late
     (finding,) = late.api.findings
     assert (finding.address, finding.nbytes, finding.is_read) == (pinned, 4, True)
     assert __file__ in finding.queued_at
-    assert __file__ in finding.found_at
-    assert finding.queued_at != finding.found_at
+    assert "machine.py:" in finding.found_at
 
 
 def test_what_queued_work_writes_to_host_memory_is_no_finding(late: Machine) -> None:
@@ -320,20 +266,6 @@ def test_nothing_runs_on_a_broken_device_and_nothing_waits(late: Machine) -> Non
     late.api.finish()
 
 
-def captured(machine: Machine, x: CUdeviceptr) -> CUgraphExec:
-    """x = 5 in one branch, x += 1 in another."""
-    api = machine.api
-    fork, join = ok(api.cuEventCreate(UNTIMED)), ok(api.cuEventCreate(UNTIMED))
-    ok(api.cuStreamBeginCapture(machine.a, CUstreamCaptureMode(CAPTURE_RELAXED)))
-    ok(api.cuEventRecord(fork, machine.a))
-    ok(api.cuStreamWaitEvent(machine.b, fork, 0))
-    machine.fill(x, 5, machine.a)
-    machine.increment(x, machine.b)
-    ok(api.cuEventRecord(join, machine.b))
-    ok(api.cuStreamWaitEvent(machine.a, join, 0))
-    return ok(api.cuGraphInstantiate(ok(api.cuStreamEndCapture(machine.a)), 0))
-
-
 def test_branches_of_a_graph_run_in_any_order() -> None:
     results = set()
     for seed in range(20):
@@ -393,32 +325,14 @@ def test_threads_that_wait_for_one_operation_see_it_done(seeded: Machine) -> Non
     assert seen == [50] * 4
 
 
-def program(machine: Machine) -> tuple[tuple[str, ...], list[int]]:
-    """Many operations on several streams, and what came of them."""
-    api, streams = machine.api, [machine.a, machine.b, machine.stream(), machine.stream(BLOCKING)]
-    choice = np.random.default_rng(7)
-    cells, event = [machine.memory() for _ in range(4)], ok(api.cuEventCreate(UNTIMED))
-    for _ in range(60):
-        stream, cell = streams[choice.integers(4)], cells[choice.integers(4)]
-        act = choice.integers(6)
-        if act == 0:
-            ok(api.cuEventRecord(event, stream))
-        elif act == 1:
-            ok(api.cuStreamWaitEvent(stream, event, 0))
-        elif act == 2:
-            ok(api.cuMemFreeAsync(ok(api.cuMemAllocAsync(64, stream)), stream))
-        elif act == 3:
-            ok(api.cuMemsetD32Async(cell, int(choice.integers(100)), 1, stream))
-        else:
-            machine.increment(cell, stream)
-    ok(api.cuCtxSynchronize())
-    return api.executed, [machine.read(cell, machine.a) for cell in cells]
-
-
 def test_one_seed_is_one_run_and_another_seed_another() -> None:
-    runs = [program(Machine("random", seed)) for seed in (1, 1, 2)]
+    runs = [trace_of(program=3, seed=seed) for seed in (1, 1, 2)]
     assert runs[0] == runs[1]
-    assert runs[0][0] != runs[2][0]
+    assert runs[0] != runs[2]
+
+
+def test_random_programs_leave_the_same_traces_on_every_machine() -> None:
+    assert digest_of(PROGRAMS) == DIGEST
 
 
 @pytest.mark.parametrize(
