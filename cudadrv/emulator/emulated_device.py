@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ from ptx.emulate.model.errors import OutOfMemory
 from ..driver._api import CUresult
 from .attributes import device_attributes
 from .origin import caller
+from .pieces import OfGraph, Owner, Piece
 from .pools import Pool
 from .profiles import EmulatedDevice
 from .refusal import Failure, Refusal, invalid_value
@@ -25,36 +25,6 @@ from .timeline.patterns import FREED, FRESH, fill
 _T = TypeVar("_T")
 # As the driver aligns (measured); the manual promises any variable's alignment.
 _ALIGNMENT = 512
-
-
-class Owner(Enum):
-    """Which of the driver's allocators a piece of device memory came from."""
-
-    PLAIN = "cuMemAlloc"
-    POOL = "cuMemAllocAsync"
-    GRAPH = "cuMemAllocAsync in a graph"
-    ARRAY = "cuArray3DCreate"
-    MIPMAP = "cuMipmappedArrayCreate"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A live allocation as the driver sees it.
-
-    Attributes:
-        held: bytes with the allocator's rounding.
-        context: handle of the context that owns it; 0 for what comes from a pool.
-        number: CU_POINTER_ATTRIBUTE_BUFFER_ID, unique on the device.
-        graph: of a GRAPH one.
-    """
-
-    address: int
-    nbytes: int
-    held: int
-    owner: Owner
-    context: int
-    number: int
-    graph: GraphMemory | None = None
 
 
 class DeviceState:
@@ -158,7 +128,7 @@ class DeviceState:
         return 0 <= address - self.memory.base < self.memory.nbytes
 
     def allocate(
-        self, nbytes: int, owner: Owner, *, context: int = 0, graph: GraphMemory | None = None
+        self, nbytes: int, owner: Owner, *, context: int = 0, graph: OfGraph | None = None
     ) -> Piece:
         """Take memory; the lock is held.
 
@@ -167,9 +137,7 @@ class DeviceState:
         """
         return self.run_alone(lambda: self._allocate(nbytes, owner, context, graph))
 
-    def _allocate(
-        self, nbytes: int, owner: Owner, context: int, graph: GraphMemory | None
-    ) -> Piece:
+    def _allocate(self, nbytes: int, owner: Owner, context: int, graph: OfGraph | None) -> Piece:
         before = self.memory.used_bytes
         if nbytes > self.capacity:
             raise self._out_of_memory(nbytes)
@@ -270,99 +238,3 @@ class DeviceState:
         if piece is not None and piece.graph is not None and not (in_graph or piece.graph.live):
             raise invalid_value(f"the graph's memory at {address:#x} is not allocated")
         return self.host_address + (address - self.memory.base)
-
-
-@dataclass(eq=False, slots=True)
-class GraphMemory:
-    """An allocation recorded by a capture.
-
-    The bytes are taken when it is captured, and given back when neither the graph nor an
-    executable of it is left and the memory is free.
-
-    Attributes:
-        live: allocated by a launch and not freed since.
-        owners: the graph and its executables, counted.
-    """
-
-    device: DeviceState
-    nbytes: int
-    live: bool = False
-    owners: int = 1
-    piece: Piece = field(init=False)
-
-    def __post_init__(self) -> None:
-        with self.device.lock:
-            self.piece = self.device.allocate(self.nbytes, Owner.GRAPH, graph=self)
-
-    def allocate(self) -> None:
-        """What the allocation node does."""
-        with self.device.lock:
-            self.refuse_if_live()
-            self.live = True
-
-    def refuse_if_live(self) -> None:
-        """What a launch checks first.
-
-        Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
-        """
-        if self.live:
-            raise invalid_value(
-                f"the graph's allocation at {self.piece.address:#x} from an earlier launch was "
-                "not freed"
-            )
-
-    def fill(self, pattern: int) -> None:
-        """Write a pattern, as the nodes do where there is a timeline."""
-        with self.device.lock:
-            self.device.fill(self.piece, pattern)
-
-    def free(self) -> None:
-        """What the free node does, and a free outside the graph.
-
-        Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
-        """
-        with self.device.lock:
-            if not self.live:
-                raise invalid_value(
-                    f"the graph's memory at {self.piece.address:#x} is not allocated"
-                )
-            self.live = False
-            self._give_back()
-
-    def free_later(self) -> None:
-        """Memory is no longer its user's; `freed` is called when the stream gets there.
-
-        Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
-        """
-        with self.device.lock:
-            if not self.live:
-                raise invalid_value(
-                    f"the graph's memory at {self.piece.address:#x} is not allocated"
-                )
-            self.live = False
-            self.owners += 1
-
-    def freed(self) -> None:
-        """The stream has got there."""
-        with self.device.lock:
-            if not self.live:
-                self.device.fill(self.piece, FREED)
-            self.release()
-
-    def retain(self) -> None:
-        """One owner more."""
-        with self.device.lock:
-            self.owners += 1
-
-    def release(self) -> None:
-        """One owner fewer."""
-        with self.device.lock:
-            self.owners -= 1
-            self._give_back()
-
-    def _give_back(self) -> None:
-        if self.owners == 0 and not self.live:
-            self.device.free(self.piece)

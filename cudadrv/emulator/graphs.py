@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .timeline.patterns import FREED, FRESH
 
 if TYPE_CHECKING:
-    from .emulated_device import GraphMemory
+    from .graph_memory import GraphMemory
     from .host_memory import HostRange
     from .user_objects import References
 

@@ -16,7 +16,7 @@ from .graphs import Node, NodeKind, Tip
 
 if TYPE_CHECKING:
     from .contexts import Context
-    from .emulated_device import GraphMemory
+    from .graph_memory import GraphMemory
     from .host_memory import HostRange
 
 NON_BLOCKING = 1

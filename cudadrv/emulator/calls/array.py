@@ -10,7 +10,7 @@ from ...driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUmipmappedArray, C
 from ..arrays import Array, Layout, MipmappedArray, read_layout
 from ..capture_rules import CaptureRules
 from ..contexts import Context
-from ..emulated_device import Owner
+from ..pieces import Owner
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
 
 

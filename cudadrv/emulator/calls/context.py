@@ -10,7 +10,8 @@ from typing import Final
 from ...driver._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
 from ..capture_rules import CaptureRules
 from ..contexts import Context
-from ..emulated_device import DeviceState, Piece
+from ..emulated_device import DeviceState
+from ..pieces import Piece
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 
 _FLAGS: Final = int(CUctx_flags.CU_CTX_FLAGS_MASK)

@@ -15,9 +15,10 @@ from typing import Final
 
 from ...driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from ..capture_rules import CaptureRules
-from ..emulated_device import DeviceState, Owner
+from ..emulated_device import DeviceState
 from ..graphs import NodeKind
 from ..host_memory import HostRange
+from ..pieces import Owner
 from ..refusal import OK, call, invalid_value
 from ..streams import Stream
 

@@ -18,9 +18,11 @@ from ...driver._api import (
     CUstream,
 )
 from ..capture_rules import CaptureRules
-from ..emulated_device import DeviceState, GraphMemory, Owner, Piece
+from ..emulated_device import DeviceState
+from ..graph_memory import GraphMemory
 from ..graphs import NodeKind
 from ..host_memory import HostPiece
+from ..pieces import Owner, Piece
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 from ..streams import Capture, Stream
 from ..timeline.freed_memory import FreedMemory

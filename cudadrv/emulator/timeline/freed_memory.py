@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ..emulated_device import Owner
 from ..graphs import NodeKind
+from ..pieces import Owner
 from ..refusal import Refusal
 from .patterns import FREED, FRESH
 
 if TYPE_CHECKING:
-    from ..emulated_device import DeviceState, GraphMemory, Piece
+    from ..emulated_device import DeviceState
+    from ..pieces import OfGraph, Piece
     from ..streams import Stream
     from .operation import Operation
     from .queues import Timeline
@@ -58,7 +59,7 @@ class FreedMemory:
             stream, NodeKind.FREE, partial(self._free_now, freed), always=True
         )
 
-    def free_of_graph(self, memory: GraphMemory, stream: Stream) -> None:
+    def free_of_graph(self, memory: OfGraph, stream: Stream) -> None:
         """The same of a graph's memory."""
         self._timeline.submit(stream, NodeKind.FREE, memory.freed, always=True)
 
