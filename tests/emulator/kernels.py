@@ -17,6 +17,15 @@ INCREMENT = """
   ld.global.u32 %r1, [%rd1]; add.s32 %r1, %r1, 1; st.global.u32 [%rd1], %r1;
   ret;
 }"""
+FETCH = """
+.visible .entry fetch(.param .u64 p, .param .u64 t) {
+  .reg .b64 %rd<4>; .reg .f32 %f<5>; .reg .b32 %r<2>;
+  ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1; ld.param.u64 %rd2, [t];
+  mov.u32 %r1, 0;
+  tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd2, {%r1}];
+  st.global.f32 [%rd1], %f1;
+  ret;
+}"""
 MAXNTID = ".visible .entry bounded(.param .u32 v) .maxntid 128, 1, 1 { ret; }"
 REQNTID = ".visible .entry required(.param .u32 v) .reqntid 64, 1, 1 { ret; }"
 STATIC_SHARED = """

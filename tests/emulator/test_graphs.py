@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
+import pytest
 
 from cudadrv.driver._api import (
     CUcontext,
@@ -13,9 +16,22 @@ from cudadrv.driver._api import (
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.timeline.choice import OrderName
 
-from .calls import LEGACY, OpenApi, attribute, code, functions, launch, load, ok
-from .kernels import EMPTY
+from .calls import (
+    LEGACY,
+    OpenApi,
+    Parameters,
+    attribute,
+    code,
+    download,
+    functions,
+    launch,
+    load,
+    ok,
+)
+from .descriptors import over_linear, reading
+from .kernels import EMPTY, FETCH
 
 GLOBAL = CUstreamCaptureMode(0)
 MEMORY_TYPE = CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -176,3 +192,26 @@ def test_a_graph_does_not_launch_an_unloaded_kernel(emulator: Emulator) -> None:
     executable = ok(emulator.cuGraphInstantiate(ok(emulator.cuStreamEndCapture(stream)), 0))
     ok(emulator.cuModuleUnload(module))
     assert code(emulator.cuGraphLaunch(executable, stream)) == 400
+
+
+@pytest.mark.parametrize("order", ["immediate", "late"])
+def test_a_replay_that_reads_a_destroyed_texture_is_a_fault(order: OrderName) -> None:
+    emulator = Emulator(order=order)
+    ok(emulator.cuInit(0))
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    (fetch,) = functions(emulator, load(emulator, FETCH), "fetch")
+    x, out = ok(emulator.cuMemAlloc(512)), ok(emulator.cuMemAlloc(4))
+    stream = ok(emulator.cuStreamCreateWithPriority(1, 0))
+    ok(emulator.cuMemsetD32Async(x, 7, 128, stream))
+    texture = ok(emulator.cuTexObjectCreate(over_linear(int(x), 512), reading(), None))
+    parameters = Parameters(ctypes.c_uint64(int(out)), ctypes.c_uint64(int(texture)))
+    ok(emulator.cuStreamBeginCapture(stream, GLOBAL))
+    ok(launch(emulator, fetch, parameters, stream=stream))
+    executable = ok(emulator.cuGraphInstantiate(ok(emulator.cuStreamEndCapture(stream)), 0))
+    ok(emulator.cuGraphLaunch(executable, stream))
+    ok(emulator.cuTexObjectDestroy(texture))  # what was launched before still reads it
+    ok(emulator.cuStreamSynchronize(stream))
+    assert download(emulator, out, 1).tolist() == [7]
+    emulator.cuGraphLaunch(executable, stream)
+    assert code(emulator.cuStreamSynchronize(stream)) == 719
+    assert type(emulator.last_fault).__name__ == "InvalidTextureHandle"
