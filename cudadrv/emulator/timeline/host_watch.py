@@ -90,6 +90,15 @@ class HostWatch:
         self._nbytes = 0
         self._writers: list[Operation] = []
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether any range is watched."""
+        return bool(self._watched)
+
+    def is_needed(self, operation: Operation) -> bool:
+        """Whether `run` has anything to do."""
+        return bool(self._watched) or _writes_host(operation)
+
     def begin(self, operation: Operation) -> None:
         """Watch what a new operation uses."""
         ranges = [e for e in operation.host if e.is_watched and e.nbytes <= _MOST_BYTES]

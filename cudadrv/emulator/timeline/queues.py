@@ -62,6 +62,7 @@ class Timeline:
         self._stream_numbers = itertools.count(1)
         self._queues: dict[Stream, deque[Operation]] = {}
         self._ready: list[Operation] = []
+        self._running: list[Operation] = []
         self._markers: deque[Operation] = deque()
         self._watch = HostWatch(order.repeated_by)
 
@@ -81,10 +82,11 @@ class Timeline:
         """Queue an operation; `after` is what it waits for beside what its stream says."""
         place = caller()
         with self._lock:
-            findings = self._watch.look_often(place)
+            findings = self._watch.look_often(place) if self._watch.is_watching else []
             before = (*self.tails(stream), *after)
             operation = self._add(stream, kind, run, place, before, host, is_marker, always)
-        self._tell(findings)
+        if findings:
+            self._tell(findings)
         self.proceed(stream)
         return operation
 
@@ -183,7 +185,7 @@ class Timeline:
 
     def proceed(self, stream: Stream | None = None) -> None:
         """What a call does that needs nothing: markers, steps of the seed, room in a full queue."""
-        while (marker := self._take_marker()) is not None:
+        while self._markers and (marker := self._take_marker()) is not None:
             self._run(marker)
         for _ in range(self.choice.steps()):
             operation = self._take(None)
@@ -236,8 +238,7 @@ class Timeline:
                     return operation
                 # A finalizer's call comes in the middle of another: it waits for nobody, as it may
                 # hold what the others need.
-                running = [each for each in needed if each.state is State.RUNNING]
-                if self._depth.depth > 1 or any(each.thread == own for each in running):
+                if self._depth.depth > 1 or any(each.thread == own for each in self._running):
                     return None
                 self._ended.wait()
         return None
@@ -261,6 +262,7 @@ class Timeline:
 
     def _taken(self, operation: Operation) -> Operation:
         operation.state, operation.thread = State.RUNNING, threading.get_ident()
+        self._running.append(operation)
         return operation
 
     @staticmethod
@@ -281,14 +283,16 @@ class Timeline:
         findings: list[Finding] = []
         try:
             if operation.always or self._errors.lets_run(operation):
-                with self._lock:
-                    findings = self._watch.run(operation, caller())
+                if self._watch.is_needed(operation):
+                    with self._lock:
+                        findings = self._watch.run(operation, caller())
                 operation.run()
         except Refusal as refusal:
             self._errors.keep(operation, refusal)
         finally:
             self._end(operation)
-        self._tell(findings)
+        if findings:
+            self._tell(findings)
 
     def _end(self, operation: Operation) -> None:
         """An operation is done, and what waited for it alone is ready."""
@@ -296,6 +300,7 @@ class Timeline:
             if operation.is_done:
                 return
             operation.state, operation.ended_ns = State.DONE, time.perf_counter_ns()
+            self._running.remove(operation)
             self._watch.end(operation)
             stream = operation.stream
             if not operation.is_marker:
@@ -319,10 +324,8 @@ class Timeline:
         """End what an interrupt broke off in this thread, unless it is still under way below."""
         if self._depth.depth <= 1:
             own = threading.get_ident()
-            for queue in list(self._queues.values()):
-                for operation in list(queue):
-                    if operation.state is State.RUNNING and operation.thread == own:
-                        self._end(operation)
+            for operation in [each for each in self._running if each.thread == own]:
+                self._end(operation)
 
     def _tell(self, findings: list[Finding]) -> None:
         """Keep findings, and warn of them: the call itself has not failed."""
