@@ -107,7 +107,11 @@ class _Selection:
             )
         from ..emulator.emulator import Emulator  # most processes need none: 20 ms
 
-        return Emulator(devices=int(count or 1), limits=_limits())
+        limits = _limits()
+        try:
+            return Emulator(devices=int(count or 1), limits=limits)
+        except ValueError as error:  # of CUDADRV_EMULATOR_ORDER
+            raise DriverSelectionError(str(error)) from None
 
 
 def _limits() -> Limits:

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 import threading
 import warnings
 
 import pytest
 
+import cudadrv
 from cudadrv.driver._api import (
     CUdeviceptr,
     CUstreamCaptureMode,
 )
-from cudadrv.emulator import Emulator, OrderWarning
+from cudadrv.emulator import Emulator, OrderWarning, session
 from cudadrv.emulator.timeline.choice import chosen_order, read_order
 from cudadrv.emulator.timeline.patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import _QUEUE_LENGTH
@@ -363,3 +367,41 @@ def test_a_seed_goes_with_the_random_order_alone() -> None:
         chosen_order("late", 3)
     with pytest.raises(ValueError, match="seed"):
         chosen_order(None, 3)
+
+
+def test_a_session_has_an_order_and_runs_at_its_end_what_is_queued() -> None:
+    done: list[int] = []
+    with session(order="late") as emulator:
+        assert emulator.order == "late"
+        cudadrv.cuda_context_for(0).new_stream().call_on_host(done.append, 1)
+        assert done == []
+    assert done == [1]
+
+
+def test_an_error_that_leaves_a_random_session_says_how_to_see_it_again() -> None:
+    with (
+        pytest.raises(AssertionError) as caught,
+        session(order="random", seed=11),
+    ):
+        raise AssertionError("wrong")
+    (note,) = caught.value.__notes__
+    assert "CUDADRV_EMULATOR_ORDER=random:11" in note
+    assert 'emulator.session(order="random", seed=11)' in note
+
+
+def test_work_that_fails_at_the_end_of_a_session_is_warned_of() -> None:
+    machine = Machine()
+    machine.increment(CUdeviceptr(1 << 52), machine.a)
+    with pytest.warns(OrderWarning, match="failed, which no call could say: .*increment"):
+        machine.api.finish()
+
+
+def test_a_process_takes_its_order_from_the_environment() -> None:
+    code = "import cudadrv; cudadrv.list_devices()\nfrom cudadrv.driver.in_use import current\n"
+    for order, said in (("late", "late"), ("random:3", "random:3"), ("soon", "DriverSelection")):
+        done = subprocess.run(
+            [sys.executable, "-c", code + "print(current().api.order)"],
+            env=os.environ | {"CUDADRV_DRIVER": "emulator", "CUDADRV_EMULATOR_ORDER": order},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert said in done.stdout + done.stderr

@@ -55,7 +55,8 @@ def read_order(text: str) -> Order:
         return Order("random", int(seed or 0))
     if colon or name not in ORDERS:
         raise ValueError(
-            f"{text!r} is no order of operations: use immediate, late, random or random:SEED"
+            f"{text!r} is no order of operations: use immediate, late, random or random:SEED, in "
+            f"{VARIABLE} too"
         )
     return Order("late" if name == "late" else "immediate")
 

@@ -1,0 +1,34 @@
+"""A part of the contract tests with the emulator's work late, and as one seed says.
+
+The whole is `CUDADRV_EMULATOR_ORDER=late python -m pytest tests/contract`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = (
+    "test_memory.py",
+    "test_streams.py",
+    "test_graphs.py",
+    "test_lifetimes.py",
+    "order/test_reported.py",
+    "order/test_closing.py",
+)
+
+
+@pytest.mark.parametrize("order", ["late", "random:20"])
+def test_the_contract_holds_in_another_order(order: str) -> None:
+    files = [str(ROOT / "tests" / "contract" / name) for name in FILES]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
+        env=os.environ | {"CUDADRV_DRIVER": "emulator:2", "CUDADRV_EMULATOR_ORDER": order},
+        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
