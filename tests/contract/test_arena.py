@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 import time
+from collections import deque
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from cudadrv.errors import (
     OutOfMemoryError,
     StreamCaptureUnsupportedError,
 )
-from cudadrv.memory.reuse.slabs import SlabReleaseError
+from cudadrv.memory.reuse.slabs import Lease, SlabReleaseError
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 
@@ -245,3 +246,12 @@ def test_threads_on_one_arena_double_nothing_and_lose_nothing(context: cudadrv.C
     assert now.held_bytes == now.cached_bytes <= 1 << 20
     arena.close()
     assert arena.statistics().held_bytes == 0
+
+
+def test_a_stream_that_closes_while_a_slab_is_made_is_no_failure_of_the_driver(
+    context: cudadrv.Context,
+) -> None:
+    arena, stream = DeviceArena(np.int32), context.new_stream()
+    stream.close()
+    with pytest.raises(ClosedError):  # as from there on, where another thread closed it
+        arena._fresh(stream, 1024, Lease(4096, deque()), "")

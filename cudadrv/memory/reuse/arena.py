@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ... import border
 from ...driver.stream_core import StreamCore
 from ...errors import (
+    ClosedError,
     CudadrvError,
     DriverCallFailed,
     InvalidValueError,
@@ -102,10 +103,14 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
         except OutOfMemoryError:
             # What is cached may be what is missing; the driver waits for its streams.
             self.trim()
+        except ClosedError:
+            raise  # another thread closed the stream meanwhile
         except CudadrvError as error:
             raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error
         try:
             return self._zeroed(stream, bucket, lease)
+        except ClosedError:
+            raise
         except CudadrvError as error:
             raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error
 
