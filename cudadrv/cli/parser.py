@@ -8,6 +8,7 @@ from pathlib import Path
 
 from . import cache
 from .compile import add_compile_options, run_compile
+from .explore import run_explore
 from .info import run_info
 from .selftest import run_selftest
 
@@ -44,6 +45,15 @@ def _parser() -> argparse.ArgumentParser:
     add_compile_options(compile_)
     compile_.add_argument("--out", type=Path, metavar="FILE", help="default: beside the source")
     compile_.set_defaults(run=run_compile)
+    explore = commands.add_parser(
+        "explore", help="run a script or a test on the emulator under many orders of its work"
+    )
+    explore.add_argument("--seeds", type=_positive, default=20, metavar="N", help="default: 20")
+    explore.add_argument("target", metavar="SCRIPT_OR_TEST", help="file.py, or test_file.py::test")
+    explore.add_argument("arguments", nargs=argparse.REMAINDER, help="what it is given")
+    explore.set_defaults(
+        run=lambda options: run_explore(options.target, options.arguments, options.seeds)
+    )
     _add_cache(commands.add_parser("cache", help="the cache of compiled images"))
     return parser
 

@@ -17,7 +17,7 @@ from .calls import LEGACY, ok
 from .machine import BLOCKING, NON_BLOCKING, UNTIMED, Machine, captured
 
 PROGRAMS: Final = 200
-DIGEST: Final = "cbd730719753d911634b5b8fc348f316145512f4e55ba03b7a285db4b9bfdc94"
+DIGEST: Final = "d03b57f4685861a4efa170e59ae584679635406d54c5ddb434f0185bc7bb1c13"
 """Of so many; another once the choice of the next operation is made otherwise."""
 _ACTS: Final = 25
 _CELLS: Final = 4

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar, get_args
 
@@ -25,17 +26,28 @@ _NEW_RANK: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order of operations; `seed` is of "random"."""
+    """An order of operations.
 
-    name: OrderName
+    Attributes:
+        seed: of "random".
+        held: of "held", which only the environment can ask for: all runs as soon as it may, but for
+            these operations, which run late. Each is "T.N", the Nth of the Tth timeline.
+    """
+
+    name: OrderName | Literal["held"]
     seed: int = 0
+    held: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
+        if self.name == "held":
+            return f"held:{','.join(sorted(self.held))}"
         return f"random:{self.seed}" if self.name == "random" else self.name
 
     @property
     def repeated_by(self) -> str:
         """What makes a program run in this order again."""
+        if self.name == "held":
+            return f"repeat with {VARIABLE}={self}"
         if self.name == "random":
             return (
                 f"repeat with {VARIABLE}={self}, or "
@@ -53,6 +65,8 @@ def read_order(text: str) -> Order:
     name, colon, seed = text.strip().partition(":")
     if name == "random" and (seed.isdecimal() or not colon):
         return Order("random", int(seed or 0))
+    if name == "held" and re.fullmatch(r"(\d+\.\d+(,|$))*", seed):
+        return Order("held", held=frozenset(filter(None, seed.split(","))))
     if colon or name not in ORDERS:
         raise ValueError(
             f"{text!r} is no order of operations: use immediate, late, random or random:SEED, in "
@@ -82,11 +96,11 @@ def chosen_order(order: str | None, seed: int | None) -> Order:
 class Choice(Protocol):
     """Chooses among the operations that may run."""
 
-    def pick(self, ready: Sequence[Operation]) -> Operation:
-        """The next one, of at least one."""
+    def pick(self, ready: Sequence[Operation], needed: Set[Operation]) -> Operation:
+        """The next one, of at least one, where a call needs some operations."""
 
-    def steps(self) -> int:
-        """How many operations run at a call that needs none."""
+    def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
+        """What runs, of at least one, at a call that needs none; it is asked again after that."""
 
     def widens(self) -> bool:
         """Whether a call that needs some operations may run others as well."""
@@ -99,18 +113,28 @@ class Choice(Protocol):
 
 
 class Late:
-    """Only what is needed; where that may run in any order, the newest first.
+    """Only what is needed; of that the newest first, with just what it waits for before it.
 
-    So what nothing orders runs in another order than it was called in.
+    So what the newest should have waited for, and does not, runs after it.
     """
 
-    def pick(self, ready: Sequence[Operation]) -> Operation:
-        """The newest."""
-        return max(ready, key=lambda operation: operation.number)
+    def __init__(self) -> None:
+        self._newest: Operation | None = None
+        self._leading_there: Set[Operation] = frozenset()
 
-    def steps(self) -> int:
+    def pick(self, ready: Sequence[Operation], needed: Set[Operation]) -> Operation:
+        """What leads to the newest that is needed; another where other threads run that."""
+        newest = self._newest
+        if newest is None or newest.is_done or newest not in needed:
+            pending = [each for each in needed if not each.is_done]
+            newest = self._newest = max(pending, key=_number)
+            self._leading_there = with_what_it_waits_for([newest])
+        leading = [each for each in ready if each in self._leading_there]
+        return max(leading or ready, key=_number)
+
+    def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
         """None."""
-        return 0
+        return None
 
     def widens(self) -> bool:
         """Never."""
@@ -123,6 +147,19 @@ class Late:
     def queries(self) -> bool:
         """No: a query says first that the work is pending."""
         return False
+
+
+class Held(Late):
+    """Everything at its call, but for some operations, which run late."""
+
+    def __init__(self, numbers: frozenset[int]) -> None:
+        super().__init__()
+        self._held = numbers
+
+    def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
+        """The oldest that is not held back."""
+        free = [each for each in ready if each.number not in self._held]
+        return min(free, key=_number, default=None)
 
 
 class Seeded:
@@ -141,8 +178,11 @@ class Seeded:
     def _among(self, values: Sequence[_T]) -> _T:
         return values[int(self._random.random() * len(values))]
 
-    def pick(self, ready: Sequence[Operation]) -> Operation:
+    def pick(self, ready: Sequence[Operation], needed: Set[Operation]) -> Operation:
         """Any, or any of the stream that is first."""
+        return self._any(ready)
+
+    def _any(self, ready: Sequence[Operation]) -> Operation:
         ranks = self._ranks
         if ranks is None or len(ready) == 1:
             return self._among(ready)
@@ -154,12 +194,9 @@ class Seeded:
             ranks[first] = self._random.random()
         return self._among([each for each in ready if each.stream.number == first])
 
-    def steps(self) -> int:
+    def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
         """Some, seldom many."""
-        count = 0
-        while self._random.random() < self._eagerness:
-            count += 1
-        return count
+        return self._any(ready) if self._random.random() < self._eagerness else None
 
     def widens(self) -> bool:
         """As often as not."""
@@ -172,3 +209,29 @@ class Seeded:
     def queries(self) -> bool:
         """As often as not."""
         return self.flips()
+
+
+def _number(operation: Operation) -> int:
+    return operation.number
+
+
+def with_what_it_waits_for(wanted: Iterable[Operation]) -> set[Operation]:
+    """Operations that are not done, and all that they wait for; the timeline's lock is held."""
+    found: set[Operation] = set()
+    waiting = list(wanted)
+    while waiting:
+        operation = waiting.pop()
+        if operation not in found and not operation.is_done:
+            found.add(operation)
+            waiting += operation.before
+    return found
+
+
+def choice_of(order: Order, timeline: int) -> Choice:
+    """Who chooses in a timeline, which is counted from 0 in its process."""
+    if order.name == "random":
+        return Seeded(order.seed)
+    if order.name == "held":
+        of_it = [each.split(".") for each in order.held]
+        return Held(frozenset(int(number) for own, number in of_it if int(own) == timeline))
+    return Late()

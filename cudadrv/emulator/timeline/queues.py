@@ -9,18 +9,19 @@ that other threads may queue more meanwhile.
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..graphs import NodeKind
 from ..origin import caller
 from ..refusal import CallDepth, Refusal
 from ..streams import NON_BLOCKING, Stream
-from .choice import Choice, Late, Order, Seeded
+from .choice import Order, choice_of, with_what_it_waits_for
 from .host_watch import Finding, HostWatch, OrderWarning
 from .operation import Operation, State, nothing
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 # A queue that is full makes the call wait that puts more into it, as the driver's do.
 _QUEUE_LENGTH: Final = 1024
 _REMEMBERED: Final = 4096
+TRACE_VARIABLE: Final = "CUDADRV_EMULATOR_TRACE"
+"""The environment variable that names a file, to which each operation that ran adds a line."""
 
 
 class Timeline:
@@ -49,9 +52,13 @@ class Timeline:
         executed: the last operations that ran, in their order: number, kind, stream.
     """
 
+    _indices: ClassVar[Iterator[int]] = itertools.count()
+
     def __init__(self, order: Order, errors: LateErrors, depth: CallDepth) -> None:
         self.order = order
-        self.choice: Choice = Seeded(order.seed) if order.name == "random" else Late()
+        self._index = next(self._indices)
+        self.choice = choice_of(order, self._index)
+        self._trace = os.environ.get(TRACE_VARIABLE, "")
         self.findings: list[Finding] = []
         self.executed: deque[str] = deque(maxlen=_REMEMBERED)
         self._errors = errors
@@ -171,7 +178,9 @@ class Timeline:
     def comes_after(self, stream: Stream, operation: Operation) -> bool:
         """Whether all that a stream does from now on waits for an operation."""
         with self._lock:
-            return operation.is_done or operation in self._needed(list(self.tails(stream)))
+            return operation.is_done or operation in with_what_it_waits_for(
+                list(self.tails(stream))
+            )
 
     def submit_after_all(self, context: Context, run: Callable[[], object]) -> None:
         """Do something for a device once all that is queued on it now is done."""
@@ -187,10 +196,7 @@ class Timeline:
         """What a call does that needs nothing: markers, steps of the seed, room in a full queue."""
         while self._markers and (marker := self._take_marker()) is not None:
             self._run(marker)
-        for _ in range(self.choice.steps()):
-            operation = self._take(None)
-            if operation is None:
-                break
+        while (operation := self._take_volunteer()) is not None:
             self._run(operation)
         if stream is not None:
             queue = self._queues.get(stream)
@@ -204,7 +210,7 @@ class Timeline:
             return
         with self._lock:
             self._end_interrupted()
-            needed = self._needed(pending)
+            needed = with_what_it_waits_for(pending)
         widens = self.choice.widens()
         while (operation := self._next(pending, needed, widens)) is not None:
             self._run(operation)
@@ -219,9 +225,9 @@ class Timeline:
             return True
         with self._lock:
             self._end_interrupted()
-            needed = self._needed(pending)
+            needed = with_what_it_waits_for(pending)
         runs_first = self.choice.queries()
-        operation = self._take(needed)
+        operation = self._take(needed, False)
         if operation is not None:
             self._run(operation)
         return runs_first and all(each.is_done for each in pending)
@@ -233,7 +239,7 @@ class Timeline:
         own = threading.get_ident()
         with self._lock:
             while not all(each.is_done for each in pending):
-                operation = self._take(None if widens else needed)
+                operation = self._take(needed, widens)
                 if operation is not None:
                     return operation
                 # A finalizer's call comes in the middle of another: it waits for nobody, as it may
@@ -243,16 +249,28 @@ class Timeline:
                 self._ended.wait()
         return None
 
-    def _take(self, needed: set[Operation] | None) -> Operation | None:
-        """An operation that may run now, among those needed."""
+    def _take(self, needed: set[Operation], widens: bool) -> Operation | None:
+        """An operation that may run now, among those needed unless it `widens`."""
         with self._lock:
             marker = self._take_marker()
             if marker is not None:
                 return marker
-            ready = self._ready if needed is None else [e for e in self._ready if e in needed]
+            ready = self._ready if widens else [each for each in self._ready if each in needed]
             if not ready:
                 return None
-            operation = self.choice.pick(ready)
+            operation = self.choice.pick(ready, needed)
+            self._ready.remove(operation)
+            return self._taken(operation)
+
+    def _take_volunteer(self) -> Operation | None:
+        """What runs though nothing needs it, if anything does."""
+        with self._lock:
+            marker = self._take_marker()
+            if marker is not None:
+                return marker
+            operation = self.choice.volunteer(self._ready) if self._ready else None
+            if operation is None:
+                return None
             self._ready.remove(operation)
             return self._taken(operation)
 
@@ -264,18 +282,6 @@ class Timeline:
         operation.state, operation.thread = State.RUNNING, threading.get_ident()
         self._running.append(operation)
         return operation
-
-    @staticmethod
-    def _needed(wanted: list[Operation]) -> set[Operation]:
-        """These and what they wait for; the lock is held."""
-        found: set[Operation] = set()
-        waiting = list(wanted)
-        while waiting:
-            operation = waiting.pop()
-            if operation not in found and not operation.is_done:
-                found.add(operation)
-                waiting += operation.before
-        return found
 
     # How one runs.
 
@@ -304,9 +310,7 @@ class Timeline:
             self._watch.end(operation)
             stream = operation.stream
             if not operation.is_marker:
-                self.executed.append(
-                    f"{operation.number} {operation.kind.value} on stream {stream.number}"
-                )
+                self._note(operation)
             for each in operation.after:
                 each.missing -= 1
                 if not each.missing:
@@ -319,6 +323,13 @@ class Timeline:
             if not queue:
                 del self._queues[stream]
             self._ended.notify_all()
+
+    def _note(self, operation: Operation) -> None:
+        what = f"{operation.number} {operation.kind.value} on stream {operation.stream.number}"
+        self.executed.append(what)
+        if self._trace:
+            with open(self._trace, "a", encoding="utf-8") as file:
+                file.write(f"{self._index}.{what}\t{operation.place}\n")
 
     def _end_interrupted(self) -> None:
         """End what an interrupt broke off in this thread, unless it is still under way below."""

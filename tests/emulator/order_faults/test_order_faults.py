@@ -28,10 +28,8 @@ def test_a_wrong_program_passes_where_everything_runs_at_its_call(program: Body)
 
 
 @of_each_program
-def test_a_wrong_program_is_found(program: Body) -> None:
-    assert not run(program, False, "late").is_clean or any(
-        not run(program, False, "random", seed).is_clean for seed in range(SEEDS_TO_FIND)
-    )
+def test_a_wrong_program_is_found_by_a_seed(program: Body) -> None:
+    assert any(not run(program, False, "random", seed).is_clean for seed in range(SEEDS_TO_FIND))
 
 
 @of_each_program
@@ -43,6 +41,6 @@ def test_the_corrected_twin_is_right_in_every_order(program: Body) -> None:
         assert verdict.is_clean, (seed, verdict)
 
 
-def test_most_are_found_without_a_seed() -> None:
-    found = [not run(program, False, "late").is_clean for program in PROGRAMS]
-    assert len(found) - sum(found) <= 1
+@of_each_program
+def test_a_wrong_program_is_found_late(program: Body) -> None:
+    assert not run(program, False, "late").is_clean

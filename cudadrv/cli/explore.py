@@ -1,0 +1,183 @@
+"""``explore``: a program under many orders, and the fewest late operations that break it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from ..emulator.timeline.choice import VARIABLE
+from ..emulator.timeline.queues import TRACE_VARIABLE
+
+_SHOWN = 40
+_LINES_AROUND = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An operation that ran: "T.N", the Nth of the Tth timeline; what it is; who queued it."""
+
+    name: str
+    what: str
+    place: str
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Its place in the order of the calls."""
+        return tuple(map(int, self.name.split(".")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """How the program ended in some order; tests print times, so only their status counts."""
+
+    status: int
+    output: str
+    warned: bool
+    errors: str
+    steps: tuple[_Step, ...]
+
+    def differs(self, passing: _Run) -> bool:
+        """Whether it failed where the other did not, or came to something else."""
+        return self.warned or (self.status, self.output) != (passing.status, passing.output)
+
+
+def run_explore(target: str, arguments: Sequence[str], seeds: int) -> int:
+    """Print which orders a script or a test fails in, and why; 1 if any."""
+    program = _Program(target, arguments)
+    passing = program.run("held:")
+    if passing.status or passing.warned:
+        print(f"it fails as it is, with status {passing.status}:\n{_end_of(passing.errors)}")
+        return 2
+    orders = ("late", *(f"random:{seed}" for seed in range(seeds)))
+    failing = [order for order in orders if program.run(order).differs(passing)]
+    print(f"{len(failing)} of {seeds + 1} orders give something else")
+    if not failing:
+        return 0
+    print(f"  {', '.join(failing[:_SHOWN])}{' ...' if len(failing) > _SHOWN else ''}")
+    first = program.run(failing[0])
+    print(f"\n{VARIABLE}={failing[0]}:\n{_end_of(first.errors or first.output)}")
+    held = _fewest(program, passing, _suspects(first, passing))
+    if held is None:
+        print("no few operations were found that break it by themselves")
+        return 1
+    _explain(program.run(_holding(held)), passing, held)
+    return 1
+
+
+class _Program:
+    """A script, or a test for pytest, to be run in a process of its own."""
+
+    def __init__(self, target: str, arguments: Sequence[str]) -> None:
+        name = Path(target.partition("::")[0]).name
+        self._is_test = "::" in target or name.startswith("test_") or not name.endswith(".py")
+        head = ["-m", "pytest", "-q", "-x"] if self._is_test else []
+        self._command = [sys.executable, *head, target, *arguments]
+
+    def run(self, order: str) -> _Run:
+        """Run it in an order."""
+        with tempfile.TemporaryDirectory() as folder:
+            trace = Path(folder, "trace")
+            environment = {
+                "CUDADRV_DRIVER": "emulator:2", **os.environ, VARIABLE: order,
+                TRACE_VARIABLE: str(trace),
+            }  # fmt: skip
+            if not environment["CUDADRV_DRIVER"].startswith("emulator"):
+                environment["CUDADRV_DRIVER"] = "emulator:2"
+            done = subprocess.run(
+                self._command, env=environment, capture_output=True, text=True, check=False
+            )
+            lines = trace.read_text(encoding="utf-8").splitlines() if trace.exists() else []
+        steps = tuple(map(_step, lines))
+        output = "" if self._is_test else done.stdout
+        errors = done.stdout + done.stderr if self._is_test else done.stderr
+        return _Run(done.returncode, output, "OrderWarning" in errors, errors, steps)
+
+
+def _step(line: str) -> _Step:
+    what, _, place = line.partition("\t")
+    name, _, what = what.partition(" ")
+    return _Step(name, what, place)
+
+
+def _suspects(failing: _Run, passing: _Run) -> Iterator[list[str]]:
+    """What may be out of place: what ran after a later call's operation, then everything."""
+    late, newest = [], (-1, -1)
+    for step in failing.steps:
+        if step.key < newest:
+            late.append(step.name)
+        else:
+            newest = max(newest, (step.key[0], step.key[1]))
+    if late:
+        yield late
+    yield [step.name for step in passing.steps]
+
+
+def _fewest(
+    program: _Program, passing: _Run, suspects: Iterable[list[str]]
+) -> tuple[str, ...] | None:
+    """The fewest of the suspects that break the program when only they run late.
+
+    Parts are left out as long as what is left still breaks it (Zeller, "Simplifying and Isolating
+    Failure-Inducing Input").
+    """
+
+    def breaks(names: list[str]) -> bool:
+        return program.run(_holding(names)).differs(passing)
+
+    for names in suspects:
+        if not breaks(names):
+            continue
+        part = (len(names) + 1) // 2
+        while names and part:
+            kept = None
+            for start in range(0, len(names), part):
+                fewer = names[:start] + names[start + part :]
+                if fewer and breaks(fewer):
+                    kept = fewer
+                    break
+            if kept is None:
+                part = part // 2
+            else:
+                names, part = kept, min(part, (len(kept) + 1) // 2)
+        return tuple(names)
+    return None
+
+
+def _holding(names: Iterable[str]) -> str:
+    return f"held:{','.join(names)}"
+
+
+def _explain(broken: _Run, passing: _Run, held: Sequence[str]) -> None:
+    """Say what was held back, and show both timelines side by side."""
+    known = {step.name: step for step in (*passing.steps, *broken.steps)}
+    print(f"it is enough that {len(held)} of {len(passing.steps)} operations run late:")
+    for step in (known[name] for name in held if name in known):
+        print(f"  {step.name} {step.what}, queued at {step.place or 'an unknown place'}")
+    rows = [
+        (
+            "" if right is None else f"{right.name} {right.what}",
+            "" if wrong is None else f"{wrong.name} {wrong.what}",
+            "*" if wrong is not None and wrong.name in held else "",
+        )
+        for right, wrong in zip_longest(passing.steps, broken.steps)
+    ]
+    differing = [at for at, (right, wrong, _) in enumerate(rows) if right != wrong]
+    first = max((differing[0] if differing else 0) - _LINES_AROUND, 0)
+    last = (differing[-1] if differing else 0) + _LINES_AROUND
+    shown = rows[first : min(last, first + _SHOWN)]
+    width = max([len(right) for right, _, _ in shown], default=0) + 4
+    print(f"\n  {'passing'.ljust(width)}failing")
+    for right, wrong, mark in shown:
+        print(f"  {right.ljust(width)}{wrong} {mark}".rstrip())
+    print(f"\nto see it again: {VARIABLE}={_holding(held)}")
+
+
+def _end_of(text: str) -> str:
+    lines = text.rstrip().splitlines()
+    return "\n".join(f"  {line}" for line in lines[-_LINES_AROUND:])
