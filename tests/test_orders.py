@@ -23,9 +23,14 @@ FILES = (
 )
 
 
-@pytest.mark.parametrize("order", ["late", "random:20"])
-def test_the_contract_holds_in_another_order(order: str) -> None:
-    files = [str(ROOT / "tests" / "contract" / name) for name in FILES]
+FINALIZERS = "order/test_named.py::test_finalizers_of_users_may_launch_whenever_a_collection_comes"
+
+
+@pytest.mark.parametrize(
+    ("order", "names"), [("late", FILES), ("random:20", FILES), ("random:43", (FINALIZERS,))]
+)
+def test_the_contract_holds_in_another_order(order: str, names: tuple[str, ...]) -> None:
+    files = [str(ROOT / "tests" / "contract" / name) for name in names]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
         env=os.environ | {"CUDADRV_DRIVER": "emulator:2", "CUDADRV_EMULATOR_ORDER": order},

@@ -66,7 +66,7 @@ class Waits(Core):
             Refusal: some of it failed.
         """
         if self._timeline is not None:
-            self._wait_for(list(self._timeline.tails(stream)), stream.context)
+            self._wait_for(self._timeline.tails(stream), stream.context)
         self._synchronised(stream.context)
 
     def _wait_for(self, operations: Iterable[Operation], context: Context) -> None:

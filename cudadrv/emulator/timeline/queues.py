@@ -4,6 +4,9 @@ An operation waits for the one before it in its stream, for what its stream wait
 rules of the legacy stream, for other streams of its context. It runs when a call needs it, or when
 the seed of a random order says so, in the thread of that call. No lock is held while it runs, so
 that other threads may queue more meanwhile.
+
+No collection comes while the queues are changed, as the finalizers that it calls may queue more in
+the same thread.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
+
+from ptx.emulate.exec.collection import collection_paused
 
 from ..graphs import NodeKind
 from ..origin import caller
@@ -34,6 +39,8 @@ if TYPE_CHECKING:
 # A queue that is full makes the call wait that puts more into it, as the driver's do.
 _QUEUE_LENGTH: Final = 1024
 _REMEMBERED: Final = 4096
+# The end of an operation may come before the wait for it begins.
+_LOOK_AGAIN_S: Final = 0.02
 TRACE_VARIABLE: Final = "CUDADRV_EMULATOR_TRACE"
 """The environment variable that names a file, to which each operation that ran adds a line."""
 
@@ -88,7 +95,7 @@ class Timeline:
     ) -> Operation:
         """Queue an operation; `after` is what it waits for beside what its stream says."""
         place = caller()
-        with self._lock:
+        with collection_paused(), self._lock:
             findings = self._watch.look_often(place) if self._watch.is_watching else []
             before = (*self.tails(stream), *after)
             operation = self._add(stream, kind, run, place, before, host, is_marker, always)
@@ -110,7 +117,7 @@ class Timeline:
         `end` runs after all of them, on a broken device too. Gives what is the stream's last.
         """
         place = caller()
-        with self._lock:
+        with collection_paused(), self._lock:
             before = (*self.tails(stream), *after)
             start = self._add(
                 stream, NodeKind.LAUNCH, nothing, place, before, is_marker=True, always=True
@@ -159,12 +166,14 @@ class Timeline:
             (self._markers if is_marker else self._ready).append(new)
         return new
 
-    def tails(self, stream: Stream) -> Iterator[Operation]:
+    def tails(self, stream: Stream) -> list[Operation]:
         """What comes last before anything new in a stream, of each queue that counts."""
         with self._lock:
-            for other, queue in list(self._queues.items()):
-                if queue and (other is stream or _wait_for_each_other(stream, other)):
-                    yield queue[-1]
+            return [
+                queue[-1]
+                for other, queue in list(self._queues.items())
+                if queue and (other is stream or _wait_for_each_other(stream, other))
+            ]
 
     def tails_of(self, owner: Context | DeviceState) -> list[Operation]:
         """The last operation of each queue of a context or a device."""
@@ -178,13 +187,11 @@ class Timeline:
     def comes_after(self, stream: Stream, operation: Operation) -> bool:
         """Whether all that a stream does from now on waits for an operation."""
         with self._lock:
-            return operation.is_done or operation in with_what_it_waits_for(
-                list(self.tails(stream))
-            )
+            return operation.is_done or operation in with_what_it_waits_for(self.tails(stream))
 
     def submit_after_all(self, context: Context, run: Callable[[], object]) -> None:
         """Do something for a device once all that is queued on it now is done."""
-        with self._lock:
+        with collection_paused(), self._lock:
             apart = Stream(0, context, NON_BLOCKING, 0)
             before = self.tails_of(context.device)
             self._add(apart, NodeKind.LAUNCH, run, "", before, is_marker=True, always=True)
@@ -237,21 +244,21 @@ class Timeline:
     ) -> Operation | None:
         """What to run next, taken; None once the pending ones are done, or cannot be from here."""
         own = threading.get_ident()
-        with self._lock:
-            while not all(each.is_done for each in pending):
-                operation = self._take(needed, widens)
-                if operation is not None:
-                    return operation
+        while not all(each.is_done for each in pending):
+            operation = self._take(needed, widens)
+            if operation is not None:
+                return operation
+            with self._lock:
                 # A finalizer's call comes in the middle of another: it waits for nobody, as it may
                 # hold what the others need.
                 if self._depth.depth > 1 or any(each.thread == own for each in self._running):
                     return None
-                self._ended.wait()
+                self._ended.wait(_LOOK_AGAIN_S)
         return None
 
     def _take(self, needed: set[Operation], widens: bool) -> Operation | None:
         """An operation that may run now, among those needed unless it `widens`."""
-        with self._lock:
+        with collection_paused(), self._lock:
             marker = self._take_marker()
             if marker is not None:
                 return marker
@@ -264,7 +271,7 @@ class Timeline:
 
     def _take_volunteer(self) -> Operation | None:
         """What runs though nothing needs it, if anything does."""
-        with self._lock:
+        with collection_paused(), self._lock:
             marker = self._take_marker()
             if marker is not None:
                 return marker
@@ -275,7 +282,7 @@ class Timeline:
             return self._taken(operation)
 
     def _take_marker(self) -> Operation | None:
-        with self._lock:
+        with collection_paused(), self._lock:
             return self._taken(self._markers.popleft()) if self._markers else None
 
     def _taken(self, operation: Operation) -> Operation:
@@ -290,7 +297,7 @@ class Timeline:
         try:
             if operation.always or self._errors.lets_run(operation):
                 if self._watch.is_needed(operation):
-                    with self._lock:
+                    with collection_paused(), self._lock:
                         findings = self._watch.run(operation, caller())
                 operation.run()
         except Refusal as refusal:
@@ -302,7 +309,7 @@ class Timeline:
 
     def _end(self, operation: Operation) -> None:
         """An operation is done, and what waited for it alone is ready."""
-        with self._lock:
+        with collection_paused(), self._lock:
             if operation.is_done:
                 return
             operation.state, operation.ended_ns = State.DONE, time.perf_counter_ns()
