@@ -18,6 +18,9 @@ the smallest place runs (`exec/scheduler.py`); fibres at the same place become o
 device would hold all at once take turns (`exec/launch.py`); those of a larger one run one after
 another.
 
+With a `LaunchOrder` blocks, warps and lanes run in an order of their own (`exec/order`): what is
+right only because threads run together goes wrong there.
+
 The rooms, from top to bottom; a file imports from its own room and from those below:
 
 - `program`: a module on a device, and its kernels.
@@ -62,6 +65,7 @@ from ptx.emulate.model.errors import (
     UseAfterFree,
     Where,
 )
+from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
 from ptx.emulate.texture.texture import AddressMode, Image, Texture
 
@@ -85,6 +89,7 @@ __all__ = [
     "InvalidTextureHandle",
     "KernelAttributes",
     "LaunchError",
+    "LaunchOrder",
     "Limits",
     "MemoryFault",
     "Misaligned",

@@ -15,10 +15,12 @@ from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch import Launch
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate.exec.order.ordered_launch import OrderedLaunch
 from ptx.emulate.exec.special_registers import RESERVED_BYTES
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.model.errors import LaunchError
 from ptx.emulate.model.geometry import Dim3
+from ptx.emulate.model.order import LaunchOrder
 from ptx.isa.model import Space
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import signature_of
@@ -97,6 +99,11 @@ class EmulatedKernel:
         x, y, z = (*directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
         return x, y, z
 
+    @cached_property
+    def _ordered_code(self) -> KernelCode:
+        """The code for launches in another order, the same where nothing in it can be late."""
+        return self._code
+
     @property
     def source(self) -> str:
         """The generated Python code."""
@@ -112,11 +119,12 @@ class EmulatedKernel:
         cooperative: bool = False,
         cluster: Dim3 = (1, 1, 1),
         limits: Limits = DEFAULT_LIMITS,
-    ) -> None:
-        """Run the kernel to its end.
+        order: LaunchOrder | None = None,
+    ) -> int:
+        """Run the kernel to its end; a number that tells how its `order` was decided, else 0.
 
         `params` is laid out by the signature's offsets; `shared_bytes` is dynamic shared memory.
-        A cooperative grid runs as one chunk, so that its blocks may wait for each other.
+        Without an order a cooperative grid runs as one chunk: its blocks may wait for each other.
 
         Raises:
             LaunchError: the launch cannot start.
@@ -129,11 +137,19 @@ class EmulatedKernel:
             raise LaunchError(
                 f"kernel {self.name}: the grid {grid} is no multiple of the cluster {cluster}"
             )
+        if order is not None:
+            ordered = OrderedLaunch(
+                self._ordered_code, self._program.device, grid, block, params, shared_bytes, limits,
+                cluster, self._reserved_shared, order,
+            )  # fmt: skip
+            ordered.run(cooperative=cooperative)
+            return ordered.decisions.trace
         launch = Launch(
             self._code, self._program.device, grid, block, params, shared_bytes, limits, cluster,
             self._reserved_shared,
         )  # fmt: skip
         launch.run(cooperative=cooperative)
+        return 0
 
     def _check(self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int) -> None:
         for what, extent, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):

@@ -31,6 +31,7 @@ class KernelCode:
         find_function: the number of the function at an address, for calls by address, which may add
             it to the code; None where there is none.
         stack_bytes: local memory of the deepest chain of calls that the module tells of.
+        blocks_speak: whether blocks may wait for what other blocks of the launch write.
     """
 
     kernel: str
@@ -52,6 +53,7 @@ class KernelCode:
     sites: list[Site] = field(default_factory=list)
     find_function: Callable[[int], int | None] = _no_function
     calls_by_address: bool = False
+    blocks_speak: bool = False
     is_recursive: bool = False
     stack_bytes: int = 0
     registers: int = 0

@@ -162,18 +162,11 @@ class Launch:
         """
         threads = self.block[0] * self.block[1] * self.block[2]
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
-        size = min(blocks, max(1, self.limits.chunk_threads // threads))
-        room = _CHUNK_BYTES // max(self.shared_stride + threads * self.local_stride, 1)
-        size = max(1, min(size, room))
-        size = max(size // self.cluster.blocks, 1) * self.cluster.blocks
+        size = blocks if cooperative else self._chunk_blocks(threads, blocks)
         with np.errstate(all="ignore"), ExitStack() as after:
             after.callback(self.output.flush)
             if cooperative:
-                size = blocks
-                self.workspace = self.memory.allocate(_WORKSPACE_BYTES, origin="grid workspace")
-                after.callback(self.memory.free, self.workspace)
-                start = self.workspace - self.memory.base
-                self.memory.data[start : start + _WORKSPACE_BYTES] = 0
+                self._make_workspace(after)
             schedulers = (
                 Scheduler(
                     ResidentBlocks(self, geometry(self.block, min(size, blocks - first)), first)
@@ -185,6 +178,20 @@ class Launch:
                 return
             for scheduler in schedulers:
                 scheduler.run()
+
+    def _chunk_blocks(self, threads: int, blocks: int) -> int:
+        """The most blocks of a chunk: whole clusters."""
+        size = min(blocks, max(1, self.limits.chunk_threads // threads))
+        room = _CHUNK_BYTES // max(self.shared_stride + threads * self.local_stride, 1)
+        size = max(1, min(size, room))
+        return max(size // self.cluster.blocks, 1) * self.cluster.blocks
+
+    def _make_workspace(self, after: ExitStack) -> None:
+        """Memory by which a cooperative grid synchronises, until the launch is over."""
+        self.workspace = self.memory.allocate(_WORKSPACE_BYTES, origin="grid workspace")
+        after.callback(self.memory.free, self.workspace)
+        start = self.workspace - self.memory.base
+        self.memory.data[start : start + _WORKSPACE_BYTES] = 0
 
     def _take_turns(self, schedulers: Iterator[Scheduler]) -> None:
         """Execute chunks whose blocks a GPU would hold all at once: they may wait for each other.

@@ -57,6 +57,10 @@ class Scheduler:
         self._deadline = _PATIENCE
         self._turn_end = _ENDLESS
         self._place: Key = (0,)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make the first fibres."""
         self.wait(Fibre(self, list(self._code.zeros[0]), None, self.alive), 0)
 
     def wait(self, fibre: Fibre, block: int) -> None:
@@ -99,8 +103,8 @@ class Scheduler:
         self._turn_end = self.steps + turn
         while self._heap or self.waiting.resolve():
             if self._heap:  # what was released may have come to its end at once
-                fibre, block = self._next()
-                self._run(fibre, block, 0)
+                fibre, block, quantum = self._next()
+                self._run(fibre, block, quantum)
                 self._changes += 1
                 if self.steps >= self._counted + _PATIENCE:
                     self._check_time(fibre, block)
@@ -122,10 +126,10 @@ class Scheduler:
         if following != GONE:
             self.wait(fibre, following)
 
-    def _next(self) -> tuple[Fibre, int]:
-        """The fibre with the smallest place, merged with all that wait there."""
+    def _next(self) -> tuple[Fibre, int, int]:
+        """The fibre with the smallest place, merged with all that wait there; its quantum."""
         key = heappop(self._heap)
-        return self._merged(key, self._runnable.pop(key))
+        return (*self._merged(key, self._runnable.pop(key)), 0)
 
     def _merged(self, key: Key, fibres: list[Fibre]) -> tuple[Fibre, int]:
         block = key[-1]

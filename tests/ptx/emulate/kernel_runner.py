@@ -15,6 +15,7 @@ import ptx
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import Program
 from ptx.signature import KernelParam
 
@@ -79,20 +80,24 @@ class KernelRunner:
         shared: int = 0,
         cooperative: bool = False,
         limits: Limits = DEFAULT_LIMITS,
-    ) -> None:
-        """Pack the arguments by the kernel's signature and run it."""
+        cluster: Dim3 = (1, 1, 1),
+        order: LaunchOrder | None = None,
+    ) -> int:
+        """Pack the arguments by the kernel's signature and run it; how its order was decided."""
         kernel = self.program.kernel(name)
         data = bytearray(kernel.signature.nbytes)
         for param, value in zip(kernel.signature.params, arguments, strict=True):
             packed = _packed(param, value)
             data[param.offset : param.offset + len(packed)] = packed
-        kernel.launch(
+        return kernel.launch(
             _three(grid),
             _three(block),
             bytes(data),
             shared_bytes=shared,
             cooperative=cooperative,
+            cluster=cluster,
             limits=limits,
+            order=order,
         )
 
 

@@ -1,0 +1,122 @@
+"""A launch whose blocks, warps and lanes run in an order that is late, or drawn by a seed."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.exec.launch import Launch
+from ptx.emulate.exec.order.division import Chunk, chunks_of
+from ptx.emulate.exec.order.ordered_scheduler import OrderedScheduler
+from ptx.emulate.exec.resident_blocks import ResidentBlocks
+from ptx.emulate.model.geometry import Dim3, geometry
+from ptx.emulate.model.order import Decisions, LaunchOrder
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.device_model import DeviceModel
+    from ptx.emulate.exec.kernel_code import KernelCode
+    from ptx.emulate.exec.limits import Limits
+
+_LONG_TURN: Final = 16384  # basic blocks, for blocks that do not wait for others
+_LATE_TURN: Final = 512
+_LONGEST_TURN: Final = 12  # up to 2**12, where it is drawn
+_LATE_FILL: Final = 0xFF  # bytes of shared memory that nothing has written
+
+
+class OrderedLaunch(Launch):
+    """A launch in progress in an order of its own.
+
+    Attributes:
+        decisions: the draws that choose it.
+    """
+
+    def __init__(
+        self,
+        code: KernelCode,
+        device: DeviceModel,
+        grid: Dim3,
+        block: Dim3,
+        params: bytes,
+        dynamic_shared: int,
+        limits: Limits,
+        cluster: Dim3,
+        reserved_shared: int,
+        order: LaunchOrder,
+    ) -> None:
+        super().__init__(
+            code, device, grid, block, params, dynamic_shared, limits, cluster, reserved_shared
+        )
+        self.decisions = decisions = Decisions(order)
+        self._fill = _LATE_FILL if decisions.late else decisions.below(256)
+
+    def run(self, *, cooperative: bool = False) -> None:
+        """Execute the grid, chunk by chunk; chunks take turns.
+
+        Raises:
+            EmulationFault: what the kernel did wrong.
+        """
+        threads = self.block[0] * self.block[1] * self.block[2]
+        blocks = self.grid[0] * self.grid[1] * self.grid[2]
+        chunks = chunks_of(
+            blocks, threads, self.cluster.blocks, self._chunk_blocks(threads, blocks),
+            self.code.blocks_speak, self.decisions,
+        )  # fmt: skip
+        with np.errstate(all="ignore"), ExitStack() as after:
+            after.callback(self.output.flush)
+            if cooperative:
+                self._make_workspace(after)
+            self._run_chunks(chunks)
+
+    def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
+        """Shared memory for the next chunk: a pattern, and zeros where the system has variables."""
+        if len(self._shared) < nbytes:
+            self._shared = np.empty(nbytes, dtype=np.uint8)
+        found = self._shared[:nbytes]
+        found[:] = self._fill
+        if self.shared_bytes > self.reserved_start:
+            found.reshape(-1, self.shared_stride)[:, self.reserved_start :] = 0
+        return found
+
+    def _run_chunks(self, chunks: list[Chunk]) -> None:
+        """Every chunk begins, and those that are not at their end go on in turn.
+
+        The device need not hold all blocks at once: some programs wait for blocks of lower numbers,
+        which a GPU happens to start first.
+        """
+        unfinished: list[OrderedScheduler] = []
+        ahead = iter(chunks)
+        coming = next(ahead, None)
+        while coming is not None or unfinished:
+            at = self._choice(len(unfinished), coming is not None)
+            if at < 0:
+                assert coming is not None
+                scheduler = self._begun(coming)
+                coming = next(ahead, None)
+            else:
+                scheduler = unfinished.pop(at)
+            if not scheduler.run(self._turn()):
+                unfinished.append(scheduler)
+                self._shared = np.empty(0, dtype=np.uint8)  # its blocks need their own
+
+    def _choice(self, unfinished: int, more: bool) -> int:
+        """Which of the unfinished chunks goes on; -1 where another one begins."""
+        if self.decisions.late or not unfinished:
+            return -1 if more else 0
+        return self.decisions.below(unfinished + more) - more
+
+    def _turn(self) -> int:
+        """How many basic blocks a chunk executes before another one may go on."""
+        if not self.code.blocks_speak:
+            return _LONG_TURN
+        if self.decisions.late:
+            return _LATE_TURN
+        return 16 << self.decisions.below(_LONGEST_TURN - 3)
+
+    def _begun(self, chunk: Chunk) -> OrderedScheduler:
+        shape = geometry(self.block, chunk.blocks)
+        return OrderedScheduler(
+            ResidentBlocks(self, shape, chunk.first), self.decisions, chunk.groups
+        )
