@@ -12,7 +12,7 @@ import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.generate import generate
 from ptx.emulate.exec.collection import collection_paused
 from ptx.emulate.exec.device_model import DeviceModel
-from ptx.emulate.exec.kernel_code import KernelCode
+from ptx.emulate.exec.kernel_code import NOTHING_LATE, KernelCode, Late
 from ptx.emulate.exec.launch import Launch
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.exec.order.ordered_launch import OrderedLaunch
@@ -102,7 +102,8 @@ class EmulatedKernel:
     @cached_property
     def _ordered_code(self) -> KernelCode:
         """The code for launches in another order, the same where nothing in it can be late."""
-        return self._code
+        late = self._code.may_be_late
+        return self._program.code_of(self.name, late) if late != NOTHING_LATE else self._code
 
     @property
     def source(self) -> str:
@@ -215,11 +216,16 @@ class Program:
             if function is None or not function.is_entry or function.span is None:
                 raise KeyError(name)
             signature = signature_of(self.module, function)
-            large = function.span[1] - function.span[0] > _LARGE
-            with collection_paused() if large else nullcontext():
-                code = generate(self._layout, self.device.code_addresses, name)
+            code = self.code_of(name, NOTHING_LATE)
             found = self._kernels[name] = EmulatedKernel(self, signature, code)
         return found
+
+    def code_of(self, name: str, late: Late) -> KernelCode:
+        """The code of a kernel that the module defines; what is `late` is not done at once."""
+        span = self.module.functions[name].span
+        large = span is not None and span[1] - span[0] > _LARGE
+        with collection_paused() if large else nullcontext():
+            return generate(self._layout, self.device.code_addresses, name, late)
 
     def close(self) -> None:
         """Free the module's variables; once is enough."""

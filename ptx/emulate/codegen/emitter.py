@@ -12,6 +12,7 @@ import numpy as np
 from ptx.emulate.codegen.block_registers import BlockRegisters
 from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.scope import FunctionScope
+from ptx.emulate.exec.kernel_code import Late
 from ptx.emulate.exec.special_registers import known_special
 from ptx.emulate.memory.access import load, store
 from ptx.emulate.memory.site import Site
@@ -71,6 +72,11 @@ class Emitter:
         self._registers = BlockRegisters(scope, self._constants)
         self._numbers = scope.numbers
         self._condition = ""
+
+    @property
+    def late(self) -> Late:
+        """What is not done at once."""
+        return self.scope.late
 
     # For the generator.
 

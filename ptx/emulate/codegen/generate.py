@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
+from ptx.emulate.codegen.analysis.lateness import may_be_late
 from ptx.emulate.codegen.call_graph import CallGraph
 from ptx.emulate.codegen.cfg import (
     Block,
@@ -16,7 +17,7 @@ from ptx.emulate.codegen.scope import FunctionScope, Namespace
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.exec.fibre import GONE
-from ptx.emulate.exec.kernel_code import KernelCode
+from ptx.emulate.exec.kernel_code import NOTHING_LATE, KernelCode, Late
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,
@@ -30,8 +31,12 @@ from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa.signature import shared_layout, shared_variables
 
 
-def generate(layout: ModuleLayout, code_addresses: CodeAddresses, kernel: str) -> KernelCode:
+def generate(
+    layout: ModuleLayout, code_addresses: CodeAddresses, kernel: str, late: Late = NOTHING_LATE
+) -> KernelCode:
     """The code of a kernel of a module; `code_addresses` has the functions of its device.
+
+    What is `late` is not done at once.
 
     Raises:
         UnsupportedInstruction: it, or a function that it calls by name, uses what is not executed.
@@ -47,7 +52,7 @@ def generate(layout: ModuleLayout, code_addresses: CodeAddresses, kernel: str) -
     namespace = Namespace()
     blocks = BlockFunctions(kernel, namespace.names)
     code = KernelCode(kernel, module.files, offsets, nbytes, blocks)
-    return _KernelWriter(layout, code_addresses, code, namespace, graph).write()
+    return _KernelWriter(layout, code_addresses, code, namespace, graph, late).write()
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -79,6 +84,7 @@ class _KernelWriter:
         code: KernelCode,
         namespace: Namespace,
         graph: CallGraph,
+        late: Late,
     ) -> None:
         self._layout = layout
         self._code_addresses = code_addresses
@@ -86,6 +92,7 @@ class _KernelWriter:
         self._namespace = namespace
         self._graphs = {layout: graph}
         self._numbers: dict[CodePlace, int] = {}
+        self._late = late
 
     def write(self) -> KernelCode:
         """Generate all blocks of all functions that the kernel calls by name."""
@@ -96,6 +103,8 @@ class _KernelWriter:
         code.stack_bytes = aligned(graph.depth(code.kernel), FRAME_ALIGN)
         code.is_recursive = graph.is_recursive
         code.calls_by_address = graph.reaches_addresses(code.kernel)
+        if code.calls_by_address:  # what is called is not known
+            code.may_be_late = Late(copies=True, stores=True)
         code.find_function = self.find_function
         if code.stack_bytes > MOST_LOCAL_BYTES:
             raise UnsupportedInstruction(
@@ -155,7 +164,7 @@ class _KernelWriter:
             blocks = CfgBuilder(self._code.kernel, body).build()
             scope = FunctionScope(
                 self._code.kernel, function, body, frame_layout(function, body), layout,
-                self._code.shared_offsets, self._namespace, self._code.sites,
+                self._code.shared_offsets, self._namespace, self._code.sites, self._late,
             )  # fmt: skip
         except KeyError as missing:
             raise UnsupportedInstruction(
@@ -196,6 +205,7 @@ class _KernelWriter:
             code.first.append(instructions[0] if instructions else None)
             code.last.append(instructions[-1] if instructions else None)
         code.zeros.append(unit.scope.zeros())
+        code.may_be_late = may_be_late(unit.blocks, code.may_be_late)
 
 
 class _BlockWriter:

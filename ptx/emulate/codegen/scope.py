@@ -9,6 +9,7 @@ import numpy as np
 from ptx.emulate.codegen.analysis.nan_bits import registers_with_visible_bits
 from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
 from ptx.emulate.codegen.registers import CARRY
+from ptx.emulate.exec.kernel_code import Late
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import addresses_in
@@ -46,6 +47,7 @@ class FunctionScope:
         numbers: of the registers, by name.
         invariants: the slot in the launch's cache of a result that chunks share, by the identity of
             its instruction.
+        late: what is not done at once.
         width: bytes of each register; home: the kind in which it is held between blocks.
     """
 
@@ -59,8 +61,10 @@ class FunctionScope:
         shared: dict[str, int],
         namespace: Namespace,
         sites: list[Site],
+        late: Late,
     ) -> None:
         self.kernel = kernel
+        self.late = late
         self.function = function
         self.body = body
         self.frame = frame

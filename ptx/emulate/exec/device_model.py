@@ -9,7 +9,7 @@ from ptx.emulate.memory.device_heap import DeviceHeap
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.memory.layout import CodeAddresses
-from ptx.emulate.model.clock import Clock
+from ptx.emulate.model.clock import Clock, CountedClock
 from ptx.emulate.texture.texture import Image, Texture
 
 
@@ -31,7 +31,7 @@ class DeviceModel:
         textures, surfaces: what kernels read and write through handles of 64 bits, by handle.
         code_addresses: those of the functions of all its modules.
         heap: what `malloc` in kernels takes from.
-        clock: what its time registers count.
+        clock: what its time registers count; counted_clock: in an ordered launch.
     """
 
     memory: DeviceMemory
@@ -51,11 +51,13 @@ class DeviceModel:
     code_addresses: CodeAddresses = field(init=False)
     heap: DeviceHeap = field(init=False)
     clock: Clock = field(init=False)
+    counted_clock: CountedClock = field(init=False)
 
     def __post_init__(self) -> None:
         self.code_addresses = CodeAddresses(self.memory.base)
         self.heap = DeviceHeap(self.memory)
         self.clock = Clock(self.clock_khz)
+        self.counted_clock = CountedClock(self.clock_khz)
 
     def resident_blocks(self, threads: int, shared_bytes: int) -> int:
         """How many blocks the device holds at once, as far as threads and shared memory say.

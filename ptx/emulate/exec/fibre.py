@@ -130,7 +130,9 @@ class Fibre:
             return self.blocks.special(name)
         found = self._cached.get(name)
         if found is None:
-            found = self._cached[name] = self.at(self.blocks.special(name))
+            found = self.at(self.blocks.special(name))
+            if self.blocks.is_fixed(name):
+                self._cached[name] = found
         return found
 
     def lane_numbers(self) -> Index:

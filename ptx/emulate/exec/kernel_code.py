@@ -15,6 +15,22 @@ def _no_function(address: int) -> None:
     """Finds nothing: until the kernel is written."""
 
 
+@dataclass(frozen=True, slots=True)
+class Late:
+    """What of a kernel's work may be done later than its instruction, or is.
+
+    Attributes:
+        copies: asynchronous copies, and what `wgmma` reads.
+        stores: stores that other blocks may wait to see.
+    """
+
+    copies: bool = False
+    stores: bool = False
+
+
+NOTHING_LATE = Late()
+
+
 @dataclass(slots=True)
 class KernelCode:
     """The generated functions of a kernel and of what it calls; blocks are numbered through.
@@ -31,7 +47,7 @@ class KernelCode:
         find_function: the number of the function at an address, for calls by address, which may add
             it to the code; None where there is none.
         stack_bytes: local memory of the deepest chain of calls that the module tells of.
-        blocks_speak: whether blocks may wait for what other blocks of the launch write.
+        may_be_late: what an ordered launch may do late.
     """
 
     kernel: str
@@ -53,7 +69,7 @@ class KernelCode:
     sites: list[Site] = field(default_factory=list)
     find_function: Callable[[int], int | None] = _no_function
     calls_by_address: bool = False
-    blocks_speak: bool = False
+    may_be_late: Late = NOTHING_LATE
     is_recursive: bool = False
     stack_bytes: int = 0
     registers: int = 0

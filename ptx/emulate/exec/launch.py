@@ -19,6 +19,7 @@ from ptx.emulate.exec.limits import Limits
 from ptx.emulate.exec.resident_blocks import ResidentBlocks
 from ptx.emulate.exec.scheduler import Scheduler
 from ptx.emulate.memory.layout import aligned
+from ptx.emulate.model.clock import Clock
 from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, geometry
@@ -82,7 +83,7 @@ class Launch:
         shared_bytes: a block's shared memory, static and dynamic.
         shared_stride, local_stride: distance of the windows of two blocks, of two threads.
         reserved_start: where the part of a block's shared memory begins that the system reserves.
-        output: what they print.
+        output: what they print; clock: what they read the time from.
         cluster: how its blocks form clusters; is_cluster: whether that was asked for.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
     """
@@ -102,6 +103,7 @@ class Launch:
         self.code = code
         self.device = device
         self.memory = device.memory
+        self.clock: Clock = device.clock
         self.grid = grid
         self.block = block
         self.limits = limits

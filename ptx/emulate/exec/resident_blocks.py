@@ -85,6 +85,10 @@ class ResidentBlocks:
                 self._special[name] = found
         return found
 
+    def is_fixed(self, name: str) -> bool:
+        """Whether a special register that was read stays as it is: a clock does not."""
+        return name in self._special
+
     def block_of(self, lane: int) -> Dim3:
         """The block coordinates of a lane."""
         slot = lane // self.geometry.threads_per_block

@@ -23,9 +23,10 @@ Key = tuple[int, ...]
 
 _PATIENCE = 2048  # steps that a waiting fibre is passed over, at first
 _LEAST_PATIENCE = 8
-_ENDLESS = 1 << 62
 _WIDTH = 1024  # threads whose block takes about as long as that of one
 _CHANGE = 8  # blocks that take about as long as going from one fibre to another
+_LEAST_RUN = 64  # steps that a fibre runs on for when it has waited for too long
+ENDLESS = 1 << 62
 
 
 class Scheduler:
@@ -55,7 +56,7 @@ class Scheduler:
         self._heap: list[Key] = []
         self._patience = _PATIENCE
         self._deadline = _PATIENCE
-        self._turn_end = _ENDLESS
+        self._turn_end = ENDLESS
         self._place: Key = (0,)
         self._begin()
 
@@ -94,13 +95,16 @@ class Scheduler:
                 self.blocks.launch.where_of_block(fibre, self._place[-1]),
             )
 
-    def run(self, turn: int = _ENDLESS) -> bool:
+    def run(self, turn: int = ENDLESS) -> bool:
         """Execute all threads to their end, or about `turn` basic blocks; whether they ended.
 
         Raises:
             EmulationFault: what the kernel did wrong.
         """
         self._turn_end = self.steps + turn
+        if self.steps and self._heap:  # a turn may be shorter than the patience
+            self.waiting.resolve()
+            self._run(*self._longest_waiting(), _LEAST_RUN)
         while self._heap or self.waiting.resolve():
             if self._heap:  # what was released may have come to its end at once
                 fibre, block, quantum = self._next()
@@ -171,7 +175,7 @@ class Scheduler:
                     if starved is None:
                         return
                     fibre, block = starved
-                    budget = max(64, self._patience)
+                    budget = max(_LEAST_RUN, self._patience)
                     continue
             if budget:
                 budget -= 1
@@ -184,10 +188,17 @@ class Scheduler:
         """After long patience: release what can be; gives the fibre that waited for too long."""
         self.wait(fibre, block)
         self.waiting.resolve()
-        key = min(self._runnable, key=lambda each: self._runnable[each][0].tick)
-        if self._runnable[key][0].tick > self.steps - self._patience:
+        if min(each[0].tick for each in self._runnable.values()) > self.steps - self._patience:
             return None
         self._patience = max(_LEAST_PATIENCE, self._patience // 2)
+        return self._longest_waiting()
+
+    def _longest_waiting(self) -> tuple[Fibre, int]:
+        """The fibre that has waited longest for its turn, merged with all at its place."""
+        return self._taken(min(self._runnable, key=lambda each: self._runnable[each][0].tick))
+
+    def _taken(self, key: Key) -> tuple[Fibre, int]:
+        """The fibre at a place, whichever place has the smallest number."""
         self._heap.remove(key)
         heapify(self._heap)
         return self._merged(key, self._runnable.pop(key))

@@ -161,11 +161,11 @@ def _lane_mask(blocks: ResidentBlocks, kind: str) -> Value:
 
 def _time(blocks: ResidentBlocks, name: str) -> Value:
     if name.startswith("globaltimer"):
-        now = blocks.launch.device.clock.nanoseconds()
+        now = blocks.launch.clock.nanoseconds()
         if name == "globaltimer":
             return np.uint64(now)
     else:
-        now = blocks.launch.device.clock.ticks()
+        now = blocks.launch.clock.ticks()
         if name == "clock64":
             return np.uint64(now)
     return np.uint32(now >> 32 & 0xFFFFFFFF if name.endswith("hi") else now & 0xFFFFFFFF)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ptx.emulate.exec.launch import Launch
 from ptx.emulate.exec.order.division import Chunk, chunks_of
+from ptx.emulate.exec.order.ordered_blocks import OrderedBlocks
 from ptx.emulate.exec.order.ordered_scheduler import OrderedScheduler
-from ptx.emulate.exec.resident_blocks import ResidentBlocks
 from ptx.emulate.model.geometry import Dim3, geometry
 from ptx.emulate.model.order import Decisions, LaunchOrder
 
@@ -50,6 +50,8 @@ class OrderedLaunch(Launch):
             code, device, grid, block, params, dynamic_shared, limits, cluster, reserved_shared
         )
         self.decisions = decisions = Decisions(order)
+        self.clock = device.counted_clock
+        device.counted_clock.begin()
         self._fill = _LATE_FILL if decisions.late else decisions.below(256)
 
     def run(self, *, cooperative: bool = False) -> None:
@@ -62,7 +64,7 @@ class OrderedLaunch(Launch):
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
         chunks = chunks_of(
             blocks, threads, self.cluster.blocks, self._chunk_blocks(threads, blocks),
-            self.code.blocks_speak, self.decisions,
+            self.code.may_be_late.stores, self.decisions,
         )  # fmt: skip
         with np.errstate(all="ignore"), ExitStack() as after:
             after.callback(self.output.flush)
@@ -109,7 +111,7 @@ class OrderedLaunch(Launch):
 
     def _turn(self) -> int:
         """How many basic blocks a chunk executes before another one may go on."""
-        if not self.code.blocks_speak:
+        if not self.code.may_be_late.stores:
             return _LONG_TURN
         if self.decisions.late:
             return _LATE_TURN
@@ -117,6 +119,4 @@ class OrderedLaunch(Launch):
 
     def _begun(self, chunk: Chunk) -> OrderedScheduler:
         shape = geometry(self.block, chunk.blocks)
-        return OrderedScheduler(
-            ResidentBlocks(self, shape, chunk.first), self.decisions, chunk.groups
-        )
+        return OrderedScheduler(OrderedBlocks(self, shape, chunk.first), chunk.groups)

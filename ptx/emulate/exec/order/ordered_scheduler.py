@@ -6,28 +6,61 @@ a part runs as far as it may before the next one does, unless a draw lets anothe
 
 from __future__ import annotations
 
-from heapq import heapify
 from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.division import parts_of
-from ptx.emulate.exec.scheduler import Scheduler
+from ptx.emulate.exec.scheduler import ENDLESS, Scheduler
+from ptx.emulate.exec.sync.waiting import WaitingFibres
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
-    from ptx.emulate.model.order import Decisions
+    from ptx.emulate.exec.order.ordered_blocks import OrderedBlocks
 
 _PASSED_OVER: Final = 4  # one time in so many the fibre whose turn it is is passed over
 _LONGEST_RUN: Final = 5  # and another one runs for up to 2**5 basic blocks
 
 
+class OrderedWaits(WaitingFibres):
+    """The fibres of one chunk that wait; copies that they wait for land when nothing else runs."""
+
+    def __init__(self, scheduler: Scheduler, blocks: OrderedBlocks) -> None:
+        super().__init__(scheduler)
+        self._late_copies = blocks.late_copies
+
+    def resolve(self) -> bool:
+        """Release what is complete; whether anything was.
+
+        Raises:
+            Deadlock: threads wait and nothing is left that runs, lands or is complete.
+        """
+        released = False
+        if self.timed_waits.waits:
+            released = self.block_barriers.resolve() | self.warp_sync.resolve()
+            if not released:
+                self._late_copies.land_awaited(self.timed_waits.phase_waits)
+        return super().resolve() or released
+
+
 class OrderedScheduler(Scheduler):
     """Runs the threads of `blocks`; in parts, with at most `groups` of warps, unless that is 0."""
 
-    def __init__(self, blocks: ResidentBlocks, decisions: Decisions, groups: int) -> None:
-        self._decisions = decisions
+    def __init__(self, blocks: OrderedBlocks, groups: int) -> None:
+        self._decisions = blocks.decisions
         self._groups = groups
+        self._late_copies = blocks.late_copies
         super().__init__(blocks)
+        self.waiting = OrderedWaits(self, blocks)
+
+    def run(self, turn: int = ENDLESS) -> bool:
+        """Execute all threads to their end, or for a turn; whether they ended.
+
+        Raises:
+            EmulationFault: what the kernel did wrong.
+        """
+        ended = super().run(turn)
+        if ended:
+            self._late_copies.finish()
+        return ended
 
     def give_way(self) -> None:
         """End the turn after this basic block."""
@@ -50,7 +83,4 @@ class OrderedScheduler(Scheduler):
             return super()._next()
         keys = sorted(self._runnable)
         key = keys[self._decisions.below(len(keys))]
-        self._heap.remove(key)
-        heapify(self._heap)
-        quantum = 1 << self._decisions.below(_LONGEST_RUN + 1)
-        return (*self._merged(key, self._runnable.pop(key)), quantum)
+        return (*self._taken(key), 1 << self._decisions.below(_LONGEST_RUN + 1))

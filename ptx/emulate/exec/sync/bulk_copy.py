@@ -1,9 +1,13 @@
 """Copies of many bytes by one thread, counted by mbarrier objects. PTX ISA, "cp.async.bulk".
 
-The ISA lets such a copy happen at any time until it is waited for; here it happens at once.
+The ISA lets such a copy happen at any time until it is waited for. Here it happens at once; in an
+ordered launch, late (`exec/order`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +40,12 @@ class Place:
     def every(self, count: int) -> NDArray[np.int64]:
         """(count,) the threads' addresses."""
         return self.where.every(count) + self.offset
+
+    def part(self, count: int, positions: Index | None) -> Place:
+        """The addresses of some of `count` threads; None: of all."""
+        if positions is None:
+            return self
+        return Place(addresses_in(self.every(count)[positions]), 0, self.site)
 
 
 class Amounts:
@@ -88,8 +98,25 @@ def copy_bulk(fibre: Fibre, target: Place, source: Place, nbytes: Value) -> None
     Raises:
         MemoryFault: an address or a size is no multiple of 16, or an address is out of bounds.
     """
-    amounts = Amounts(fibre, nbytes, target.site.instruction)
-    _copy(fibre, amounts, target.every(fibre.n), target.site, source)
+    BulkCopy(fibre, target, source, nbytes).write()
+
+
+class BulkCopy:
+    """A copy of `nbytes` for each thread: what was read, to be written."""
+
+    def __init__(self, fibre: Fibre, target: Place, source: Place, nbytes: Value) -> None:
+        amounts = Amounts(fibre, nbytes, target.site.instruction)
+        self._site = target.site
+        self._data: list[NDArray[np.uint64]] = []
+        if len(amounts.thread):
+            self._part = fibre.subset(amounts.thread, ())
+            self._data = load_pieces(self._part, amounts, source, fibre.n)
+            self._where = amounts.addresses(target.every(fibre.n))
+
+    def write(self) -> None:
+        """Store what was read."""
+        if self._data:
+            store(self._part, self._where, 0, self._site, *self._data)
 
 
 def copy_masked(
@@ -118,20 +145,37 @@ def copy_to_blocks(
 
     The mbarrier object at the same place as `barrier` in each of them counts the bytes.
     """
+    for each in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
+        copy_bulk(each.fibre, each.target, each.source, each.nbytes)
+        deliver(each.fibre, each.barrier, each.nbytes)
+
+
+class BlockCopy(NamedTuple):
+    """What some threads copy to one block of their cluster."""
+
+    fibre: Fibre
+    target: Place
+    source: Place
+    nbytes: Value
+    barrier: Place
+
+
+def copies_to_blocks(
+    fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place, ranks: Value
+) -> Iterator[BlockCopy]:
+    """The copies of which a `.multicast::cluster` consists, by the rank of their block."""
     masks = np.broadcast_to(np.asarray(ranks), (fibre.n,))
     sizes = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
     for rank in range(_MOST_RANKS):
         chosen: Index = (masks >> rank & 1).nonzero()[0]
         if not len(chosen):
             continue
-        part = fibre.subset(chosen, ())
-        of = Place(addresses_in(source.every(fibre.n)[chosen]), 0, source.site)
         there, signal = (
             Place(addresses_in(_in_block(place.every(fibre.n)[chosen], rank)), 0, place.site)
             for place in (target, barrier)
         )
-        copy_bulk(part, there, of, sizes[chosen])
-        deliver(part, signal, sizes[chosen])
+        of = source.part(fibre.n, chosen)
+        yield BlockCopy(fibre.subset(chosen, ()), there, of, sizes[chosen], signal)
 
 
 def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
@@ -154,16 +198,6 @@ def deliver(fibre: Fibre, barrier: Place, nbytes: Value) -> None:
 def _in_block(addresses: NDArray[np.int64], rank: int) -> NDArray[np.int64]:
     """The same place in the shared memory of the block of a rank."""
     return addresses & _OFFSET_MASK | (rank + 1) << OFFSET_BITS
-
-
-def _copy(
-    fibre: Fibre, amounts: Amounts, addresses: NDArray[np.int64], site: Site, source: Place
-) -> None:
-    if not len(amounts.thread):
-        return
-    part = fibre.subset(amounts.thread, ())
-    data = load_pieces(part, amounts, source, fibre.n)
-    store(part, amounts.addresses(addresses), 0, site, *data)
 
 
 def load_pieces(

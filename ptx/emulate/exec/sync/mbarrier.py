@@ -58,7 +58,7 @@ class Mbarriers:
         Raises:
             SynchronisationFault: the count is not one that an object can hold.
         """
-        at = self._places(fibre, where, offset, site)
+        at = self.places(fibre, where, offset, site)
         counts = _each(fibre, count)
         wrong = (counts < 1) | (counts > MOST_ARRIVALS)
         if wrong.any():
@@ -155,6 +155,14 @@ class Mbarriers:
             self._blocks.races.arrive(fibre.lane_numbers(), "mbarrier", at)
         self._count_bytes(fibre, at, site, -_each(fibre, tx))
 
+    def await_arrivals(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
+        """One more arrival of each thread is pending in this phase."""
+        at, _ = self._valid(fibre, where, offset, site)
+        found, of = np.unique(at, return_inverse=True)
+        objects = Objects(self._words[found])
+        objects.pending += np.bincount(of, minlength=len(found))
+        self._put(found, objects.words())
+
     def check(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
         """Check the object: `cp.async.mbarrier.arrive` without .noinc changes nothing.
 
@@ -217,7 +225,7 @@ class Mbarriers:
             f" {objects.pending[0]} of {objects.expected[0]}, tx-count {objects.tx[0]})"
         )
 
-    def _places(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> Index:
+    def places(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> Index:
         """(n,) the index of the object at each address."""
         if site.space == "generic":
             low, high = where.lowest() + offset, where.highest() + offset
@@ -243,7 +251,7 @@ class Mbarriers:
         Raises:
             SynchronisationFault: an object was not initialised, or overwritten since.
         """
-        at = self._places(fibre, where, offset, site)
+        at = self.places(fibre, where, offset, site)
         words = self._words[at]
         wrong = (words == 0) | (words != self._memory[at])
         if wrong.any():

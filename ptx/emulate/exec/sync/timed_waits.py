@@ -49,7 +49,7 @@ class TimedWaits:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._blocks = scheduler.blocks
-        self._clock = scheduler.blocks.launch.device.clock
+        self._clock = scheduler.blocks.launch.clock
         self._rounds = 0
         self._seen = (-1, -1)
         self.waits: list[TimedWait] = []

@@ -1,7 +1,7 @@
 """Copies from global to shared memory that need no register. PTX ISA, "cp.async".
 
-The ISA lets such a copy happen at any time until it is waited for; here it happens at once, so
-that groups are always complete.
+The ISA lets such a copy happen at any time until it is waited for. Here it happens at once, so that
+groups are always complete; in an ordered launch it happens late (`exec/order`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.order.late_groups import Stage, chosen, chosen_addresses
+from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.memory.access import load_vector, store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.ops.nothing import nothing
+from ptx.emulate.ops.groups import group_operation
 from ptx.isa.model import Immediate, Instruction, Operand, Register
 
 _HINTS = (
@@ -84,6 +86,25 @@ def copy_part(
     store(fibre, target, to, sites.target, *words)
 
 
+def copy_later(
+    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, sites: Sites,
+    nbytes: Value | None = None,
+) -> None:  # fmt: skip
+    """`cp.async`: until the thread waits for its group."""
+    count = fibre.n
+
+    def land(part: Fibre, positions: Index | None) -> Stage | None:
+        where = chosen_addresses(target, count, positions)
+        start = chosen_addresses(source, count, positions)
+        if nbytes is None:
+            copy(part, where, to, start, at, sites)
+        else:
+            copy_part(part, where, to, start, at, sites, chosen(nbytes, positions))
+        return None
+
+    ordered_blocks(fibre).late_copies.copies.add(fibre, land)
+
+
 def _check(fibre: Fibre, amounts: Value, where: NDArray[np.int64], sites: Sites) -> None:
     over = amounts > sites.nbytes
     wrong = over | ((amounts > 0) & (where & (sites.nbytes - 1) != 0))
@@ -142,9 +163,9 @@ def _copy(e: Emitter, i: Instruction) -> None:
     arguments = f"f, {where}, {to}, {start}, {at}, {name}"
     if rest:
         nbytes = _amount(e, rest[0], size.value)
-        e.line(f"{e.helper(copy_part)}({arguments}, {nbytes})")
+        e.line(f"{e.helper(copy_later if e.late.copies else copy_part)}({arguments}, {nbytes})")
     else:
-        e.line(f"{e.helper(copy)}({arguments})")
+        e.line(f"{e.helper(copy_later if e.late.copies else copy)}({arguments})")
 
 
 def _amount(e: Emitter, operand: Operand, size: int) -> str:
@@ -161,6 +182,6 @@ for _level in ("ca", "cg"):
     )  # fmt: skip
 for _name, _arity in (("commit_group", 0), ("wait_group", 1), ("wait_all", 0)):
     operation(
-        f"cp.async.{_name}", ("",), _arity, nothing, effect=Effect.MEMORY, writes=0,
-        section=f"cp.async.{_name}",
+        f"cp.async.{_name}", ("",), _arity, group_operation("copies"), effect=Effect.MEMORY,
+        writes=0, section=f"cp.async.{_name}",
     )  # fmt: skip

@@ -8,6 +8,13 @@ from __future__ import annotations
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.sync.bulk_copy import Place, copy_bulk, copy_masked, copy_to_blocks, deliver
+from ptx.emulate.ops.asynchronous.late_copy import (
+    copy_back_later,
+    copy_bulk_later,
+    copy_masked_later,
+    copy_to_blocks_later,
+)
+from ptx.emulate.ops.groups import group_operation
 from ptx.emulate.ops.nothing import nothing
 from ptx.isa.model import Instruction, Operand
 
@@ -62,7 +69,10 @@ def _copy(e: Emitter, i: Instruction) -> None:
     if many:
         ranks = e.value(operands[4], "u16")
         every = f"{target}, {source}, {nbytes}, {barrier}, {ranks}"
-        e.line(f"{e.helper(copy_to_blocks)}(f, {every})")
+        e.line(f"{e.helper(copy_to_blocks_later if e.late.copies else copy_to_blocks)}(f, {every})")
+        return
+    if e.late.copies:
+        e.line(f"{e.helper(copy_bulk_later)}(f, {target}, {source}, {nbytes}, {barrier})")
         return
     e.line(f"{e.helper(copy_bulk)}(f, {target}, {source}, {nbytes})")
     e.line(f"{e.helper(deliver)}(f, {barrier}, {nbytes})")
@@ -81,9 +91,10 @@ def _copy_back(e: Emitter, i: Instruction) -> None:
         byte = e.site("global", "u8", writes=True)
         mask = e.value(operands[3], "u16")
         every = f"{target}, {source}, {nbytes}, {mask}, {byte}"
-        e.line(f"{e.helper(copy_masked)}(f, {every})")
+        e.line(f"{e.helper(copy_masked_later if e.late.copies else copy_masked)}(f, {every})")
         return
-    e.line(f"{e.helper(copy_bulk)}(f, {target}, {source}, {nbytes})")
+    function = e.helper(copy_back_later if e.late.copies else copy_bulk)
+    e.line(f"{function}(f, {target}, {source}, {nbytes})")
 
 
 operation(
@@ -99,7 +110,11 @@ operation(
     "cp.async.bulk.prefetch.L2", ("",), (2, 3), nothing, writes=0, modifiers=("global", _HINT),
     section="cp.async.bulk.prefetch",
 )  # fmt: skip
-operation("cp.async.bulk.commit_group", ("",), 0, nothing, writes=0, section=_SECTION)
 operation(
-    "cp.async.bulk.wait_group", ("",), 1, nothing, writes=0, modifiers=("read",), section=_SECTION
-)
+    "cp.async.bulk.commit_group", ("",), 0, group_operation("bulk"), effect=Effect.MEMORY, writes=0,
+    section=_SECTION,
+)  # fmt: skip
+operation(
+    "cp.async.bulk.wait_group", ("",), 1, group_operation("bulk"), effect=Effect.MEMORY, writes=0,
+    modifiers=("read",), section=_SECTION,
+)  # fmt: skip

@@ -7,17 +7,22 @@ kept.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.order.late_groups import Stage, chosen, without_registers
+from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, clear_bulk, deliver, load_pieces
 from ptx.emulate.memory.access import store
-from ptx.emulate.model.addresses import addresses_in
+from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.ops.asynchronous.bulk_copy import SIGNAL, place, signal
+from ptx.emulate.ops.asynchronous.late_copy import combine_later, store_later
 from ptx.emulate.ops.memory.atomic import atomic
 from ptx.isa.model import Immediate, Instruction
 
@@ -55,6 +60,30 @@ def reduce_bulk(
     )  # fmt: skip
 
 
+def reduce_bulk_later(
+    fibre: Fibre, target: Place, source: Place, nbytes: Value, name: str, ptx_type: str,
+    barrier: Place | None = None,
+) -> None:  # fmt: skip
+    """`cp.reduce.async.bulk`: for an object that counts bytes, or a group."""
+    count = fibre.n
+    if barrier is not None:
+        threads = without_registers(fibre)
+        ordered_blocks(fibre).late_copies.add(
+            fibre,
+            barrier,
+            partial(reduce_bulk, threads, target, source, nbytes, name, ptx_type),
+            partial(deliver, threads, barrier, nbytes),
+        )
+        return
+
+    def land(part: Fibre, positions: Index | None) -> Stage | None:
+        to, of = target.part(count, positions), source.part(count, positions)
+        reduce_bulk(part, to, of, chosen(nbytes, positions), name, ptx_type)
+        return None
+
+    ordered_blocks(fibre).late_copies.bulk.add(fibre, land)
+
+
 def _operation_of(i: Instruction) -> str:
     return next(word for word in i.modifiers if word in _IN_BLOCKS)
 
@@ -69,6 +98,11 @@ def _reduce(e: Emitter, i: Instruction) -> None:
     here = place(e, source, "shared", "u64", 2, writes=False)
     amount = e.temporary(e.value(nbytes, "u32"))
     how = f"{_operation_of(i)!r}, {ptx_type!r}"
+    if e.late.copies:
+        barrier = signal(e, rest[0]) if to == "shared" else "None"
+        every = f"{there}, {here}, {amount}, {how}, {barrier}"
+        e.line(f"{e.helper(reduce_bulk_later)}(f, {every})")
+        return
     e.line(f"{e.helper(reduce_bulk)}(f, {there}, {here}, {amount}, {how})")
     if to == "shared":
         e.line(f"{e.helper(deliver)}(f, {signal(e, rest[0])}, {amount})")
@@ -81,8 +115,14 @@ def _store_and_signal(e: Emitter, i: Instruction) -> None:
         raise e.refuse("its vector does not fit")
     where, offset, _ = e.address(i.operands[0], "shared")
     site = e.site("shared", ptx_type, len(values), writes=True)
-    e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {', '.join(values)})")
-    _signal_bytes(e, i, len(values) * width_of(kind_of(ptx_type)))
+    nbytes = e.constant(len(values) * width_of(kind_of(ptx_type)), "u32")
+    barrier, data = signal(e, i.operands[2]), ", ".join(values)
+    if e.late.copies:
+        there = f"{e.helper(Place)}({where}, {offset}, {site})"
+        e.line(f"{e.helper(store_later)}(f, {there}, {nbytes}, {barrier}, {data})")
+        return
+    e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {data})")
+    e.line(f"{e.helper(deliver)}(f, {barrier}, {nbytes})")
 
 
 def _reduce_and_signal(e: Emitter, i: Instruction) -> None:
@@ -90,14 +130,15 @@ def _reduce_and_signal(e: Emitter, i: Instruction) -> None:
     value = e.value(i.operands[1], ptx_type)
     where, offset, _ = e.address(i.operands[0], "shared")
     site = e.site("shared", ptx_type, writes=True)
-    how = f"{_operation_of(i)!r}, {ptx_type!r}, ({value},), {value}, False"
+    name = f"{_operation_of(i)!r}, {ptx_type!r}"
+    nbytes, barrier = e.constant(width_of(kind_of(ptx_type)), "u32"), signal(e, i.operands[2])
+    if e.late.copies:
+        there = f"{e.helper(Place)}({where}, {offset}, {site})"
+        e.line(f"{e.helper(combine_later)}(f, {there}, {nbytes}, {barrier}, {name}, {value})")
+        return
+    how = f"{name}, ({value},), {value}, False"
     e.line(f"{e.helper(atomic)}(f, {where}, {offset}, {site}, {how})")
-    _signal_bytes(e, i, width_of(kind_of(ptx_type)))
-
-
-def _signal_bytes(e: Emitter, i: Instruction, nbytes: int) -> None:
-    count = e.constant(nbytes, "u32")
-    e.line(f"{e.helper(deliver)}(f, {signal(e, i.operands[2])}, {count})")
+    e.line(f"{e.helper(deliver)}(f, {barrier}, {nbytes})")
 
 
 def _clear(e: Emitter, i: Instruction) -> None:

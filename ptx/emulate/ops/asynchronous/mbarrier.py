@@ -8,6 +8,7 @@ from __future__ import annotations
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.sync.mbarrier_object import pending_count
+from ptx.emulate.ops.asynchronous.late_copy import arrive_later
 from ptx.isa.model import Instruction, Operand, Sink
 
 _SECTION = "mbarrier"
@@ -79,12 +80,14 @@ def _pending(e: Emitter, i: Instruction) -> None:
 
 
 def _arrive_for_copies(e: Emitter, i: Instruction) -> None:
-    """The thread's `cp.async` are done, so the arrival follows at once.
+    """The thread's `cp.async` are done, so the arrival follows at once, unless they are late.
 
     Without `.noinc` one more arrival becomes pending before: nothing changes in the end.
     """
     place = mbarrier_place(e, i, i.operands[0])
-    if "noinc" in i.modifiers:
+    if e.late.copies:
+        e.line(f"{e.helper(arrive_later)}(f, {place}, counted={'noinc' in i.modifiers})")
+    elif "noinc" in i.modifiers:
         e.line(f"{_OBJECTS}.arrive(f, {place}, {e.constant(1, 'u32')})")
     else:
         e.line(f"{_OBJECTS}.check(f, {place})")

@@ -1,7 +1,8 @@
 """Products by four warps, D = A * B + D, asynchronous. PTX ISA, "wgmma".
 
 Each warp has 16 rows of D and reads the same of A, so that nothing passes between the four; here
-each multiplies by itself, at once: fences, commits and waits have nothing to do.
+each multiplies by itself, at once: fences, commits and waits have nothing to do. In an ordered
+launch a wait finds whether what the product read was changed since.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from numpy.typing import NDArray
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.ops.groups import group_operation
 from ptx.emulate.ops.matrix.matrix_arithmetic import Types, warpgroup_product
 from ptx.emulate.ops.matrix.matrix_element import element_types, held, plain_words
 from ptx.emulate.ops.matrix.matrix_fragment import Fragment, fragment, shape_of
@@ -80,6 +83,76 @@ def multiply_group(
     flat = found.reshape(-1, found.shape[-1])
     mine = np.searchsorted(rows, group.row) * WARP + (group.mine & WARP - 1)
     return list(np.ascontiguousarray(flat.take(mine, axis=0).T))
+
+
+def multiply_group_late(
+    fibre: Fibre,
+    group: Group,
+    what: GroupProduct,
+    left: list[Value],
+    right: Value,
+    addend: list[Value],
+    scale: Value,
+    warp: Value,
+) -> list[Value]:
+    """The same; where the product is waited for, its factors in memory must be what they are now.
+
+    Nobody can see when it is done, as registers are not read before; but a factor that changes
+    meanwhile may be read before or after.
+    """
+    found = multiply_group(fibre, group, what, left, right, addend, scale, warp)
+    _, threads = np.unique(group.row, return_index=True)
+    of_warps = fibre.subset(threads, ())
+    first = np.broadcast_to(np.asarray(warp), (fibre.n,))[threads].astype(np.int64)
+    first = first % _WARPS * _ROWS
+    factors = [(what.right, right, np.zeros_like(first))]
+    if isinstance(what.left, SharedMatrix):
+        factors.append((what.left, left[0], first))
+    for matrix, descriptor, row in factors:
+        descriptors = np.broadcast_to(np.asarray(descriptor), (fibre.n,))[threads]
+        unchanged = _Unchanged(of_warps, matrix, descriptors, row, what.instruction)
+        ordered_blocks(fibre).late_copies.products.add(of_warps, unchanged.check)
+    return found
+
+
+class _Unchanged:
+    """A factor in shared memory as it is when the product begins."""
+
+    def __init__(
+        self,
+        fibre: Fibre,
+        matrix: SharedMatrix,
+        descriptors: NDArray[np.uint64],
+        first: NDArray[np.int64],
+        instruction: Instruction,
+    ) -> None:
+        self._matrix = matrix
+        self._descriptors = descriptors
+        self._first = first
+        self._instruction = instruction
+        self._words = self._loaded(fibre, None)
+
+    def check(self, fibre: Fibre, positions: Index | None) -> None:
+        """The product is waited for.
+
+        Raises:
+            SynchronisationFault: the factor is another one now.
+        """
+        before = self._words if positions is None else self._words[positions]
+        changed = (self._loaded(fibre, positions) != before).any(axis=(1, 2))
+        if changed.any():
+            raise SynchronisationFault(
+                f"shared memory that {self._instruction.text} reads was written before the product"
+                " was waited for",
+                fibre.where(int(np.argmax(changed)), self._instruction),
+            )
+
+    def _loaded(self, fibre: Fibre, positions: Index | None) -> NDArray[np.uint32]:
+        """(warps, pieces, words)"""
+        some = slice(None) if positions is None else positions
+        threads = np.arange(fibre.n, dtype=np.intp)
+        words = self._matrix.load(fibre, threads, self._descriptors[some], self._first[some])
+        return words.reshape(fibre.n, -1, words.shape[-1])
 
 
 def _require_four(
@@ -145,7 +218,8 @@ def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
     ]  # fmt: skip
     group = sync_warp(e, i, {**brought, **{f"c{k}": name for k, name in enumerate(addend)}})
     right, flag, warp = others
-    call = f"{e.helper(multiply_group)}(f, {group}, {e.scope.bind(what, 'product')}"
+    function = e.helper(multiply_group_late if e.late.copies else multiply_group)
+    call = f"{function}(f, {group}, {e.scope.bind(what, 'product')}"
     call += f", [{', '.join(left)}], {right}, [{', '.join(addend)}], {flag}, {warp})"
     found = e.temporary(call)
     results = [f"{found}[{k}]" for k in range(what.target.registers)]
@@ -173,8 +247,12 @@ for _k, _all, _types, _counts, _modifiers in _FORMS:
             f"wgmma.mma_async.sync.aligned.m64n{_n}k{_k}", _types, _counts, _emit,
             effect=Effect.SYNCS, modifiers=_modifiers, updates=True, section="wgmma.mma_async",
         )  # fmt: skip
-for _name, _arity in (("fence", 0), ("commit_group", 0), ("wait_group", 1)):
+operation(
+    "wgmma.fence.sync.aligned", ("",), 0, nothing, effect=Effect.MEMORY, writes=0,
+    section="wgmma.fence",
+)  # fmt: skip
+for _name, _arity in (("commit_group", 0), ("wait_group", 1)):
     operation(
-        f"wgmma.{_name}.sync.aligned", ("",), _arity, nothing, effect=Effect.MEMORY, writes=0,
-        section=f"wgmma.{_name}",
+        f"wgmma.{_name}.sync.aligned", ("",), _arity, group_operation("products"),
+        effect=Effect.MEMORY, writes=0, section=f"wgmma.{_name}",
     )  # fmt: skip

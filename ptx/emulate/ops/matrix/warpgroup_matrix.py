@@ -59,15 +59,22 @@ class SharedMatrix:
         Raises:
             MemoryFault: it reaches out of the block's shared memory.
         """
+        words = self.load(fibre, threads, descriptors, first)
+        elements = separate(words, self.element)
+        if self.transposed:
+            elements = np.ascontiguousarray(elements.swapaxes(1, 2))
+        return decoded(elements.reshape(len(threads), self.rows, -1), self.element)
+
+    def load(
+        self, fibre: Fibre, threads: Index, descriptors: NDArray[np.uint64], first: Numbers
+    ) -> NDArray[np.uint32]:
+        """The same as words: (warps, rows, words of a row), or as they lie where MN-major."""
         pieces = self._addresses(_DescriptorFields(descriptors), first[:, None])
         each = pieces[0].size
         part = fibre.subset(np.repeat(threads, each), ())
         loaded = load_vector(part, addresses_in(pieces.reshape(-1)), 0, self.site)
         words = np.stack([np.broadcast_to(word, (pieces.size,)) for word in loaded], axis=-1)
-        elements = separate(words.reshape(*pieces.shape[:2], -1), self.element)
-        if self.transposed:
-            elements = np.ascontiguousarray(elements.swapaxes(1, 2))
-        return decoded(elements.reshape(len(threads), self.rows, -1), self.element)
+        return words.reshape(*pieces.shape[:2], -1)
 
     def _addresses(self, d: _DescriptorFields, first: Numbers) -> Numbers:
         """Of each 16 bytes: (warps, rows, 2), or (warps, 16, rows / 8) where MN-major."""

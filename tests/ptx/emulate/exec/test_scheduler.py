@@ -7,6 +7,7 @@ import pytest
 
 from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import Runaway
+from ptx.emulate.model.order import LaunchOrder
 from tests.ptx.emulate.kernel_runner import KernelRunner, compiled, ptx_text
 
 CHUNKS = [1, 64, 1000, 32768]
@@ -251,3 +252,44 @@ def test_chunks_that_spin_for_ever_run_away_too() -> None:
     runner = KernelRunner(ptx_text("L: bra L;"))
     with pytest.raises(Runaway):
         runner.launch("k", 4, 64, limits=Limits(chunk_threads=64, max_steps=50_000))
+
+
+def test_some_threads_of_a_block_see_the_time_go_on() -> None:
+    body = """
+        .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+        ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1;
+        setp.eq.u32 %p1, %r2, 0; @%p1 bra DONE;
+        mov.u64 %rd2, %globaltimer;
+      WAIT:
+        mov.u64 %rd3, %globaltimer; sub.u64 %rd4, %rd3, %rd2;
+        setp.lt.u64 %p2, %rd4, 2000; @%p2 bra WAIT;
+        st.global.u32 [%rd1], 1;
+      DONE: ret;"""
+    for order in (None, LaunchOrder("late")):
+        runner = KernelRunner(ptx_text(body, ".param .u64 out"))
+        out = runner.put(np.zeros(1, np.int32))
+        runner.launch("k", 1, 64, out, limits=Limits(max_steps=100_000), order=order)
+        assert runner.get(out, 1, np.int32)[0] == 1
+
+
+GRID_THEN_LOCK = """
+    .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+    ld.param.u64 %rd1, [count]; ld.param.u64 %rd2, [locks]; ld.param.u32 %r1, [blocks];
+    atom.global.add.u32 %r2, [%rd1], 1;
+  GRID:
+    ld.volatile.global.u32 %r3, [%rd1]; setp.lt.u32 %p1, %r3, %r1; @%p1 bra GRID;
+    mov.u32 %r4, %ctaid.x; mul.wide.u32 %rd3, %r4, 4; add.u64 %rd4, %rd2, %rd3;
+  LOCK:
+    atom.global.cas.b32 %r5, [%rd4], 0, 1; setp.ne.u32 %p2, %r5, 0; @%p2 bra LOCK;
+    atom.global.exch.b32 %r6, [%rd4], 0;
+    ret;"""
+
+
+def test_a_lock_is_given_up_in_turns_shorter_than_the_patience() -> None:
+    blocks = 10
+    params = ".param .u64 count, .param .u64 locks, .param .u32 blocks"
+    runner = KernelRunner(ptx_text(GRID_THEN_LOCK, params))
+    count, locks = runner.put(np.zeros(1, np.int32)), runner.put(np.zeros(blocks, np.int32))
+    limits = Limits(max_steps=200_000, chunk_threads=32)
+    runner.launch("k", blocks, 32, count, locks, 32 * blocks, limits=limits)
+    assert runner.get(count, 1, np.int32)[0] == 32 * blocks

@@ -1,0 +1,136 @@
+"""Work that a thread begins and later waits for by groups: it is done when it is waited for.
+
+PTX ISA, "cp.async.commit_group", "cp.async.wait_group", and their kin of bulk copies and `wgmma`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
+from ptx.emulate.model.geometry import Value
+
+if TYPE_CHECKING:
+    from ptx.emulate.model.order import Decisions
+
+# What is left to do, for these threads, which are those of these positions among all that began it
+# (None: all). It gives what is left after that, None if nothing is.
+Stage = Callable[[Fibre, Index | None], "Stage | None"]
+_EARLY: Final = 4  # one time in so many something lands before it must
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Work of some threads, and the number of the group that it is in for each of them."""
+
+    fibre: Fibre
+    groups: NDArray[np.int64]
+    stage: Stage
+    is_read: bool = False
+
+    def part(self, positions: Index) -> Fibre:
+        """Some of the threads."""
+        return self.fibre.subset(positions, ())
+
+
+def without_registers(fibre: Fibre) -> Fibre:
+    """The same threads, for what they do later."""
+    return Fibre(fibre.scheduler, [], fibre.lanes, fibre.n)
+
+
+def chosen(value: Value, positions: Index | None) -> Value:
+    """The values of some threads."""
+    return value if positions is None or not value.ndim else value[positions]
+
+
+def chosen_addresses(where: Addresses, count: int, positions: Index | None) -> Addresses:
+    """The addresses of some of `count` threads."""
+    return where if positions is None else addresses_in(where.every(count)[positions])
+
+
+class LateGroups:
+    """The groups of every thread of a chunk, of one kind of work."""
+
+    def __init__(self, threads: int, decisions: Decisions) -> None:
+        self._decisions = decisions
+        self._open = np.zeros(threads, dtype=np.int64)
+        self._pending: list[_Pending] = []
+
+    def add(self, fibre: Fibre, stage: Stage) -> None:
+        """Begin work; it belongs to the group that each thread commits next."""
+        groups = self._open[fibre.lane_numbers()]
+        self._pending.append(_Pending(without_registers(fibre), groups, stage))
+        if self._decisions.early(_EARLY):
+            at = self._decisions.below(len(self._pending))
+            self._finish(self._pending.pop(at))
+
+    def commit(self, fibre: Fibre) -> None:
+        """`commit_group`: each thread's next work is in another group."""
+        self._open[fibre.lane_numbers()] += 1
+
+    def wait(self, fibre: Fibre, newest: int, *, read: bool = False) -> None:
+        """`wait_group`: finish all groups of these threads but so many of the newest.
+
+        `read`: only what reads is to be done.
+        """
+        self._finish_before(fibre, self._open[fibre.lane_numbers()] - newest, read)
+
+    def wait_all(self, fibre: Fibre) -> None:
+        """`wait_all`: finish the threads' work, committed or not."""
+        self._finish_before(fibre, self._open[fibre.lane_numbers()] + 1, False)
+
+    def finish(self) -> None:
+        """Finish all work of all threads."""
+        pending, self._pending = self._pending, []
+        for each in pending:
+            self._finish(each)
+
+    def _finish_before(self, fibre: Fibre, ends: NDArray[np.int64], read: bool) -> None:
+        if not self._pending:
+            return
+        end_of = np.zeros(len(self._open), dtype=np.int64)
+        end_of[fibre.lane_numbers()] = ends
+        pending, self._pending = self._pending, []
+        due: list[_Pending] = []
+        for each in pending:
+            is_due = each.groups < end_of[each.fibre.lane_numbers()]
+            if not is_due.any() or (read and each.is_read):
+                self._pending.append(each)
+            elif is_due.all() or each.is_read:
+                due.append(each)
+            else:
+                due.append(self._divided(each, is_due.nonzero()[0]))
+                self._pending.append(self._divided(each, (~is_due).nonzero()[0]))
+        for each in due if self._decisions.late else self._decisions.shuffled(due):
+            if read:
+                self._read(each)
+            else:
+                self._finish(each)
+
+    @staticmethod
+    def _divided(each: _Pending, positions: Index) -> _Pending:
+        """The work of some of its threads; nothing of it is done yet."""
+        whole = each.stage
+
+        def stage(fibre: Fibre, some: Index | None) -> Stage | None:
+            return whole(fibre, positions if some is None else positions[some])
+
+        return _Pending(each.part(positions), each.groups[positions], stage)
+
+    def _read(self, each: _Pending) -> None:
+        """Do the first stage, which reads."""
+        rest = each.stage(each.fibre, None)
+        if rest is not None:
+            self._pending.append(_Pending(each.fibre, each.groups, rest, is_read=True))
+
+    @staticmethod
+    def _finish(each: _Pending) -> None:
+        stage: Stage | None = each.stage
+        while stage is not None:
+            stage = stage(each.fibre, None)

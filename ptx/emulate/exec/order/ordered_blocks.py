@@ -1,0 +1,33 @@
+"""Thread blocks of a launch in another order, and what in them is not done yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptx.emulate.exec.order.late_copies import LateCopies
+from ptx.emulate.exec.resident_blocks import ResidentBlocks
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.fibre import Fibre
+    from ptx.emulate.exec.order.ordered_launch import OrderedLaunch
+    from ptx.emulate.model.geometry import Geometry
+
+
+class OrderedBlocks(ResidentBlocks):
+    """One chunk of a launch in another order.
+
+    Attributes:
+        late_copies: the asynchronous copies under way.
+    """
+
+    def __init__(self, launch: OrderedLaunch, geometry: Geometry, first: int) -> None:
+        super().__init__(launch, geometry, first)
+        self.decisions = launch.decisions
+        self.late_copies = LateCopies(geometry.threads, launch.decisions)
+
+
+def ordered_blocks(fibre: Fibre) -> OrderedBlocks:
+    """The fibre's blocks, which code for launches in another order runs in."""
+    blocks = fibre.blocks
+    assert isinstance(blocks, OrderedBlocks)
+    return blocks
