@@ -75,6 +75,10 @@ class Scheduler:
         else:
             found.append(fibre)
 
+    def give_way(self) -> None:
+        """End the turn after this basic block."""
+        self._deadline = self._turn_end = self.steps
+
     def finished(self, fibre: Fibre) -> None:
         """The fibre's threads have exited."""
         self.alive -= fibre.count

@@ -197,6 +197,13 @@ def _window(addresses: Addresses, offset: int) -> tuple[str, Addresses]:
     return "global", addresses
 
 
+def is_global(addresses: Addresses, offset: int, site: Site) -> bool:
+    """Whether addresses that lie in one space are in global memory."""
+    return site.space == "global" or (
+        site.space == "generic" and _window(addresses, offset)[0] == "global"
+    )
+
+
 def is_mixed(addresses: Addresses, offset: int) -> bool:
     """Whether generic addresses lie in several spaces."""
     if addresses.varying is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ptx.emulate.exec.order.late_copies import LateCopies
 from ptx.emulate.exec.resident_blocks import ResidentBlocks
+from ptx.emulate.memory.late_stores import LateStores
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.fibre import Fibre
@@ -18,12 +19,16 @@ class OrderedBlocks(ResidentBlocks):
 
     Attributes:
         late_copies: the asynchronous copies under way.
+        late_stores: the stores that other chunks do not see yet.
+        ways_given: how often its turn ended for what others may see.
     """
 
     def __init__(self, launch: OrderedLaunch, geometry: Geometry, first: int) -> None:
         super().__init__(launch, geometry, first)
         self.decisions = launch.decisions
         self.late_copies = LateCopies(geometry.threads, launch.decisions)
+        self.late_stores = LateStores()
+        self.ways_given = 0
 
 
 def ordered_blocks(fibre: Fibre) -> OrderedBlocks:

@@ -89,6 +89,7 @@ class OrderedLaunch(Launch):
         which a GPU happens to start first.
         """
         unfinished: list[OrderedScheduler] = []
+        begun: list[OrderedScheduler] = []
         ahead = iter(chunks)
         coming = next(ahead, None)
         while coming is not None or unfinished:
@@ -96,12 +97,16 @@ class OrderedLaunch(Launch):
             if at < 0:
                 assert coming is not None
                 scheduler = self._begun(coming)
+                if self.code.may_be_late.stores:
+                    begun.append(scheduler)
                 coming = next(ahead, None)
             else:
                 scheduler = unfinished.pop(at)
             if not scheduler.run(self._turn()):
                 unfinished.append(scheduler)
                 self._shared = np.empty(0, dtype=np.uint8)  # its blocks need their own
+        for scheduler in begun:
+            scheduler.show_stores()
 
     def _choice(self, unfinished: int, more: bool) -> int:
         """Which of the unfinished chunks goes on; -1 where another one begins."""

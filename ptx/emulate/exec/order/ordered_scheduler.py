@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_blocks import OrderedBlocks
 
 _PASSED_OVER: Final = 4  # one time in so many the fibre whose turn it is is passed over
+_MOST_HIDDEN_TURNS: Final = 32  # that stores are not seen: in the end every store is
+_SHOWN: Final = 8  # one time in so many they are seen earlier
 _LONGEST_RUN: Final = 5  # and another one runs for up to 2**5 basic blocks
 
 
@@ -48,6 +50,7 @@ class OrderedScheduler(Scheduler):
         self._decisions = blocks.decisions
         self._groups = groups
         self._late_copies = blocks.late_copies
+        self._late_stores = blocks.late_stores
         super().__init__(blocks)
         self.waiting = OrderedWaits(self, blocks)
 
@@ -57,14 +60,19 @@ class OrderedScheduler(Scheduler):
         Raises:
             EmulationFault: what the kernel did wrong.
         """
+        self._late_stores.show()
         ended = super().run(turn)
         if ended:
             self._late_copies.finish()
+        if self._late_stores.hide() > _MOST_HIDDEN_TURNS or self._decisions.early(_SHOWN):
+            self._late_stores.show()
+            self._late_stores.publish()
         return ended
 
-    def give_way(self) -> None:
-        """End the turn after this basic block."""
-        self._deadline = self._turn_end = self.steps
+    def show_stores(self) -> None:
+        """The launch is over: all of it has been stored."""
+        self._late_stores.show()
+        self._late_stores.publish()
 
     def _begin(self) -> None:
         if not self._groups:

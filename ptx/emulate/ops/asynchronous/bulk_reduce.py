@@ -78,6 +78,7 @@ def reduce_bulk_later(
 
     def land(part: Fibre, positions: Index | None) -> Stage | None:
         to, of = target.part(count, positions), source.part(count, positions)
+        ordered_blocks(fibre).late_stores.publish()
         reduce_bulk(part, to, of, chosen(nbytes, positions), name, ptx_type)
         return None
 

@@ -75,6 +75,7 @@ def copy_back_later(fibre: Fibre, target: Place, source: Place, nbytes: Value) -
         found = BulkCopy(part, to, of, chosen(nbytes, positions))
 
         def write(_: Fibre, __: Index | None) -> Stage | None:
+            ordered_blocks(fibre).late_stores.publish()
             found.write()
             return None
 
@@ -91,6 +92,7 @@ def copy_masked_later(
 
     def land(part: Fibre, positions: Index | None) -> Stage | None:
         to, of = target.part(count, positions), source.part(count, positions)
+        ordered_blocks(fibre).late_stores.publish()
         copy_masked(part, to, of, chosen(nbytes, positions), chosen(mask, positions), byte)
         return None
 

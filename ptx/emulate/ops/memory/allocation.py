@@ -12,6 +12,7 @@ from ptx.emulate.codegen.table import external
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.model.errors import BadFree, InvalidFree
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.ops.memory.late_store import publish
 from ptx.isa.model import Instruction, Symbol
 
 
@@ -54,6 +55,8 @@ def _malloc(e: Emitter, arguments: tuple[Symbol, ...], results: tuple[Symbol, ..
 
 def _free(e: Emitter, arguments: tuple[Symbol, ...], results: tuple[Symbol, ...]) -> None:
     address = e.parameter(arguments[0], "u64")
+    if e.late.stores:  # the memory may be another block's from now on
+        e.line(f"{e.helper(publish)}(f)")
     e.line(f"{e.helper(free)}(f, {address}, {e.scope.bind(e.instruction, 'instruction')})")
 
 

@@ -1,8 +1,8 @@
 """Atomic operations on global and shared memory. PTX ISA, "atom", "red".
 
 Threads act in the order of their numbers in the chunk, each sees what the one before left, and
-every sum is rounded in its own width. Memory order and scope change nothing here: every access is
-done at once.
+every sum is rounded in its own width. Every access is done at once, so that memory order and scope
+change nothing but when late stores of an ordered launch are seen.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.combine import Rule, rule
 from ptx.emulate.ops.memory.in_order import at, combine_in_order
+from ptx.emulate.ops.memory.late_store import note_write, publish, releases
 from ptx.isa.model import Immediate, Instruction, Vector
 
 _SPACES = {
@@ -58,6 +59,18 @@ def atomic(
         else:
             found.append(combine_in_order(part, index, fibre.n, how, value, other))
     return found
+
+
+def atomic_strong(
+    fibre: Fibre, addresses: Addresses, offset: int, site: Site, name: str, ptx_type: str,
+    values: tuple[Value, ...], other: Value, result: bool, *, keeps_subnormals: bool = False,
+) -> list[Value]:  # fmt: skip
+    """An atomic operation, which other blocks see at once."""
+    note_write(fibre, addresses, offset, site, strong=True)
+    return atomic(
+        fibre, addresses, offset, site, name, ptx_type, values, other, result,
+        keeps_subnormals=keeps_subnormals,
+    )  # fmt: skip
 
 
 def _is_free(how: Rule, elements: Value, value: Value, index: Value) -> bool:
@@ -115,8 +128,11 @@ def _emit(e: Emitter, i: Instruction) -> None:
     other = e.value(operands[2], stored) if name == "cas" else values[0]
     site = e.site(space, stored, count, writes=True)
     used = target is not None and e.is_used(target)
+    if e.late.stores and releases(i):
+        e.line(f"{e.helper(publish)}(f)")
+    function = e.helper(atomic_strong if e.late.stores else atomic)
     call = (
-        f"{e.helper(atomic)}(f, {where}, {offset}, {site}, {name!r}, {ptx_type!r},"
+        f"{function}(f, {where}, {offset}, {site}, {name!r}, {ptx_type!r},"
         f" ({', '.join(values)},), {other}, {used})"
     )
     if target is None or not used:

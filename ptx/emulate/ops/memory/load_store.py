@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.memory.access import load, load_vector, store
 from ptx.emulate.memory.site import used_bytes_of, used_elements
 from ptx.emulate.model.types import kind_of, width_of
+from ptx.emulate.ops.memory.late_store import (
+    is_strong,
+    publish,
+    releases,
+    store_strong,
+    store_weak,
+)
 from ptx.emulate.ops.nothing import nothing
 from ptx.isa.model import Address, Instruction, Symbol, Vector
 
@@ -83,7 +92,12 @@ def _store(e: Emitter, i: Instruction) -> None:
     values = e.values(source, ptx_type)
     where, offset, space = e.address(target, space_of(i))
     site = e.site(space, ptx_type, len(values), writes=True)
-    e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {', '.join(values)})")
+    function: Callable[..., None] = store
+    if e.late.stores and space in ("global", "generic"):
+        function = store_strong if is_strong(i) else store_weak
+        if releases(i):
+            e.line(f"{e.helper(publish)}(f)")
+    e.line(f"{e.helper(function)}(f, {where}, {offset}, {site}, {', '.join(values)})")
 
 
 operation(

@@ -9,6 +9,7 @@ from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.block_barrier import Counts
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.ops.memory.late_store import publish, releases
 from ptx.emulate.ops.nothing import nothing
 from ptx.isa.model import Instruction, Operand
 
@@ -81,6 +82,8 @@ def note_fence(fibre: Fibre, scope: str) -> None:
 def _fence(e: Emitter, i: Instruction) -> None:
     scope = next((word for word in i.modifiers if word in _SCOPES), "gpu")
     e.line(f"{e.helper(note_fence)}(f, {scope!r})")
+    if e.late.stores and releases(i):
+        e.line(f"{e.helper(publish)}(f)")
 
 
 _SCOPES = ("cta", "cluster", "gpu", "sys")

@@ -62,7 +62,7 @@ def _last(x: Ints) -> Ints:
 
 WANTED: dict[str, Callable[[Ints], Ints]] = {
     "tile": _tile, "buffers": _buffers, "warp": _warp, "order": _order, "group": _group,
-    "phase": _phase, "source": _by_block,
+    "phase": _phase, "source": _by_block, "last": _last, "flag": _order,
 }  # fmt: skip
 
 

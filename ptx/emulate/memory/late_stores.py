@@ -1,0 +1,101 @@
+"""Stores that blocks elsewhere do not see yet. PTX ISA, "Memory Consistency Model".
+
+A weak store is seen by other blocks for certain only after a fence or a releasing operation of
+enough scope, or at the end of the launch. While the blocks of a chunk run, memory is as they see
+it: their stores are in it. When their turn ends, what stood there before comes back, until their
+next turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.model.addresses import Index
+
+Words = NDArray[np.int64]
+_WORD_SHIFT = 2  # stores are told apart by words of four bytes
+
+
+@dataclass(slots=True)
+class _Store:
+    """Elements that were stored to, and what stands in the other of two views: old or new."""
+
+    elements: NDArray[Any]
+    index: Index
+    other: NDArray[Any]
+
+    def exchange(self) -> None:
+        """Show the other view."""
+        now = self.elements[self.index]
+        self.elements[self.index] = self.other
+        self.other = now
+
+    def without(self, words: Words) -> _Store | None:
+        """The store less what lies in some words."""
+        stays = ~_lies_in(self.elements, self.index, words)
+        if stays.all():
+            return self
+        if not stays.any():
+            return None
+        return _Store(self.elements, self.index[stays], self.other[stays])
+
+
+class LateStores:
+    """The stores of one chunk that others do not see yet."""
+
+    def __init__(self) -> None:
+        self._stores: list[_Store] = []
+        self._hidden_turns = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._stores)
+
+    def note(self, elements: NDArray[Any], index: Index | int, count: int) -> None:
+        """A store to the elements at `index`, of vectors of `count`, is about to happen."""
+        places = np.atleast_1d(np.asarray(index, dtype=np.intp))
+        for k in range(count):
+            self._stores.append(_Store(elements, places + k, elements[places + k]))
+
+    def publish(self) -> None:
+        """Let all blocks see what was stored."""
+        self._stores.clear()
+        self._hidden_turns = 0
+
+    def publish_at(self, elements: NDArray[Any], index: Index | int, count: int) -> None:
+        """The same for some elements: an atomic or strong access to them is about to happen."""
+        if not self._stores:
+            return
+        places = np.atleast_1d(np.asarray(index, dtype=np.intp))
+        words = [words_of(elements, places + k) for k in range(count)]
+        found = np.unique(np.concatenate(words))
+        left = [store.without(found) for store in self._stores]
+        self._stores = [store for store in left if store is not None]
+
+    def hide(self) -> int:
+        """The turn ends: others see what stood there; how many turns it has been so."""
+        for store in reversed(self._stores):
+            store.exchange()
+        self._hidden_turns += bool(self._stores)
+        return self._hidden_turns
+
+    def show(self) -> None:
+        """A turn begins, or the launch is over."""
+        for store in self._stores:
+            store.exchange()
+
+
+def words_of(elements: NDArray[Any], index: Index) -> Words:
+    """The words of four bytes that elements lie in, by their addresses in this process."""
+    size = elements.itemsize
+    first = elements.ctypes.data + index.astype(np.int64) * size
+    return (first[:, None] + np.arange(0, size, 4) >> _WORD_SHIFT).reshape(-1)
+
+
+def _lies_in(elements: NDArray[Any], index: Index, words: Words) -> NDArray[np.bool_]:
+    """Whether each element has a part in one of the words."""
+    own = words_of(elements, index).reshape(len(index), -1)
+    return np.asarray(np.isin(own, words).any(axis=1), dtype=np.bool_)
