@@ -33,6 +33,8 @@ from .refusal import Failure, Refusal, invalid_handle, invalid_value
 from .shape import NO_CLUSTER, Shape
 
 if TYPE_CHECKING:
+    from ptx.emulate.model.order import LaunchOrder
+
     from .emulated_device import DeviceState
     from .modules import Function
 
@@ -221,9 +223,14 @@ def _packed(function: Function, extra: int) -> bytes:
 
 
 def execute(
-    function: Function, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
+    function: Function,
+    shape: Shape,
+    parameters: bytes,
+    device: DeviceState,
+    limits: Limits,
+    order: LaunchOrder | None = None,
 ) -> None:
-    """Run a launch that passed the checks; a fault spoils the device.
+    """Run a launch that passed the checks, in an order if one is given; a fault spoils the device.
 
     Raises:
         Refusal: with the code of what the kernel did wrong.
@@ -250,6 +257,7 @@ def execute(
                     cooperative=shape.cooperative,
                     cluster=shape.cluster,
                     limits=limits,
+                    order=order,
                 )
             )
         except EmulationFault as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 _COUNTED_FROM_NS = 1_700_000_000_000_000_000  # since the epoch
+_UPTIME_NS = 3_600_000_000_000  # of a device whose clock begins: its 32 low bits are not all
 _LEAST_STEP_NS, _LONGEST_STEP_NS = 50, 1_000_000
 _STEP_SHIFT = 6  # a reading adds a 64th of a launch's time so far
 
@@ -43,7 +44,7 @@ class CountedClock(Clock):
     def __init__(self, khz: int) -> None:
         super().__init__(khz)
         self._started_ns = _COUNTED_FROM_NS
-        self._began_ns = 0
+        self._skipped_ns = self._began_ns = _UPTIME_NS
 
     def begin(self) -> None:
         """A launch begins."""
