@@ -1,4 +1,4 @@
-"""Measure, and print both tables."""
+"""Measure, and print the tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import benchmarks.emulator
 from benchmarks import report
 
-from . import goals, side_by_side
+from . import goals, orders, side_by_side
 
 
 def main() -> None:
@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("target", nargs="?", default="compute_90")
     parser.add_argument("--json", type=Path, help="write every figure to this file")
     parser.add_argument("--no-peers", action="store_true", help="leave Numba's simulator out")
+    parser.add_argument("--orders", action="store_true", help="measure other orders, too")
     given = parser.parse_args()
     where = f"{given.target}, Python {platform.python_version()}, {_versions()}"
     result: dict[str, object] = {"where": where}
@@ -32,6 +33,13 @@ def main() -> None:
         print(line, flush=True)
         measured.append(line.to_json())
     result["goals"] = measured
+    if given.orders:
+        print(f"\n{'':38}{'late':>9}{'random':>9}  times the launch without an order", flush=True)
+        ratios = []
+        for pair in orders.lines(given.target):
+            print(pair, flush=True)
+            ratios.append(pair.to_json())
+        result["orders"] = ratios
     if not given.no_peers:
         rows = side_by_side.rows(given.target)
         print(f"\n{report.table(rows)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +11,18 @@ from numpy.typing import NDArray
 import ptx
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import Program
 
 from .cases import Argument, Case
 from .kernels import SOURCE
+
+
+class Launch(Protocol):
+    """A launch that is ready to be made."""
+
+    def __call__(self, order: LaunchOrder | None = None) -> None:
+        """Make it."""
 
 
 class Device:
@@ -31,7 +40,7 @@ class Device:
         self.memory = DeviceMemory(1 << 40, 1 << 30)
         self.program = Program(ptx.parse(image.ptx), DeviceModel(self.memory))
 
-    def prepare(self, case: Case) -> tuple[Callable[[], None], Callable[[], list[Argument]]]:
+    def prepare(self, case: Case) -> tuple[Launch, Callable[[], list[Argument]]]:
         """A call that launches the case, and one that gives its arguments as they are now.
 
         Raises:
@@ -41,8 +50,10 @@ class Device:
         places = [self._put(one) if isinstance(one, np.ndarray) else one for one in case.arguments]
         params = _packed(places)
 
-        def launch() -> None:
-            kernel.launch(case.grid, case.block, params, shared_bytes=case.shared_bytes)
+        def launch(order: LaunchOrder | None = None) -> None:
+            kernel.launch(
+                case.grid, case.block, params, shared_bytes=case.shared_bytes, order=order
+            )
 
         def values() -> list[Argument]:
             return [

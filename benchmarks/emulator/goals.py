@@ -14,7 +14,7 @@ from .cases import Sizes, cases
 from .device import Device
 from .loading import first_kernel, large_module
 
-_SIZES: Final = Sizes(
+SIZES: Final = Sizes(
     saxpy=1 << 20, reduction=1 << 20, shuffle=1 << 20, product=256, picture=512, limit=256,
     bytes=1 << 20, histogram_blocks=256,
 )  # fmt: skip
@@ -48,7 +48,7 @@ class Line:
 def lines(target: str) -> Iterator[Line]:
     """The lines of the table, each when it is measured."""
     device = Device(target)
-    for case in cases(_SIZES):
+    for case in cases(SIZES):
         grids = [(case.title, case.grid)]
         if case.kernel == "histogram":
             grids.append(("shared histogram, 4096 blocks", (4096, 1, 1)))
