@@ -196,9 +196,10 @@ class ContextBox(Box[CUcontext]):
     Attributes:
         is_primary: whether it is the device's primary one.
         ordinal: the device's ordinal.
+        is_alone: whether no context of another device can be current.
     """
 
-    __slots__ = ("_driver", "is_primary", "ordinal")
+    __slots__ = ("_driver", "is_alone", "is_primary", "ordinal")
 
     def __init__(
         self, driver: Driver, raw: CUcontext | None, ordinal: int, *, is_primary: bool
@@ -207,11 +208,17 @@ class ContextBox(Box[CUcontext]):
         self._driver = driver
         self.ordinal = ordinal
         self.is_primary = is_primary
+        self.is_alone = not driver.has_several_devices
 
     @property
     def driver(self) -> Driver:
         """The driver that made the context."""
         return self._driver
+
+    def is_current_or_none(self) -> bool:
+        """Whether no other context is current to this thread."""
+        code, now = self._driver.api.cuCtxGetCurrent()
+        return not code and (not int(now) or int(now) == int(self.raw))
 
     def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a function with the context current, and make the former one current again."""

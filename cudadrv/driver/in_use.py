@@ -36,8 +36,8 @@ class Driver:
     """
 
     __slots__ = (
-        "__weakref__", "_caches", "_pid", "api", "has_failed", "is_emulated", "is_gone",
-        "launchers", "lock", "streams",
+        "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "has_failed",
+        "is_emulated", "is_gone", "launchers", "lock", "streams",
     )  # fmt: skip
 
     def __init__(self, api: DriverApi) -> None:
@@ -48,12 +48,21 @@ class Driver:
         self.is_emulated: bool = getattr(api, "is_emulated", False)
         self.lock = process_lock()
         self._pid = os.getpid()
+        self._has_several_devices: bool | None = None
         self._caches: dict[type, dict[int, object]] = {}
         self.streams: Registry[object] = Registry()
         self.launchers: Registry[Dependent] = Registry()
         self.is_gone = False
         self.has_failed = False
         _drivers.add(self)
+
+    @property
+    def has_several_devices(self) -> bool:
+        """Whether a context of another device may be current; the driver is asked once."""
+        if self._has_several_devices is None:
+            code, count = self.api.cuDeviceGetCount()
+            self._has_several_devices = not code and count > 1
+        return self._has_several_devices
 
     def cache(self, kind: type[_T]) -> dict[int, _T]:
         """The cache of objects of `kind` by device ordinal; it lives as long as this driver."""

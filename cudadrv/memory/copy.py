@@ -25,7 +25,6 @@ from .transfer import transfer
 HostArray: TypeAlias = AnyArray
 DeviceMemory: TypeAlias = AnyDeviceArray | DeviceBuffer
 _SIDES: Final = (DeviceArray, DeviceBuffer, np.ndarray)
-_REFUSED: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 # What the driver takes into its queue before it returns.
 _SMALL_BYTES: Final = 32 << 10
 # Where the content of a bytes object begins, from its address (CPython's PyBytesObject: the content
@@ -135,9 +134,13 @@ def upload(stream: StreamCore, dst: DeviceMemory, src: HostArray, wait: bool = T
         # to ask.
         data = src.tobytes()
         to, of = dst._pointer or dst._make_pointer(), id(data) + _BYTES_HEADER
-        (code,) = box.context._driver.api.cuMemcpyHtoDAsync(to, of, nbytes, box.raw)
+        function = box.context._driver.api.cuMemcpyHtoDAsync
+        if box.context.is_alone:  # a call less for most
+            (code,) = function(to, of, nbytes, box.raw)
+        else:
+            code = transfer(box, function, to, of, nbytes, box.raw)
         if code:
-            _upload_again(box, code, to, of, nbytes)
+            raise _upload_failure(box, code, nbytes)
     elif nbytes < LEAST_STAGED_BYTES:
         _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
     else:
@@ -184,9 +187,13 @@ def download(stream: StreamCore, dst: HostArray, src: DeviceMemory, wait: bool =
         box.capture.keeps.append(dst)
     api, of = box.context._driver.api, src._pointer or src._make_pointer()
     try:
-        (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, box.raw)
+        if box.context.is_alone:
+            (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, box.raw)
+        else:
+            code = transfer(box, api.cuMemcpyDtoHAsync, to, of, nbytes, box.raw)
         if code:
-            _download_again(box, code, to, of, nbytes)
+            doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
+            raise failure(box.api, code, "cuMemcpyDtoHAsync", doing)
         if wait or not is_reachable(box, dst):
             stream.synchronize()
     except BaseException:
@@ -227,15 +234,6 @@ def _download_indirectly(stream: StreamCore, dst: HostArray, src: DeviceMemory, 
         dst[...] = dense
 
 
-def _download_again(box: StreamBox, code: CUresult, to: int, of: CUdeviceptr, nbytes: int) -> None:
-    """After a first refusal: once more as `transfer` does, with the stream's context bound."""
-    if code == _REFUSED:
-        code = transfer(box, box.api.cuMemcpyDtoHAsync, to, of, nbytes, box.raw)
-    if code:
-        doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
-        raise failure(box.api, code, "cuMemcpyDtoHAsync", doing)
-
-
 def _require_writeable(dst: HostArray) -> None:
     if not dst.flags.writeable:
         raise CopyError("the host array to copy to is read-only")
@@ -254,14 +252,6 @@ def _download_staged(stream: StreamCore, dst: HostArray, src: DeviceMemory) -> b
         return False
     ring.download(box, dst, src._address)
     return True
-
-
-def _upload_again(box: StreamBox, code: CUresult, to: CUdeviceptr, of: int, nbytes: int) -> None:
-    """After a first refusal: once more as `transfer` does, with the stream's context bound."""
-    if code == _REFUSED:
-        code = transfer(box, box.api.cuMemcpyHtoDAsync, to, of, nbytes, box.raw)
-    if code:
-        raise _upload_failure(box, code, nbytes)
 
 
 def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool) -> None:

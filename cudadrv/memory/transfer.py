@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, ParamSpec
+from typing import ParamSpec
 
 from ..driver._api import CUresult
 from ..driver.stream_box import StreamBox
 
 _P = ParamSpec("_P")
-_REFUSED: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
 def transfer(
@@ -22,12 +21,13 @@ def transfer(
 
     With a context of another device current, driver 580 refuses copies of stream-ordered memory
     (CUDA_ERROR_INVALID_VALUE), although they name their stream; with none current it takes them.
-    Binding the stream's context for each copy would cost 0.4 µs, so it is bound where the driver
-    refuses, and in a capture, which a refusal would spoil.
+    Where there are several devices it is asked which context is current, and the stream's own is
+    bound for the call if need be: a refusal would spoil a capture, and be reported by who checks a
+    program's calls.
     """
-    if stream.capture is None:
+    context = stream.context
+    if context.is_alone or context.is_current_or_none():
         (code,) = function(*args, **kwargs)
-        if code != _REFUSED:
-            return code
-    (code,) = stream.context.call(function, *args, **kwargs)
+    else:
+        (code,) = context.call(function, *args, **kwargs)
     return code
