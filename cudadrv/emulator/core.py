@@ -160,6 +160,7 @@ class Core:
         )
         self._freed = None if self._timeline is None else FreedMemory(self._timeline)
         self._order = order
+        self._launches = itertools.count()
         self._pid: int | None = None
         self._schedule: dict[str, list[_Scheduled]] = {}
         self._contexts: dict[int, Context] = {}

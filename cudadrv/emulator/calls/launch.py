@@ -110,5 +110,7 @@ class LaunchCalls(FunctionCalls):
         self._submit(
             stream,
             NodeKind.KERNEL,
-            lambda: execute(function, shape, parameters, device, limits),
+            lambda: execute(
+                function, shape, parameters, device, limits, self._order.of_launch(self._launches)
+            ),
         )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import random
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar, get_args
+
+from ptx.emulate.model.order import LaunchOrder
 
 if TYPE_CHECKING:
     from .operation import Operation
@@ -22,6 +24,7 @@ ORDERS: Final[tuple[str, ...]] = get_args(OrderName)
 VARIABLE: Final = "CUDADRV_EMULATOR_ORDER"
 _EAGERNESS: Final = (0.0, 0.2, 0.6)
 _NEW_RANK: Final = 0.1
+_LAUNCH_BITS: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,12 @@ class Order:
         if self.name == "held":
             return f"held:{','.join(sorted(self.held))}"
         return f"random:{self.seed}" if self.name == "random" else self.name
+
+    def of_launch(self, launches: Iterator[int]) -> LaunchOrder | None:
+        """The order inside the next of these launches; None where its threads run together."""
+        if self.name == "random":
+            return LaunchOrder("random", self.seed << _LAUNCH_BITS | next(launches))
+        return LaunchOrder("late") if self.name == "late" else None
 
     @property
     def repeated_by(self) -> str:
