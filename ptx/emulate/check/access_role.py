@@ -38,6 +38,10 @@ class AccessRole:
         return self.reads and self.writes
 
 
+Swaps = dict[tuple[Operand | None, int] | None, int]
+"""The last line of PTX with a compare-and-swap of each address."""
+
+
 def place_of(instruction: Instruction) -> tuple[Operand | None, int] | None:
     """The register and the offset that an instruction takes an address from."""
     for operand in instruction.operands:
@@ -46,18 +50,16 @@ def place_of(instruction: Instruction) -> tuple[Operand | None, int] | None:
     return None
 
 
-def swapped_places(instructions: Iterable[Instruction]) -> frozenset[object]:
-    """Where compare-and-swaps take their addresses from."""
-    return frozenset(place_of(each) for each in instructions if "cas" in each.modifiers)
+def swaps_of(instructions: Iterable[Instruction]) -> Swaps:
+    """The compare-and-swaps: where each takes its address from, and its line of PTX."""
+    swaps = [each for each in instructions if "cas" in each.modifiers]
+    return {place_of(each): each.line for each in sorted(swaps, key=lambda each: each.line)}
 
 
 def role_of(
-    instruction: Instruction, *, writes: bool, swapped: frozenset[object] = frozenset()
+    instruction: Instruction, *, writes: bool, swaps: Swaps | None = None
 ) -> AccessRole:
-    """The role of an access by an instruction.
-
-    `swapped`: where the kernel's compare-and-swaps take their addresses from.
-    """
+    """The role of an access by an instruction, of a kernel that has these compare-and-swaps."""
     opcode, words = instruction.opcode, instruction.modifiers
     atomic = writes and (opcode in ("atom", "red") or "reduce" in words)
     # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation").
@@ -70,5 +72,6 @@ def role_of(
         scope=scope,
         acquires="acquire" in words or "acq_rel" in words,
         releases="release" in words or "acq_rel" in words,
-        is_guess=not writes and place_of(instruction) in swapped,
+        # What is read behind the last one is no guess.
+        is_guess=not writes and instruction.line < (swaps or {}).get(place_of(instruction), 0),
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from enum import IntEnum
 from typing import Final
 
 from ptx.emulate.check.stamps import WARP_SHIFT
@@ -80,10 +81,21 @@ def join(into: Knowledge, more: Knowledge) -> None:
             into[chain] = length
 
 
+class Order(IntEnum):
+    """How what one thread did comes before what another one does, through memory."""
+
+    NONE = 0
+    HEARD = 1
+    """The other thread's block has read of it, and met at a barrier since, without a fence."""
+    KNOWN = 2
+
+
 class Handovers:
     """What the threads of a launch know through memory.
 
-    Threads are named by their numbers in the launch, `shift` makes a block's of them.
+    Threads are named by their numbers in the launch, `shift` makes a block's of them. What is
+    handed over to all blocks is told apart, as `wide`, from what is within one: it takes fences
+    and accesses of a scope that reaches the others.
 
     Attributes:
         chains: of the places where something was handed over.
@@ -94,45 +106,46 @@ class Handovers:
         self.chains: dict[Place, Chain] = {}
         self._knows: dict[int, Knowledge] = {}
         self._block_knows: dict[int, Knowledge] = {}
-        self._read: dict[int, Knowledge] = {}
-        self._fenced: dict[int, Knowledge] = {}
+        self._block_heard: dict[int, Knowledge] = {}
+        # Of each thread, for what is within its block and for what is wide.
+        self._read: tuple[dict[int, Knowledge], dict[int, Knowledge]] = {}, {}
+        self._fenced: tuple[dict[int, Knowledge], dict[int, Knowledge]] = {}, {}
 
     @property
     def anything(self) -> bool:
         """Whether anything was handed over."""
         return bool(self.chains)
 
-    def fence(self, thread: int) -> None:
+    def fence(self, thread: int, *, wide: bool) -> None:
         """A fence takes over what was read before, and hands over what is known now."""
-        read = self._read.pop(thread, None)
-        if read:
-            self._take(thread, read)
-        known = dict(self._block_knows.get(thread >> self._shift, {}))
-        join(known, self._knows.get(thread, {}))
-        self._fenced[thread] = known
+        if wide:
+            self._take(thread, self._block_heard.get(thread >> self._shift, {}))
+        for scope in (False, True)[: 1 + wide]:
+            self._take(thread, self._read[scope].pop(thread, {}))
+        known = self._all_known(thread)
+        for scope in (False, True)[: 1 + wide]:
+            self._fenced[scope][thread] = known
 
     def write(
-        self, place: Place, thread: int, known: Iterable[tuple[int, int]], *, at_once: bool
-    ) -> None:
+        self, place: Place, thread: int, known: Iterable[tuple[int, int]], *, wide: bool,
+        at_once: bool,
+    ) -> None:  # fmt: skip
         """Hand over what the thread knew at its last fence, or knows now.
 
         Args:
             place: where it writes.
             thread: who.
             known: pairs of a key and the epoch below which it is over.
+            wide: whether to all blocks.
             at_once: the write is itself a release.
         """
-        if at_once:
-            others = dict(self._block_knows.get(thread >> self._shift, {}))
-            join(others, self._knows.get(thread, {}))
-        else:
-            others = self._fenced.get(thread, {})
+        others = self._all_known(thread) if at_once else self._fenced[wide].get(thread, {})
         chain = self.chains.get(place)
         if chain is None:
             chain = self.chains[place] = Chain()
         chain.add(known, others)
 
-    def read(self, place: Place, thread: int, *, at_once: bool) -> None:
+    def read(self, place: Place, thread: int, *, wide: bool, at_once: bool) -> None:
         """What is read here is known after the next fence, or at once where that is an acquire."""
         chain = self.chains.get(place)
         if chain is None:
@@ -140,18 +153,22 @@ class Handovers:
         if at_once:
             self._take(thread, {chain: chain.length})
         else:
-            self._read.setdefault(thread, {})[chain] = chain.length
+            self._read[wide].setdefault(thread, {})[chain] = chain.length
+
+    def _all_known(self, thread: int) -> Knowledge:
+        known = dict(self._block_knows.get(thread >> self._shift, {}))
+        join(known, self._knows.get(thread, {}))
+        return known
 
     def _take(self, thread: int, read: Knowledge) -> None:
-        mine = self._knows.setdefault(thread, {})
-        for chain, length in read.items():
-            join(mine, {chain: length})
-            join(mine, dict(chain.beginnings(length)))
+        if read:
+            _join_with_beginnings(self._knows.setdefault(thread, {}), read)
 
     def meet_block(self, block: int) -> None:
-        """All threads of a block know what each of them knew, or has read before the barrier."""
-        for thread in [each for each in self._read if each >> self._shift == block]:
-            self._take(thread, self._read.pop(thread))
+        """All threads of a block know what each of them knew, and hear what each has read."""
+        for read in self._read:
+            for thread in [each for each in read if each >> self._shift == block]:
+                _join_with_beginnings(self._block_heard.setdefault(block, {}), read.pop(thread))
         together = self._block_knows.get(block)
         for thread in [each for each in self._knows if each >> self._shift == block]:
             if together is None:
@@ -169,30 +186,44 @@ class Handovers:
         for thread in threads:
             self._knows[thread] = dict(together)
 
-    def over(
+    def order(
         self, thread: int, epoch: int, for_thread: int, *, strong: bool, as_strong: bool
-    ) -> bool:
+    ) -> Order:
         """Whether a thread's epoch is over for another one that has taken it over.
 
         Args:
             thread, epoch: what happened.
             for_thread: for whom.
             strong: whether it was an atomic or volatile access, such as hands over itself.
-            as_strong: whether it is compared with such an access: those of a thread keep their
+            as_strong: whether it is compared with such an access: those of two threads keep their
                 order without a fence.
         """
         keys = [key_of_thread(thread), key_of_warp(thread), key_of_block(thread, self._shift)]
         if strong:
             keys.append(key_of_strong(thread))
-        read = self._read.get(for_thread) if as_strong else None
-        for knowledge in (
-            read,
-            self._knows.get(for_thread), self._block_knows.get(for_thread >> self._shift)
-        ):  # fmt: skip
-            for chain, length in (knowledge or {}).items():
-                if any(chain.knows(key, epoch, length) for key in keys):
-                    return True
-        return False
+        block = for_thread >> self._shift
+        known = [self._knows.get(for_thread), self._block_knows.get(block)]
+        if strong and as_strong:
+            known += [each.get(for_thread) for each in self._read]
+        if any(_tells(each, keys, epoch) for each in known):
+            return Order.KNOWN
+        heard = self._block_heard.get(block)
+        return Order.HEARD if _tells(heard, keys, epoch) else Order.NONE
+
+
+def _tells(knowledge: Knowledge | None, keys: list[int], epoch: int) -> bool:
+    """Whether what is known says that an epoch of any of these is over."""
+    return any(
+        chain.knows(key, epoch, length)
+        for chain, length in (knowledge or {}).items()
+        for key in keys
+    )
+
+
+def _join_with_beginnings(into: Knowledge, read: Knowledge) -> None:
+    for chain, length in read.items():
+        join(into, {chain: length})
+        join(into, dict(chain.beginnings(length)))
 
 
 def key_of_thread(thread: int) -> int:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import AccessRole, role_of, swapped_places
+from ptx.emulate.check.access_role import AccessRole, role_of, swaps_of
 from ptx.emulate.check.accesses import LastAccesses, in_memory
 from ptx.emulate.check.clocks import Clocks, Fences, Words
 from ptx.emulate.check.findings import Access, Finding, Findings
 from ptx.emulate.check.handover import (
     Handovers,
+    Order,
     Place,
     key_of_block,
     key_of_strong,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _NARROW = ("cta", "cluster")
 _GUESS = "the value read is a guess that a compare-and-swap checks"
 _SAME_VALUE = "both write the same value"
+_HEARD = "the flag or counter was read before a barrier, though no fence comes between"
 
 
 def _reserved(units: int) -> Stamps:
@@ -85,15 +87,14 @@ class RaceCheck:
         )
         self.memory = memory
         self.in_global = LastAccesses(memory.nbytes >> self.global_shift, _reserved, self.shift)
-        self.wide = Handovers(self.shift)
-        self.narrow = Handovers(self.shift)
+        self.handovers = Handovers(self.shift)
         self._files = files
         self._block = block
         self._block_at = block_at
         self._findings = findings
         self._numbers: dict[Site, int] = {}
         self._sites: list[tuple[Site, AccessRole]] = []
-        self._swapped = swapped_places(site.instruction for site in sites)
+        self._swaps = swaps_of(site.instruction for site in sites)
         self._reported: set[tuple[int, int]] = set()
 
     def number_of(self, site: Site) -> int:
@@ -102,7 +103,7 @@ class RaceCheck:
         if number is None:
             number = min(len(self._sites), MOST_SITES - 1)
             if number == len(self._sites):
-                role = role_of(site.instruction, writes=site.writes, swapped=self._swapped)
+                role = role_of(site.instruction, writes=site.writes, swaps=self._swaps)
                 self._sites.append((site, role))
             self._numbers[site] = number
         return number
@@ -120,7 +121,7 @@ class RaceCheck:
         both = np.array([old, new], dtype=np.int64)
         first, second = sites_of(both).tolist()
         threads = threads_of(both).tolist()
-        if benign != _SAME_VALUE:
+        if benign not in (_SAME_VALUE, _HEARD):
             self._reported.add((first, second))
         site = self._sites[second][0]
         allocation = self.memory.find(address) if space == "global" else None
@@ -318,30 +319,35 @@ class ChunkRaces:
         self, space: str, old: Stamps, step: Step, positions: Index, same: _SameValues | None
     ) -> None:
         launch, stamps = self._launch, step.stamps
-        by_memory = launch.wide.anything or launch.narrow.anything
-        benign = -1
+        may_be_meant: dict[str, int] = {}
         first, second = (int(each[positions[0]]) & MOST_SITES - 1 for each in (old, stamps))
-        role = launch.role(second)
-        strong, as_strong = launch.role(first).strong, role.strong
         for at in positions.tolist():
-            if by_memory:
-                pair = int(threads_of(old[at])), int(epochs_of(old[at]))
-                mine = int(threads_of(stamps[at]))
-                if any(
-                    each.over(*pair, mine, strong=strong, as_strong=as_strong)
-                    for each in (launch.wide, launch.narrow)
-                ):
-                    continue
-            if same is not None and same.as_before(at):
-                benign = at if benign < 0 else benign
+            order = self._order(int(old[at]), int(stamps[at]), first, second)
+            if order is Order.KNOWN:
                 continue
-            guess = _GUESS if role.is_guess or launch.role(first).is_guess else ""
+            if order is Order.HEARD:
+                may_be_meant.setdefault(_HEARD, at)
+                continue
+            if same is not None and same.as_before(at):
+                may_be_meant.setdefault(_SAME_VALUE, at)
+                continue
+            is_guess = launch.role(second).is_guess or launch.role(first).is_guess
+            may_be_meant = {_GUESS if is_guess else "": at}
+            break
+        for benign, at in may_be_meant.items():
             address = self._address(space, step, at)
-            launch.report(int(old[at]), int(stamps[at]), space, address, benign=guess)
-            return
-        if benign >= 0:
-            address = self._address(space, step, benign)
-            launch.report(int(old[benign]), int(stamps[benign]), space, address, benign=_SAME_VALUE)
+            launch.report(int(old[at]), int(stamps[at]), space, address, benign=benign)
+
+    def _order(self, old: int, new: int, first: int, second: int) -> Order:
+        """The order that memory gives two accesses, by their stamps and sites."""
+        launch = self._launch
+        if not launch.handovers.anything:
+            return Order.NONE
+        both = np.array([old, new], dtype=np.int64)
+        one, other = threads_of(both).tolist()
+        strong, as_strong = launch.role(first).strong, launch.role(second).strong
+        epoch = int(epochs_of(both)[0])
+        return launch.handovers.order(one, epoch, other, strong=strong, as_strong=as_strong)
 
     def _same_step(self, space: str, step: Step, same: _SameValues) -> None:
         """Threads that write one place by the same instruction at once."""
@@ -377,30 +383,29 @@ class ChunkRaces:
             slots = np.arange(len(self._clocks.block_known))
         else:
             slots = self._clocks.pass_block(lanes)
-        for known in (self._launch.wide, self._launch.narrow):
-            if known.anything:
-                first = int(threads_of(self._clocks.now[0])) >> self._clocks.shift
-                for slot in slots.tolist():
-                    known.meet_block(first + slot)
+        if self._launch.handovers.anything:
+            first = int(threads_of(self._clocks.now[0])) >> self._clocks.shift
+            for slot in slots.tolist():
+                self._launch.handovers.meet_block(first + slot)
 
     def pass_warps(self) -> None:
         """All threads of the chunk meet those of their warps."""
         self._clocks.pass_warps()
-        for known in (self._launch.wide, self._launch.narrow):
-            if known.anything:
-                threads = threads_of(self._clocks.now)
-                for warp in np.unique(threads >> WARP_SHIFT).tolist():
-                    known.meet_threads(threads[threads >> WARP_SHIFT == warp].tolist())
+        known = self._launch.handovers
+        if known.anything:
+            threads = threads_of(self._clocks.now)
+            for warp in np.unique(threads >> WARP_SHIFT).tolist():
+                known.meet_threads(threads[threads >> WARP_SHIFT == warp].tolist())
 
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
         """These threads meet those of their warps that their masks name; `whole`: all of them."""
         self._clocks.pass_warp(lanes, masks, whole)
-        for known in (self._launch.wide, self._launch.narrow):
-            if known.anything:
-                threads = threads_of(self._clocks.now[lanes])
-                keys = (threads >> WARP_SHIFT << 32) | masks
-                for key in np.unique(keys).tolist():
-                    known.meet_threads(threads[keys == key].tolist())
+        known = self._launch.handovers
+        if known.anything:
+            threads = threads_of(self._clocks.now[lanes])
+            keys = (threads >> WARP_SHIFT << 32) | masks
+            for key in np.unique(keys).tolist():
+                known.meet_threads(threads[keys == key].tolist())
 
     def arrive(self, lanes: Index, what: str, numbers: Index) -> None:
         """These threads arrive where others wait: at the objects of these numbers of a kind."""
@@ -409,44 +414,43 @@ class ChunkRaces:
         threads = threads_of(clocks.now[lanes]).tolist()
         for lane, thread, number in zip(lanes.tolist(), threads, numbers.tolist(), strict=True):
             known = self._known(self._meeting, lane)
-            self._launch.wide.write((f"{what} {self._first}", number), thread, known, at_once=True)
+            place = f"{what} {self._first}", number
+            self._launch.handovers.write(place, thread, known, wide=True, at_once=True)
 
     def take(self, lanes: Index, what: str, numbers: Index) -> None:
         """These threads have waited for all who arrived there."""
         threads = threads_of(self._clocks.now[lanes]).tolist()
         for thread, number in zip(threads, numbers.tolist(), strict=True):
-            self._launch.wide.read((f"{what} {self._first}", number), thread, at_once=True)
+            place = f"{what} {self._first}", number
+            self._launch.handovers.read(place, thread, wide=True, at_once=True)
 
     def fence(self, threads: AccessingThreads, scope: str) -> None:
         """These threads execute a fence."""
         lanes = threads.lane_numbers()
         wide = scope not in _NARROW
         self._clocks.advance(lanes, self._narrow, *([self._wide] if wide else []))
-        launch = self._launch
-        if launch.wide.anything or launch.narrow.anything:
+        if self._launch.handovers.anything:
             for thread in threads_of(self._clocks.now[lanes]).tolist():
-                launch.wide.fence(thread)
-                launch.narrow.fence(thread)
+                self._launch.handovers.fence(thread, wide=wide)
 
     def _pass_on(self, space: str, step: Step, role: AccessRole) -> None:
         """What these threads take over at a place and hand over there, one after the other."""
-        launch, clocks, lanes = self._launch, self._clocks, step.lanes
+        known, clocks, lanes = self._launch.handovers, self._clocks, step.lanes
+        reaches_all = role.scope not in _NARROW
         if role.releases:
-            clocks.advance(
-                lanes, self._narrow, *([self._wide] if role.scope not in _NARROW else [])
-            )
-        for handovers, fences in ((launch.wide, self._wide), (launch.narrow, self._narrow)):
+            clocks.advance(lanes, self._narrow, *([self._wide] if reaches_all else []))
+        for wide, fences in ((True, self._wide), (False, self._narrow))[0 if reaches_all else 1 :]:
             fenced = fences.ended[lanes] >= 0 if role.writes else np.zeros(len(lanes), np.bool_)
-            if not (role.reads and handovers.anything) and not fenced.any():
+            if not (role.reads and known.anything) and not fenced.any():
                 continue
             threads = threads_of(clocks.now[lanes]).tolist()
             for at, thread in enumerate(threads):
-                place = self._place(handovers, space, step.unit(at), thread)
+                place = self._place(space, step.unit(at), thread, wide=wide)
                 if role.reads:
-                    handovers.read(place, thread, at_once=role.acquires)
+                    known.read(place, thread, wide=wide, at_once=role.acquires)
                 if fenced[at]:
-                    known = self._known(fences, int(lanes[at]))
-                    handovers.write(place, thread, known, at_once=role.releases)
+                    ended = self._known(fences, int(lanes[at]))
+                    known.write(place, thread, ended, wide=wide, at_once=role.releases)
 
     def _known(self, fences: Fences, lane: int) -> tuple[tuple[int, int], ...]:
         """What a thread hands over: up to where it, its warp and its block are over for it."""
@@ -458,11 +462,11 @@ class ChunkRaces:
             (key_of_block(thread, self._clocks.shift), int(fences.block[lane])),
         )
 
-    def _place(self, handovers: Handovers, space: str, unit: int, thread: int) -> Place:
+    def _place(self, space: str, unit: int, thread: int, *, wide: bool) -> Place:
         # What is handed over within blocks has a place of its own in each.
         block = thread >> self._clocks.shift
         name = space if space == "global" else self._shared
-        return (f"{name} in {block}" if handovers is self._launch.narrow else name), unit
+        return (name if wide else f"{name} in {block}"), unit
 
 
 class _SameValues:

@@ -149,3 +149,44 @@ KERNEL swap_loop(int* a, int* o, int n) {
 KERNEL same_value(int* a, int* o, int n) { o[0] = 1; }
 KERNEL same_value_by_some(int* a, int* o, int n) { if (a[I] > 5) o[0] = 1; }
 KERNEL other_value(int* a, int* o, int n) { o[0] = I; }
+KERNEL chain_of_blocks_taken_narrowly(int* a, int* o, int n) {
+  volatile int* flags = a;
+  if (T == 0) {
+    if (blockIdx.x) { while (flags[blockIdx.x - 1] != -7) ; __threadfence_block(); }
+    o[blockIdx.x] = (blockIdx.x ? o[blockIdx.x - 1] : 0) + 1;
+    __threadfence(); flags[blockIdx.x] = -7;
+  }
+}
+KERNEL flag_of_block_scope(int* a, int* o, int n) {
+  if (T) return;
+  if (blockIdx.x == 0) { o[1] = 5; __threadfence(); atomicExch_block(a, -7); }
+  else { while (atomicAdd(a, 0) != -7) ; __threadfence(); o[blockIdx.x + 1] = o[1]; }
+}
+KERNEL flag_passed_on_in_the_block(int* a, int* o, int n) {
+  __shared__ int ready;
+  volatile int* flags = a; volatile int* here = &ready;
+  if (T == 0) ready = 0;
+  __syncthreads();
+  if (blockIdx.x == 0) { if (T == 0) { o[1] = 5; __threadfence(); flags[0] = -7; } }
+  else if (T == 0) { while (flags[0] != -7) ; __threadfence(); __threadfence_block(); *here = 1; }
+  else if (T == 32) { while (*here == 0) ; __threadfence_block(); o[blockIdx.x + 1] = o[1]; }
+}
+KERNEL flag_cleared_while_polled(int* a, int* o, int n) {
+  __shared__ int ready;
+  if (T == 0) ready = 0;
+  if (T < 32) { __syncwarp(); if (T == 0) { __threadfence_block(); *(volatile int*)&ready = 1; } }
+  else while (*(volatile int*)&ready != 1) ;
+}
+KERNEL last_block_without_second_fence(int* a, int* o, int n) {
+  __shared__ bool last;
+  o[I] = a[I]; __syncthreads();
+  if (T == 0) { __threadfence(); last = atomicAdd(&done, 1) == gridDim.x - 1; }
+  __syncthreads();
+  if (last) { int sum = 0; for (int b = 0; b < gridDim.x; b++) sum += o[b * 256 + T]; a[T] = sum; if (T == 0) done = 0; }
+}
+KERNEL swap_loop_read_afterwards(int* a, int* o, int n) {
+  if (T % 64) return;
+  int old = *(volatile int*)o, seen;
+  do { seen = old; old = atomicCAS(o, seen, seen + 1); } while (old != seen);
+  if (I == 0) a[0] = o[0];
+}

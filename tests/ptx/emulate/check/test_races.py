@@ -18,6 +18,7 @@ RIGHT = (
     "own_elements", "tile", "tile_reused", "stencil", "histogram", "histogram_in_blocks", "bytes",
     "reduction", "reduction_by_warps", "half_warps", "named_barriers", "producers", "last_block",
     "locked", "chain_of_blocks", "released_and_acquired",
+    "flag_passed_on_in_the_block",
 )  # fmt: skip
 FAULTY = {
     "tile_without_barrier": "__syncthreads() between them",
@@ -38,9 +39,14 @@ FAULTY = {
     "chain_of_blocks_published_early": "__threadfence() on both sides",
     "relaxed_alone": "__threadfence() on both sides",
     "other_value": "",
+    "chain_of_blocks_taken_narrowly": "__threadfence() on both sides",
+    "flag_of_block_scope": "scope cta does not reach the other block",
+    "flag_cleared_while_polled": "__syncthreads() between them",
+    "swap_loop_read_afterwards": "an atomic operation on both sides",
 }
 MEANT_SO = {
     "swap_loop": "a compare-and-swap checks",
+    "last_block_without_second_fence": "no fence comes between",
     "same_value": "both write the same value",
     "same_value_by_some": "both write the same value",
 }
