@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .program import ATOMIC, BARRIER, FENCE, GUARD, MOVED, NARROW, PLAIN, Pattern, fault
+from .program import ATOMIC, BARRIER, FENCE, GUARD, HEARD, MOVED, NARROW, PLAIN, Pattern, fault
 
 _TYPES = ("int", "float")
 
@@ -106,7 +106,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("queue", """
   int w = i / 32;
   if (t % 32 == 0) {
-    if (w % 2 == 0) {
+    if (blockIdx.x % 2 == 0) {
       int at = ⟦tail: atomicAdd(flags, 1)⟧;
       ⟦write: o[at] = a[i % n];⟧
       ⟦release: __threadfence();⟧
@@ -149,9 +149,9 @@ PATTERNS: tuple[Pattern, ...] = (
         fault(NARROW, "warps of the producer", sync0="__syncwarp();"),
         fault(NARROW, "warps of the consumer", sync1="__syncwarp();"),
         fault(FENCE, "release", release=""),
-        fault(FENCE, "acquire", acquire=""),
+        fault(HEARD, "no fence", acquire=""),
         fault(NARROW, "release", release="__threadfence_block();"),
-        fault(NARROW, "acquire", acquire="__threadfence_block();"),
+        fault(HEARD, "narrow fence", acquire="__threadfence_block();"),
         fault(NARROW, "publish", publish="atomicExch_block(flags, 1);"),
         fault(PLAIN, "publish", publish="flags[0] = 1;"),
         fault(MOVED, "published early", write="", late="if (i < n) o[i] = a[i];"),
@@ -237,12 +237,12 @@ PATTERNS: tuple[Pattern, ...] = (
         fault(BARRIER, "first", sync0=""),
         fault(BARRIER, "second", sync1=""),
         fault(FENCE, "release", release=""),
-        fault(FENCE, "acquire", acquire=""),
+        fault(HEARD, "no fence", acquire=""),
         fault(NARROW, "release", release="__threadfence_block();"),
-        fault(NARROW, "acquire", acquire="__threadfence_block();"),
+        fault(HEARD, "narrow fence", acquire="__threadfence_block();"),
         fault(NARROW, "count", count="atomicAdd_block(flags, 1)"),
         fault(ATOMIC, count="flags[0]++"),
-        fault(GUARD, guard="blockIdx.x == gridDim.x - 1"),
+        fault(GUARD, guard="blockIdx.x == 0"),
         fault(MOVED, sync0="", sync1="__syncthreads(); __syncthreads();"),
     )),
     Pattern("barrier of the grid", """
@@ -260,11 +260,11 @@ PATTERNS: tuple[Pattern, ...] = (
         fault(BARRIER, "first", sync0=""),
         fault(BARRIER, "second", sync1=""),
         fault(FENCE, "release", release=""),
-        fault(FENCE, "acquire", acquire=""),
+        fault(HEARD, "no fence", acquire=""),
         fault(NARROW, "release", release="__threadfence_block();"),
-        fault(NARROW, "acquire", acquire="__threadfence_block();"),
+        fault(HEARD, "narrow fence", acquire="__threadfence_block();"),
         fault(NARROW, "arrive", arrive="atomicAdd_block(flags, 1);"),
-        fault(GUARD, "fewer blocks", poll="1 + *(volatile int*)flags"),
+        fault(GUARD, "other counter", poll="gridDim.x + *(volatile int*)(flags + 1)"),
     ), cooperative=True),
     Pattern("chain of blocks", """
   if (t == 0) {
@@ -296,9 +296,11 @@ PATTERNS: tuple[Pattern, ...] = (
     int b = blockIdx.x;
     $T total = 0, before = 0;
     for (int at = 0; at < 8; at++) total += a[(i + at) % n];
-    o[b] = total;
-    ⟦release0: __threadfence();⟧
-    ⟦publish: status[b] = 1;⟧
+    if (b > 0) {
+      o[b] = total;
+      ⟦release0: __threadfence();⟧
+      ⟦publish: status[b] = 1;⟧
+    }
     for (int p = b - 1, state; p >= 0; p--) {
       do state = status[p]; while (state == 0);
       ⟦acquire: __threadfence();⟧

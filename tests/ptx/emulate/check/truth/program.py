@@ -13,6 +13,7 @@ BARRIER: Final = "barrier left out"
 MOVED: Final = "barrier or publication moved"
 NARROW: Final = "scope too narrow"
 FENCE: Final = "fence left out"
+HEARD: Final = "fence left out before a barrier"  # NVIDIA's own samples do so
 BOUND: Final = "bound off by one"
 PLAIN: Final = "plain access to an atomic"
 BUFFER: Final = "one buffer for two"
