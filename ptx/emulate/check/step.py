@@ -98,14 +98,22 @@ class Step:
         return np.repeat(stamps, self._each) if self._each > 1 else stamps
 
     def ends(self) -> Step:
-        """The first and the last thread alone; of those that read one place, they say enough."""
-        lanes = self.lanes[:: self._each]
+        """The first and the last thread alone, of each block where each has a place of its own.
+
+        Of those that read one place, they say enough.
+        """
+        kept = np.array([0, self.count - 1])
+        starts = self._starts
+        if starts is not None:
+            last = np.flatnonzero(starts[1:] != starts[:-1])
+            kept = np.unique(np.concatenate([kept, last, last + 1]))
         step = Step.__new__(Step)
         step.__dict__.update(
-            {name: self.__dict__[name] for name in _KEPT}, count=2, _lanes=lanes[[0, -1]]
-        )
-        if self._starts is not None:
-            step._starts = self._starts[[0, -1]]
+            {name: self.__dict__[name] for name in _KEPT},
+            count=len(kept), _lanes=self.lanes[:: self._each][kept],
+        )  # fmt: skip
+        if starts is not None:
+            step._starts = starts[kept]
         return step
 
     def byte(self, position: int) -> int:

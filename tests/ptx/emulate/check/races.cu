@@ -190,3 +190,9 @@ KERNEL swap_loop_read_afterwards(int* a, int* o, int n) {
   do { seen = old; old = atomicCAS(o, seen, seen + 1); } while (old != seen);
   if (I == 0) a[0] = o[0];
 }
+KERNEL one_word_without_barrier_in_some(int* a, int* o, int n) {
+  __shared__ int s;
+  if (T == 0) s = a[I];
+  if (blockIdx.x % 2) __syncthreads(); else __syncwarp();
+  if (I < n - 250) o[I] = s;
+}

@@ -39,6 +39,7 @@ FAULTY = {
     "chain_of_blocks_published_early": "__threadfence() on both sides",
     "relaxed_alone": "__threadfence() on both sides",
     "other_value": "",
+    "one_word_without_barrier_in_some": "__syncthreads() between them",
     "chain_of_blocks_taken_narrowly": "__threadfence() on both sides",
     "flag_of_block_scope": "scope cta does not reach the other block",
     "flag_cleared_while_polled": "__syncthreads() between them",
