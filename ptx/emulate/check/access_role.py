@@ -21,6 +21,7 @@ class AccessRole:
         strong: an atomic, volatile or relaxed access: such ones may meet.
         scope: of a strong access: "cta", "cluster", "gpu" or "sys".
         acquires, releases: whether it is a fence as well.
+        is_copy: whether it is written some time before the thread's next wait for copies.
         is_guess: an ordinary read of what a compare-and-swap then checks.
     """
 
@@ -30,6 +31,7 @@ class AccessRole:
     scope: str
     acquires: bool
     releases: bool
+    is_copy: bool = False
     is_guess: bool = False
 
     @property
@@ -56,9 +58,7 @@ def swaps_of(instructions: Iterable[Instruction]) -> Swaps:
     return {place_of(each): each.line for each in sorted(swaps, key=lambda each: each.line)}
 
 
-def role_of(
-    instruction: Instruction, *, writes: bool, swaps: Swaps | None = None
-) -> AccessRole:
+def role_of(instruction: Instruction, *, writes: bool, swaps: Swaps | None = None) -> AccessRole:
     """The role of an access by an instruction, of a kernel that has these compare-and-swaps."""
     opcode, words = instruction.opcode, instruction.modifiers
     atomic = writes and (opcode in ("atom", "red") or "reduce" in words)
@@ -72,6 +72,7 @@ def role_of(
         scope=scope,
         acquires="acquire" in words or "acq_rel" in words,
         releases="release" in words or "acq_rel" in words,
+        is_copy=writes and opcode == "cp" and words[0] == "async" and "bulk" not in words,
         # What is read behind the last one is no guess.
         is_guess=not writes and instruction.line < (swaps or {}).get(place_of(instruction), 0),
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from ptx.emulate.check.stamps import WARP_SHIFT, Bools, Stamps, threads_of
 from ptx.emulate.check.step import Step, Units, chosen
+from ptx.emulate.model.addresses import Index
 
 _MOST_LISTED: Final = 1 << 23  # units that are listed before they are written down
 
@@ -200,6 +201,13 @@ class LastAccesses:
             return None
         lost: Bools = self._writes[units] != step.stamps
         return lost if lost.any() else None
+
+    def put(self, units: Index, stamps: Stamps, step: Step) -> None:
+        """Take these stamps as the last writes of some units of a step."""
+        self.settle(step)
+        if self._writes is None:
+            self._writes = self._make()
+        self._writes[units] = stamps
 
     def reset(self) -> None:
         """Forget all accesses: everything that comes is after them."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ptx.emulate.check.access_role import AccessRole, role_of, swaps_of
 from ptx.emulate.check.accesses import LastAccesses, in_memory
 from ptx.emulate.check.clocks import Clocks, Fences, Words
+from ptx.emulate.check.copies import Copies
 from ptx.emulate.check.findings import Access, Finding, Findings
 from ptx.emulate.check.handover import (
     Handovers,
@@ -33,6 +34,7 @@ from ptx.emulate.check.stamps import (
     Stamps,
     block_shift,
     epochs_of,
+    in_flight,
     sites_of,
     threads_of,
 )
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 _NARROW = ("cta", "cluster")
 _GUESS = "the value read is a guess that a compare-and-swap checks"
+_COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
 _SAME_VALUE = "both write the same value"
 _HEARD = "the flag or counter was read before a barrier, though no fence comes between"
 
@@ -136,7 +139,7 @@ class RaceCheck:
                 nbytes=site.total,
                 memory=str(allocation or ""),
                 benign=benign,
-                missing=self._missing(threads[0], threads[1], first, second),
+                missing=_COPY if in_flight(both)[0] else self._missing(*threads, first, second),
             )
         )
 
@@ -168,8 +171,6 @@ class RaceCheck:
                 "two launches, a grid-wide barrier, or a flag or lock handed over by atomics with "
                 "__threadfence() on both sides"
             )
-        if one == other:
-            return "a wait for the asynchronous copy"
         if one >> WARP_SHIFT == other >> WARP_SHIFT:
             return "__syncwarp() or __syncthreads() between them"
         return "__syncthreads() between them"
@@ -195,6 +196,7 @@ class ChunkRaces:
         self._wide = Fences(geometry.threads)
         self._narrow = Fences(geometry.threads)
         self._meeting = Fences(geometry.threads)
+        self._copies = Copies(geometry.threads)
 
     # What accesses tell.
 
@@ -233,6 +235,10 @@ class ChunkRaces:
             if role.scope in _NARROW or not role.writes or not accesses.lists_atomic(step):
                 accesses.settle(step)
                 self._strong(space, accesses, step, role, same)
+        elif role.is_copy:
+            accesses.settle(step)
+            self._write(space, accesses, step, same)
+            self._copies.issue(accesses, step)
         elif role.writes:
             if not accesses.lists_write(step):
                 accesses.settle(step)
@@ -282,10 +288,16 @@ class ChunkRaces:
     ) -> None:
         """Report where an access is not after an old one."""
         stamps = step.stamps
-        others = np.flatnonzero((old != 0) & (old >> THREAD_SHIFT != stamps >> THREAD_SHIFT))
+        compared = (old != 0) & (old >> THREAD_SHIFT != stamps >> THREAD_SHIFT)
+        if self._copies:
+            compared |= in_flight(old)
+        others = np.flatnonzero(compared)
         if not len(others):
             return
-        open_ones = others[~self._clocks.over(old[others], step.lanes[others])]
+        is_over = self._clocks.over(old[others], step.lanes[others])
+        if self._copies:
+            is_over &= ~in_flight(old[others])
+        open_ones = others[~is_over]
         if not len(open_ones):
             return
         launch = self._launch
@@ -380,6 +392,7 @@ class ChunkRaces:
         if len(lanes) == len(self._clocks.now):
             self._clocks.pass_blocks()
             self._in_shared.reset()
+            self._copies.put_again()
             slots = np.arange(len(self._clocks.block_known))
         else:
             slots = self._clocks.pass_block(lanes)
@@ -423,6 +436,15 @@ class ChunkRaces:
         for thread, number in zip(threads, numbers.tolist(), strict=True):
             place = f"{what} {self._first}", number
             self._launch.handovers.read(place, thread, wide=True, at_once=True)
+
+    def commit_copies(self, threads: AccessingThreads) -> None:
+        """What these threads began to copy is a group."""
+        self._copies.commit(threads.lane_numbers())
+
+    def wait_for_copies(self, threads: AccessingThreads, pending: int) -> None:
+        """These threads wait for all but so many groups of copies; -1 for everything."""
+        if self._copies:
+            self._copies.wait(threads.lane_numbers(), pending, self._clocks.now)
 
     def fence(self, threads: AccessingThreads, scope: str) -> None:
         """These threads execute a fence."""

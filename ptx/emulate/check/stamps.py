@@ -20,11 +20,13 @@ EPOCH_BITS: Final = 21
 EPOCH_SHIFT: Final = SITE_BITS
 THREAD_SHIFT: Final = SITE_BITS + EPOCH_BITS
 MOST_THREADS: Final = 1 << (63 - THREAD_SHIFT)
-MOST_EPOCHS: Final = 1 << EPOCH_BITS
+MOST_EPOCHS: Final = (1 << EPOCH_BITS) - 1
 MOST_SITES: Final = 1 << SITE_BITS
 WARP_SHIFT: Final = 5
+IN_FLIGHT: Final = MOST_EPOCHS << EPOCH_SHIFT
+"""The epoch of asynchronous copies that nobody has waited for: it is never over."""
 
-_EPOCHS: Final = np.int64(MOST_EPOCHS - 1)
+_EPOCHS: Final = np.int64(MOST_EPOCHS)
 _SITES: Final = np.int64(MOST_SITES - 1)
 
 
@@ -41,6 +43,12 @@ def threads_of(stamps: Stamps) -> Stamps:
 def epochs_of(stamps: Stamps) -> Stamps:
     """The epochs."""
     return (stamps >> EPOCH_SHIFT) & _EPOCHS
+
+
+def in_flight(stamps: Stamps) -> Bools:
+    """Which are of asynchronous copies that nobody has waited for."""
+    flying: Bools = stamps & IN_FLIGHT == IN_FLIGHT
+    return flying
 
 
 def sites_of(stamps: Stamps) -> Stamps:

@@ -19,6 +19,7 @@ class Step:
     Attributes:
         low, high: the bytes of the memory, or of each block's, that they are within.
         count: how many threads there are.
+        site: the number of the site.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Step:
         """
         self._now = now
         self._lanes = lanes
-        self._site = site
+        self.site = site
         self._addresses = addresses
         self._offset = offset
         self._each = max(nbytes >> unit_shift, 1)
@@ -94,7 +95,7 @@ class Step:
     def stamps(self) -> Stamps:
         """The stamp for each unit."""
         stamps = self._now if self._lanes is None else self._now[self._lanes]
-        stamps = stamps | self._site
+        stamps = stamps | self.site
         return np.repeat(stamps, self._each) if self._each > 1 else stamps
 
     def ends(self) -> Step:
@@ -131,7 +132,7 @@ class Step:
 
 
 _KEPT = (
-    "_now", "_site", "_addresses", "_offset", "_each", "_unit_shift", "_starts", "low", "high",
+    "_now", "site", "_addresses", "_offset", "_each", "_unit_shift", "_starts", "low", "high",
     "is_uniform",
 )  # fmt: skip
 

@@ -180,8 +180,42 @@ for _level in ("ca", "cg"):
         f"cp.async.{_level}", ("",), (3, 4, 5), _copy, effect=Effect.MEMORY, writes=0,
         modifiers=_HINTS, section="cp.async",
     )  # fmt: skip
-for _name, _arity in (("commit_group", 0), ("wait_group", 1), ("wait_all", 0)):
+
+
+def note_commit(fibre: Fibre) -> None:
+    """Tell what looks for races of a group of copies."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.commit_copies(fibre)
+
+
+def note_wait(fibre: Fibre, pending: int) -> None:
+    """Tell what looks for races of a wait for all but `pending` groups; -1 for all copies."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.wait_for_copies(fibre, pending)
+
+
+def _commit(e: Emitter, i: Instruction) -> None:
+    e.line(f"{e.helper(note_commit)}(f)")
+    group_operation("copies")(e, i)
+
+
+def _wait(e: Emitter, i: Instruction) -> None:
+    pending = -1
+    if i.operands:
+        count = i.operands[0]
+        if not isinstance(count, Immediate):
+            raise e.refuse("the number of groups is a constant")
+        pending = count.value
+    e.line(f"{e.helper(note_wait)}(f, {pending})")
+    group_operation("copies")(e, i)
+
+
+for _name, _arity, _emit in (
+    ("commit_group", 0, _commit),
+    ("wait_group", 1, _wait),
+    ("wait_all", 0, _wait),
+):
     operation(
-        f"cp.async.{_name}", ("",), _arity, group_operation("copies"), effect=Effect.MEMORY,
-        writes=0, section=f"cp.async.{_name}",
+        f"cp.async.{_name}", ("",), _arity, _emit, effect=Effect.MEMORY, writes=0,
+        section=f"cp.async.{_name}",
     )  # fmt: skip

@@ -9,6 +9,7 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.sync.mbarrier_object import pending_count
 from ptx.emulate.ops.asynchronous.late_copy import arrive_later
+from ptx.emulate.ops.asynchronous.async_copy import note_wait
 from ptx.isa.model import Instruction, Operand, Sink
 
 _SECTION = "mbarrier"
@@ -85,6 +86,7 @@ def _arrive_for_copies(e: Emitter, i: Instruction) -> None:
     Without `.noinc` one more arrival becomes pending before: nothing changes in the end.
     """
     place = mbarrier_place(e, i, i.operands[0])
+    e.line(f"{e.helper(note_wait)}(f, -1)")
     if e.late.copies:
         e.line(f"{e.helper(arrive_later)}(f, {place}, counted={'noinc' in i.modifiers})")
     elif "noinc" in i.modifiers:

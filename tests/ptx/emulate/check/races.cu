@@ -196,3 +196,44 @@ KERNEL one_word_without_barrier_in_some(int* a, int* o, int n) {
   if (blockIdx.x % 2) __syncthreads(); else __syncwarp();
   if (I < n - 250) o[I] = s;
 }
+#define COPY(to, from) asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory")
+#define COMMIT asm volatile("cp.async.commit_group;" ::: "memory")
+#define WAIT(groups) asm volatile("cp.async.wait_group " #groups ";" ::: "memory")
+KERNEL copied(int* a, int* o, int n) {
+  __shared__ int s[512];
+  COPY(s + T, a + I); COMMIT; COPY(s + 256 + T, a + I); COMMIT;
+  WAIT(1); __syncthreads(); o[I] = s[255 - T];
+  WAIT(0); __syncthreads(); o[I] += s[511 - T]; s[T] = 0;
+}
+KERNEL copied_and_all_awaited(int* a, int* o, int n) {
+  __shared__ int s[256];
+  COPY(s + T, a + I); asm volatile("cp.async.wait_all;" ::: "memory"); o[I] = s[T];
+}
+KERNEL copied_to_an_mbarrier(int* a, int* o, int n) {
+  __shared__ int s[256]; __shared__ unsigned long long bar;
+  unsigned at = __cvta_generic_to_shared(&bar);
+  if (T == 0) asm volatile("mbarrier.init.shared.b64 [%0], 256;" ::"r"(at) : "memory");
+  __syncthreads();
+  COPY(s + T, a + I);
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(at) : "memory");
+  int done;
+  do asm volatile("{.reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], 0; selp.s32 %0, 1, 0, p;}" : "=r"(done) : "r"(at) : "memory"); while (!done);
+  o[I] = s[255 - T];
+}
+KERNEL copied_without_wait(int* a, int* o, int n) {
+  __shared__ int s[256];
+  COPY(s + T, a + I); COMMIT; __syncthreads(); o[I] = s[255 - T];
+}
+KERNEL copied_without_ones_own_wait(int* a, int* o, int n) {
+  __shared__ int s[256];
+  COPY(s + T, a + I); COMMIT; o[I] = s[T];
+}
+KERNEL copied_with_one_group_under_way(int* a, int* o, int n) {
+  __shared__ int s[512];
+  COPY(s + T, a + I); COMMIT; COPY(s + 256 + T, a + I); COMMIT;
+  WAIT(1); __syncthreads(); o[I] = s[511 - T];
+}
+KERNEL copied_and_awaited_behind_the_barrier(int* a, int* o, int n) {
+  __shared__ int s[256];
+  COPY(s + T, a + I); COMMIT; __syncthreads(); WAIT(0); o[I] = s[255 - T];
+}

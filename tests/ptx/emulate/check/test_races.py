@@ -18,7 +18,7 @@ RIGHT = (
     "own_elements", "tile", "tile_reused", "stencil", "histogram", "histogram_in_blocks", "bytes",
     "reduction", "reduction_by_warps", "half_warps", "named_barriers", "producers", "last_block",
     "locked", "chain_of_blocks", "released_and_acquired",
-    "flag_passed_on_in_the_block",
+    "flag_passed_on_in_the_block", "copied", "copied_and_all_awaited", "copied_to_an_mbarrier",
 )  # fmt: skip
 FAULTY = {
     "tile_without_barrier": "__syncthreads() between them",
@@ -40,6 +40,10 @@ FAULTY = {
     "relaxed_alone": "__threadfence() on both sides",
     "other_value": "",
     "one_word_without_barrier_in_some": "__syncthreads() between them",
+    "copied_without_wait": "a wait for the asynchronous copy",
+    "copied_without_ones_own_wait": "a wait for the asynchronous copy",
+    "copied_with_one_group_under_way": "a wait for the asynchronous copy",
+    "copied_and_awaited_behind_the_barrier": "__syncthreads() between them",
     "chain_of_blocks_taken_narrowly": "__threadfence() on both sides",
     "flag_of_block_scope": "scope cta does not reach the other block",
     "flag_cleared_while_polled": "__syncthreads() between them",
