@@ -52,7 +52,9 @@ def programs() -> list[Program]:
     return found
 
 
-def judge(chosen: list[Program], sizes: Iterable[str] = SIZES, seconds: float = 1e9) -> Iterator[Verdict]:
+def judge(
+    chosen: list[Program], sizes: Iterable[str] = SIZES, seconds: float = 1e9
+) -> Iterator[Verdict]:
     """Compile the programs, many at once, and run each over all inputs of these sizes."""
     end = time.monotonic() + seconds
     for start in range(0, len(chosen), _MODULE):
