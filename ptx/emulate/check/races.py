@@ -139,7 +139,7 @@ class RaceCheck:
                 nbytes=site.total,
                 memory=str(allocation or ""),
                 benign=benign,
-                missing=_COPY if in_flight(both)[0] else self._missing(*threads, first, second),
+                missing=_COPY if in_flight(both)[0] else self._missing(threads, first, second),
             )
         )
 
@@ -160,7 +160,8 @@ class RaceCheck:
             source_line=location.line if location is not None else None,
         )
 
-    def _missing(self, one: int, other: int, first: int, second: int) -> str:
+    def _missing(self, threads: list[int], first: int, second: int) -> str:
+        one, other = threads
         roles = self.role(first), self.role(second)
         if all(role.strong for role in roles):
             narrow = next(role.scope for role in roles if role.scope in _NARROW)

@@ -1,4 +1,4 @@
-"""Codes of thread blocks: reductions, scans, stencils, histograms, sorting, tiles, double buffers."""
+"""Codes of blocks: reductions, scans, stencils, histograms, sorting, tiles, double buffers."""
 
 from __future__ import annotations
 
@@ -364,7 +364,8 @@ PATTERNS: tuple[Pattern, ...] = (
     ⟦add: atomicAdd(o + at, ($T)1);⟧
   }
 """, (
-        fault(ATOMIC, "claim", claim="int old = flags[64 + at]; if (old == 0) flags[64 + at] = key;"),
+        fault(ATOMIC, "claim",
+              claim="int old = flags[64 + at]; if (old == 0) flags[64 + at] = key;"),
         fault(ATOMIC, "add", add="o[at] += 1;"),
         fault(NARROW, "claim", claim="int old = atomicCAS_block(flags + 64 + at, 0, key);"),
         fault(NARROW, "add", add="atomicAdd_block(o + at, ($T)1);"),

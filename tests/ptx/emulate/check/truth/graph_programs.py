@@ -186,8 +186,10 @@ PATTERNS: tuple[Pattern, ...] = (
   if (⟦inside: i < ne⟧) {
     int u = find(from[i]), v = find(col[i]);""" + _UNITE + """
     ⟦after: ⟧
-  }""", (*_UNITE_FAULTS, _EDGE, fault(PLAIN, "read after", after="flags[64 + i] = parent[col[i]];")),
-            "edge", ("int",)),
+  }""", (
+        *_UNITE_FAULTS, _EDGE,
+        fault(PLAIN, "read after", after="flags[64 + i] = parent[col[i]];"),
+    ), "edge", ("int",)),
     Pattern("path compression", """
   if (⟦inside: i < nv⟧) {
     if (row[i] < row[i + 1] && col[row[i]] < i) { ⟦link: atomicExch(parent + i, col[row[i]]);⟧ }

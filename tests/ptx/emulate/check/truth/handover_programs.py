@@ -36,7 +36,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("lock by acquire and release", """
   if (t % 32 == 0 && i < n) {
     int old;
-    do asm volatile("⟦lock: atom.acquire.gpu.cas.b32⟧ %0, [%1], 0, 1;" : "=r"(old) : "l"(flags) : "memory");
+    do asm volatile("⟦lock: atom.acquire.gpu.cas.b32⟧ %0, [%1], 0, 1;"
+                    : "=r"(old) : "l"(flags) : "memory");
     while (old != 0);
     o[0] += a[i];
     asm volatile("⟦unlock: st.release.gpu.b32⟧ [%0], %1;" :: "l"(flags), "r"(0) : "memory");
@@ -160,7 +161,8 @@ PATTERNS: tuple[Pattern, ...] = (
   if (blockIdx.x == 0) {
     if (i < n) o[i] = a[i];
     __syncthreads();
-    if (t == 0) asm volatile("⟦publish: st.release.gpu.b32⟧ [%0], %1;" :: "l"(flags), "r"(1) : "memory");
+    if (t == 0) asm volatile("⟦publish: st.release.gpu.b32⟧ [%0], %1;"
+                             :: "l"(flags), "r"(1) : "memory");
   } else {
     int seen;
     do asm volatile("⟦poll: ld.acquire.gpu.b32⟧ %0, [%1];" : "=r"(seen) : "l"(flags) : "memory");
