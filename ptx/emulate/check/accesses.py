@@ -9,8 +9,10 @@ What nothing else has touched is only listed; most of what a kernel reads is nev
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter, itemgetter
 from typing import Final
 
 import numpy as np
@@ -107,9 +109,8 @@ class _Listed:
         self.writes: list[Step] = []
         self.atomics: list[Step] = []
 
-    def overlaps(self, low: int, high: int) -> bool:
-        """Whether a step between two bytes may access the same."""
-        return self.low < high and low < self.high
+
+_low, _high = attrgetter("low"), attrgetter("high")
 
 
 class LastAccesses:
@@ -125,9 +126,9 @@ class LastAccesses:
         self._writes: Stamps | None = None
         self.reads = Pair(self._make, shift)
         self.atomics = Pair(self._make, shift)
-        self._listed: list[_Listed] = []
+        self._listed: list[_Listed] = []  # apart from each other, by their bytes
         self._count = 0
-        # Between which bytes accesses are written down.
+        # Between which bytes accesses are written down; apart from each other, in order.
         self._touched: list[tuple[int, int]] = []
 
     def lists_read(self, step: Step) -> bool:
@@ -177,8 +178,10 @@ class LastAccesses:
 
     def settle(self, step: Step) -> None:
         """Write down what is listed of the bytes of a step."""
-        for group in [each for each in self._listed if each.overlaps(step.low, step.high)]:
-            self._listed.remove(group)
+        around = self._around(step)
+        groups = self._listed[around]
+        del self._listed[around]
+        for group in groups:
             self._write_down(group)
         self._touch(step.low, step.high)
 
@@ -222,32 +225,33 @@ class LastAccesses:
         self.atomics.reset()
 
     def _is_touched(self, step: Step) -> bool:
-        return any(low < step.high and step.low < high for low, high in self._touched)
+        at = bisect_right(self._touched, step.low, key=itemgetter(1))
+        return at < len(self._touched) and self._touched[at][0] < step.high
 
     def _touch(self, low: int, high: int) -> None:
-        apart = []
-        for first, end in self._touched:
-            if first <= high and low <= end:
-                low, high = min(low, first), max(high, end)
-            else:
-                apart.append((first, end))
-        self._touched = [*apart, (low, high)]
+        start = bisect_left(self._touched, low, key=itemgetter(1))
+        end = bisect_right(self._touched, high, key=itemgetter(0))
+        if start < end:
+            low, high = min(low, self._touched[start][0]), max(high, self._touched[end - 1][1])
+        self._touched[start:end] = [(low, high)]
+
+    def _around(self, step: Step) -> slice:
+        """Where what is listed of the bytes of a step stands."""
+        start = bisect_right(self._listed, step.low, key=_high)
+        return slice(start, max(start, bisect_left(self._listed, step.high, key=_low)))
 
     def _group(self, step: Step) -> _Listed:
         """What is listed of the bytes of a step, as one."""
-        around = [each for each in self._listed if each.overlaps(step.low, step.high)]
-        if len(around) == 1:
-            group = around[0]
-            group.low, group.high = min(group.low, step.low), max(group.high, step.high)
-            return group
-        group = _Listed(step.low, step.high)
-        for each in around:
-            self._listed.remove(each)
-            group.low, group.high = min(group.low, each.low), max(group.high, each.high)
+        where = self._around(step)
+        around = self._listed[where]
+        group = around[0] if around else _Listed(step.low, step.high)
+        group.low, group.high = min(group.low, step.low), max(group.high, step.high)
+        for each in around[1:]:
+            group.high = max(group.high, each.high)
             group.reads += each.reads
             group.writes += each.writes
             group.atomics += each.atomics
-        self._listed.append(group)
+        self._listed[where] = [group]
         return group
 
     def _write_down(self, group: _Listed) -> None:
