@@ -19,7 +19,7 @@ from .graph_inputs import SHAPES, SIZES, Input, array, graph
 from .program import HEADER, HEARD, Program
 
 _MODULE: Final = 64  # programs that are compiled together
-_MOST_STEPS: Final = 20_000
+_MOST_STEPS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
