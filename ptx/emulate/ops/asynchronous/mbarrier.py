@@ -8,8 +8,8 @@ from __future__ import annotations
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.sync.mbarrier_object import pending_count
-from ptx.emulate.ops.asynchronous.late_copy import arrive_later
 from ptx.emulate.ops.asynchronous.async_copy import note_wait
+from ptx.emulate.ops.asynchronous.late_copy import arrive_later
 from ptx.isa.model import Instruction, Operand, Sink
 
 _SECTION = "mbarrier"
