@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import cache
+from .check import run_check
 from .compile import add_compile_options, run_compile
 from .explore import run_explore
 from .info import run_info
@@ -45,6 +46,20 @@ def _parser() -> argparse.ArgumentParser:
     add_compile_options(compile_)
     compile_.add_argument("--out", type=Path, metavar="FILE", help="default: beside the source")
     compile_.set_defaults(run=run_compile)
+    check = commands.add_parser(
+        "check", help="run a script on the emulator, with its kernels checked while they run"
+    )
+    check.add_argument("--checks", default="race,init", help="some of race,init (default: both)")
+    check.add_argument("--devices", type=_positive, default=1, metavar="N", help="default: 1")
+    check.add_argument("--json", action="store_true", help="print what was found as JSON")
+    check.add_argument("script", metavar="SCRIPT")
+    check.add_argument("arguments", nargs=argparse.REMAINDER, help="what it is given")
+    check.set_defaults(
+        run=lambda options: run_check(
+            options.script, options.arguments, options.checks.split(","), options.devices,
+            options.json,
+        )
+    )  # fmt: skip
     explore = commands.add_parser(
         "explore", help="run a script or a test on the emulator under many orders of its work"
     )

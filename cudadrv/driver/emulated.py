@@ -8,10 +8,11 @@ from typing import Unpack
 
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 
+from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
 from ..emulator.timeline.choice import OrderName
-from ..errors import ArgumentValueError, DriverSelectionError
+from ..errors import ArgumentValueError, CheckError, DriverSelectionError
 from .in_use import Driver, in_use, install
 
 
@@ -22,12 +23,14 @@ def use(
     limits: Limits = DEFAULT_LIMITS,
     order: OrderName | None = None,
     seed: int | None = None,
+    check: Sequence[CheckName] | None = None,
     **properties: Unpack[DeviceProperties],
 ) -> Emulator:
     """Run this process on the emulator.
 
     `devices` is how many, each with `properties` (those of `EmulatedDevice`), or the devices.
-    `order` and `seed` say when operations run, as for `session`.
+    `order` and `seed` say when operations run, `check` what is checked of kernels, as for
+    `session`; what is found is in `Emulator.findings`.
 
     Raises:
         DriverSelectionError: the process has used a driver already.
@@ -36,7 +39,7 @@ def use(
     """
     emulator = Emulator(
         _devices(devices, properties),
-        driver_version=driver_version, limits=limits, order=order, seed=seed,
+        driver_version=driver_version, limits=limits, order=order, seed=seed, check=check,
     )  # fmt: skip
     chosen = Driver(emulator)
     former = in_use() or install(chosen)
@@ -59,6 +62,8 @@ def session(
     limits: Limits = DEFAULT_LIMITS,
     order: OrderName | None = None,
     seed: int | None = None,
+    check: Sequence[CheckName] | None = None,
+    raise_findings: bool = True,
     **properties: Unpack[DeviceProperties],
 ) -> Iterator[Emulator]:
     """A fresh emulator as the driver of a `with` block; afterwards the former driver again.
@@ -71,19 +76,27 @@ def session(
     of the block what is still queued runs. An error that leaves the block under "random" has a note
     that says how to see it again.
 
+    `check` is what is checked of kernels: "race" finds accesses of threads to the same bytes that
+    nothing orders, "init" stops a kernel that reads shared or local memory which nothing wrote
+    (docs/checks.md). Without it CUDADRV_CHECK decides.
+
     Raises:
+        CheckError: at the end of the block, if a check found something; not with
+            `raise_findings=False`, nor for what may be meant so.
         ValueError: properties for devices that are given whole, or a device or an order that cannot
             be.
     """
     emulator = Emulator(
         _devices(devices, properties),
-        driver_version=driver_version, limits=limits, order=order, seed=seed,
+        driver_version=driver_version, limits=limits, order=order, seed=seed, check=check,
     )  # fmt: skip
     driver = Driver(emulator)
     former = install(driver)
     try:
         yield emulator
         emulator.finish()
+        if raise_findings:
+            _raise_findings(emulator)
     except Exception as error:
         if emulator.order.startswith("random"):
             error.add_note(emulator.repeated_by)
@@ -91,6 +104,13 @@ def session(
     finally:
         install(former)
         driver.clear_caches()
+
+
+def _raise_findings(emulator: Emulator) -> None:
+    races = emulator.limits.findings
+    found = () if races is None else tuple(each for each in races.found if not each.benign)
+    if found:
+        raise CheckError("\n".join(map(str, found)), found)
 
 
 def _devices(

@@ -6,8 +6,10 @@ the PTX that NVRTC makes and reports wrong accesses with their place; tests can 
 
 from typing import TYPE_CHECKING
 
+from ptx.emulate.check.findings import Finding as Finding
 from ptx.emulate.exec.limits import Limits as Limits
 
+from .checks import CheckName as CheckName
 from .emulator import Emulator as Emulator
 from .fault_injection import (
     BadDevice as BadDevice,
@@ -26,7 +28,7 @@ from .profiles import (
     DeviceProperties as DeviceProperties,
     EmulatedDevice as EmulatedDevice,
 )
-from .timeline.host_watch import Finding as Finding, OrderWarning as OrderWarning
+from .timeline.host_watch import HostChange as HostChange, OrderWarning as OrderWarning
 
 if TYPE_CHECKING:
     from ..driver.emulated import session as session, use as use

@@ -36,6 +36,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from ptx.emulate.check.findings import Finding
 from ptx.emulate.exec.limits import Limits
 from ptx.errors import PtxError
 
@@ -51,7 +52,7 @@ from .refusal import Failure, Refusal, invalid_handle
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
 from .timeline.choice import Order
 from .timeline.freed_memory import FreedMemory
-from .timeline.host_watch import Finding
+from .timeline.host_watch import HostChange
 from .timeline.late_errors import LateErrors
 from .timeline.queues import Timeline
 
@@ -196,13 +197,14 @@ class Core:
         return str(self._order)
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What the host did to memory that queued copies were still to use.
+    def findings(self) -> tuple[Finding | HostChange, ...]:
+        """What is wrong with the program, though every call of a GPU's driver would succeed.
 
-        Each was told by an `OrderWarning` as well. It is no error of a call: on a GPU every call
-        succeeds, and the values are wrong.
+        Races between threads, where they are looked for (`check`), and what the host did to memory
+        that queued copies were still to use; the latter are told by an `OrderWarning` as well.
         """
-        return () if self._timeline is None else tuple(self._timeline.findings)
+        races = () if self.limits.findings is None else tuple(self.limits.findings.found)
+        return races if self._timeline is None else (*races, *self._timeline.findings)
 
     @property
     def executed(self) -> tuple[str, ...]:

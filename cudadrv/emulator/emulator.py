@@ -19,6 +19,7 @@ from .calls.memory import MemoryCalls
 from .calls.pool import PoolCalls
 from .calls.stream import StreamCalls
 from .calls.texture import TextureCalls
+from .checks import CheckName, limits_with_checks
 from .fault_injection import FaultInjection
 from .profiles import EmulatedDevice, given_devices
 from .timeline.choice import OrderName, chosen_order
@@ -65,20 +66,22 @@ class Emulator(
         limits: Limits = DEFAULT_LIMITS,
         order: OrderName | None = None,
         seed: int | None = None,
+        check: Sequence[CheckName] | None = None,
     ) -> None:
         """`devices` is how many of the default kind, or the devices themselves.
 
         `driver_version` is what cuDriverGetVersion says, and which PTX is too new. `order` is when
         operations run (docs/orders.md): "immediate" at their call, "late" when something needs
-        them, "random" as `seed` says; without it what CUDADRV_EMULATOR_ORDER says.
+        them, "random" as `seed` says; without it what CUDADRV_EMULATOR_ORDER says. `check` is what
+        is checked of kernels (docs/checks.md): "race", "init"; without it what CUDADRV_CHECK says.
 
         Raises:
-            ValueError: a count, a device or an order that cannot be.
+            ValueError: a count, a device, an order or a check that cannot be.
         """
         super().__init__(
             given_devices(devices, EmulatedDevice),
             driver_version,
-            limits,
+            limits_with_checks(limits, check),
             chosen_order(order, seed),
         )
 

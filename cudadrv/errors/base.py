@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.findings import Finding
 
 _RESULTS = ("setup", "loading", "execution")
 """The modules of the results' classes, by ascending CUresult."""
@@ -150,6 +153,18 @@ class KernelNotFoundError(CudadrvError):
         super().__init__(message)
         self.name = name
         self.available = available
+
+
+class CheckError(CudadrvError):
+    """A check of the emulator found faults in kernels that ran to their end.
+
+    Attributes:
+        findings: each, with both places and what would order them.
+    """
+
+    def __init__(self, message: str, findings: tuple[Finding, ...] = ()) -> None:
+        super().__init__(message)
+        self.findings = findings
 
 
 class CopyError(CudadrvError):

@@ -14,7 +14,7 @@ from cudadrv.driver._api import (
     CUdeviceptr,
     CUstreamCaptureMode,
 )
-from cudadrv.emulator import Emulator, OrderWarning, session
+from cudadrv.emulator import Emulator, HostChange, OrderWarning, session
 from cudadrv.emulator.timeline.choice import chosen_order, read_order
 from cudadrv.emulator.timeline.patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import _QUEUE_LENGTH
@@ -139,6 +139,7 @@ def test_pageable_memory_is_taken_over_in_the_call_and_pinned_memory_is_not(late
         assert late.read(x, late.a) == 5
     assert late.read(y, late.a) == 6
     (finding,) = late.api.findings
+    assert isinstance(finding, HostChange)
     assert (finding.address, finding.nbytes, finding.is_read) == (pinned, 4, True)
     assert __file__ in finding.queued_at
     assert "machine.py:" in finding.found_at

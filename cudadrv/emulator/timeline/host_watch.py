@@ -30,7 +30,7 @@ class OrderWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HostChange:
     """The host changed memory that a queued operation was still to read or to write.
 
     Attributes:
@@ -107,14 +107,14 @@ class HostWatch:
             self._watched[operation] = [_Watched(each, _checksum(each), place) for each in ranges]
             self._nbytes += sum(each.nbytes for each in ranges)
 
-    def look_often(self, place: str) -> list[Finding]:
+    def look_often(self, place: str) -> list[HostChange]:
         """Look at all ranges, if they are few, so that a finding names a short time."""
         return list(self._look(place)) if 0 < self._nbytes <= _OFTEN_BYTES else []
 
-    def run(self, operation: Operation, place: str) -> list[Finding]:
+    def run(self, operation: Operation, place: str) -> list[HostChange]:
         """An operation runs now: what changed of its ranges; of all, if it may write to them."""
         writes = _writes_host(operation)
-        found: list[Finding] = []
+        found: list[HostChange] = []
         if self._watched:
             found += self._look(place, None if writes else (operation,))
             watched = self._watched.pop(operation, ())
@@ -137,13 +137,15 @@ class HostWatch:
         for watched in self._watched.values():
             yield from watched
 
-    def _look(self, place: str, operations: Sequence[Operation] | None = None) -> Iterator[Finding]:
+    def _look(
+        self, place: str, operations: Sequence[Operation] | None = None
+    ) -> Iterator[HostChange]:
         for operation in list(self._watched) if operations is None else operations:
             for each in self._watched.get(operation, ()):
                 if any(_may_write(writer, each.range) for writer in self._writers):
                     continue  # another thread runs it; what it writes is taken over at its end
                 if _checksum(each.range) != each.checksum:
-                    yield Finding(
+                    yield HostChange(
                         each.range.address, each.range.nbytes, operation.place, each.seen_at,
                         place, not each.range.is_written, self._repeated_by,
                     )  # fmt: skip

@@ -27,7 +27,7 @@ from ..origin import caller
 from ..refusal import CallDepth, Refusal
 from ..streams import NON_BLOCKING, Stream
 from .choice import Order, choice_of, with_what_it_waits_for
-from .host_watch import Finding, HostWatch, OrderWarning
+from .host_watch import HostChange, HostWatch, OrderWarning
 from .operation import Operation, State, nothing
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Timeline:
         self._index = next(self._indices)
         self.choice = choice_of(order, self._index)
         self._trace = os.environ.get(TRACE_VARIABLE, "")
-        self.findings: list[Finding] = []
+        self.findings: list[HostChange] = []
         self.executed: deque[str] = deque(maxlen=_REMEMBERED)
         self._errors = errors
         self._depth = depth
@@ -293,7 +293,7 @@ class Timeline:
     # How one runs.
 
     def _run(self, operation: Operation) -> None:
-        findings: list[Finding] = []
+        findings: list[HostChange] = []
         try:
             if operation.always or self._errors.lets_run(operation):
                 if self._watch.is_needed(operation):
@@ -345,7 +345,7 @@ class Timeline:
             for operation in [each for each in self._running if each.thread == own]:
                 self._end(operation)
 
-    def _tell(self, findings: list[Finding]) -> None:
+    def _tell(self, findings: list[HostChange]) -> None:
         """Keep findings, and warn of them: the call itself has not failed."""
         self.findings += findings
         for finding in findings:
