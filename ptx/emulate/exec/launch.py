@@ -10,7 +10,8 @@ from contextlib import ExitStack
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.races import ChunkRaces, RaceCheck
+from ptx.emulate.check.chunk_races import ChunkRaces
+from ptx.emulate.check.races import RaceCheck
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.kernel_code import KernelCode

@@ -20,7 +20,7 @@ from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
 
 if TYPE_CHECKING:
-    from ptx.emulate.check.races import ChunkRaces
+    from ptx.emulate.check.chunk_races import ChunkRaces
     from ptx.emulate.exec.scheduler import Scheduler
     from ptx.isa.model import Instruction
 
