@@ -216,9 +216,16 @@ class ContextBox(Box[CUcontext]):
         return self._driver
 
     def is_current_or_none(self) -> bool:
-        """Whether no other context is current to this thread."""
+        """Whether no other context is current to this thread.
+
+        Raises:
+            CudaError: the driver refused, or told of the failure of earlier work.
+        """
         code, now = self._driver.api.cuCtxGetCurrent()
-        return not code and (not int(now) or int(now) == int(self.raw))
+        if code:
+            doing = "asking which context is current"
+            raise failure(self._driver.api, code, "cuCtxGetCurrent", doing)
+        return not int(now) or int(now) == int(self.raw)
 
     def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a function with the context current, and make the former one current again."""

@@ -58,10 +58,16 @@ class Driver:
 
     @property
     def has_several_devices(self) -> bool:
-        """Whether a context of another device may be current; the driver is asked once."""
+        """Whether a context of another device may be current; the driver is asked once.
+
+        Raises:
+            CudaError: the driver refused.
+        """
         if self._has_several_devices is None:
             code, count = self.api.cuDeviceGetCount()
-            self._has_several_devices = not code and count > 1
+            if code:
+                raise failure(self.api, code, "cuDeviceGetCount", "counting devices")
+            self._has_several_devices = count > 1
         return self._has_several_devices
 
     def cache(self, kind: type[_T]) -> dict[int, _T]:

@@ -10,6 +10,7 @@ from typing import Final, Literal, get_args
 from ptx.emulate.check.findings import Findings
 from ptx.emulate.exec.limits import Limits
 
+from .. import border
 from ..errors import ArgumentValueError
 
 CheckName = Literal["race", "init"]
@@ -23,10 +24,11 @@ def limits_with_checks(limits: Limits, checks: Sequence[str] | None) -> Limits:
     Raises:
         ArgumentValueError: there is no such check.
     """
+    border.instance("Emulator: limits", limits, Limits)
     if checks is None:
         checks = [each.strip() for each in os.environ.get(VARIABLE, "").split(",") if each.strip()]
-    elif isinstance(checks, str):
-        checks = [checks]
+    else:
+        checks = border.several("Emulator: check", checks, str)
     for each in checks:
         if each not in _NAMES:
             raise ArgumentValueError(

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar, get_args
 
 from ptx.emulate.model.order import LaunchOrder
 
+from ... import border
+from ...errors import ArgumentValueError
+
 if TYPE_CHECKING:
     from .operation import Operation
 
@@ -69,7 +72,7 @@ def read_order(text: str) -> Order:
     """The order that a text such as "late" or "random:7" names.
 
     Raises:
-        ValueError: it names none.
+        ArgumentValueError: it names none.
     """
     name, colon, seed = text.strip().partition(":")
     if name == "random" and (seed.isdecimal() or not colon):
@@ -77,7 +80,7 @@ def read_order(text: str) -> Order:
     if name == "held" and re.fullmatch(r"(\d+\.\d+(,|$))*", seed):
         return Order("held", held=frozenset(filter(None, seed.split(","))))
     if colon or name not in ORDERS:
-        raise ValueError(
+        raise ArgumentValueError(
             f"{text!r} is no order of operations: use immediate, late, random or random:SEED, in "
             f"{VARIABLE} too"
         )
@@ -88,16 +91,18 @@ def chosen_order(order: str | None, seed: int | None) -> Order:
     """The order asked for; without one, what the environment says, else "immediate".
 
     Raises:
-        ValueError: there is no such order, or it takes no seed.
+        ArgumentValueError: there is no such order, or it takes no seed.
     """
+    if seed is not None:
+        seed = border.integer("Emulator: seed", seed)
     if order is None:
         if seed is not None:
-            raise ValueError('a seed goes with order="random"')
+            raise ArgumentValueError('a seed goes with order="random"')
         return read_order(os.environ.get(VARIABLE, "") or "immediate")
-    if order not in ORDERS:
-        raise ValueError(f"{order!r} is no order of operations: one of {', '.join(ORDERS)}")
+    if border.instance("Emulator: order", order, str) not in ORDERS:
+        raise ArgumentValueError(f"{order!r} is no order of operations: one of {', '.join(ORDERS)}")
     if seed is not None and order != "random":
-        raise ValueError(f'order="{order}" takes no seed')
+        raise ArgumentValueError(f'order="{order}" takes no seed')
     found = read_order(order)
     return found if seed is None else Order("random", seed)
 

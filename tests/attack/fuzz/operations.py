@@ -7,6 +7,8 @@ import operator
 import pickle
 from typing import Any
 
+import numpy as np
+
 from cudadrv import DeviceArray, DeviceBuffer, Kernel, LaunchConfig, Stream
 
 
@@ -55,7 +57,10 @@ def rows_of(array: DeviceArray[Any]) -> object:
 
 def words_of(stream: Stream, other: Stream | str | int | None) -> object:
     """A stream in words, as a key, and beside anything."""
-    return repr(stream), str(stream), hash(stream), stream == other
+    # NumPy itself refuses to compare arrays of structures with anything.
+    given: object = other
+    is_same = None if isinstance(given, np.ndarray) else stream == given
+    return repr(stream), str(stream), hash(stream), is_same
 
 
 def twin_of(kernel: Kernel, deep: bool) -> object:
