@@ -40,7 +40,7 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
     Raises:
         UnsupportedTargetError: every target is too new for the device.
     """
-    border.pair("nearest_target: compute_capability", compute_capability)
+    compute_capability = border.pair("nearest_target: compute_capability", compute_capability)
     known = supported_targets(kind)
     fitting = [target for target in known if target.runs_on(compute_capability)]
     if fitting:
@@ -64,7 +64,7 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
     Raises:
         UnsupportedTargetError: neither is possible; the text has both versions and the remedy.
     """
-    border.pair("choose_target: driver_version", driver_version)
+    driver_version = border.pair("choose_target: driver_version", driver_version)
     cubin = Target.of_capability(ImageKind.CUBIN, compute_capability)
     known = supported_targets()
     if cubin in known:

@@ -121,7 +121,7 @@ class Target:
         capability; "a" only on its own; "f" on its own major from its own minor. Source: CUDA C++
         Programming Guide, "Binary Compatibility" and "Feature Set Compiler Targets".
         """
-        border.pair("Target.runs_on: compute_capability", compute_capability)
+        compute_capability = border.pair("Target.runs_on: compute_capability", compute_capability)
         own = self.compute_capability
         if self.suffix == "a":
             return compute_capability == own

@@ -273,7 +273,10 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
             ExportError: a copy or another device is asked for.
         """
         border.optional("__dlpack__: copy", copy, bool)
-        border.optional("__dlpack__: dl_device", dl_device, tuple)
+        if dl_device is not None:
+            # Producers give its kind as an enumeration or as a plain number.
+            border.instance("__dlpack__: dl_device", dl_device, tuple)
+            dl_device = tuple(border.integer("__dlpack__: dl_device", n) for n in dl_device)  # type: ignore[assignment]  # compared, of whatever length
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise errors.ExportError(
                 "a device array is exported in place: no copy, no other device"
