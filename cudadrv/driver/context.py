@@ -39,6 +39,8 @@ class ContextCore(Closing):
         self.is_primary = is_primary
         self._kept: dict[type, object] = {}
         self._box = ContextBox(device.driver, handle, device.ordinal, is_primary=is_primary)
+        if handle is not None:
+            device.driver.contexts.add(self._box)
 
     @classmethod
     def create(cls, device: Device | int = 0, flags: ContextFlags | int = 0) -> Self:
@@ -62,6 +64,7 @@ class ContextCore(Closing):
                 code, _ = pop()  # cuCtxCreate made it current
         if code:
             raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
+        device.driver.contexts.add(box)
         return context
 
     def __repr__(self) -> str:

@@ -28,6 +28,7 @@ class Driver:
         api: the functions.
         is_emulated: whether `api` is the emulator. Only the choice of image format asks.
         lock: held while a cached object is made; re-entrant, as a finalizer may come here.
+        contexts: the boxes of its contexts, for who waits for all of them.
         streams: the streams made on it, for who watches them.
         launchers: the launchers made on it, which have its functions built in.
         is_gone: whether nothing of it is destroyed any more: another process, from which this one
@@ -36,7 +37,7 @@ class Driver:
     """
 
     __slots__ = (
-        "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "has_failed",
+        "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "has_failed",
         "is_emulated", "is_gone", "launchers", "lock", "streams",
     )  # fmt: skip
 
@@ -50,6 +51,7 @@ class Driver:
         self._pid = os.getpid()
         self._has_several_devices: bool | None = None
         self._caches: dict[type, dict[int, object]] = {}
+        self.contexts: Registry[object] = Registry()
         self.streams: Registry[object] = Registry()
         self.launchers: Registry[Dependent] = Registry()
         self.is_gone = False

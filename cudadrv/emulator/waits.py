@@ -49,6 +49,16 @@ class Waits(Core):
         if self._timeline is not None:
             self._timeline.need(self._timeline.tails_of(context))
 
+    def _finish_context_of(self, handle: int) -> None:
+        """Let the work end of the context in which something was made, before it is freed.
+
+        The driver waits for no other context then: measured. What another one still does with it
+        goes wrong.
+        """
+        context = self._contexts.get(handle)
+        if context is not None:
+            self._finish_context(context)
+
     def _wait_for_context(self, context: Context) -> None:
         """Wait for all work of a context.
 

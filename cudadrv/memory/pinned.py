@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import SupportsInt, TypeVar, overload
 
@@ -9,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import border, errors
-from ..driver._api import CUdeviceptr, CUresult
+from ..driver._api import CUdeviceptr, CUresult, DriverApi
 from ..driver.device import Device
 from ..driver.handle import ContextBox, Part, check
 from ..driver.in_use import failure
+from ..errors import CudaError
 from .array import AnyArray, AnyDType, Shape, TypedDType, checked_dtype, checked_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
@@ -29,7 +31,8 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
 def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     """A C-contiguous host array in pinned memory, not initialised.
 
-    The memory is pinned for every device, and is given back when the last array over it goes.
+    The memory is pinned for every device. It is given back when the last array over it goes, and
+    that waits for the work of every context, since any may use it.
 
     Raises:
         OutOfMemoryError: the system cannot pin so much.
@@ -41,19 +44,23 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     if nbytes == 0:
         return _empty(extents, kind)
     _require_axes(extents)
-    return _shaped(pinned_in(_first_device(), nbytes), extents, kind)
+    return _shaped(_pinned(_PinnedBox(_first_device(), nbytes), nbytes), extents, kind)
 
 
 def pinned_in(context: ContextBox, nbytes: int) -> npt.NDArray[np.uint8]:
-    """Pinned memory of every device, made in a context, as an array of bytes.
+    """Pinned memory that one context uses, as an array of bytes.
 
     Raises:
         OutOfMemoryError: the system cannot pin so much.
     """
+    return _pinned(_StagingBox(context, nbytes), nbytes)
+
+
+def _pinned(box: _StagingBox, nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"pinning {nbytes} bytes of host memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
-    box = _PinnedBox(context, nbytes)
+    context = box.context
     code = box.make(context.api.cuMemHostAlloc, nbytes, _PORTABLE)
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
         raise errors.OutOfMemoryError(doing, call="cuMemHostAlloc")
@@ -72,7 +79,8 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
 
     Kernels take it as a pointer; the driver moves its pages to where they are used. While one uses
     it the host may touch it only where each device has `CONCURRENT_MANAGED_ACCESS`; synchronise
-    first. The memory is given back when the last array over it goes.
+    first. The memory is given back when the last array over it goes, which waits for the work of
+    every context.
 
     Raises:
         OutOfMemoryError: there is not so much.
@@ -101,7 +109,8 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
 class _HostBox(Part[_RawT]):
     """Owns memory that the host reaches; arrays over it hold it.
 
-    The driver's functions that free it wait for the work of the device (measured, driver 580).
+    The driver's functions that free it wait for the work of the context that it was made in, and
+    of no other (measured, driver 580).
     """
 
     __slots__ = ("_nbytes",)
@@ -116,12 +125,35 @@ class _HostBox(Part[_RawT]):
         address = int(self.raw)
         return {"shape": (self._nbytes,), "typestr": "|u1", "data": (address, False), "version": 3}
 
+    def _wait_elsewhere(self) -> None:
+        """Wait for the work of all other contexts, as nobody says where the memory is used."""
+        own = int(self.context.raw)
+        for context in self.driver.contexts.alive():
+            assert isinstance(context, ContextBox)
+            if int(context.raw) != own:
+                # What cannot be waited for tells its error to its next user.
+                with contextlib.suppress(CudaError):
+                    context.call(_wait, context.api)
+
     def _destroy(self) -> None:
         raise NotImplementedError
 
 
-class _PinnedBox(_HostBox[int]):
-    """Owns page-locked memory."""
+def _wait(api: DriverApi) -> None:
+    """Wait for the work of the current context.
+
+    cuCtxSynchronize would spoil a capture of one of its streams; freeing pinned memory that was
+    made in the context waits for the same, and does not.
+    """
+    code, page = api.cuMemHostAlloc(1, 0)
+    if code:
+        api.cuCtxSynchronize()
+    else:
+        api.cuMemFreeHost(page)
+
+
+class _StagingBox(_HostBox[int]):
+    """Owns page-locked memory that one context uses."""
 
     __slots__ = ()
 
@@ -130,12 +162,23 @@ class _PinnedBox(_HostBox[int]):
         check(self, code, "cuMemFreeHost", f"freeing {self._nbytes} bytes of pinned memory")
 
 
+class _PinnedBox(_StagingBox):
+    """Owns page-locked memory of every context."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        self._wait_elsewhere()
+        super()._destroy()
+
+
 class _ManagedBox(_HostBox[CUdeviceptr]):
     """Owns managed memory."""
 
     __slots__ = ()
 
     def _destroy(self) -> None:
+        self._wait_elsewhere()
         (code,) = self.context.call(self.api.cuMemFree, self.raw)
         check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
 

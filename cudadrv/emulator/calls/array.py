@@ -37,7 +37,7 @@ class ArrayCalls(CaptureRules):
         array = self._array(h_array)
         self._refuse_unsafe()
         if array.piece is not None:
-            self._finish_device(array.context.device)
+            self._finish_context(array.context)
             with array.context.device.lock:
                 self._array(h_array)  # another thread may have destroyed it
                 del self._arrays[array.handle]
@@ -107,7 +107,7 @@ class ArrayCalls(CaptureRules):
         """Free a mipmapped array with its levels."""
         mipmapped = self._mipmapped_array(h_mipmapped_array)
         self._refuse_unsafe()
-        self._finish_device(mipmapped.context.device)
+        self._finish_context(mipmapped.context)
         with mipmapped.context.device.lock:
             self._mipmapped_array(h_mipmapped_array)  # another thread may have destroyed it
             del self._mipmapped_arrays[mipmapped.handle]

@@ -82,7 +82,7 @@ class MemoryCalls(CaptureRules):
         if address:
             host = self._host.find(address)
             if host is not None and host.managed and host.address == address:
-                self._finish_device(self._device_at(host.ordinal))
+                self._finish_context_of(host.context)
             with self._lock:
                 managed = self._host.free(address, managed=True)
             if not managed:
@@ -182,9 +182,11 @@ class MemoryCalls(CaptureRules):
             return
         if self._timeline is not None:
             with device.lock:
-                owner = _freeable(device, address).owner
-            if owner is not Owner.POOL:  # for that cuMemFree waits for nothing: measured
+                piece = _freeable(device, address)
+            if piece.owner is Owner.GRAPH:
                 self._finish_device(device)
+            elif piece.owner is not Owner.POOL:  # for that cuMemFree waits for nothing: measured
+                self._finish_context_of(piece.context)
         with device.lock:
             piece = _freeable(device, address)
             if piece.graph is not None:
@@ -249,7 +251,7 @@ class MemoryCalls(CaptureRules):
         self._refuse_unsafe()
         host = self._host.find(p)
         if host is not None and host.address == p and not host.managed:
-            self._finish_device(self._device_at(host.ordinal))
+            self._finish_context_of(host.context)
         with self._lock:
             if not self._host.free(p):
                 raise invalid_value(f"cannot free {p:#x}: no pinned memory starts there")

@@ -68,7 +68,7 @@ class ModuleCalls(CaptureRules):
         """Free the module's variables and functions."""
         module = self._module(hmod)
         self._refuse_unsafe()
-        self._finish_device(module.context.device)
+        self._finish_context(module.context)
         with self._lock:
             self._module(hmod)  # another thread may have unloaded it
             del self._modules[module.handle]

@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import cudadrv
 from cudadrv.errors import ClosedError
 
 from .lab import POOL_SLACK, Lab, used_bytes
-from .late_kernels import count_from
+from .late_kernels import HostInts, LateKernels, count_from
 
 N = 1 << 14
 ROUNDS = 5
@@ -82,6 +83,48 @@ def test_memory_stays_until_a_kernel_of_another_stream_is_done(lab: Lab) -> None
             a.fill(new, -1)
             context.synchronize()
             assert np.array_equal(b.to_host(out), count_from(9, N))
+
+
+@pytest.mark.parametrize("make", [cudadrv.pinned_empty, cudadrv.managed_empty])
+@pytest.mark.parametrize("place", ["another context", "another device"])
+def test_host_memory_stays_until_what_uses_it_elsewhere_is_done(
+    lab: Lab, place: str, make: Callable[[int, str], HostInts]
+) -> None:
+    if place == "another device" and len(lab.contexts) < 2:
+        pytest.skip("needs a second device")
+    context = cudadrv.Context.create(0) if place == "another context" else lab.contexts[1]
+    kernels = LateKernels(context, lab.kernels[0].cycles)
+    with context.new_stream() as copying, context.new_stream() as reading:
+        for _ in range(ROUNDS):
+            x, out = copying.zeros(N, np.int32), reading.zeros(N, np.int32)
+            context.synchronize()
+            host = make(N, "i4")
+            host[:] = count_from(5, N)
+            kernels.spin(copying)
+            copying.copy(x, host, wait=False)
+            kernels.read(reading, out, host.ctypes.data)
+            del host
+            taken = make(N, "i4")
+            taken[:] = -1
+            assert np.array_equal(copying.to_host(x), count_from(5, N))
+            assert np.array_equal(reading.to_host(out), count_from(5, N))
+    if place == "another context":
+        del kernels, x, out, copying, reading
+        context.close()
+
+
+def test_host_memory_goes_while_another_context_captures(lab: Lab) -> None:
+    with cudadrv.Context.create(0) as own, own.new_stream() as stream:
+        x = stream.zeros(N, np.int32)
+        stream.synchronize()
+        with stream.capture() as graph:
+            stream.fill(x, 3)
+            cudadrv.pinned_empty(N, "i4")  # goes at once
+            stream.fill(x[1:], 4)
+        graph.instantiate().launch(stream)
+        assert stream.to_host(x)[:2].tolist() == [3, 4]
+        del x, graph
+    assert lab.unraisable.take() == []
 
 
 def test_a_large_upload_to_a_device_leaves_no_context_on_another(two_devices: Lab) -> None:
