@@ -197,9 +197,11 @@ class ContextBox(Box[CUcontext]):
         is_primary: whether it is the device's primary one.
         ordinal: the device's ordinal.
         is_alone: whether no context of another device can be current.
+        is_going: whether it is being destroyed. Who has come by it through a weak reference uses it
+            only if it is not, and is then waited for.
     """
 
-    __slots__ = ("_driver", "is_alone", "is_primary", "ordinal")
+    __slots__ = ("_driver", "is_alone", "is_going", "is_primary", "ordinal")
 
     def __init__(
         self, driver: Driver, raw: CUcontext | None, ordinal: int, *, is_primary: bool
@@ -208,7 +210,18 @@ class ContextBox(Box[CUcontext]):
         self._driver = driver
         self.ordinal = ordinal
         self.is_primary = is_primary
+        self.is_going = False
         self.is_alone = not driver.has_several_devices
+
+    def __del__(self) -> None:
+        # First the word, then the count: whoever takes the box in between has read the one, or is
+        # in the other.
+        self.is_going = True
+        references = self._references(self)
+        if references > self._alone:
+            self._found.append(self)
+        else:
+            self._go()
 
     @property
     def driver(self) -> Driver:

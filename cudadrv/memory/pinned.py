@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import SupportsInt, TypeVar, overload
 
@@ -130,10 +129,12 @@ class _HostBox(Part[_RawT]):
         own = int(self.context.raw)
         for context in self.driver.contexts.alive():
             assert isinstance(context, ContextBox)
-            if int(context.raw) != own:
-                # What cannot be waited for tells its error to its next user.
-                with contextlib.suppress(CudaError):
+            if not context.is_going and int(context.raw) != own:
+                try:
                     context.call(_wait, context.api)
+                except CudaError as error:
+                    if not error.sticky:  # a broken context does nothing more
+                        raise
 
     def _destroy(self) -> None:
         raise NotImplementedError

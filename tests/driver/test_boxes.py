@@ -20,7 +20,7 @@ import pytest
 import cudadrv
 from cudadrv import CudaArray, Device, MipmappedArray, Surface, Texture, emulator
 from cudadrv.driver import handle
-from cudadrv.driver._api import CUresult
+from cudadrv.driver._api import CUcontext, CUresult
 from cudadrv.errors import IllegalAddressError, InvalidValueError
 from tests.current_context import current_context
 
@@ -95,6 +95,49 @@ def test_destroying_leaves_the_current_context_as_it_was(machine: emulator.Emula
     del own
     gc.collect()
     assert current_context() == before
+
+
+def test_a_context_that_is_being_destroyed_is_waited_for_no_more(
+    machine: emulator.Emulator, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned = [cudadrv.pinned_empty(64, "u1")]
+    destroy = machine.cuCtxDestroy
+
+    def dropping_pinned_memory(handle: CUcontext) -> tuple[CUresult]:
+        answer = destroy(handle)
+        pinned.clear()  # waits for every context there is
+        return answer
+
+    monkeypatch.setattr(machine, "cuCtxDestroy", dropping_pinned_memory)
+    cudadrv.Context.create(0).close()
+    assert not pinned
+    assert told == []
+
+
+def test_a_context_that_is_waited_for_is_not_destroyed_meanwhile(
+    machine: emulator.Emulator, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    own = [cudadrv.Context.create(0)]
+    pinned = cudadrv.pinned_empty(64, "u1")
+    free, destroy = machine.cuMemFreeHost, machine.cuCtxDestroy
+
+    def dropping_the_context(address: int) -> tuple[CUresult]:
+        own.clear()
+        gc.collect()
+        calls.append("waited")
+        return free(address)
+
+    def noted(handle: CUcontext) -> tuple[CUresult]:
+        calls.append("destroyed")
+        return destroy(handle)
+
+    monkeypatch.setattr(machine, "cuMemFreeHost", dropping_the_context)
+    monkeypatch.setattr(machine, "cuCtxDestroy", noted)
+    del pinned
+    assert calls[0] == "waited"
+    assert calls.count("destroyed") == 1
+    assert told == []
 
 
 def test_what_a_survivor_refers_to_waits_for_a_later_collection(

@@ -23,7 +23,15 @@ N: Final = 64
 LARGE: Final = 16 << 10
 Ints: TypeAlias = cudadrv.DeviceArray[np.int32]
 HostInts: TypeAlias = npt.NDArray[np.int32]
+LATE_MS: Final = 3.0
+"""How late each kernel is on a GPU."""
+_CYCLES_OF_A_MS: Final = 1_500_000
 _SOURCE: Final = """
+extern "C" __global__ void spin(long long cycles)
+{
+    long long start = clock64();
+    while (clock64() - start < cycles) {}
+}
 __device__ int place() { return blockIdx.x * blockDim.x + threadIdx.x; }
 extern "C" __global__ void set(int* x, int value) { x[place()] = value; }
 extern "C" __global__ void add(int* x, int by) { x[place()] += by; }
@@ -40,7 +48,8 @@ def _image(target: ptx.Target) -> ptx.Image:
 class Bench:
     """Where a program runs: two streams of one device, which do not order each other.
 
-    The programs order their streams themselves, as those do that take addresses from elsewhere.
+    The programs order their streams themselves, as those do that take addresses from elsewhere. On
+    a GPU each kernel comes late, so that what does not wait for it is seen.
     """
 
     def __init__(self) -> None:
@@ -52,6 +61,9 @@ class Bench:
         """Launch a kernel of one thread an element, ordered by its stream alone."""
         found = self._module.kernel(kernel)
         with stream.unordered():
+            if not self.context.device.is_emulated:
+                late = self._module.kernel("spin")
+                late.launch(stream, cudadrv.LaunchConfig(1, 1), int(LATE_MS * _CYCLES_OF_A_MS))
             found.launch(stream, cudadrv.LaunchConfig(1, N), *arguments)
 
     def ints(self, value: int, n: int = N) -> Ints:
