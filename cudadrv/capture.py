@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from . import errors
-from .driver._api import CUresult, CUstreamCaptureMode
+from .driver._api import CUresult, CUstreamCaptureMode, CUstreamCaptureStatus
 from .driver.handover import finish
 from .driver.in_use import failure
 from .driver.stream_box import CaptureState, StreamBox
@@ -92,8 +92,10 @@ class Capture:
         """End a capture that was broken off, wherever that was. Idempotent."""
         box, state = self._box, self._state
         if state is not None:
-            code, handle = box.api.cuStreamEndCapture(box.raw)  # refused where it is no capture
-            if not code:
-                box.api.cuGraphDestroy(handle)
+            code, status = box.api.cuStreamIsCapturing(box.raw)
+            if code or status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
+                code, handle = box.api.cuStreamEndCapture(box.raw)
+                if not code:
+                    box.api.cuGraphDestroy(handle)
             state.leave()
             self._state = None

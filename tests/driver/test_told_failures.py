@@ -14,6 +14,7 @@ import pytest
 import cudadrv
 from cudadrv import Stream, emulator
 from cudadrv.driver import later
+from cudadrv.driver._api import CUgraph, CUresult, CUstream
 from cudadrv.errors import CudaError, InvalidValueError, NotSupportedError, UnknownError
 
 INVALID, NOT_SUPPORTED = 1, 801
@@ -65,6 +66,29 @@ def test_a_capture_that_refuses_to_end_is_ended(machine: emulator.Emulator, stre
         stream.fill(array, 2)
     graph.instantiate().launch(stream)
     assert stream.to_host(array).tolist() == [2] * 4
+
+
+def test_a_capture_is_ended_once_however_it_is_lost(
+    machine: emulator.Emulator, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes: list[int] = []
+    end = machine.cuStreamEndCapture
+
+    def noted(handle: CUstream) -> tuple[CUresult, CUgraph]:
+        code, graph = end(handle)
+        codes.append(int(code))
+        return code, graph
+
+    monkeypatch.setattr(machine, "cuStreamEndCapture", noted)
+    with pytest.raises(CudaError, match="capturing"), stream.capture():
+        stream.synchronize()
+    with pytest.raises(ZeroDivisionError), stream.capture():
+        raise ZeroDivisionError
+    dropped = stream.capture()
+    dropped.__enter__()
+    del dropped
+    gc.collect()
+    assert codes == [901, 0, 0]
 
 
 @pytest.mark.parametrize("function", ["cuEventRecord", "cuStreamWaitEvent"])
