@@ -48,11 +48,14 @@ def _image(target: ptx.Target) -> ptx.Image:
 class Bench:
     """Where a program runs: two streams of one device, which do not order each other.
 
-    The programs order their streams themselves, as those do that take addresses from elsewhere. On
-    a GPU each kernel comes late, so that what does not wait for it is seen.
+    The programs order their streams themselves, as those do that take addresses from elsewhere.
+
+    Args:
+        late: the kernels that come late on a GPU, so that what does not wait for them is seen.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, late: tuple[str, ...] = ()) -> None:
+        self._late = late
         self.context = cudadrv.cuda_context_for(0)
         self.a, self.b = self.context.new_stream(), self.context.new_stream()
         self._module = self.context.load_module(_image(self.context.target))
@@ -61,9 +64,9 @@ class Bench:
         """Launch a kernel of one thread an element, ordered by its stream alone."""
         found = self._module.kernel(kernel)
         with stream.unordered():
-            if not self.context.device.is_emulated:
-                late = self._module.kernel("spin")
-                late.launch(stream, cudadrv.LaunchConfig(1, 1), int(LATE_MS * _CYCLES_OF_A_MS))
+            if kernel in self._late and not self.context.device.is_emulated:
+                spin = self._module.kernel("spin")
+                spin.launch(stream, cudadrv.LaunchConfig(1, 1), int(LATE_MS * _CYCLES_OF_A_MS))
             found.launch(stream, cudadrv.LaunchConfig(1, N), *arguments)
 
     def ints(self, value: int, n: int = N) -> Ints:
