@@ -12,8 +12,32 @@ from pathlib import Path
 import ptx
 from ptx.prewarming import Prewarmed, prewarm
 
+from .commands import Commands, positive
 from .compile import add_compile_options, requests_of
 from .output import print_table
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command and its actions."""
+    parser = commands.add_parser("cache", help="the cache of compiled images")
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    info = actions.add_parser("info", help="what it holds and what it saved")
+    info.add_argument("--json", action="store_true", help="print it as JSON")
+    info.set_defaults(run=lambda options: run_info(options.json))
+
+    clear = actions.add_parser("clear", help="remove every entry")
+    clear.set_defaults(run=lambda options: run_clear())
+
+    verify = actions.add_parser("verify", help="read every entry and name the damaged ones")
+    verify.add_argument("--remove", action="store_true", help="remove the damaged ones")
+    verify.set_defaults(run=lambda options: run_verify(options.remove))
+
+    prewarm = actions.add_parser("prewarm", help="compile ahead of time what a list names")
+    prewarm.add_argument(
+        "list", type=Path, metavar="LIST", help="a line an image: FILE.cu [options]"
+    )
+    prewarm.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes")
+    prewarm.set_defaults(run=lambda options: run_prewarm(options.list, options.jobs))
 
 
 def run_info(as_json: bool) -> int:

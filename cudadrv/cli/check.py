@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import runpy
@@ -13,6 +14,24 @@ from pathlib import Path
 from ..driver.emulated import use
 from ..emulator.checks import CheckName
 from ..emulator.timeline.host_watch import HostChange
+from .commands import Commands, positive
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "check", help="run a script on the emulator, with its kernels checked while they run"
+    )
+    parser.add_argument("--checks", default="race,init", help="some of race,init (default: both)")
+    parser.add_argument("--devices", type=positive, default=1, metavar="N", help="default: 1")
+    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument("script", metavar="SCRIPT")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what it is given")
+    parser.set_defaults(
+        run=lambda given: run_check(
+            given.script, given.arguments, given.checks.split(","), given.devices, given.json
+        )
+    )
 
 
 def run_check(

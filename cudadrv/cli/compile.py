@@ -11,6 +11,7 @@ import ptx
 from ..driver.device import list_devices
 from ..errors import CudadrvError
 from ..stream import cuda_context_for
+from .commands import Commands
 from .output import print_table
 
 _SUFFIX = {
@@ -18,6 +19,14 @@ _SUFFIX = {
     ptx.ImageKind.CUBIN: ".cubin",
     ptx.ImageKind.LTOIR: ".ltoir",
 }
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("compile", help="compile a CUDA C++ file to an image file")
+    add_compile_options(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="default: beside the source")
+    parser.set_defaults(run=run_compile)
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from ..emulator.timeline.choice import VARIABLE
 from ..emulator.timeline.queues import TRACE_VARIABLE
+from .commands import Commands, positive
 
 _SHOWN = 40
 _LINES_AROUND = 6
@@ -45,6 +47,17 @@ class _Run:
     def differs(self, passing: _Run) -> bool:
         """Whether it failed where the other did not, or came to something else."""
         return self.warned or (self.status, self.output) != (passing.status, passing.output)
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "explore", help="run a script or a test on the emulator under many orders of its work"
+    )
+    parser.add_argument("--seeds", type=positive, default=20, metavar="N", help="default: 20")
+    parser.add_argument("target", metavar="SCRIPT_OR_TEST", help="file.py, or test_file.py::test")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what it is given")
+    parser.set_defaults(run=lambda given: run_explore(given.target, given.arguments, given.seeds))
 
 
 def run_explore(target: str, arguments: Sequence[str], seeds: int) -> int:

@@ -18,6 +18,7 @@ from ptx.headers import BUNDLED, is_unpacked
 from ..driver.device import driver_version, list_devices
 from ..errors import CudadrvError, DriverNotFoundError
 from ..version import VERSION
+from .commands import Commands
 from .output import print_table
 
 _PACKAGES = ("cuda-python", "cuda-bindings", "numpy", "platformdirs", "rich")
@@ -46,6 +47,13 @@ class Info:
     cache_folder: str = ""
     cache_bytes: dict[str, int] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("info", help="what is installed, where, and what is missing")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.set_defaults(run=lambda options: run_info(options.json))
 
 
 def run_info(as_json: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import time
@@ -21,6 +22,7 @@ from ..launch.module import Module
 from ..runtime.module_cache import PtxModuleCache
 from ..stream import Context, cuda_context_for
 from . import kernels
+from .commands import Commands, positive
 from .output import print_table
 
 DriverKind: TypeAlias = Literal["cuda", "emulator"]
@@ -79,6 +81,25 @@ class Report:
             },
             indent=2,
         )
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "selftest", help="compile kernels, run them on every device and compare with NumPy"
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument(
+        "--devices",
+        type=positive,
+        metavar="N",
+        help="how many devices: of a GPU machine the first N, of the emulator N (default 2)",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    return run_selftest(options.devices, options.json)
 
 
 def run_selftest(devices: int | None, as_json: bool) -> int:
