@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from .cli.parser import run
 
+_INTERRUPTED: Final = 130  # as a shell says of SIGINT
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and answer its exit status."""
-    return run(sys.argv[1:] if arguments is None else arguments)
+    """Run a command and answer its exit status; 1 where nobody reads or nothing can be written."""
+    try:
+        status = run(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+        return 1
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        print(f"cudadrv: {error.strerror}", file=sys.stderr)
+        _discard_output()
+        return 1
+    return status
+
+
+def _discard_output() -> None:
+    """What is still buffered goes nowhere, so that the end of the process does not fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
 
 
 if __name__ == "__main__":

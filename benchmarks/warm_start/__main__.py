@@ -15,6 +15,8 @@ from pathlib import Path
 import cudadrv
 import ptx
 
+from ..driver import has_gpu
+
 SOURCE = """
 extern "C" __global__ void twice(float* x, int n)
 {
@@ -85,6 +87,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if not has_gpu():
+        print("warm_start measures programs on a GPU, and there is none")
+        return 1
     times = measure(options.rounds)
     if options.json:
         print(json.dumps(times))

@@ -14,6 +14,9 @@ from ..stream import cuda_context_for
 from .commands import Commands
 from .output import print_table
 
+FAULTS = (OSError, ValueError, ptx.PtxError, CudadrvError)
+"""What a file or a device may raise."""
+
 _SUFFIX = {
     ptx.ImageKind.PTX: ".ptx",
     ptx.ImageKind.CUBIN: ".cubin",
@@ -110,10 +113,16 @@ def run_compile(options: argparse.Namespace) -> int:
             )
             path.write_bytes(image.data)
             _describe(image, path)
-    except (OSError, ValueError, ptx.PtxError, CudadrvError) as error:
-        print(f"{options.file}: {error}", file=sys.stderr)
-        return 1
+    except FAULTS as error:
+        return failed(options.file, error)
     return 0
+
+
+def failed(file: Path, error: Exception) -> int:
+    """Print what went wrong with a file, which compile errors name themselves; answers 1."""
+    named = str(error).startswith(str(file))
+    print(error if named else f"{file}: {error}", file=sys.stderr)
+    return 1
 
 
 def _targets(names: list[str], kind: ptx.ImageKind | None) -> list[ptx.Target]:
@@ -135,6 +144,9 @@ def _describe(image: ptx.Image, path: Path) -> None:
     print(f"{path}: {image.target}, {len(image.data)} bytes, {image.origin.value}")
     if image.log:
         print(image.log, file=sys.stderr)
+    if image.kind is ptx.ImageKind.PTX and not image.signatures:
+        hint = 'a kernel is a __global__ function, and a template needs --name "f<float>"'
+        print(f"warning: {path} has no kernel: {hint}", file=sys.stderr)
     names = {lowered: expression for expression, lowered in image.lowered_names.items()}
     if image.signatures:
         print_table(

@@ -1,12 +1,16 @@
-"""What the commands print: tables with rich where it is installed, plain columns where not."""
+"""What the commands print: tables with rich on a terminal, plain columns into a pipe or a file."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a title."""
+    """Print rows under a title; also plainly where rich is not installed."""
+    if not sys.stdout.isatty():
+        _print_plain(title, columns, rows)
+        return
     try:
         from rich.console import Console
         from rich.markup import escape

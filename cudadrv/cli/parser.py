@@ -7,9 +7,23 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..version import VERSION
-from . import cache, check, compile, explore, info, selftest
+from . import (
+    cache,
+    check,
+    compile,
+    completion,
+    doctor,
+    explore,
+    info,
+    ptx_file,
+    run_file,
+    selftest,
+    top,
+)
 
-_COMMANDS: Final = (selftest, info, compile, check, explore, cache)
+_COMMANDS: Final = (
+    selftest, info, doctor, top, compile, ptx_file, run_file, check, explore, cache,
+)  # fmt: skip
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -26,4 +40,5 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in _COMMANDS:
         command.add_to(commands)
+    completion.add_to(commands, parser)
     return parser

@@ -1,0 +1,179 @@
+"""``python -m cudadrv ptx``: what is in a PTX file, or in what a CUDA file compiles to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import ptx
+from ptx.isa.model import Instruction
+from ptx.isa.module import PtxModule, parse
+from ptx.isa.signature import reachable_functions, signatures_of
+
+from .commands import Commands
+from .compile import FAULTS, add_compile_options, failed, requests_of
+from .output import print_table
+
+# What the assembler prints of each kernel.
+_COMPILED: Final = re.compile(r"Compiling entry function '([^']+)'")
+_USED: Final = re.compile(r"Used (\d+) registers")
+_SPILLED: Final = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
+
+
+@dataclass(slots=True)
+class Entry:
+    """A kernel of the file.
+
+    Attributes:
+        parameters: the PTX type and size in bytes of each.
+        shared_bytes: static shared memory.
+        registers: of a thread, by the assembler; None where it was not asked.
+        stack_bytes: of a thread, likewise.
+        spill_bytes: likewise.
+        instructions: how often each opcode is written, in the kernel and what it may call.
+    """
+
+    name: str
+    parameters: list[str]
+    shared_bytes: int
+    registers: int | None
+    stack_bytes: int | None
+    spill_bytes: int | None
+    instructions: dict[str, int]
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "ptx", help="the kernels of a PTX or CUDA file: parameters, registers, instructions"
+    )
+    add_compile_options(parser)
+    parser.add_argument("--kernel", metavar="NAME", help="this one alone")
+    parser.add_argument(
+        "--source", action="store_true", help="the PTX of each line of the CUDA source, beside it"
+    )
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        text, source = _texts(options)
+        module = parse(text)
+        names = _chosen(module, options.kernel)
+        if options.source:
+            _print_beside(module, names, source)
+            return 0
+        entries = list(_entries(module, names))
+    except FAULTS as error:
+        return failed(options.file, error)
+    if options.json:
+        print(json.dumps([asdict(entry) for entry in entries], indent=2))
+    else:
+        _print(entries)
+    return 0
+
+
+def _texts(options: argparse.Namespace) -> tuple[str, Path | None]:
+    """The PTX, and the CUDA file that its lines are of, as far as that is known."""
+    if options.file.suffix == ".ptx":
+        return options.file.read_text(), None
+    options.kind, options.lineinfo = ptx.ImageKind.PTX, True
+    requests = requests_of(options)
+    if len(requests) != 1:
+        raise ValueError("give one --target")
+    return ptx.default_cache().get_or_build(requests[0]).data.decode(), options.file
+
+
+def _chosen(module: PtxModule, kernel: str | None) -> list[str]:
+    names = [entry.name for entry in module.entries]
+    if kernel is None:
+        return names
+    found = [name for name in names if kernel in name]
+    if not found:
+        raise ValueError(f"there is no kernel {kernel!r}; there are: {', '.join(names) or 'none'}")
+    return found
+
+
+def _entries(module: PtxModule, names: list[str]) -> Iterator[Entry]:
+    signatures = signatures_of(module.text)
+    assembled = _assembled(module)
+    for name in names:
+        mix = Counter(each.opcode for each in _instructions(module, name))
+        registers, stack, spilled = assembled.get(name, (None, None, None))
+        yield Entry(
+            name,
+            [f"{each.ptx_type}[{each.nbytes}]" for each in signatures[name].params],
+            signatures[name].shared_bytes,
+            registers, stack, spilled, dict(mix.most_common()),
+        )  # fmt: skip
+
+
+def _instructions(module: PtxModule, name: str) -> Iterator[Instruction]:
+    for function in reachable_functions(module, name):
+        if module.functions[function].span is not None:
+            for statement in module.body(function).statements:
+                if isinstance(statement, Instruction):
+                    yield statement
+
+
+def _assembled(module: PtxModule) -> dict[str, tuple[int, int, int]]:
+    """Registers, stack and spilled bytes of each kernel; empty where no assembler takes the PTX."""
+    target = ptx.Target.parse(module.target).as_kind(ptx.ImageKind.CUBIN)
+    image = ptx.Image.from_ptx(module.text)
+    try:
+        options = ptx.LinkOptions(extra=("-Xptxas=-v",))
+        log = ptx.link([image], target, options, cache=False).log
+    except ptx.PtxError as error:
+        print(f"no registers: {error}", file=sys.stderr)
+        return {}
+    return dict(_used(log))
+
+
+def _used(log: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    for part in re.split(r"(?=ptxas info    : Compiling)", log):
+        name, used, spilled = (form.search(part) for form in (_COMPILED, _USED, _SPILLED))
+        if name and used:
+            stack, stores = (int(spilled[1]), int(spilled[2])) if spilled else (0, 0)
+            yield name[1], (int(used[1]), stack, stores)
+
+
+def _print(entries: Iterable[Entry]) -> None:
+    for entry in entries:
+        rows = [
+            ("parameters", ", ".join(entry.parameters) or "none"),
+            ("shared bytes", str(entry.shared_bytes)),
+        ]
+        if entry.registers is not None:
+            rows.append(("registers", str(entry.registers)))
+            rows.append(("stack bytes", f"{entry.stack_bytes}, {entry.spill_bytes} spilled"))
+        mix = ", ".join(f"{name} {count}" for name, count in entry.instructions.items())
+        rows.append((f"{sum(entry.instructions.values())} instructions", mix or "none"))
+        print_table(entry.name, ("what", "value"), rows)
+
+
+def _print_beside(module: PtxModule, names: list[str], source: Path | None) -> None:
+    lines: dict[tuple[int, int], list[str]] = {}
+    texts = module.text.splitlines()
+    for name in names:
+        for each in _instructions(module, name):
+            place = each.location
+            key = (place.file, place.line) if place else (0, 0)
+            lines.setdefault(key, []).append(texts[each.line - 1].strip())
+    sources: dict[int, list[str]] = {}
+    for number, path in module.files.items():
+        given = source if source is not None and Path(path).name == source.name else Path(path)
+        sources[number] = given.read_text().splitlines() if given.is_file() else []
+    for (number, line), instructions in sorted(lines.items()):
+        known = sources.get(number, [])
+        text = known[line - 1].strip() if 0 < line <= len(known) else ""
+        print(f"{Path(module.files.get(number, '?')).name}:{line}: {text}")
+        for instruction in instructions:
+            print(f"        {instruction}")

@@ -1,0 +1,73 @@
+"""What goes into pipes and onto full disks, `top`, the version and the shell's completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import cudadrv
+from cudadrv.__main__ import main
+
+COMMAND = [sys.executable, "-m", "cudadrv"]
+
+
+def test_a_pipe_gets_plain_text() -> None:
+    done = subprocess.run(
+        [*COMMAND, "info"], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.startswith("versions\n")
+    assert done.stdout.isascii() or not any(sign in done.stdout for sign in "┃│━")
+
+
+def test_a_pipe_that_nobody_reads_ends_a_command_without_a_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*COMMAND, "info"], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_told_in_a_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120,
+            check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "cudadrv: No space left on device\n")
+
+
+def test_top_tells_each_devices_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    held = stream.zeros(8 << 20, "u1")
+    stream.synchronize()
+    assert main(["top", "--json"]) == 0
+    devices = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in devices] == [d.name for d in cudadrv.list_devices()]
+    assert devices[0]["total_bytes"] > devices[0]["used_bytes"] >= held.nbytes
+    assert main(["top", "--once"]) == 0
+    assert devices[0]["name"] in capsys.readouterr().out
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == f"cudadrv {cudadrv.__version__}\n"
+
+
+def test_a_shell_completes_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab")
+    assert main(["completion", "bash"]) == 0
+    told = capsys.readouterr().out
+    assert "cudadrv" in told
+    for command in ("selftest", "doctor", "explore", "prewarm"):
+        assert command in told
