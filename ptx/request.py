@@ -71,6 +71,7 @@ class CompileRequest:
             *((f"header {header!r}", text) for header, text in texts.items()),
         ):
             # The name may have what stands for bytes of a path which are not UTF-8.
+            border.instance(what, text, str)
             (border.path_text if what == "name" else border.text)(what, text)
         pairs = tuple(sorted(texts.items()))
         names = tuple(border.text("name expression", each) for each in expressions)

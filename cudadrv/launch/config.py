@@ -233,7 +233,7 @@ def _dim3(what: str, extents: Extents) -> Dim3:
     except TypeError:
         try:
             values = tuple(extents)  # type: ignore[arg-type]
-        except TypeError:
+        except (TypeError, ValueError):
             values = (0,)
         if not 1 <= len(values) <= 3:
             raise LaunchConfigError(

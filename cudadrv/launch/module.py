@@ -203,9 +203,9 @@ class Module(Closing):
             KernelNotFoundError: there is none; the text has the names that there are.
         """
         kernel = self._kernels.get(border.instance("Module.kernel: name", name, str))
+        if signature is not None:
+            _check_signature(signature)
         if kernel is None or (signature is not None and kernel.signature != signature):
-            if signature is not None:
-                _check_signature(signature)
             lowered = self._lowered().get(border.text("Module.kernel: name", name), name)
             if signature is None and self.image is not None:
                 signature = self.image.signatures.get(lowered)

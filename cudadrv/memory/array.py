@@ -309,9 +309,11 @@ def checked_dtype(dtype: npt.DTypeLike) -> AnyDType:
     """The dtype, if device memory can hold it.
 
     Raises:
-        DTypeError: it is none, holds Python objects or has no size.
+        DTypeError: it is none, holds Python objects, has no size or a shape of its own.
     """
     result = as_dtype(dtype)
+    if result.subdtype is not None:
+        raise DTypeError(f"dtype {result} has a shape of its own: give that with the array's shape")
     if result.hasobject or result.itemsize == 0:
         raise DTypeError(f"dtype {result} cannot live in device memory: use a fixed-size dtype")
     return result

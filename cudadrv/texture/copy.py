@@ -181,7 +181,7 @@ def _run(
     *,
     into_array: bool,
 ) -> None:
-    box = stream._box
+    box = border.instance("a copy of texels: stream", stream, StreamCore)._box
     box.raw  # noqa: B018  # raises once the stream is closed
     held: list[AnyMemory] = [array._box]
     use(held[0], box, writes=into_array)

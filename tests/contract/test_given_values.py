@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import cudadrv
+import ptx
 from cudadrv import ArgumentError, LaunchConfig
 from cudadrv.errors import (
     ArgumentIndexError,
@@ -247,6 +248,47 @@ def test_texels_that_there_cannot_be_are_refused_before_memory_is_taken(
     with pytest.raises(ArgumentTypeError, match="the origin of a box is 'x'"):
         wrong: Wrong = "x"
         texels.copy_to(stream, origin=wrong)
+
+
+class Untrue:
+    """Says that it has less than no elements."""
+
+    def __len__(self) -> int:
+        return -1
+
+    def __iter__(self) -> Iterator[int]:
+        raise ValueError("it has none")
+
+
+def test_what_lies_about_itself_is_refused_in_our_words(stream: cudadrv.Stream) -> None:
+    wrong: Wrong = Untrue()
+    with pytest.raises(cudadrv.errors.LaunchConfigError, match="each extent is a whole"):
+        LaunchConfig(wrong, 1)
+    array: Wrong = np.zeros(4)
+    module = stream.context.load_module(ptx.compile('extern "C" __global__ void f() {}'))
+    with pytest.raises(ArgumentTypeError, match=r"Module\.kernel: signature"):
+        module.kernel("f", array)
+    module.kernel("f")
+    with pytest.raises(ArgumentTypeError, match=r"Module\.kernel: signature"):
+        module.kernel("f", array)
+    name: Wrong = b"kernel.cu"
+    with pytest.raises(ptx.PtxError, match="name is b'kernel.cu'"):
+        ptx.compile("", name=name, cache=False)
+
+
+def test_a_dtype_with_a_shape_of_its_own_is_refused(stream: cudadrv.Stream) -> None:
+    dtype = np.dtype(("f4", (2, 3)))
+    for make in (stream.empty, cudadrv.pinned_empty, cudadrv.managed_empty):
+        with pytest.raises(cudadrv.errors.DTypeError, match="give that with the array's shape"):
+            make(3, dtype)
+
+
+def test_texels_take_no_array_for_a_stream(stream: cudadrv.Stream) -> None:
+    texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (8, 8), "f4")
+    wrong: Wrong = cudadrv.CudaArray(stream.context, (8, 8), "f4")
+    with pytest.raises(ArgumentTypeError, match="stream"):
+        texels.copy_to(wrong)
+    assert texels._box.all_users() == ()
 
 
 def test_a_device_is_not_broken_by_a_success() -> None:
