@@ -11,6 +11,8 @@ from cuda.bindings import driver
 import cudadrv
 
 NAME: Final = "cuda.bindings"
+# The stub has only what cudadrv calls; here others are made too.
+_all: Final[Any] = driver
 
 
 def launch_names(stream: cudadrv.Stream) -> dict[str, object]:
@@ -70,3 +72,55 @@ def packed_launch(
             raise RuntimeError(f"cuLaunchKernel: {code!r}")
 
     return launch
+
+
+class PeerMemory:
+    """Memory of a pool of one device, which every device may access."""
+
+    def __init__(self, ordinal: int, nbytes: int) -> None:
+        self.context = _checked(
+            driver.cuDevicePrimaryCtxRetain(_checked(driver.cuDeviceGet(ordinal)))
+        )
+        self.nbytes = nbytes
+        props = _all.CUmemPoolProps()
+        props.allocType = _all.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        props.location = _location(ordinal)
+        pool = _checked(_all.cuMemPoolCreate(props))
+        count = _checked(driver.cuDeviceGetCount())
+        asked = []
+        for other in range(count):
+            access = driver.CUmemAccessDesc()
+            access.location = _location(other)
+            access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+            asked.append(access)
+        _checked(driver.cuMemPoolSetAccess(pool, asked, count))
+        _checked(driver.cuCtxPushCurrent(self.context))
+        queue = _checked(_all.cuStreamCreate(0))
+        self.pointer = _checked(_all.cuMemAllocFromPoolAsync(nbytes, pool, queue))
+        _checked(driver.cuStreamSynchronize(queue))
+        _checked(driver.cuCtxPopCurrent())
+
+
+def copy_between(of: PeerMemory, to: PeerMemory, stream: cudadrv.Stream) -> Callable[[], object]:
+    """The bare copy, on a stream of either device."""
+    call, handle = driver.cuMemcpyPeerAsync, stream.handle
+    arguments = (to.pointer, to.context, of.pointer, of.context, to.nbytes, handle)
+
+    def copy() -> None:
+        _checked(call(*arguments))
+
+    return copy
+
+
+def _location(ordinal: int) -> driver.CUmemLocation:
+    location = driver.CUmemLocation()
+    location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    location.id = ordinal
+    return location
+
+
+def _checked(result: tuple[Any, ...]) -> Any:
+    code, *values = result
+    if code:
+        raise RuntimeError(f"the bare driver answered {code!r}")
+    return values[0] if values else None

@@ -72,6 +72,8 @@ def _copies() -> Iterator[Bar]:
         # The least that is staged is no slower than a direct copy.
         yield Bar("copies", f"16 MiB {way}", who, f"{bare.NAME}, ordinary", 1.0)
         yield Bar("copies", f"4 KiB {way}", who, bare.NAME, 1.2)
+    between = "1 GiB between devices"
+    yield Bar("copies", between, "cudadrv Stream.copy", bare.NAME, 1 / 0.95)
     # The plain copies of other libraries: to the device into memory that is there, as all do, and
     # back into the new array that `get()` and `cpu()` give.
     up, new = "1 GiB to the device", "1 GiB to a new host array"

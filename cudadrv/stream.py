@@ -13,7 +13,7 @@ import numpy as np
 import ptx
 
 from . import border, errors
-from .driver._api import CUcontext, CUdeviceptr, CUstream, CUstream_flags
+from .driver._api import CUcontext, CUdeviceptr, CUresult, CUstream, CUstream_flags
 from .driver.context import ContextCore
 from .driver.device import Device, driver_version
 from .driver.event import Event
@@ -26,6 +26,7 @@ from .launch.module import ImageLike, Module
 from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType
 from .memory.buffer import DeviceBuffer
 from .memory.copy import copy as copy_memory, download, upload
+from .memory.driver_pool import open_pool
 from .memory.fill import fill
 from .memory.host_array import as_array, require_plain
 
@@ -324,6 +325,28 @@ class Context(ContextCore):
         external = _ExternalStream(self, box)
         external._number = number
         return external
+
+    def enable_peer_access(self, other: ContextCore) -> None:
+        """Let kernels of this context use memory of another device's context, where it lies.
+
+        That is one way; the other takes a call of its own. It stays so. Uses are ordered and memory
+        is kept as on one device. Copies between devices need no call. The other device's pool is
+        opened to this device for the whole process. Idempotent.
+
+        Raises:
+            PeerAccessUnsupportedError: the hardware has no such way between the devices.
+        """
+        peer = border.instance("Context.enable_peer_access: other", other, ContextCore)._box
+        box = self._box
+        raw = peer.raw
+        if box.reaches(peer):
+            return
+        doing = f"letting kernels of {self!r} use memory of {other!r}"
+        code = box.call(self._api.cuCtxEnablePeerAccess, raw, 0)[0]
+        if code and code != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED:
+            raise failure(self._api, code, "cuCtxEnablePeerAccess", doing)
+        open_pool(other.device, self.device)
+        box.peers.add(peer)
 
     def compile(
         self,

@@ -30,7 +30,8 @@ def run(setting: Setting) -> list[Row]:
     rows = _small(setting)
     for nbytes, rounds in (*((middle, 12) for middle in _MIDDLE), (large, 6)):
         rows += _up(setting, nbytes, rounds) + _down(setting, nbytes, rounds)
-    return rows + _down_to_new(setting, large) + _strided(setting, large // 4)
+    rows += _down_to_new(setting, large) + _strided(setting, large // 4)
+    return rows if setting.null else rows + _between_devices(setting, large)
 
 
 def _small(setting: Setting) -> list[Row]:
@@ -65,6 +66,27 @@ def _small(setting: Setting) -> list[Row]:
         *measure(GROUP, "4 KiB to the host", [plain_down, ours_down, *down], **options),
         *down_failed,
     ]
+
+
+def _between_devices(setting: Setting, nbytes: int) -> list[Row]:
+    """From the first device to the second, where there are two; the bare pools are opened."""
+    if len(cudadrv.list_devices()) < 2:
+        return []
+    there = cudadrv.cuda_context_for(1)
+    of, to = bare.PeerMemory(0, nbytes), bare.PeerMemory(1, nbytes)
+    with there.new_stream() as queue:
+        names = {
+            "copy": bare.copy_between(of, to, queue),
+            "stream": queue,
+            "sync": queue.synchronize,
+            "source": setting.stream.zeros(nbytes, np.uint8),
+            "target": queue.zeros(nbytes, np.uint8),
+        }
+        cases = [
+            Case(bare.NAME, "copy(); sync()", names),
+            Case("cudadrv Stream.copy", "stream.copy(target, source); sync()", names),
+        ]
+        return _measure(setting, f"{_size(nbytes)} between devices", cases, nbytes, 12)
 
 
 def _size(nbytes: int) -> str:

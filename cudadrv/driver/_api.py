@@ -40,6 +40,9 @@ from cuda.bindings.driver import (
     CUlaunchAttribute as CUlaunchAttribute,
     CUlaunchAttributeID as CUlaunchAttributeID,
     CUlaunchConfig as CUlaunchConfig,
+    CUmemAccess_flags as CUmemAccess_flags,
+    CUmemAccessDesc as CUmemAccessDesc,
+    CUmemLocationType as CUmemLocationType,
     CUmemoryPool as CUmemoryPool,
     CUmemorytype as CUmemorytype,
     CUmemPool_attribute as CUmemPool_attribute,
@@ -95,6 +98,7 @@ class DriverApi(Protocol):
     def cuCtxPushCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]: ...
     def cuCtxPopCurrent(self) -> tuple[CUresult, CUcontext]: ...
     def cuCtxSynchronize(self) -> tuple[CUresult]: ...
+    def cuCtxEnablePeerAccess(self, peer_context: CUcontext, flags: int, /) -> tuple[CUresult]: ...
     def cuCtxGetStreamPriorityRange(self) -> tuple[CUresult, int, int]: ...
     def cuStreamCreateWithPriority(
         self, flags: int, priority: int, /
@@ -200,6 +204,9 @@ class DriverApi(Protocol):
     def cuMemPoolGetAttribute(
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, /
     ) -> tuple[CUresult, cuuint64_t]: ...
+    def cuMemPoolSetAccess(
+        self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
+    ) -> tuple[CUresult]: ...
     def cuPointerGetAttributes(
         self, num_attributes: int, attributes: Sequence[CUpointer_attribute], ptr: int, /
     ) -> tuple[CUresult, list[object]]: ...

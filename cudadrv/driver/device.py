@@ -248,7 +248,7 @@ def best_device() -> Device:
 def can_access_peer(device: Device, peer: Device) -> bool:
     """Whether kernels on `device` can reach the memory of `peer` directly."""
     border.several("can_access_peer: devices", (device, peer), Device)
-    api = current().api
+    api = device.driver.api
     code, answer = api.cuDeviceCanAccessPeer(device.handle, peer.handle)
     if code:
         doing = f"asking whether device {device.ordinal} can access device {peer.ordinal}"

@@ -199,9 +199,10 @@ class ContextBox(Box[CUcontext]):
         is_alone: whether no context of another device can be current.
         is_going: whether it is being destroyed. Who has come by it through a weak reference uses it
             only if it is not, and is then waited for.
+        peers: contexts of other devices whose memory its kernels may use.
     """
 
-    __slots__ = ("_driver", "is_alone", "is_going", "is_primary", "ordinal")
+    __slots__ = ("_driver", "is_alone", "is_going", "is_primary", "ordinal", "peers")
 
     def __init__(
         self, driver: Driver, raw: CUcontext | None, ordinal: int, *, is_primary: bool
@@ -212,6 +213,8 @@ class ContextBox(Box[CUcontext]):
         self.is_primary = is_primary
         self.is_going = False
         self.is_alone = not driver.has_several_devices
+        # Two may be each other's peers: neither keeps the other.
+        self.peers: Registry[ContextBox] = Registry()
 
     def __del__(self) -> None:
         # First the word, then the count: whoever takes the box in between has read the one, or is
@@ -239,6 +242,10 @@ class ContextBox(Box[CUcontext]):
             doing = "asking which context is current"
             raise failure(self._driver.api, code, "cuCtxGetCurrent", doing)
         return not int(now) or int(now) == int(self.raw)
+
+    def reaches(self, other: ContextBox) -> bool:
+        """Whether kernels may use memory of a context: this one, or a peer."""
+        return other is self or other in self.peers.alive()
 
     def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a function with the context current, and make the former one current again."""

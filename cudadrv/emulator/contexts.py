@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
+
+from ptx.emulate.memory.device_memory import Allocation
+from ptx.emulate.memory.peer_memory import PeerMemory
+
+from .pieces import Owner
 
 if TYPE_CHECKING:
     from .emulated_device import DeviceState
@@ -18,6 +24,7 @@ class Context:
 
     Attributes:
         retained: how often a primary context is retained.
+        peers: contexts of other devices whose memory its kernels reach.
     """
 
     handle: int
@@ -26,3 +33,25 @@ class Context:
     primary: bool
     retained: int = 0
     destroyed: bool = False
+    peers: list[Context] = field(default_factory=list)
+
+    def peer_memories(self) -> list[tuple[DeviceState, PeerMemory]]:
+        """The other devices of whose memory kernels of the context reach some, in order."""
+        found = []
+        for device in self.device.others:
+            if self.device.ordinal in device.pool.peers or self._peers_of(device):
+                is_open = partial(self._reaches, device)
+                found.append((device, PeerMemory(device.memory, is_open)))
+        return found
+
+    def _peers_of(self, device: DeviceState) -> list[int]:
+        return [peer.handle for peer in self.peers if peer.device is device and not peer.destroyed]
+
+    def _reaches(self, device: DeviceState, allocation: Allocation) -> bool:
+        """Whether kernels reach memory of another device: the pool's as it says, and a peer's."""
+        piece = device.pieces.get(allocation.address)
+        if piece is not None and piece.owner in (Owner.POOL, Owner.GRAPH):
+            return self.device.ordinal in device.pool.peers
+        peers = self._peers_of(device)
+        # What is no piece is a variable of a module.
+        return bool(peers) if piece is None else piece.context in peers

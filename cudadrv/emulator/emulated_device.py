@@ -39,6 +39,7 @@ class DeviceState:
         limit: bytes that may be in use, where a test set fewer than there are.
         pieces: live allocations by address; module variables are not among them.
         has_patterns: whether fresh and freed memory hold patterns.
+        others: the emulator's other devices.
     """
 
     def __init__(self, profile: EmulatedDevice, ordinal: int, base: int, pool_handle: int) -> None:
@@ -67,6 +68,7 @@ class DeviceState:
         self._is_busy = False
         self._leaving: deque[Piece] = deque()
         self.has_patterns = False
+        self.others: tuple[DeviceState, ...] = ()
 
     def run_alone(self, work: Callable[[], _T]) -> _T:
         """Do `work`, then the frees that finalizers called meanwhile; the lock is held."""
@@ -126,6 +128,10 @@ class DeviceState:
     def holds(self, address: int) -> bool:
         """Whether an address lies in this device's memory."""
         return 0 <= address - self.memory.base < self.memory.nbytes
+
+    def can_be_reached_by(self, other: DeviceState) -> bool:
+        """Whether kernels of another device can be given access to this one's memory."""
+        return self is not other and self.profile.peer_access and other.profile.peer_access
 
     def allocate(
         self, nbytes: int, owner: Owner, *, context: int = 0, graph: OfGraph | None = None

@@ -6,6 +6,8 @@ CUDA Driver API, "Execution Control". The codes were measured with driver 580 on
 from __future__ import annotations
 
 import ctypes
+from contextlib import ExitStack
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.exec.limits import Limits
@@ -243,10 +245,14 @@ def execute(
     if function.closed:
         raise invalid_handle(f"invalid resource handle: the module of {function.name} is unloaded")
     kernel = function.kernel()
-    with device.lock:
+    peers = function.module.context.peer_memories()
+    with ExitStack() as locks:
+        for each in sorted((device, *(peer for peer, _ in peers)), key=attrgetter("ordinal")):
+            locks.enter_context(each.lock)
         fault = device.fault
         if fault is not None:
             raise Refusal(fault.code, fault.text, fault.cause)
+        device.model.peers = tuple(memory for _, memory in peers)
         try:
             device.run_alone(
                 lambda: kernel.launch(
@@ -275,5 +281,20 @@ def _spoil(device: DeviceState, error: EmulationFault) -> Refusal:
     # Its frames hold the launch's arrays, and the fault is kept as long as the device.
     fault = error.with_traceback(None)
     fault.__context__ = fault.__cause__ = None
-    device.fault = Failure("cuLaunchKernel", code, str(fault), fault)
-    return Refusal(code, str(fault), fault)
+    text = f"{fault}{_of_another_device(fault, device)}"
+    device.fault = Failure("cuLaunchKernel", code, text, fault)
+    return Refusal(code, text, fault)
+
+
+def _of_another_device(fault: EmulationFault, device: DeviceState) -> str:
+    """What to do about an access to memory of a device that the kernel has no access to."""
+    if isinstance(fault, OutOfBounds):
+        for other in device.others:
+            found = other.memory.find(fault.address) if other.holds(fault.address) else None
+            if found is not None:
+                return (
+                    f"; the address is in memory of device {other.ordinal}, {found}: its kernels "
+                    f"alone reach it, unless Context.enable_peer_access opens it to device "
+                    f"{device.ordinal}"
+                )
+    return ""

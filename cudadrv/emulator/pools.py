@@ -6,7 +6,7 @@ the device's memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 CHUNK = 32 << 20  # a pool takes and gives back memory in pieces of this size
 
@@ -26,6 +26,7 @@ class Pool:
         reserved: bytes taken from the device, used or not.
         used_high, reserved_high: the most since they were reset.
         reuse: the three reuse policies, by attribute number; kept, and without effect here.
+        peers: ordinals of the other devices that may access its memory.
     """
 
     threshold: int
@@ -35,6 +36,7 @@ class Pool:
     reserved: int
     reserved_high: int
     reuse: dict[int, int]
+    peers: set[int] = field(default_factory=set)
 
     @classmethod
     def empty(cls) -> Pool:

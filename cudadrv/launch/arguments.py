@@ -167,10 +167,13 @@ class Parameter:
     def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: StreamCore) -> Argument:
         if self.param.is_pointer is False:
             raise self._refused(value)
-        if value.context is not stream.context:
+        if value.context is not stream.context and not stream._box.context.reaches(
+            value._memory.context
+        ):
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, "
-                f"but the launch is on {stream!r}: copy it there with Stream.copy"
+                f"but the launch is on {stream!r}: copy it there with Stream.copy, or let its "
+                "kernels use the memory where it lies by Context.enable_peer_access"
             )
         return Argument(value.ptr, "memory", value._memory)
 

@@ -284,7 +284,7 @@ class LauncherState:
         own = self._own
         if own is None or not isinstance(memory, Memory):
             return False
-        if memory.context is not own.context:
+        if not own.context.reaches(memory.context):
             return False
         self._use(memory, own, writes)
         return True

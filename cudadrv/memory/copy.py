@@ -17,8 +17,10 @@ from ..driver.stream_core import StreamCore
 from ..errors import CopyError, CudadrvError, WrongDeviceError
 from .array import AnyArray, AnyDeviceArray, DeviceArray
 from .buffer import DeviceBuffer
+from .driver_pool import open_pool
 from .host_array import require_plain
 from .order import AnyMemory, use
+from .release import PoolMemory
 from .staging import LEAST_STAGED_BYTES, ring_of
 from .transfer import transfer
 
@@ -314,12 +316,21 @@ def _device_to_device(stream: StreamCore, dst: DeviceMemory, src: DeviceMemory) 
         code = transfer(box, box.api.cuMemcpyDtoDAsync, to, of, nbytes, box.raw)
     else:
         call = "cuMemcpyPeerAsync"
+        if box.capture is None:
+            _open_pools(dst, src)
         (code,) = box.api.cuMemcpyPeerAsync(
             to, to_box.context.raw, of, of_box.context.raw, nbytes, box.raw
         )
     if code:
         doing = f"copying {nbytes} bytes from device {src.context.ordinal} to {dst.context.ordinal}"
         raise failure(box.api, code, call, doing)
+
+
+def _open_pools(*sides: DeviceMemory) -> None:
+    """Let each of two devices access the other's pool, as far as the memory comes from there."""
+    for side, other in (sides, reversed(sides)):
+        if isinstance(side._memory, PoolMemory):
+            open_pool(side.context.device, other.context.device)
 
 
 def wrong_context(stream: StreamCore, memory: DeviceMemory) -> WrongDeviceError:

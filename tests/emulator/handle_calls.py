@@ -72,6 +72,10 @@ def box(source: CUarray | None, target: CUarray | None) -> CUDA_MEMCPY3D:
 CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
     ("cuCtxDestroy", "ctx"): ("context", lambda api, h: api.cuCtxDestroy(h)),
     ("cuCtxSetCurrent", "ctx"): ("context", lambda api, h: api.cuCtxSetCurrent(h)),
+    ("cuCtxEnablePeerAccess", "peer_context"): (
+        "context",
+        lambda api, h: api.cuCtxEnablePeerAccess(h, 0),
+    ),
     ("cuCtxPushCurrent", "ctx"): ("context", lambda api, h: api.cuCtxPushCurrent(h)),
     ("cuStreamDestroy", "h_stream"): ("stream", lambda api, h: api.cuStreamDestroy(h)),
     ("cuStreamSynchronize", "h_stream"): ("stream", lambda api, h: api.cuStreamSynchronize(h)),

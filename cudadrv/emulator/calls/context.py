@@ -163,6 +163,29 @@ class ContextCalls(CaptureRules):
         self._wait_for_context(context)
         return OK
 
+    @call()
+    def cuCtxEnablePeerAccess(self, peer_context: CUcontext, flags: int, /) -> tuple[CUresult]:
+        """Let kernels of the current context access all memory of a peer on another device."""
+        if flags:
+            raise invalid_value(f"cuCtxEnablePeerAccess takes flags 0, not {flags}")
+        context, peer = self._current(), self._usable(self._context(peer_context))
+        if context is peer:
+            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a context is no peer of itself")
+        if not peer.device.can_be_reached_by(context.device):
+            raise Refusal(
+                CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
+                f"device {context.device.ordinal} cannot access memory of device "
+                f"{peer.device.ordinal}",
+            )
+        with self._lock:
+            if peer in context.peers:
+                raise Refusal(
+                    CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
+                    f"access to context {peer.handle:#x} is already enabled",
+                )
+            context.peers.append(peer)
+        return OK
+
     @call(2)
     def cuCtxGetStreamPriorityRange(self) -> tuple[CUresult, int, int]:
         """Least and greatest priority, as on every device that has priorities."""

@@ -103,7 +103,7 @@ class CopyCalls(CaptureRules):
         own = stack[-1].device
         for address in addresses:
             device = self._device_of(address)
-            if device is None or device is own:
+            if device is None or device is own or own.ordinal in device.pool.peers:
                 continue
             with device.lock:
                 found = device.memory.find(address)

@@ -114,9 +114,7 @@ class DeviceCalls(Core):
     @call(1)
     def cuDeviceCanAccessPeer(self, dev: CUdevice, peer_dev: CUdevice, /) -> tuple[CUresult, int]:
         """1 if both devices have peer access and are not the same."""
-        own, peer = self._device(dev), self._device(peer_dev)
-        reaches = own is not peer and own.profile.peer_access and peer.profile.peer_access
-        return SUCCESS, int(reaches)
+        return SUCCESS, int(self._device(peer_dev).can_be_reached_by(self._device(dev)))
 
     @call(1)
     def cuDeviceGetDefaultMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:

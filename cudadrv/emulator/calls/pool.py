@@ -5,9 +5,13 @@ CUDA Driver API: "Stream Ordered Memory Allocator".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ...driver._api import (
+    CUmemAccess_flags,
+    CUmemAccessDesc,
+    CUmemLocationType,
     CUmemoryPool,
     CUmemPool_attribute,
     CUresult,
@@ -22,6 +26,9 @@ _RESERVED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
 _RESERVED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
 _USED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
 _USED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+
+_NO_ACCESS: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
+_READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 
 
 class PoolCalls(CaptureRules):
@@ -74,6 +81,38 @@ class PoolCalls(CaptureRules):
         if value is None:
             raise invalid_value(f"the emulator keeps no pool attribute {int(attr)}")
         return SUCCESS, cuuint64_t(value)
+
+    @call()
+    def cuMemPoolSetAccess(
+        self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
+    ) -> tuple[CUresult]:
+        """Let other devices access the pool's memory, or not; its own device always does."""
+        owner = self._device_of_pool(pool)
+        if count > len(map):
+            raise invalid_value(f"{count} descriptors of access, of which {len(map)} were given")
+        asked = [self._access(owner, each) for each in map[:count]]
+        with owner.lock:
+            for device, is_granted in asked:
+                if is_granted:
+                    owner.pool.peers.add(device.ordinal)
+                else:
+                    owner.pool.peers.discard(device.ordinal)
+        return OK
+
+    def _access(self, owner: DeviceState, asked: CUmemAccessDesc) -> tuple[DeviceState, bool]:
+        """Which device shall have access, and whether."""
+        if asked.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
+            raise invalid_value("access to a pool of a device is given to devices")
+        device, flags = self._device_at(asked.location.id), int(asked.flags)
+        if flags not in (_NO_ACCESS, _READ_AND_WRITE):
+            raise invalid_value(f"access to a pool is none or to read and write, not {flags}")
+        if device is owner and flags == _NO_ACCESS:
+            raise invalid_value("a pool's own device has access to it")
+        if device is not owner and flags and not owner.can_be_reached_by(device):
+            raise invalid_value(
+                f"device {device.ordinal} cannot access memory of device {owner.ordinal}"
+            )
+        return device, bool(flags)
 
     def _device_of_pool(self, pool: CUmemoryPool) -> DeviceState:
         for device in self._devices:

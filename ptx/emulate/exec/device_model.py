@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ptx.emulate.memory.device_heap import DeviceHeap
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.memory.layout import CodeAddresses
+from ptx.emulate.memory.peer_memory import PeerMemory
 from ptx.emulate.model.clock import Clock, CountedClock
 from ptx.emulate.texture.texture import Image, Texture
 
@@ -44,7 +45,7 @@ class DeviceModel:
     blocks_per_sm: int = 32
     shared_per_sm: int = 233472
     clock_khz: int = 1_980_000
-    peers: list[DeviceMemory] = field(default_factory=list)
+    peers: Sequence[DeviceMemory | PeerMemory] = ()
     host: Callable[[int], MappedHostMemory | None] = no_host_memory
     textures: dict[int, Texture] = field(default_factory=dict)
     surfaces: dict[int, Image] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.host_memory import MappedHostMemory
+from ptx.emulate.memory.peer_memory import PeerMemory
 from ptx.emulate.memory.shadow import Shadow
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
@@ -29,7 +30,7 @@ class ReachableMemories(Protocol):
         """The device's own."""
 
     @property
-    def peers(self) -> Sequence[DeviceMemory]:
+    def peers(self) -> Sequence[DeviceMemory | PeerMemory]:
         """Those of other devices."""
 
     @property

@@ -6,10 +6,11 @@ import numpy as np
 
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.host_memory import MappedHostMemory
+from ptx.emulate.memory.peer_memory import PeerMemory
 from ptx.emulate.model.types import NUMPY
 from ptx.isa.model import Instruction
 
-Memory = DeviceMemory | MappedHostMemory
+Memory = DeviceMemory | PeerMemory | MappedHostMemory
 _MASKED = ("ld", "ldu")
 
 

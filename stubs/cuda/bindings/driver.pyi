@@ -318,6 +318,23 @@ class CUstreamCaptureStatus(IntEnum):
     CU_STREAM_CAPTURE_STATUS_ACTIVE = 1
     CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2
 
+class CUmemAccess_flags(IntEnum):
+    CU_MEM_ACCESS_FLAGS_PROT_NONE = 0
+    CU_MEM_ACCESS_FLAGS_PROT_READ = 1
+    CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3
+    CU_MEM_ACCESS_FLAGS_PROT_MAX = 2147483647
+
+class CUmemLocationType(IntEnum):
+    CU_MEM_LOCATION_TYPE_INVALID = 0
+    CU_MEM_LOCATION_TYPE_NONE = 0
+    CU_MEM_LOCATION_TYPE_DEVICE = 1
+    CU_MEM_LOCATION_TYPE_HOST = 2
+    CU_MEM_LOCATION_TYPE_HOST_NUMA = 3
+    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4
+    CU_MEM_LOCATION_TYPE_INVISIBLE = 5
+    CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN = 6
+    CU_MEM_LOCATION_TYPE_MAX = 2147483647
+
 class CUmemPool_attribute(IntEnum):
     CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1
     CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2
@@ -649,6 +666,14 @@ class anon_struct1:
     y: int
     z: int
 
+class CUmemLocation:
+    type: CUmemLocationType
+    id: int
+
+class CUmemAccessDesc:
+    location: CUmemLocation
+    flags: CUmemAccess_flags
+
 class CUlaunchAttributeValue:
     cooperative: int
     clusterDim: anon_struct1
@@ -777,6 +802,7 @@ def cuCtxPushCurrent(ctx: CUcontext) -> tuple[CUresult]: ...
 def cuCtxPopCurrent() -> tuple[CUresult, CUcontext]: ...
 def cuCtxGetDevice() -> tuple[CUresult, CUdevice]: ...
 def cuCtxSynchronize() -> tuple[CUresult]: ...
+def cuCtxEnablePeerAccess(peerContext: CUcontext, Flags: int) -> tuple[CUresult]: ...
 def cuCtxGetStreamPriorityRange() -> tuple[CUresult, int, int]: ...
 def cuStreamCreateWithPriority(flags: int, priority: int) -> tuple[CUresult, CUstream]: ...
 def cuStreamDestroy(hStream: CUstream) -> tuple[CUresult]: ...
@@ -859,6 +885,9 @@ def cuMemPoolSetAttribute(
 def cuMemPoolGetAttribute(
     pool: CUmemoryPool, attr: CUmemPool_attribute
 ) -> tuple[CUresult, cuuint64_t]: ...
+def cuMemPoolSetAccess(
+    pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int
+) -> tuple[CUresult]: ...
 def cuPointerGetAttributes(
     numAttributes: int, attributes: Sequence[CUpointer_attribute], ptr: int
 ) -> tuple[CUresult, list[object]]: ...

@@ -424,7 +424,7 @@ def test_a_peers_memory_is_reached_by_its_addresses() -> None:
     out = there.put(np.zeros(32, np.uint32))
     with pytest.raises(OutOfBounds):
         here.launch("k", 1, 32, out)
-    here.device.peers.append(there.memory)
+    here.device.peers = (there.memory,)
     here.launch("k", 1, 32, out)
     assert there.get(out, 32, np.uint32).tolist() == list(range(32))
     with pytest.raises(OutOfBounds):

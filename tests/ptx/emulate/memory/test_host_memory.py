@@ -87,7 +87,7 @@ def test_memory_of_a_peer_is_reached_only_with_access() -> None:
     mine = runner.put(np.arange(COUNT, dtype=np.uint32))
     with pytest.raises(OutOfBounds):
         runner.launch("k", 1, COUNT, mine, there)
-    runner.device.peers.append(peer)
+    runner.device.peers = (peer,)
     runner.launch("k", 1, COUNT, mine, there)
     assert (peer.view(np.uint32)[:COUNT] == np.arange(COUNT) + 1).all()
     peer.free(there)
