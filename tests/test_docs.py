@@ -18,7 +18,7 @@ from tests.rooms import import_graph, picture, replaced
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 LIFETIMES = ROOT / "docs" / "lifetimes.md"
-FOLDERS = ("cudadrv", "ptx", "tests", "docs", "stubs", "benchmarks", "examples")
+FOLDERS = ("cudadrv", "ptx", "tests", "docs", "stubs", "benchmarks", "examples", "tools")
 LOCKS = (
     "Lock",
     "RLock",

@@ -7,7 +7,7 @@ item is the CUresult; the C declarations are in the CUDA Driver API manual under
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final, ParamSpec, Protocol, TypeVar, cast
 
@@ -208,15 +208,15 @@ class DriverApi(Protocol):
         self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
     ) -> tuple[CUresult]: ...
     def cuPointerGetAttributes(
-        self, num_attributes: int, attributes: Sequence[CUpointer_attribute], ptr: int, /
+        self, num_attributes: int, attributes: tuple[CUpointer_attribute, ...], ptr: int, /
     ) -> tuple[CUresult, list[object]]: ...
     def cuModuleLoadData(self, image: bytes, /) -> tuple[CUresult, CUmodule]: ...
     def cuModuleLoadDataEx(
         self,
         image: bytes,
         num_options: int,
-        options: Sequence[CUjit_option],
-        option_values: Sequence[object],
+        options: tuple[CUjit_option, ...],
+        option_values: tuple[object, ...],
         /,
     ) -> tuple[CUresult, CUmodule]: ...
     def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]: ...
@@ -230,7 +230,7 @@ class DriverApi(Protocol):
     def cuModuleEnumerateFunctions(
         self, num_functions: int, mod: CUmodule, /
     ) -> tuple[CUresult, list[CUfunction]]: ...
-    def cuFuncGetName(self, hfunc: CUfunction, /) -> tuple[CUresult, bytes]: ...
+    def cuFuncGetName(self, hfunc: CUfunction, /) -> tuple[CUresult, bytes | None]: ...
     def cuFuncGetAttribute(
         self, attrib: CUfunction_attribute, hfunc: CUfunction, /
     ) -> tuple[CUresult, int]: ...

@@ -317,7 +317,8 @@ def _names_of(box: ModuleBox) -> tuple[str, ...]:
         code, text = api.cuFuncGetName(function)
         if code:
             raise failure(api, code, "cuFuncGetName", "naming the kernels")
-        names.append(text.decode())
+        if text is not None:
+            names.append(text.decode())
     return tuple(names)
 
 

@@ -90,11 +90,11 @@ def test_each_driver_takes_the_ptx_of_its_release(driver: tuple[int, int], newes
 
 def test_the_jit_error_log_says_what_is_wrong(api: OpenApi, context: CUcontext) -> None:
     log = bytearray(1024)
-    options = [
+    options = (
         CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
         CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-    ]
-    assert code(api.cuModuleLoadDataEx(BROKEN, 2, options, [log, len(log)])) == 218
+    )
+    assert code(api.cuModuleLoadDataEx(BROKEN, 2, options, (log, len(log)))) == 218
     said = bytes(log).split(b"\0")[0]
     assert b"error" in said or b"fatal" in said
 
