@@ -77,6 +77,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("emulate/ops", "ptx.emulate.ops"),
         ("emulate/codegen", "ptx.emulate.codegen"),
         ("emulate/exec", "ptx.emulate.exec"),
+        ("emulate/count", "ptx.emulate.count"),
         ("emulate/check", "ptx.emulate.check"),
         ("emulate/texture", "ptx.emulate.texture"),
         ("emulate/memory", "ptx.emulate.memory"),

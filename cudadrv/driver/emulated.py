@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Unpack
+from typing import Unpack, cast
 
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 
 from ..emulator.checks import CheckName
+from ..emulator.counters import Counters
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
 from ..emulator.timeline.choice import OrderName
 from ..errors import ArgumentValueError, CheckError, DriverSelectionError
-from .in_use import Driver, in_use, install
+from .in_use import Driver, current, in_use, install
 
 
 def use(
@@ -104,6 +105,26 @@ def session(
     finally:
         install(former)
         driver.clear_caches()
+
+
+@contextmanager
+def counting() -> Iterator[Counters]:
+    """Count what the launches of a `with` block execute, on the emulator in use (docs/counters.md).
+
+    What is queued runs before the block and at its end.
+
+    Raises:
+        DriverSelectionError: the driver in use is not the emulator.
+    """
+    driver = current()
+    if not driver.is_emulated:
+        raise DriverSelectionError(
+            "only the emulator counts what kernels execute: set CUDADRV_DRIVER=emulator, or use "
+            "cudadrv.emulator.session() around the block; on a GPU Nsight Compute counts"
+        )
+    # What is emulated is an Emulator, or a trace around it, which has its attributes.
+    with cast(Emulator, driver.api).counting() as counters:
+        yield counters
 
 
 def _raise_findings(emulator: Emulator) -> None:

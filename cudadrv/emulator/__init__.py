@@ -7,9 +7,12 @@ the PTX that NVRTC makes and reports wrong accesses with their place; tests can 
 from typing import TYPE_CHECKING
 
 from ptx.emulate.check.findings import Finding as Finding
+from ptx.emulate.count.counts import Counts as Counts, Line as Line
+from ptx.emulate.count.instruction_class import InstructionClass as InstructionClass
 from ptx.emulate.exec.limits import Limits as Limits
 
 from .checks import CheckName as CheckName
+from .counters import CountedLaunch as CountedLaunch, Counters as Counters
 from .emulator import Emulator as Emulator
 from .fault_injection import (
     BadDevice as BadDevice,
@@ -31,17 +34,17 @@ from .profiles import (
 from .timeline.host_watch import HostChange as HostChange, OrderWarning as OrderWarning
 
 if TYPE_CHECKING:
-    from ..driver.emulated import session as session, use as use
+    from ..driver.emulated import counting as counting, session as session, use as use
 
 if not TYPE_CHECKING:  # so that a checker knows which names there are
 
     def __getattr__(name: str) -> object:
         # They choose the driver in use, which stands above the emulator.
-        if name in ("session", "use"):
+        if name in ("counting", "session", "use"):
             from ..driver import emulated
 
             return getattr(emulated, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), "session", "use"})
+        return sorted({*globals(), "counting", "session", "use"})

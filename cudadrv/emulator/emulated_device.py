@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import blake2b
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.memory.device_memory import DeviceMemory
@@ -21,6 +21,9 @@ from .pools import Pool
 from .profiles import EmulatedDevice
 from .refusal import Failure, Refusal, invalid_value
 from .timeline.patterns import FREED, FRESH, fill
+
+if TYPE_CHECKING:
+    from .counters import Counters
 
 _T = TypeVar("_T")
 # As the driver aligns (measured); the manual promises any variable's alignment.
@@ -38,6 +41,7 @@ class DeviceState:
         fault: what broke the device: from then on all calls on its contexts return that code.
         limit: bytes that may be in use, where a test set fewer than there are.
         pieces: live allocations by address; module variables are not among them.
+        counters: where its launches are counted, each everywhere; none unless asked for.
         has_patterns: whether fresh and freed memory hold patterns.
         others: the emulator's other devices.
     """
@@ -69,6 +73,7 @@ class DeviceState:
         self._leaving: deque[Piece] = deque()
         self.has_patterns = False
         self.others: tuple[DeviceState, ...] = ()
+        self.counters: tuple[Counters, ...] = ()
 
     def run_alone(self, work: Callable[[], _T]) -> _T:
         """Do `work`, then the frees that finalizers called meanwhile; the lock is held."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
@@ -20,6 +21,7 @@ from .calls.pool import PoolCalls
 from .calls.stream import StreamCalls
 from .calls.texture import TextureCalls
 from .checks import CheckName, limits_with_checks
+from .counters import Counters
 from .fault_injection import FaultInjection
 from .profiles import EmulatedDevice, given_devices
 from .timeline.choice import OrderName, chosen_order
@@ -84,6 +86,25 @@ class Emulator(
             limits_with_checks(limits, check),
             chosen_order(order, seed),
         )
+
+    @contextmanager
+    def counting(self) -> Iterator[Counters]:
+        """Count what the launches of a `with` block execute (docs/counters.md).
+
+        What is queued runs before the block and at its end.
+        """
+        counters = Counters()
+        self.finish()
+        for device in self._devices:
+            with device.lock:
+                device.counters = (*device.counters, counters)
+        try:
+            yield counters
+            self.finish()
+        finally:
+            for device in self._devices:
+                with device.lock:
+                    device.counters = tuple(c for c in device.counters if c is not counters)
 
 
 def _the_emulator_is_a_driver(emulator: Emulator) -> DriverApi:

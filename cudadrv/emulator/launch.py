@@ -8,8 +8,11 @@ from __future__ import annotations
 import ctypes
 from contextlib import ExitStack
 from operator import attrgetter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from ptx.emulate.count.counts import Counts, Line
+from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     AssertionFailed,
@@ -30,7 +33,8 @@ from ptx.emulate.model.errors import (
 from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUdevice_attribute, CUresult
-from .occupancy import blocks_per_sm, most_registers
+from .counters import CountedLaunch, Occupancy
+from .occupancy import blocks_per_sm, registers_of
 from .refusal import Failure, Refusal, invalid_handle, invalid_value
 from .shape import NO_CLUSTER, Shape
 
@@ -42,8 +46,6 @@ if TYPE_CHECKING:
 
 _NON_PORTABLE_CLUSTER: Final = 16
 _APPROVED_SHAPES: Final = 64
-_MOST_REGISTERS: Final = 255
-_LEAST_REGISTERS: Final = 16
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
 
 _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
@@ -59,20 +61,6 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
     (SynchronisationFault, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
     (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
 )
-
-
-def registers_of(function: Function, device: DeviceState) -> int:
-    """Registers a thread: the estimate, as far as the kernel's own limits allow.
-
-    These are `__maxnreg__`, and that the blocks which `__launch_bounds__` asks for fit, else one of
-    the largest size (PTX ISA, "Performance-Tuning Directives").
-    """
-    directives = function.directives
-    threads = function.signature.max_threads or device.model.max_threads_per_block
-    (blocks,) = directives.get("minnctapersm", (1,))
-    (most,) = directives.get("maxnreg", (_MOST_REGISTERS,))
-    room = most_registers(device.attributes, threads, max(blocks, 1))
-    return max(min(function.kernel().attributes.registers, most, room), _LEAST_REGISTERS)
 
 
 def check(function: Function, shape: Shape, device: DeviceState) -> None:
@@ -234,6 +222,8 @@ def execute(
 ) -> None:
     """Run a launch that passed the checks, in an order if one is given; a fault spoils the device.
 
+    Where the device counts, what the launch executed is added to its counters.
+
     Raises:
         Refusal: with the code of what the kernel did wrong.
     """
@@ -253,6 +243,8 @@ def execute(
         if fault is not None:
             raise Refusal(fault.code, fault.text, fault.cause)
         device.model.peers = tuple(memory for _, memory in peers)
+        counters = device.counters
+        counts = LaunchCounts() if counters else None
         try:
             device.run_alone(
                 lambda: kernel.launch(
@@ -264,6 +256,7 @@ def execute(
                     cluster=shape.cluster,
                     limits=limits,
                     order=order,
+                    counts=counts,
                 )
             )
         except EmulationFault as error:
@@ -274,6 +267,33 @@ def execute(
             raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
         except OutOfMemory as error:
             raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
+        if counts is not None:
+            launch = _counted(function, shape, device, kernel.lines_of(counts))
+            for each in counters:
+                each.launches.append(launch)
+
+
+def _counted(
+    function: Function, shape: Shape, device: DeviceState, lines: Mapping[Line, Counts]
+) -> CountedLaunch:
+    """The record of a launch that ran."""
+    x, y, z = shape.block
+    warps = -(-(x * y * z) // device.model.warp_size)
+    registers = registers_of(function, device)
+    shared = function.signature.shared_bytes + shape.shared_bytes
+    blocks = blocks_per_sm(device.attributes, x * y * z, registers, shared)
+    return CountedLaunch(
+        function.name,
+        device.ordinal,
+        shape.grid,
+        shape.block,
+        shape.shared_bytes,
+        Occupancy(
+            blocks, blocks * warps, device.model.threads_per_sm // device.model.warp_size, registers
+        ),
+        sum(lines.values(), Counts()),
+        lines,
+    )
 
 
 def _spoil(device: DeviceState, error: EmulationFault) -> Refusal:

@@ -7,13 +7,20 @@ CUDA Programming Guide, "Occupancy Calculator"; the granularities are those of c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from ..driver._api import CUdevice_attribute
+
+if TYPE_CHECKING:
+    from .emulated_device import DeviceState
+    from .modules import Function
 
 _WARP = 32
 _REGISTERS_AT_ONCE = 256  # a warp's registers are taken in these pieces
 _WARPS_AT_ONCE = 4
 _SHARED_AT_ONCE = 128
+_MOST_REGISTERS: Final = 255
+_LEAST_REGISTERS: Final = 16
 
 
 def _up(value: int, step: int) -> int:
@@ -66,3 +73,17 @@ def blocks_per_sm(
             // shared
         )
     return min(most)
+
+
+def registers_of(function: Function, device: DeviceState) -> int:
+    """Registers a thread: the estimate, as far as the kernel's own limits allow.
+
+    These are `__maxnreg__`, and that the blocks which `__launch_bounds__` asks for fit, else one of
+    the largest size (PTX ISA, "Performance-Tuning Directives").
+    """
+    directives = function.directives
+    threads = function.signature.max_threads or device.model.max_threads_per_block
+    (blocks,) = directives.get("minnctapersm", (1,))
+    (most,) = directives.get("maxnreg", (_MOST_REGISTERS,))
+    room = most_registers(device.attributes, threads, max(blocks, 1))
+    return max(min(function.kernel().attributes.registers, most, room), _LEAST_REGISTERS)

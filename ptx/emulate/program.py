@@ -10,6 +10,8 @@ import numpy as np
 
 import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.generate import generate
+from ptx.emulate.count.counts import Counts, Line
+from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.exec.collection import collection_paused
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.kernel_code import NOTHING_LATE, KernelCode, Late
@@ -105,6 +107,11 @@ class EmulatedKernel:
         late = self._code.may_be_late
         return self._program.code_of(self.name, late) if late != NOTHING_LATE else self._code
 
+    @cached_property
+    def _counted_code(self) -> KernelCode:
+        """The code for launches that count what they execute."""
+        return self._program.code_of(self.name, NOTHING_LATE, counted=True)
+
     @property
     def source(self) -> str:
         """The generated Python code."""
@@ -121,8 +128,12 @@ class EmulatedKernel:
         cluster: Dim3 = (1, 1, 1),
         limits: Limits = DEFAULT_LIMITS,
         order: LaunchOrder | None = None,
+        counts: LaunchCounts | None = None,
     ) -> int:
         """Run the kernel to its end; a number that tells how its `order` was decided, else 0.
+
+        With `counts` what it executes is counted there, and it runs in no order of its own: lanes
+        of a warp that run apart would count apart. `lines_of` tells what the counts mean.
 
         `params` is laid out by the signature's offsets; `shared_bytes` is dynamic shared memory.
         Without an order a cooperative grid runs as one chunk: its blocks may wait for each other.
@@ -138,19 +149,26 @@ class EmulatedKernel:
             raise LaunchError(
                 f"kernel {self.name}: the grid {grid} is no multiple of the cluster {cluster}"
             )
-        if order is not None:
+        if order is not None and counts is None:
             ordered = OrderedLaunch(
                 self._ordered_code, self._program.device, grid, block, params, shared_bytes, limits,
                 cluster, self._reserved_shared, order,
             )  # fmt: skip
             ordered.run(cooperative=cooperative)
             return ordered.decisions.trace
+        code = self._code if counts is None else self._counted_code
         launch = Launch(
-            self._code, self._program.device, grid, block, params, shared_bytes, limits, cluster,
-            self._reserved_shared,
+            code, self._program.device, grid, block, params, shared_bytes, limits, cluster,
+            self._reserved_shared, counts,
         )  # fmt: skip
         launch.run(cooperative=cooperative)
         return 0
+
+    def lines_of(self, counts: LaunchCounts) -> dict[Line, Counts]:
+        """What each line executed in a launch that counted."""
+        counted = self._counted_code.counted
+        assert counted is not None  # it was made to count
+        return counts.read(counted, self._program.module.files)
 
     def _check(self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int) -> None:
         for what, extent, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
@@ -220,12 +238,15 @@ class Program:
             found = self._kernels[name] = EmulatedKernel(self, signature, code)
         return found
 
-    def code_of(self, name: str, late: Late) -> KernelCode:
-        """The code of a kernel that the module defines; what is `late` is not done at once."""
+    def code_of(self, name: str, late: Late, *, counted: bool = False) -> KernelCode:
+        """The code of a kernel that the module defines; what is `late` is not done at once.
+
+        Code that is `counted` tells what it executes.
+        """
         span = self.module.functions[name].span
         large = span is not None and span[1] - span[0] > _LARGE
         with collection_paused() if large else nullcontext():
-            return generate(self._layout, self.device.code_addresses, name, late)
+            return generate(self._layout, self.device.code_addresses, name, late, counted=counted)
 
     def close(self) -> None:
         """Free the module's variables; once is enough."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from ...driver._api import CUfunction, CUfunction_attribute, CUresult
-from ..launch import registers_of
 from ..modules import Function
-from ..occupancy import blocks_per_sm
+from ..occupancy import blocks_per_sm, registers_of
 from ..refusal import OK, SUCCESS, call, invalid_value
 from .module import ModuleCalls
 

@@ -46,7 +46,8 @@ class Block:
 
     `guard` and `target`: the branch at its end; without a guard the branch is always taken.
     `following` is the block behind it, None where control never gets there; `targets` are those of
-    an indexed branch.
+    an indexed branch. `branch` is the branch's own instruction; where there is none, `skipped` is
+    the one that the branch goes around as its guard may be false.
     `live`: bit mask of the registers that are live where it begins; `defined`: that it may write.
     """
 
@@ -56,6 +57,8 @@ class Block:
     target: int | None = None
     following: int | None = None
     targets: tuple[int, ...] = ()
+    branch: Instruction | None = None
+    skipped: Instruction | None = None
     pure: bool = True
     used: int = 0
     defined: int = 0
@@ -153,6 +156,7 @@ class CfgBuilder:
             skip = self._last
             guard = instruction.guard
             skip.guard = Guard(guard.register, not guard.negated)
+            skip.skipped = instruction
             self._next()
             instruction = replace(instruction, guard=None)
         elif operation.effect is Effect.SYNCS:
@@ -174,6 +178,7 @@ class CfgBuilder:
             raise self._refused(instruction, "a branch needs a label")
         block = self._last
         block.guard = instruction.guard
+        block.branch = instruction
         self._branches.append((block, target.name, instruction))
         self._next(falls=instruction.guard is not None)
 

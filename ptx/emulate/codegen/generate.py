@@ -12,9 +12,11 @@ from ptx.emulate.codegen.cfg import (
     CfgBuilder,
     find_live_registers,
 )
+from ptx.emulate.codegen.count_writer import count_block, count_end, count_instruction
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
 from ptx.emulate.codegen.table import Effect
+from ptx.emulate.count.counted_code import CountedCode
 from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.exec.fibre import GONE
 from ptx.emulate.exec.kernel_code import NOTHING_LATE, KernelCode, Late
@@ -32,11 +34,16 @@ from ptx.isa.signature import shared_layout, shared_variables
 
 
 def generate(
-    layout: ModuleLayout, code_addresses: CodeAddresses, kernel: str, late: Late = NOTHING_LATE
+    layout: ModuleLayout,
+    code_addresses: CodeAddresses,
+    kernel: str,
+    late: Late = NOTHING_LATE,
+    *,
+    counted: bool = False,
 ) -> KernelCode:
     """The code of a kernel of a module; `code_addresses` has the functions of its device.
 
-    What is `late` is not done at once.
+    What is `late` is not done at once. Code that is `counted` tells what it executes.
 
     Raises:
         UnsupportedInstruction: it, or a function that it calls by name, uses what is not executed.
@@ -52,6 +59,7 @@ def generate(
     namespace = Namespace()
     blocks = BlockFunctions(kernel, namespace.names)
     code = KernelCode(kernel, module.files, offsets, nbytes, blocks)
+    code.counted = CountedCode() if counted else None
     return _KernelWriter(layout, code_addresses, code, namespace, graph, late).write()
 
 
@@ -165,6 +173,7 @@ class _KernelWriter:
             scope = FunctionScope(
                 self._code.kernel, function, body, frame_layout(function, body), layout,
                 self._code.shared_offsets, self._namespace, self._code.sites, self._late,
+                self._code.counted,
             )  # fmt: skip
         except KeyError as missing:
             raise UnsupportedInstruction(
@@ -221,22 +230,30 @@ class _BlockWriter:
         block, emitter, first = self._block, self._emitter, self._unit.first
         following = first + block.following if block.following is not None else GONE
         emitter.begin(first + block.index, following)
+        waits = bool(block.steps) and block.steps[0].operation.effect is Effect.SYNCS
+        if not waits:
+            count_block(emitter)
         emitter.targets = tuple(first + target for target in block.targets)
         live_out = 0
         for successor in block.successors:
             live_out |= self._unit.blocks[successor].live
         emitter.live_out = live_out
         after = self._live_after_each(live_out)
+        before = self._unit.blocks[block.index - 1] if block.index else None
+        is_skipped = before is not None and before.skipped is not None
         ended = False
         for step, live in zip(block.steps, after, strict=True):
             emitter.start(step.instruction)
             emitter.live_results = live
             if step.operation.effect is Effect.PURE and not live:
                 continue
+            count_instruction(emitter, is_skipped=is_skipped)
             try:
                 step.operation.emit(emitter, step.instruction)
             except KeyError as missing:
                 raise emitter.refuse(f"it uses {missing}, which is not executed") from None
+            if step.operation.effect is Effect.SYNCS:
+                count_block(emitter)
             ended = step.operation.effect is Effect.ENDS
         if not ended:
             self._leave(live_out, following)
@@ -244,6 +261,7 @@ class _BlockWriter:
 
     def _leave(self, live_out: int, following: int) -> None:
         block, emitter, first = self._block, self._emitter, self._unit.first
+        count_end(emitter, block.branch, block.skipped)
         if block.guard is None:
             emitter.flush(live_out)
             target = following if block.target is None else first + block.target

@@ -9,6 +9,7 @@ import numpy as np
 from ptx.emulate.codegen.analysis.nan_bits import registers_with_visible_bits
 from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
 from ptx.emulate.codegen.registers import CARRY
+from ptx.emulate.count.counted_code import CountedCode
 from ptx.emulate.exec.kernel_code import Late
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
 from ptx.emulate.memory.site import Site
@@ -48,6 +49,7 @@ class FunctionScope:
         invariants: the slot in the launch's cache of a result that chunks share, by the identity of
             its instruction.
         late: what is not done at once.
+        counted: where the instructions are listed of code that counts them, None in any other.
         width: bytes of each register; home: the kind in which it is held between blocks.
     """
 
@@ -62,9 +64,11 @@ class FunctionScope:
         namespace: Namespace,
         sites: list[Site],
         late: Late,
+        counted: CountedCode | None,
     ) -> None:
         self.kernel = kernel
         self.late = late
+        self.counted = counted
         self.function = function
         self.body = body
         self.frame = frame

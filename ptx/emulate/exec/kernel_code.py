@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ptx.emulate.count.counted_code import CountedCode
 from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.geometry import Value
@@ -48,6 +49,7 @@ class KernelCode:
             it to the code; None where there is none.
         stack_bytes: local memory of the deepest chain of calls that the module tells of.
         may_be_late: what an ordered launch may do late.
+        counted: which instructions each block has, if the code counts them.
     """
 
     kernel: str
@@ -73,3 +75,4 @@ class KernelCode:
     is_recursive: bool = False
     stack_bytes: int = 0
     registers: int = 0
+    counted: CountedCode | None = None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.check.races import RaceCheck
+from ptx.emulate.count.launch_counts import ChunkCounts, LaunchCounts
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.kernel_code import KernelCode
@@ -100,6 +101,7 @@ class Launch:
         limits: Limits,
         cluster: Dim3 = (1, 1, 1),
         reserved_shared: int = 0,
+        counts: LaunchCounts | None = None,
     ) -> None:
         self.code = code
         self.device = device
@@ -128,6 +130,7 @@ class Launch:
         self.is_cluster = cluster != (1, 1, 1)
         self.workspace = 0
         self.output = Output()
+        self._counts = counts
         self._races: RaceCheck | None = None
         if limits.findings is not None:
             self._races = RaceCheck(
@@ -139,6 +142,12 @@ class Launch:
         """What looks for races among blocks from number `first` on, where that is checked."""
         races = self._races
         return None if races is None else ChunkRaces(races, shape, first, shared)
+
+    def counts_of(self, shape: Geometry, first: int) -> ChunkCounts | None:
+        """What counts for blocks from number `first` on, in a launch that counts."""
+        if self._counts is None:
+            return None
+        return ChunkCounts(self._counts, shape, first, self.shared_stride)
 
     def cache_for(self, shape: Geometry) -> LaunchCache:
         """What the chunks of a geometry share."""

@@ -25,6 +25,7 @@ class ResidentBlocks:
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
         shadow: which of the shared and local memory was written, where that is checked.
         races: what looks for races, where that is checked.
+        counts: what counts, in a launch that does.
         cache: what they share with other chunks of their geometry.
     """
 
@@ -38,6 +39,7 @@ class ResidentBlocks:
         self.shared = launch.shared_memory(geometry.blocks * self.shared_stride)
         self.shadow = self._new_shadow() if launch.limits.check_uninitialised else None
         self.races = launch.races_of(geometry, first, self.shared)
+        self.counts = launch.counts_of(geometry, first)
         self.cache = launch.cache_for(geometry)
         self._local: NDArray[np.uint8] | None = None
         self._mbarriers: Mbarriers | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.exec.fibre import Fibre
@@ -127,6 +128,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
         raise e.refuse(f"it needs vectors of {count} elements")
     other = e.value(operands[2], stored) if name == "cas" else values[0]
     site = e.site(space, stored, count, writes=True)
+    count_access(e, where, offset, site)
     used = target is not None and e.is_used(target)
     if e.late.stores and releases(i):
         e.line(f"{e.helper(publish)}(f)")

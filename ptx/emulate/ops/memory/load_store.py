@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.memory.access import load, load_vector, store
@@ -49,6 +50,7 @@ def _load(e: Emitter, i: Instruction) -> None:
         return
     where, offset, space = e.address(source, space_of(i))
     site = e.site(space, ptx_type, count)
+    count_access(e, where, offset, site)
     if count == 1:
         function = e.helper(load)
         e.assign_all(target, ptx_type, [f"{function}(f, {where}, {offset}, {site})"])
@@ -92,6 +94,7 @@ def _store(e: Emitter, i: Instruction) -> None:
     values = e.values(source, ptx_type)
     where, offset, space = e.address(target, space_of(i))
     site = e.site(space, ptx_type, len(values), writes=True)
+    count_access(e, where, offset, site)
     function: Callable[..., None] = store
     if e.late.stores and space in ("global", "generic"):
         function = store_strong if is_strong(i) else store_weak

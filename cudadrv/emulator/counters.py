@@ -1,0 +1,89 @@
+"""What launches execute, counted: by launch, by kernel and by line (docs/counters.md)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ptx.emulate.count.counts import Counts, Line
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """How full a launch's blocks can make a multiprocessor.
+
+    Attributes:
+        blocks: that it holds at once; `warps`: theirs.
+        most_warps: that it could hold.
+        registers: of a thread; the emulator estimates them from the PTX.
+    """
+
+    blocks: int
+    warps: int
+    most_warps: int
+    registers: int
+
+    @property
+    def share(self) -> float:
+        """Warps of those that it could hold."""
+        return self.warps / self.most_warps
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLaunch:
+    """One launch.
+
+    Attributes:
+        kernel: its name in the PTX; `device`: the ordinal.
+        total: all of it; `lines`: by line.
+    """
+
+    kernel: str
+    device: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    occupancy: Occupancy
+    total: Counts
+    lines: Mapping[Line, Counts]
+
+
+@dataclass(slots=True)
+class Counters:
+    """The launches that were counted, in the order in which they ran."""
+
+    launches: list[CountedLaunch] = field(default_factory=list)
+
+    def __getitem__(self, kernel: str) -> Counts:
+        """All launches of a kernel.
+
+        Raises:
+            KeyError: there was none.
+        """
+        found = [each.total for each in self.launches if each.kernel == kernel]
+        if not found:
+            raise KeyError(f"no launch of {kernel!r} was counted, but of {[*self.kernels]}")
+        return sum(found, Counts())
+
+    @property
+    def kernels(self) -> dict[str, Counts]:
+        """All launches, by kernel."""
+        found: defaultdict[str, Counts] = defaultdict(Counts)
+        for each in self.launches:
+            found[each.kernel] += each.total
+        return dict(found)
+
+    @property
+    def lines(self) -> dict[tuple[str, Line], Counts]:
+        """All launches, by kernel and line."""
+        found: defaultdict[tuple[str, Line], Counts] = defaultdict(Counts)
+        for launch in self.launches:
+            for line, counts in launch.lines.items():
+                found[launch.kernel, line] += counts
+        return dict(sorted(found.items()))
+
+    @property
+    def total(self) -> Counts:
+        """All launches."""
+        return sum((each.total for each in self.launches), Counts())

@@ -1,0 +1,56 @@
+"""What code that counts has beside an instruction's own: nothing in any other code."""
+
+from __future__ import annotations
+
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.isa.model import Guard, Instruction
+
+_COUNTS = "f.blocks.counts"
+
+
+def count_block(e: Emitter) -> None:
+    """All threads of the fibre execute the block from here on."""
+    if e.scope.counted is not None:
+        e.line(f"{_COUNTS}.block(f, {e.here})")
+
+
+def count_instruction(e: Emitter, *, is_skipped: bool) -> None:
+    """The fibre executes the instruction; `is_skipped`: its warps were counted at its guard."""
+    counted, i = e.scope.counted, e.instruction
+    if counted is None:
+        return
+    if i.guard is not None:
+        number = counted.add_guarded(e.here, i)
+        e.line(f"{_COUNTS}.guard(f, {number}, {_condition(e, i.guard)})")
+    elif i.opcode == "brx":
+        number = counted.add_guarded(e.here, i)
+        e.line(f"{_COUNTS}.indexed_branch(f, {number}, {e.value(i.operands[0], 'u32')})")
+    elif is_skipped:
+        counted.of_threads[e.here].append(i)
+    else:
+        counted.add(e.here, i)
+
+
+def count_end(e: Emitter, branch: Instruction | None, skipped: Instruction | None) -> None:
+    """The fibre comes to the branch at the block's end, or to the guard of an instruction."""
+    counted = e.scope.counted
+    if counted is None:
+        return
+    if skipped is not None:
+        counted.of_warps[e.here].append(skipped)
+    elif branch is not None and branch.guard is not None:
+        number = counted.add_guarded(e.here, branch)
+        e.line(f"{_COUNTS}.branch(f, {number}, {_condition(e, branch.guard)})")
+    elif branch is not None:
+        counted.add(e.here, branch)
+
+
+def count_access(e: Emitter, where: str, offset: int, site: str) -> None:
+    """The fibre accesses memory there, as `Emitter.address` and `Emitter.site` name it."""
+    if e.scope.counted is not None:
+        e.line(f"{_COUNTS}.access(f, {where}, {offset}, {site})")
+
+
+def _condition(e: Emitter, guard: Guard) -> str:
+    value = e.value(guard.register, "pred")
+    return f"~{value}" if guard.negated else value

@@ -1,0 +1,165 @@
+"""The numbers: what a launch, a kernel or a line executed. They add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Self
+
+from ptx.emulate.count.instruction_class import InstructionClass
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """Numbers that add up, field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        own, others = _values(self), _values(other)
+        return type(self)(*(a + b for a, b in zip(own, others, strict=True)))
+
+
+def _values(numbers: _Sum) -> list[int]:
+    return [getattr(numbers, each.name) for each in fields(numbers)]
+
+
+@dataclass(frozen=True, slots=True)
+class Executed(_Sum):
+    """Instructions that were executed.
+
+    Attributes:
+        warps: how many times a warp executed one, with whichever of its threads.
+        threads: how many times a thread did, less those whose guard was false.
+    """
+
+    warps: int = 0
+    threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Branches(_Sum):
+    """Branches.
+
+    Attributes:
+        executed: how many times a warp executed one.
+        divergent: how many times its threads went different ways.
+    """
+
+    executed: int = 0
+    divergent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalTraffic(_Sum):
+    """Loads from, or stores to, global memory.
+
+    Attributes:
+        requests: how many times a warp executed such an instruction.
+        sectors: pieces of 32 bytes, aligned, that a request's threads touch; of all requests.
+        least_sectors: pieces that would hold the same bytes, were they together and aligned.
+    """
+
+    requests: int = 0
+    sectors: int = 0
+    least_sectors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTraffic(_Sum):
+    """Loads from, or stores to, shared memory.
+
+    Attributes:
+        requests: how many times a warp executed such an instruction.
+        wavefronts: turns that the 32 banks of four bytes need for them.
+        least_wavefronts: turns for the same access without a conflict.
+    """
+
+    requests: int = 0
+    wavefronts: int = 0
+    least_wavefronts: int = 0
+
+    @property
+    def conflicts(self) -> int:
+        """Turns that are only needed because different words lie in one bank."""
+        return self.wavefronts - self.least_wavefronts
+
+
+@dataclass(frozen=True, slots=True)
+class AtomicTraffic:
+    """Atomic operations and reductions.
+
+    Attributes:
+        requests: how many times a warp executed such an instruction.
+        threads: how many times a thread did.
+        sectors: pieces of 32 bytes, aligned, that a request's threads touch; of all requests.
+        ways: for each request how many threads share the address that most share; of all requests.
+        addresses: how many different ones an instruction of a launch went to; of all instructions.
+        most_on_one: how many times one instruction of one launch went to one address, at most.
+    """
+
+    requests: int = 0
+    threads: int = 0
+    sectors: int = 0
+    ways: int = 0
+    addresses: int = 0
+    most_on_one: int = 0
+
+    def __add__(self, other: AtomicTraffic) -> AtomicTraffic:
+        return AtomicTraffic(
+            self.requests + other.requests,
+            self.threads + other.threads,
+            self.sectors + other.sectors,
+            self.ways + other.ways,
+            self.addresses + other.addresses,
+            max(self.most_on_one, other.most_on_one),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was executed.
+
+    Attributes:
+        classes: the instructions of each class that occurred.
+    """
+
+    classes: Mapping[InstructionClass, Executed] = field(default_factory=dict)
+    branches: Branches = Branches()
+    global_loads: GlobalTraffic = GlobalTraffic()
+    global_stores: GlobalTraffic = GlobalTraffic()
+    shared_loads: SharedTraffic = SharedTraffic()
+    shared_stores: SharedTraffic = SharedTraffic()
+    global_atomics: AtomicTraffic = AtomicTraffic()
+    shared_atomics: AtomicTraffic = AtomicTraffic()
+
+    def of(self, *classes: InstructionClass) -> Executed:
+        """The instructions of some classes."""
+        return sum((self.classes.get(each, Executed()) for each in classes), Executed())
+
+    @property
+    def executed(self) -> Executed:
+        """All instructions."""
+        return sum(self.classes.values(), Executed())
+
+    def __add__(self, other: Counts) -> Counts:
+        every = [each for each in InstructionClass if each in {*self.classes, *other.classes}]
+        return Counts(
+            {each: self.of(each) + other.of(each) for each in every},
+            self.branches + other.branches,
+            self.global_loads + other.global_loads,
+            self.global_stores + other.global_stores,
+            self.shared_loads + other.shared_loads,
+            self.shared_stores + other.shared_stores,
+            self.global_atomics + other.global_atomics,
+            self.shared_atomics + other.shared_atomics,
+        )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Line:
+    """A line of CUDA; of PTX, with `file` empty, where the kernel has no line information."""
+
+    file: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.file or 'PTX'}:{self.number}"
