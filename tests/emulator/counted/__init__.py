@@ -1,0 +1,1 @@
+"""Kernels whose counts are compared with those of Nsight Compute, and the comparison."""
