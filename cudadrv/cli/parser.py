@@ -12,6 +12,7 @@ from . import (
     check,
     compile,
     completion,
+    count,
     doctor,
     explore,
     info,
@@ -22,7 +23,7 @@ from . import (
 )
 
 _COMMANDS: Final = (
-    selftest, info, doctor, top, compile, ptx_file, run_file, check, explore, cache,
+    selftest, info, doctor, top, compile, ptx_file, run_file, check, count, explore, cache,
 )  # fmt: skip
 
 

@@ -120,12 +120,15 @@ class Counts:
 
     Attributes:
         classes: the instructions of each class that occurred.
+        global_copies: what `cp.async` reads.
+        shared_loads, shared_stores: those of `ldmatrix` and `stmatrix` too.
     """
 
     classes: Mapping[InstructionClass, Executed] = field(default_factory=dict)
     branches: Branches = Branches()
     global_loads: GlobalTraffic = GlobalTraffic()
     global_stores: GlobalTraffic = GlobalTraffic()
+    global_copies: GlobalTraffic = GlobalTraffic()
     shared_loads: SharedTraffic = SharedTraffic()
     shared_stores: SharedTraffic = SharedTraffic()
     global_atomics: AtomicTraffic = AtomicTraffic()
@@ -147,6 +150,7 @@ class Counts:
             self.branches + other.branches,
             self.global_loads + other.global_loads,
             self.global_stores + other.global_stores,
+            self.global_copies + other.global_copies,
             self.shared_loads + other.shared_loads,
             self.shared_stores + other.shared_stores,
             self.global_atomics + other.global_atomics,

@@ -31,6 +31,7 @@ from ptx.isa.model import Instruction
 
 Bools = NDArray[np.bool_]
 _ATOMIC = ("atom", "red")
+_MATRICES = ("ldmatrix", "stmatrix")
 _ELSEWHERE = ((LOCAL_WINDOW, "local"), (PARAM_WINDOW, "param"), (SHARED_WINDOW, "shared"))
 
 
@@ -83,7 +84,7 @@ class LaunchCounts:
         for number, branches in self.branches.items():
             add(code.guarded[number], Counts(branches=branches))
         for site, traffic in self.in_global.items():
-            add(site.instruction, _of_global(traffic, writes=site.writes))
+            add(site.instruction, _of_global(traffic, site))
         for site, banks in self.in_shared.items():
             add(site.instruction, _of_shared(banks, writes=site.writes))
         for (site, space), contention in self.atomics.items():
@@ -91,8 +92,15 @@ class LaunchCounts:
         return dict(sorted(found.items()))
 
 
-def _of_global(traffic: GlobalTraffic, *, writes: bool) -> Counts:
-    return Counts(global_stores=traffic) if writes else Counts(global_loads=traffic)
+def _matrices(instruction: Instruction) -> int:
+    """How many matrices `ldmatrix` loads; eight threads each give the addresses of their rows."""
+    return next(int(word[1]) for word in instruction.modifiers if word in ("x1", "x2", "x4"))
+
+
+def _of_global(traffic: GlobalTraffic, site: Site) -> Counts:
+    if site.instruction.opcode == "cp":
+        return Counts(global_copies=traffic)
+    return Counts(global_stores=traffic) if site.writes else Counts(global_loads=traffic)
 
 
 def _of_shared(traffic: SharedTraffic, *, writes: bool) -> Counts:
@@ -170,6 +178,8 @@ class ChunkCounts:
         self, threads: CountedThreads, chosen: Index | None, where: Rows, site: Site
     ) -> None:
         rows = self._rows(threads, chosen, where)
+        if site.instruction.opcode in _MATRICES:
+            rows[:, 8 * _matrices(site.instruction) :] = -1
         if site.instruction.opcode not in _ATOMIC:
             self._launch.in_shared[site] += shared_traffic(rows, site.total)
             return

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
@@ -161,6 +162,7 @@ def _copy(e: Emitter, i: Instruction) -> None:
     e.scope.sites.extend((sites.target, sites.source, sites.byte))
     name = e.scope.bind(sites, "sites")
     arguments = f"f, {where}, {to}, {start}, {at}, {name}"
+    count_access(e, start, at, e.scope.bind(sites.source, "site"))
     if rest:
         nbytes = _amount(e, rest[0], size.value)
         e.line(f"{e.helper(copy_later if e.late.copies else copy_part)}({arguments}, {nbytes})")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
@@ -109,11 +110,16 @@ def _address(e: Emitter, i: Instruction, operand: int) -> tuple[str, str]:
     return e.temporary(f"{where}.every(f.n) + {offset}"), space
 
 
+def _count_rows(e: Emitter, address: str, site: str) -> None:
+    count_access(e, f"{e.helper(addresses_in)}({address})", 0, site)
+
+
 def _load(e: Emitter, i: Instruction) -> None:
     count = _COUNTS[plain_words(i)[3]]
     address, space = _address(e, i, 1)
     site = e.site(space, "u32", 4)
     group = sync_warp(e, i, {"address": address})
+    _count_rows(e, address, site)
     call = f"{e.helper(load_matrices)}(f, {group}, {address}, {count}"
     found = e.temporary(f"{call}, {'trans' in i.modifiers}, {site})")
     e.assign_all(i.operands[0], "b32", [f"{found}[{k}]" for k in range(count)])
@@ -125,8 +131,10 @@ def _store(e: Emitter, i: Instruction) -> None:
     if len(words) != _COUNTS[plain_words(i)[3]]:
         raise e.refuse("the number of matrices and of registers differ")
     address, space = _address(e, i, 0)
-    sites = f"({e.site(space, 'u32', 4, writes=True)}, {e.site(space, 'u16', writes=True)})"
+    whole = e.site(space, "u32", 4, writes=True)
+    sites = f"({whole}, {e.site(space, 'u16', writes=True)})"
     group = sync_warp(e, i, {"address": address})
+    _count_rows(e, address, whole)
     call = f"{e.helper(store_matrices)}(f, {group}, {address}, {'trans' in i.modifiers}, {sites}"
     e.line(f"{call}, {', '.join(words)})")
 

@@ -1,0 +1,189 @@
+"""``count``: a script on the emulator, and what its kernels executed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ptx.emulate.count.counts import AtomicTraffic, Counts, GlobalTraffic, Line, SharedTraffic
+
+from ..driver.emulated import use
+from ..emulator.counters import CountedLaunch, Counters
+from .check import _status_of
+from .commands import Commands, positive
+from .output import print_table
+
+_MOST_LINES = 20
+_KERNELS = ("kernel", "launches", "by warps", "by threads", "branches divergent", "occupancy")
+_CLASSES = ("kernel", "class", "by warps", "by threads")
+_TRAFFIC = ("kernel", "what", "requests", "turns or sectors", "least")
+_LINES = ("line", "kernel", "to mend")
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "count", help="run a script on the emulator, and count what its kernels execute"
+    )
+    parser.add_argument("--devices", type=positive, default=1, metavar="N", help="default: 1")
+    parser.add_argument("--json", action="store_true", help="print every launch as JSON")
+    parser.add_argument("script", metavar="SCRIPT")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what it is given")
+    parser.set_defaults(
+        run=lambda given: run_count(given.script, given.arguments, given.devices, given.json)
+    )
+
+
+def run_count(script: str, arguments: Sequence[str], devices: int, as_json: bool) -> int:
+    """Print what was counted, also of a script that fails; answers the script's own status."""
+    with use(devices).counting() as counters:
+        status = _status_of(script, arguments)
+    if as_json:
+        print(json.dumps([_launch(each) for each in counters.launches]))
+    else:
+        _print(counters)
+    return status
+
+
+def _print(counters: Counters) -> None:
+    kernels = counters.kernels
+    print_table("instructions that were executed", _KERNELS, [_row(counters, k) for k in kernels])
+    classes = [
+        (kernel, kind.value, f"{each.warps:,}", f"{each.threads:,}")
+        for kernel, counts in kernels.items()
+        for kind, each in counts.classes.items()
+    ]
+    print_table("instructions by class", _CLASSES, classes)
+    traffic = [(kernel, *row) for kernel, counts in kernels.items() for row in _traffic(counts)]
+    if traffic:
+        print_table("accesses", _TRAFFIC, traffic)
+    worst = sorted(counters.lines.items(), key=lambda item: _excess(item[1]), reverse=True)
+    lines = [
+        (_place(line), kernel, _to_mend(counts))
+        for (kernel, line), counts in worst[:_MOST_LINES]
+        if _excess(counts)
+    ]
+    if lines:
+        print_table("lines that take more than they need", _LINES, lines)
+
+
+def _row(counters: Counters, kernel: str) -> tuple[str, ...]:
+    launches = [each for each in counters.launches if each.kernel == kernel]
+    counts = counters[kernel]
+    shares = sorted({f"{each.occupancy.share:.0%}" for each in launches})
+    return (
+        kernel,
+        f"{len(launches):,}",
+        f"{counts.executed.warps:,}",
+        f"{counts.executed.threads:,}",
+        f"{counts.branches.divergent:,} of {counts.branches.executed:,}",
+        ", ".join(shares),
+    )
+
+
+def _traffic(counts: Counts) -> Iterator[tuple[str, ...]]:
+    """Each kind of access that occurred: its requests, what they took, and the least."""
+    for what, sectors in (
+        ("global loads", counts.global_loads),
+        ("global stores", counts.global_stores),
+        ("global copies", counts.global_copies),
+    ):
+        if sectors.requests:
+            numbers = (sectors.requests, sectors.sectors, sectors.least_sectors)
+            yield (what, *(f"{each:,}" for each in numbers))
+    for what, turns in (
+        ("shared loads", counts.shared_loads),
+        ("shared stores", counts.shared_stores),
+    ):
+        if turns.requests:
+            numbers = (turns.requests, turns.wavefronts, turns.least_wavefronts)
+            yield (what, *(f"{each:,}" for each in numbers))
+    for what, atomics in (
+        ("global atomics", counts.global_atomics),
+        ("shared atomics", counts.shared_atomics),
+    ):
+        if atomics.requests:
+            most = f", {atomics.most_on_one:,} on one address" if atomics.most_on_one > 1 else ""
+            numbers = (atomics.requests, atomics.ways, atomics.requests)
+            yield (f"{what}{most}", *(f"{each:,}" for each in numbers))
+
+
+def _place(line: Line) -> str:
+    """A line; its file as seen from the working folder, where it is in there."""
+    path = Path(line.file)
+    near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return f"{near if line.file else 'PTX'}:{line.number}"
+
+
+def _excess(counts: Counts) -> int:
+    """What a line costs above the least, in turns of some kind."""
+    traffic = counts.global_loads + counts.global_stores + counts.global_copies
+    shared = counts.shared_loads + counts.shared_stores
+    atomics = (counts.global_atomics, counts.shared_atomics)
+    return (
+        traffic.sectors
+        - traffic.least_sectors
+        + shared.conflicts
+        + counts.branches.divergent
+        + sum(each.ways - each.requests for each in atomics)
+    )
+
+
+def _to_mend(counts: Counts) -> str:
+    said = [
+        f"{traffic.sectors:,} sectors {what}, least {traffic.least_sectors:,}"
+        for what, traffic in (
+            ("loaded", counts.global_loads),
+            ("stored", counts.global_stores),
+            ("copied", counts.global_copies),
+        )
+        if traffic.sectors > traffic.least_sectors
+    ]
+    conflicts = (counts.shared_loads + counts.shared_stores).conflicts
+    said += [f"{conflicts:,} turns by bank conflicts"] if conflicts else []
+    branches = counts.branches
+    if branches.divergent:
+        said.append(f"{branches.divergent:,} of {branches.executed:,} branches divergent")
+    said += [
+        f"{each.ways:,} turns of {each.requests:,} atomics"
+        for each in (counts.global_atomics, counts.shared_atomics)
+        if each.ways > each.requests
+    ]
+    return "; ".join(said)
+
+
+# JSON holds numbers, texts and further objects.
+def _launch(launch: CountedLaunch) -> dict[str, Any]:
+    return {
+        "kernel": launch.kernel,
+        "device": launch.device,
+        "grid": launch.grid,
+        "block": launch.block,
+        "shared_bytes": launch.shared_bytes,
+        "occupancy": {**asdict(launch.occupancy), "share": launch.occupancy.share},
+        "total": _numbers(launch.total),
+        "lines": [
+            {"file": line.file, "line": line.number, **_numbers(counts)}
+            for line, counts in launch.lines.items()
+        ],
+    }
+
+
+def _numbers(counts: Counts) -> dict[str, Any]:
+    classes = {kind.value: asdict(each) for kind, each in counts.classes.items()}
+    kinds = (GlobalTraffic, SharedTraffic, AtomicTraffic)
+    traffic = {
+        name: asdict(getattr(counts, name))
+        for name in counts.__dataclass_fields__
+        if isinstance(getattr(counts, name), kinds)
+    }
+    return {
+        "executed": asdict(counts.executed),
+        "classes": classes,
+        "branches": asdict(counts.branches),
+        **traffic,
+    }
