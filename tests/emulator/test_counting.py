@@ -222,15 +222,23 @@ def test_lanes_that_wait_for_each_other_count_once(context: cudadrv.Context) -> 
     assert counts.of(InstructionClass.BARRIER) == type(counts.executed)(16, 512)
 
 
+def turns_in_sectors(row: list[int]) -> int:
+    """Each sector as often as the element in it that most threads of a warp use."""
+    times = Counter(row)
+    every = {element // 8 for element in row}
+    return sum(max(n for e, n in times.items() if e // 8 == sector) for sector in every)
+
+
 def test_atomics_are_counted_by_address(context: cudadrv.Context) -> None:
     one = count(context, kernel("atomicAdd(y, x[i]);"))["k"].global_atomics
     assert (one.requests, one.threads, one.ways, one.addresses) == (16, 512, 512, 1)
-    assert (one.most_on_one, one.sectors) == (512, 16)
+    assert (one.most_on_one, one.turns) == (512, 512)
     own = count(context, kernel("atomicAdd(y + i, x[i]);"))["k"].global_atomics
-    assert (own.ways, own.addresses, own.most_on_one, own.sectors) == (16, 512, 1, 64)
+    assert (own.ways, own.addresses, own.most_on_one, own.turns) == (16, 512, 1, 64)
     some = count(context, kernel("atomicAdd(y + idx[i], x[i]);"))["k"].global_atomics
     rows = INDICES[:512].reshape(-1, WARP).tolist()
     assert some.ways == sum(max(Counter(row).values()) for row in rows)
+    assert some.turns == sum(map(turns_in_sectors, rows))
     assert some.addresses == len(set(INDICES[:512].tolist()))
     assert some.most_on_one == max(Counter(INDICES[:512].tolist()).values())
 
@@ -240,7 +248,11 @@ def test_atomics_in_shared_memory_of_different_blocks_are_apart(context: cudadrv
     body += " atomicAdd(s + t % 2, i); __syncthreads(); y[i] = s[t & 1];"
     found = count(context, kernel(body))["k"].shared_atomics
     assert (found.threads, found.addresses, found.most_on_one) == (512, 4 * 2, 64)
-    assert found.ways == 16 * 16
+    assert (found.ways, found.turns) == (16 * 16, 16 * 16)
+    body = "__shared__ int s[1024]; s[t] = t; __syncthreads(); atomicAdd(s + idx[i] % 512, 1);"
+    found = count(context, kernel(body + " __syncthreads(); y[i] = s[t];"))["k"].shared_atomics
+    banks = [Counter(e % 512 % 32 for e in row) for row in INDICES[:512].reshape(-1, WARP).tolist()]
+    assert found.turns == sum(max(each.values()) for each in banks)
 
 
 def test_a_generic_address_counts_where_it_leads(context: cudadrv.Context) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.count.counts import AtomicTraffic
-from ptx.emulate.count.warp_rows import Rows, most_alike, sectors
+from ptx.emulate.count.warp_rows import Rows, most_alike
 
 _MOST_APART: Final = 1 << 20  # addresses that are held before they are put together
 
@@ -17,16 +17,16 @@ class Contention:
     """The atomics of one instruction to one space."""
 
     def __init__(self) -> None:
-        self._requests = self._threads = self._sectors = self._ways = 0
+        self._requests = self._threads = self._turns = self._ways = 0
         self._addresses: list[NDArray[np.int64]] = []
         self._times: list[NDArray[np.int64]] = []
         self._held = 0
 
-    def add(self, rows: Rows, places: Rows) -> None:
-        """Warps do an atomic: their addresses, and the same as places that no two blocks share."""
+    def add(self, rows: Rows, places: Rows, turns: int) -> None:
+        """Warps do an atomic, in so many turns: their addresses, and the places in memory."""
         self._requests += len(rows)
         self._threads += int(np.count_nonzero(rows >= 0))
-        self._sectors += sectors(rows)
+        self._turns += turns
         self._ways += int(most_alike(places).sum())
         found, times = np.unique(places[places >= 0], return_counts=True)
         self._addresses.append(found)
@@ -51,5 +51,5 @@ class Contention:
         self._put_together()
         (times,) = self._times
         return AtomicTraffic(
-            self._requests, self._threads, self._sectors, self._ways, len(times), int(times.max())
+            self._requests, self._threads, self._turns, self._ways, len(times), int(times.max())
         )

@@ -90,7 +90,9 @@ class AtomicTraffic:
     Attributes:
         requests: how many times a warp executed such an instruction.
         threads: how many times a thread did.
-        sectors: pieces of 32 bytes, aligned, that a request's threads touch; of all requests.
+        turns: that the memory takes. In global memory a piece of 32 bytes takes as many as a
+            request's threads share the address in it that most share; in shared memory a bank takes
+            one for each thread, and the fullest bank decides.
         ways: for each request how many threads share the address that most share; of all requests.
         addresses: how many different ones an instruction of a launch went to; of all instructions.
         most_on_one: how many times one instruction of one launch went to one address, at most.
@@ -98,7 +100,7 @@ class AtomicTraffic:
 
     requests: int = 0
     threads: int = 0
-    sectors: int = 0
+    turns: int = 0
     ways: int = 0
     addresses: int = 0
     most_on_one: int = 0
@@ -107,7 +109,7 @@ class AtomicTraffic:
         return AtomicTraffic(
             self.requests + other.requests,
             self.threads + other.threads,
-            self.sectors + other.sectors,
+            self.turns + other.turns,
             self.ways + other.ways,
             self.addresses + other.addresses,
             max(self.most_on_one, other.most_on_one),

@@ -21,7 +21,13 @@ from ptx.emulate.count.counts import (
     SharedTraffic,
 )
 from ptx.emulate.count.instruction_class import class_of
-from ptx.emulate.count.warp_rows import Rows, global_traffic, shared_traffic
+from ptx.emulate.count.warp_rows import (
+    Rows,
+    global_atomic_turns,
+    global_traffic,
+    shared_atomic_turns,
+    shared_traffic,
+)
 from ptx.emulate.memory.accessing_threads import AccessingThreads
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
@@ -170,7 +176,8 @@ class ChunkCounts:
     ) -> None:
         rows = self._rows(threads, chosen, where)
         if site.instruction.opcode in _ATOMIC:
-            self._launch.atomics[site, "global"].add(rows, rows)
+            turns = global_atomic_turns(rows)
+            self._launch.atomics[site, "global"].add(rows, rows, turns)
         else:
             self._launch.in_global[site] += global_traffic(rows, site.total)
 
@@ -186,7 +193,8 @@ class ChunkCounts:
         slots = np.broadcast_to(np.asarray(threads.place("slot"), dtype=np.int64), (threads.n,))
         blocks = slots if chosen is None else slots[chosen]
         places = self._rows(threads, chosen, (blocks + self._first) * self._stride + where)
-        self._launch.atomics[site, "shared"].add(rows, places)
+        turns = shared_atomic_turns(rows, site.total)
+        self._launch.atomics[site, "shared"].add(rows, places, turns)
 
     def _add_branch(self, threads: CountedThreads, number: int, value: Value) -> None:
         divergent = 0

@@ -6,7 +6,7 @@ multiples of it, so that two of them touch the same bytes or none in common.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +41,6 @@ def global_traffic(rows: Rows, nbytes: int) -> GlobalTraffic:
     return GlobalTraffic(len(rows), sectors, least)
 
 
-def sectors(rows: Rows) -> int:
-    """How many sectors the rows touch."""
-    return int(distinct(rows >> _SECTOR_SHIFT).sum())
-
-
 def shared_traffic(rows: Rows, nbytes: int) -> SharedTraffic:
     """The turns of accesses of so many bytes to shared memory.
 
@@ -73,13 +68,34 @@ def _fullest_bank(words: Rows, first: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.asarray(counted.reshape(len(words), _BANKS).max(axis=1))
 
 
-def most_alike(rows: Rows) -> NDArray[Any]:
-    """How many places of each row have the value that most of them have."""
-    ordered = np.sort(rows, axis=1)
-    most = np.zeros(len(rows), dtype=np.intp)
-    run = np.zeros(len(rows), dtype=np.intp)
+def _runs(ordered: Rows) -> NDArray[np.intp]:
+    """How often each value stood to the left in its row, with itself; 0 where nobody is."""
+    found = np.zeros(ordered.shape, dtype=np.intp)
     for column in range(ordered.shape[1]):
+        before = found[:, column - 1] if column else np.intp(0)
         same = ordered[:, column] == ordered[:, column - 1] if column else False
-        run = np.where(same, run + 1, 1) * (ordered[:, column] >= 0)
-        np.maximum(most, run, out=most)
-    return most
+        found[:, column] = np.where(same, before + 1, 1)
+    return found * (ordered >= 0)
+
+
+def most_alike(rows: Rows) -> NDArray[np.intp]:
+    """How many places of each row have the value that most of them have."""
+    return np.asarray(_runs(np.sort(rows, axis=1)).max(axis=1))
+
+
+def global_atomic_turns(rows: Rows) -> int:
+    """Each sector as often as threads share the address in it that most share."""
+    ordered = np.sort(rows, axis=1)
+    row, column = ordered_places = (ordered >= 0).nonzero()
+    _, where = np.unique(
+        np.stack((row, ordered[ordered_places] >> _SECTOR_SHIFT)), axis=1, return_inverse=True
+    )
+    most = np.zeros(int(where.max(initial=-1)) + 1, dtype=np.intp)
+    np.maximum.at(most, where.reshape(-1), _runs(ordered)[row, column])
+    return int(most.sum())
+
+
+def shared_atomic_turns(rows: Rows, nbytes: int) -> int:
+    """The threads of each row that use the fullest bank; no two of them are served at once."""
+    groups = rows.reshape(-1, _BANKS // max(nbytes // _WORD, 1))
+    return int(_fullest_bank(groups >> 2, groups >= 0).sum())

@@ -95,6 +95,12 @@ def _shared(value: str) -> str:
     return f"__shared__ __align__(16) float s[2048]; {fill} __syncthreads(); {value}"
 
 
+_MATRICES: Final = (
+    "unsigned a = 0, b = 0, c = 0, d = 0; "
+    'asm volatile("{{ .reg .u64 p; cvta.to.shared.u64 p, %4; '
+    'ldmatrix.sync.aligned.m8n8.{}.shared.b16 {}, [p]; }}" '
+    ': "+r"(a), "+r"(b), "+r"(c), "+r"(d) : "l"(s + {})); y[i] = a + b + c + d;'
+)
 _SHARED_LOADS: Final = {
     **{f"stride{k}": f"y[i] = s[{k} * t % 2048];" for k in (1, 2, 3, 4, 8, 16, 32, 33)},
     "same": "y[i] = s[blockIdx.x + n];",
@@ -120,6 +126,39 @@ _SHARED_LOADS: Final = {
     "float4_in_pairs": "float4 v = ((float4*)s)[t / 2]; y[i] = v.x + v.y + v.z + v.w;",
     "float4_in_quarters": "float4 v = ((float4*)s)[t % 8]; y[i] = v.x + v.y + v.z + v.w;",
     "float4_random": "float4 v = ((float4*)s)[idx[i] & 511]; y[i] = v.x + v.y + v.z + v.w;",
+    "double_in_fours": "y[i] = (float)((double*)s)[t / 4];",
+    "double_by_two": "y[i] = (float)((double*)s)[t / 4 * 2 + t % 2];",
+    "double_by_four": "y[i] = (float)((double*)s)[t / 8 * 4 + t % 4];",
+    "double_even_together": "if (t % 2 == 0) y[i] = (float)((double*)s)[t / 2];",
+    "double_pair_broken": "y[i] = (float)((double*)s)[t % 32 == 31 ? 16 : t % 32 / 2];",
+    "double_pair_missing": "if (t % 32 != 5) y[i] = (float)((double*)s)[t % 32 / 2];",
+    "double_pairs_apart": "int p = t % 32 / 2; "
+    "y[i] = (float)((double*)s)[p < 8 ? p * 16 : (p - 8) * 16 + 2];",
+    "double_pairs_half": "y[i] = (float)((double*)s)[t % 32 < 16 ? t % 32 / 2 : t % 32];",
+    "double_two_lanes": "if (t % 16 == 3) y[i] = (float)((double*)s)[t % 32 / 16];",
+    "double_four_lanes": "if (t % 16 < 2) y[i] = (float)((double*)s)[t % 32 / 16 * 4 + t % 2];",
+    "float4_in_fours": "float4 v = ((float4*)s)[t / 4]; y[i] = v.x + v.y + v.z + v.w;",
+    "float4_by_two": "float4 v = ((float4*)s)[t / 4 * 2 + t % 2]; y[i] = v.x + v.y + v.z + v.w;",
+    "float4_by_four": "float4 v = ((float4*)s)[t / 8 * 4 + t % 4]; y[i] = v.x + v.y + v.z + v.w;",
+    "float4_even_together": "if (t % 2 == 0) { float4 v = ((float4*)s)[t / 2]; "
+    "y[i] = v.x + v.y + v.z + v.w; }",
+    "float4_pairs_apart": "int p = t % 32 / 2; "
+    "float4 v = ((float4*)s)[p < 4 ? p * 8 : p < 8 ? (p - 4) * 8 + 2 : 4]; "
+    "y[i] = v.x + v.y + v.z + v.w;",
+    "float4_pairs_half": "float4 v = ((float4*)s)[t % 32 < 16 ? t % 32 / 2 : t % 32]; "
+    "y[i] = v.x + v.y + v.z + v.w;",
+    "float4_pairs_quarter": "float4 v = ((float4*)s)[t % 32 < 8 ? t % 32 / 2 : t % 32]; "
+    "y[i] = v.x + v.y + v.z + v.w;",
+    "float4_two_lanes": "if (t % 8 == 3) { float4 v = ((float4*)s)[t % 32 / 8]; "
+    "y[i] = v.x + v.y + v.z + v.w; }",
+    "copies": "for (int j = 0; j < 2; j++) __pipeline_memcpy_async((float4*)s + t, "
+    f"{_FOURS} + 2 * i + j, 16); __pipeline_commit(); __pipeline_wait_prior(0); "
+    "__syncthreads(); y[i] = s[t];",
+    "copies_of_four": "__pipeline_memcpy_async(s + t, x + 3 * i, 4); __pipeline_commit(); "
+    "__pipeline_wait_prior(0); __syncthreads(); y[i] = s[t];",
+    "matrices": _MATRICES.format("x4", "{%0, %1, %2, %3}", "t % 32 * 8"),
+    "matrices_apart": _MATRICES.format("x4", "{%0, %1, %2, %3}", "t % 32 * 32"),
+    "one_matrix": _MATRICES.format("x1", "{%0}", "t % 8 * 64"),
 }
 _THEN_READ: Final = "__syncthreads(); y[i] = s[t];"
 _SHARED_STORES: Final = {
@@ -130,6 +169,8 @@ _SHARED_STORES: Final = {
     "double_stride2": f"((double*)s)[2 * t] = t; {_THEN_READ}",
     "double_random": f"((double*)s)[idx[i] & 1023] = t; {_THEN_READ}",
     "double_same": f"((double*)s)[blockIdx.x + n] = t; {_THEN_READ}",
+    "double_in_pairs": f"((double*)s)[t / 2] = t; {_THEN_READ}",
+    "float4_same": f"((float4*)s)[blockIdx.x + n] = make_float4(t, 1, 2, 3); {_THEN_READ}",
     "float4": f"((float4*)s)[t] = make_float4(t, 1, 2, 3); {_THEN_READ}",
     "float4_stride2": f"((float4*)s)[2 * t] = make_float4(t, 1, 2, 3); {_THEN_READ}",
     "float4_random": f"((float4*)s)[idx[i] & 511] = make_float4(t, 1, 2, 3); {_THEN_READ}",
@@ -164,6 +205,14 @@ _ATOMICS: Final = {
     "shared_random": _shared(
         "atomicAdd((int*)s + (idx[i] & 255), i); __syncthreads(); y[i] = s[t];"
     ),
+    "shared_long": _shared(
+        "atomicAdd((unsigned long long*)s + (idx[i] & 255), 3ull); __syncthreads(); y[i] = s[t];"
+    ),
+    "shared_exchange": _shared(
+        "atomicExch((int*)s + (idx[i] & 63), t); __syncthreads(); y[i] = s[t];"
+    ),
+    "double_random": "atomicAdd((double*)y + (idx[i] & 63), 1.0);",
+    "vector_of_block": "y[i] = atomicAdd((int*)y + 4096 + blockIdx.x, t);",
     "shared_pairs": _shared("atomicAdd((int*)s + t / 2, i); __syncthreads(); y[i] = s[t];"),
 }
 _CHAIN: Final = "for (int k = 0; k < n; k++) {} y[i] = v;"
@@ -226,7 +275,11 @@ KERNELS: Final = (
     *_plain("arithmetic", _ARITHMETIC),
     *_SHAPES,
 )
-SOURCE: Final = "#include <cuda_fp16.h>\n" + BENCHMARKS + "".join(each.text for each in KERNELS)
+SOURCE: Final = (
+    "#include <cuda_fp16.h>\n#include <cuda_pipeline.h>\n"
+    + BENCHMARKS
+    + "".join(each.text for each in KERNELS)
+)
 
 
 def benchmarks() -> list[BenchmarkCase]:
