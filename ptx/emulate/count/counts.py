@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Self
+from dataclasses import dataclass, field
 
 from ptx.emulate.count.instruction_class import InstructionClass
 
 
 @dataclass(frozen=True, slots=True)
-class _Sum:
-    """Numbers that add up, field by field."""
-
-    def __add__(self, other: Self) -> Self:
-        own, others = _values(self), _values(other)
-        return type(self)(*(a + b for a, b in zip(own, others, strict=True)))
-
-
-def _values(numbers: _Sum) -> list[int]:
-    return [getattr(numbers, each.name) for each in fields(numbers)]
-
-
-@dataclass(frozen=True, slots=True)
-class Executed(_Sum):
+class Executed:
     """Instructions that were executed.
 
     Attributes:
@@ -34,9 +20,12 @@ class Executed(_Sum):
     warps: int = 0
     threads: int = 0
 
+    def __add__(self, other: Executed) -> Executed:
+        return Executed(self.warps + other.warps, self.threads + other.threads)
+
 
 @dataclass(frozen=True, slots=True)
-class Branches(_Sum):
+class Branches:
     """Branches.
 
     Attributes:
@@ -47,9 +36,12 @@ class Branches(_Sum):
     executed: int = 0
     divergent: int = 0
 
+    def __add__(self, other: Branches) -> Branches:
+        return Branches(self.executed + other.executed, self.divergent + other.divergent)
+
 
 @dataclass(frozen=True, slots=True)
-class GlobalTraffic(_Sum):
+class GlobalTraffic:
     """Loads from, or stores to, global memory.
 
     Attributes:
@@ -62,9 +54,16 @@ class GlobalTraffic(_Sum):
     sectors: int = 0
     least_sectors: int = 0
 
+    def __add__(self, other: GlobalTraffic) -> GlobalTraffic:
+        return GlobalTraffic(
+            self.requests + other.requests,
+            self.sectors + other.sectors,
+            self.least_sectors + other.least_sectors,
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class SharedTraffic(_Sum):
+class SharedTraffic:
     """Loads from, or stores to, shared memory.
 
     Attributes:
@@ -81,6 +80,13 @@ class SharedTraffic(_Sum):
     def conflicts(self) -> int:
         """Turns that are only needed because different words lie in one bank."""
         return self.wavefronts - self.least_wavefronts
+
+    def __add__(self, other: SharedTraffic) -> SharedTraffic:
+        return SharedTraffic(
+            self.requests + other.requests,
+            self.wavefronts + other.wavefronts,
+            self.least_wavefronts + other.least_wavefronts,
+        )
 
 
 @dataclass(frozen=True, slots=True)

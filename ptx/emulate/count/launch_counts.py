@@ -20,7 +20,7 @@ from ptx.emulate.count.counts import (
     Line,
     SharedTraffic,
 )
-from ptx.emulate.count.instruction_class import class_of
+from ptx.emulate.count.instruction_class import InstructionClass, class_of
 from ptx.emulate.count.warp_rows import (
     Rows,
     global_atomic_turns,
@@ -78,15 +78,8 @@ class LaunchCounts:
         def add(instruction: Instruction, counts: Counts) -> None:
             found[_line(instruction, files)] += counts
 
-        for block, warps in self.warps.items():
-            for each in code.of_warps[block]:
-                add(each, Counts({class_of(each): Executed(warps, 0)}))
-        for block, threads in self.threads.items():
-            for each in code.of_threads[block]:
-                add(each, Counts({class_of(each): Executed(0, threads)}))
-        for number, threads in self.guarded.items():
-            each = code.guarded[number]
-            add(each, Counts({class_of(each): Executed(0, threads)}))
+        for line, classes in self._executed(code, files).items():
+            found[line] = Counts(classes)
         for number, branches in self.branches.items():
             add(code.guarded[number], Counts(branches=branches))
         for site, traffic in self.in_global.items():
@@ -96,6 +89,31 @@ class LaunchCounts:
         for (site, space), contention in self.atomics.items():
             add(site.instruction, _of_atomics(contention.traffic, space))
         return dict(sorted(found.items()))
+
+    def _executed(
+        self, code: CountedCode, files: Mapping[int, str]
+    ) -> dict[Line, dict[InstructionClass, Executed]]:
+        """The instructions of each line, by class."""
+        found: defaultdict[Line, defaultdict[InstructionClass, Executed]] = defaultdict(
+            lambda: defaultdict(Executed)
+        )
+
+        def add(instruction: Instruction, executed: Executed) -> None:
+            found[_line(instruction, files)][class_of(instruction)] += executed
+
+        for block, warps in self.warps.items():
+            for each in code.of_warps[block]:
+                add(each, Executed(warps, 0))
+        for block, threads in self.threads.items():
+            for each in code.of_threads[block]:
+                add(each, Executed(0, threads))
+        for number, threads in self.guarded.items():
+            add(code.guarded[number], Executed(0, threads))
+        return {line: _in_order(classes) for line, classes in found.items()}
+
+
+def _in_order(classes: Mapping[InstructionClass, Executed]) -> dict[InstructionClass, Executed]:
+    return {each: classes[each] for each in InstructionClass if each in classes}
 
 
 def _matrices(instruction: Instruction) -> int:

@@ -23,10 +23,15 @@ _ONE_TURN: Final = _BANKS * _WORD  # bytes that the banks give at once
 
 def _firsts(rows: Rows) -> tuple[Rows, NDArray[np.bool_]]:
     """The rows in order, and which values are the first of their kind there."""
-    ordered = np.sort(rows, axis=1)
+    ordered = _ordered(rows)
     first = ordered >= 0
     first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
     return ordered, first
+
+
+def _ordered(rows: Rows) -> Rows:
+    """Each row in ascending order, which most have already."""
+    return rows if (rows[:, 1:] >= rows[:, :-1]).all() else np.sort(rows, axis=1)
 
 
 def distinct(rows: Rows) -> NDArray[np.intp]:
@@ -80,19 +85,19 @@ def _runs(ordered: Rows) -> NDArray[np.intp]:
 
 def most_alike(rows: Rows) -> NDArray[np.intp]:
     """How many places of each row have the value that most of them have."""
-    return np.asarray(_runs(np.sort(rows, axis=1)).max(axis=1))
+    return np.asarray(_runs(_ordered(rows)).max(axis=1))
 
 
 def global_atomic_turns(rows: Rows) -> int:
     """Each sector as often as threads share the address in it that most share."""
-    ordered = np.sort(rows, axis=1)
-    row, column = ordered_places = (ordered >= 0).nonzero()
-    _, where = np.unique(
-        np.stack((row, ordered[ordered_places] >> _SECTOR_SHIFT)), axis=1, return_inverse=True
-    )
-    most = np.zeros(int(where.max(initial=-1)) + 1, dtype=np.intp)
-    np.maximum.at(most, where.reshape(-1), _runs(ordered)[row, column])
-    return int(most.sum())
+    ordered = _ordered(rows)
+    present = ordered >= 0
+    touched = ordered >> _SECTOR_SHIFT
+    first = present.copy()
+    first[:, 1:] &= touched[:, 1:] != touched[:, :-1]
+    # Rows are in order, so that the places of one sector stand together.
+    starts = np.flatnonzero(first[present])
+    return int(np.maximum.reduceat(_runs(ordered)[present], starts).sum())
 
 
 def shared_atomic_turns(rows: Rows, nbytes: int) -> int:
