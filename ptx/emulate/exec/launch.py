@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.check.races import RaceCheck
-from ptx.emulate.count.launch_counts import ChunkCounts, LaunchCounts
+from ptx.emulate.count.chunk_counts import ChunkCounts
+from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.kernel_code import KernelCode

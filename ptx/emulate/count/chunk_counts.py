@@ -1,0 +1,196 @@
+"""Counts what the blocks that are executed together do; generated code that counts calls this."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.count.counts import Branches
+from ptx.emulate.count.launch_counts import LaunchCounts
+from ptx.emulate.count.warp_rows import (
+    Rows,
+    global_atomic_turns,
+    global_traffic,
+    shared_atomic_turns,
+    shared_traffic,
+)
+from ptx.emulate.memory.accessing_threads import AccessingThreads
+from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from ptx.emulate.model.addresses import Addresses, Index
+from ptx.emulate.model.geometry import WARP, Geometry, Value
+from ptx.isa.model import Instruction
+
+Bools = NDArray[np.bool_]
+_ATOMIC = ("atom", "red")
+_MATRICES = ("ldmatrix", "stmatrix")
+_ELSEWHERE = ((LOCAL_WINDOW, "local"), (PARAM_WINDOW, "param"), (SHARED_WINDOW, "shared"))
+
+
+class CountedThreads(AccessingThreads, Protocol):
+    """What counting must know of a fibre."""
+
+    @property
+    def count(self) -> int:
+        """How many threads it has."""
+
+    @property
+    def present(self) -> Bools | None:
+        """(n,) which elements of its arrays belong to them; None where all do."""
+
+    def recall(self, name: str) -> Value:
+        """What was remembered for this set of threads, None if nothing was."""
+
+    def remember(self, name: str, thing: Value) -> None:
+        """Remember what depends on this set of threads only."""
+
+
+class ChunkCounts:
+    """Counts what the blocks that are executed together do; `first` is the first of them."""
+
+    def __init__(self, launch: LaunchCounts, geometry: Geometry, first: int, stride: int) -> None:
+        self._launch = launch
+        self._first = first
+        self._stride = stride  # of two blocks' shared memory
+        self._slots = geometry.index("warp_slot")
+        self._warps = geometry.blocks * geometry.warps_per_block
+        self._is_dense = geometry.threads_per_block % WARP == 0
+
+    # What generated code calls.
+
+    def block(self, threads: CountedThreads, number: int) -> None:
+        """These threads execute a basic block."""
+        self._launch.warps[number] += self._count_warps(threads)
+        self._launch.threads[number] += threads.count
+
+    def guard(self, threads: CountedThreads, number: int, condition: Value) -> None:
+        """Those of the threads that the condition names execute a guarded instruction."""
+        self._launch.guarded[number] += self._count_true(threads, condition)
+
+    def branch(self, threads: CountedThreads, number: int, condition: Value) -> None:
+        """Those of the threads that the condition names take a branch."""
+        self.guard(threads, number, condition)
+        self._add_branch(threads, number, condition)
+
+    def indexed_branch(self, threads: CountedThreads, number: int, index: Value) -> None:
+        """These threads take an indexed branch."""
+        self._launch.guarded[number] += threads.count
+        self._add_branch(threads, number, index)
+
+    def access(
+        self, threads: CountedThreads, addresses: Addresses, offset: int, site: Site
+    ) -> None:
+        """These threads are about to access memory."""
+        every = addresses.every(threads.n) + offset
+        for space, chosen, where in _by_space(every, site):
+            if space == "global":
+                self._access_global(threads, chosen, where, site)
+            elif space == "shared":
+                self._access_shared(threads, chosen, where, site)
+
+    # What it finds.
+
+    def _access_global(
+        self, threads: CountedThreads, chosen: Index | None, where: Rows, site: Site
+    ) -> None:
+        rows = self._rows(threads, chosen, where)
+        if site.instruction.opcode in _ATOMIC:
+            turns = global_atomic_turns(rows)
+            self._launch.atomics[site, "global"].add(rows, rows, turns)
+        else:
+            self._launch.in_global[site] += global_traffic(rows, site.total)
+
+    def _access_shared(
+        self, threads: CountedThreads, chosen: Index | None, where: Rows, site: Site
+    ) -> None:
+        rows = self._rows(threads, chosen, where)
+        if site.instruction.opcode in _MATRICES:
+            rows[:, 8 * _matrices(site.instruction) :] = -1
+        if site.instruction.opcode not in _ATOMIC:
+            self._launch.in_shared[site] += shared_traffic(rows, site.total)
+            return
+        slots = np.broadcast_to(np.asarray(threads.place("slot"), dtype=np.int64), (threads.n,))
+        blocks = slots if chosen is None else slots[chosen]
+        places = self._rows(threads, chosen, (blocks + self._first) * self._stride + where)
+        turns = shared_atomic_turns(rows, site.total)
+        self._launch.atomics[site, "shared"].add(rows, places, turns)
+
+    def _add_branch(self, threads: CountedThreads, number: int, value: Value) -> None:
+        divergent = 0
+        if value.ndim:
+            slots, values = self._slots_of(threads), np.asarray(value)
+            if threads.present is not None:
+                slots, values = slots[threads.present], values[threads.present]
+            starts = _starts(slots >> 5)
+            low, high = (reduce.reduceat(values, starts) for reduce in (np.minimum, np.maximum))
+            divergent = int(np.count_nonzero(low != high))
+        executed = self._count_warps(threads)
+        self._launch.branches[number] += Branches(executed, divergent)
+
+    def _count_true(self, threads: CountedThreads, condition: Value) -> int:
+        if condition.ndim == 0:
+            return threads.count if condition else 0
+        if threads.present is not None:
+            condition = condition & threads.present
+        return int(np.count_nonzero(condition))
+
+    def _count_warps(self, threads: CountedThreads) -> int:
+        if threads.present is not None:
+            return len(_starts(self._slots_of(threads)[threads.present] >> 5))
+        if threads.lanes is None:
+            return self._warps
+        found = threads.recall("warps")
+        if found is None:
+            found = len(_starts(self._slots_of(threads) >> 5))
+            threads.remember("warps", found)
+        return int(found)
+
+    def _slots_of(self, threads: CountedThreads) -> Index:
+        """(n,) each thread's place among whole warps."""
+        return self._slots if threads.lanes is None else self._slots[threads.lanes]
+
+    def _rows(self, threads: CountedThreads, chosen: Index | None, where: Rows) -> Rows:
+        """A row for each warp that has one of the chosen threads."""
+        if threads.lanes is None and chosen is None and self._is_dense:
+            return where.reshape(-1, WARP)
+        slots = self._slots_of(threads)
+        if chosen is not None:
+            slots = slots[chosen]
+        warps = slots >> 5
+        starts = _starts(warps)
+        row = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(warps)))
+        found = np.full((len(starts), WARP), -1, dtype=np.int64)
+        found[row, slots & (WARP - 1)] = where
+        return found
+
+
+def _starts(warps: Index) -> Index:
+    """Where each warp begins in an ascending list of them."""
+    return np.flatnonzero(np.concatenate(([True], warps[1:] != warps[:-1])))
+
+
+def _by_space(every: Rows, site: Site) -> list[tuple[str, Index | None, Rows]]:
+    """The addresses within each space that they lie in, and whose they are; None for everyone's."""
+    if "const" in site.instruction.modifiers:
+        return []
+    if site.space != "generic":
+        return [(site.space, None, every)]
+    spaces = np.full(len(every), "global", dtype="U6")
+    starts = np.zeros(len(every), dtype=np.int64)
+    for start, space in _ELSEWHERE:
+        inside = (every >= start) & (every < start + WINDOW_BYTES)
+        spaces[inside], starts[inside] = space, start
+    found: list[tuple[str, Index | None, Rows]] = []
+    for space in np.unique(spaces).tolist():
+        chosen = np.flatnonzero(spaces == space)
+        everyone = len(chosen) == len(every)
+        where = every[chosen] - starts[chosen]
+        found.append((space, None if everyone else chosen, where))
+    return found
+
+
+def _matrices(instruction: Instruction) -> int:
+    """How many matrices `ldmatrix` loads; eight threads each give the addresses of their rows."""
+    return next(int(word[1]) for word in instruction.modifiers if word in ("x1", "x2", "x4"))
