@@ -30,6 +30,7 @@ from ptx.emulate.memory.layout import (
     frame_layout,
 )
 from ptx.emulate.model.errors import UnsupportedInstruction
+from ptx.isa.model import Instruction, SpecialRegister
 from ptx.isa.signature import shared_layout, shared_variables
 
 
@@ -61,6 +62,13 @@ def generate(
     code = KernelCode(kernel, module.files, offsets, nbytes, blocks)
     code.counted = CountedCode() if counted else None
     return _KernelWriter(layout, code_addresses, code, namespace, graph, late).write()
+
+
+def _reads_clock(instruction: Instruction) -> bool:
+    return any(
+        isinstance(each, SpecialRegister) and ("clock" in each.name or "timer" in each.name)
+        for each in instruction.operands
+    )
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -209,8 +217,10 @@ class _KernelWriter:
             code.blocks.add(lines)
             code.live.append(tuple(bits(block.live)))
             code.defined.append(block.defined)
+            code.successors.append(tuple(unit.first + each for each in block.successors))
             code.is_pure.append(block.pure)
             instructions = [step.instruction for step in block.steps]
+            code.reads_clock |= any(map(_reads_clock, instructions))
             code.first.append(instructions[0] if instructions else None)
             code.last.append(instructions[-1] if instructions else None)
         code.zeros.append(unit.scope.zeros())

@@ -42,12 +42,14 @@ class KernelCode:
         defined: bit mask of the registers that each block writes.
         is_pure: whether a block may run for threads that are not present.
         last, first: an instruction of each block, for messages.
+        successors: where control may go from each block, calls apart.
         zeros: initial registers of each function; frame_bytes: its local memory.
         params, results: offset and size in its frame of each function's parameters and results.
         entries: the first block of each function; names: what they are called.
         find_function: the number of the function at an address, for calls by address, which may add
             it to the code; None where there is none.
         stack_bytes: local memory of the deepest chain of calls that the module tells of.
+        reads_clock: whether it reads a clock, so that what it does depends on time.
         may_be_late: what an ordered launch may do late.
         counted: which instructions each block has, if the code counts them.
     """
@@ -62,6 +64,7 @@ class KernelCode:
     is_pure: list[bool] = field(default_factory=list)
     first: list[Instruction | None] = field(default_factory=list)
     last: list[Instruction | None] = field(default_factory=list)
+    successors: list[tuple[int, ...]] = field(default_factory=list)
     zeros: list[list[Value]] = field(default_factory=list)
     frame_bytes: list[int] = field(default_factory=list)
     params: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
@@ -71,8 +74,24 @@ class KernelCode:
     sites: list[Site] = field(default_factory=list)
     find_function: Callable[[int], int | None] = _no_function
     calls_by_address: bool = False
+    reads_clock: bool = False
     may_be_late: Late = NOTHING_LATE
     is_recursive: bool = False
     stack_bytes: int = 0
     registers: int = 0
     counted: CountedCode | None = None
+
+    def reachable(self, block: int) -> set[int]:
+        """The blocks that control may come to behind a block."""
+        found: set[int] = set()
+        waiting = list(self.successors[block])
+        while waiting:
+            each = waiting.pop()
+            if each not in found:
+                found.add(each)
+                waiting += self.successors[each]
+        return found
+
+    def comes_again(self, block: int) -> bool:
+        """Whether a block is part of a loop."""
+        return block in self.reachable(block)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
+from ptx.emulate.exec.endless import EndlessWait
 from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.waiting import WaitingFibres
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.errors import Runaway, StackOverflow
+from ptx.emulate.model.errors import EndlessLoop, Runaway, StackOverflow
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.resident_blocks import ResidentBlocks
@@ -27,6 +28,7 @@ _WIDTH = 1024  # threads whose block takes about as long as that of one
 _CHANGE = 8  # blocks that take about as long as going from one fibre to another
 _LEAST_RUN = 64  # steps that a fibre runs on for when it has waited for too long
 ENDLESS = 1 << 62
+_LONG = 65536  # work after which threads may be going round for ever
 
 
 class Scheduler:
@@ -58,6 +60,7 @@ class Scheduler:
         self._deadline = _PATIENCE
         self._turn_end = ENDLESS
         self._place: Key = (0,)
+        self._endless = EndlessWait(self)
         self._begin()
 
     def _begin(self) -> None:
@@ -124,6 +127,11 @@ class Scheduler:
     def has_runnable(self) -> bool:
         """Whether a fibre is ready to run."""
         return bool(self._heap)
+
+    @property
+    def runnable(self) -> list[tuple[Key, Fibre]]:
+        """The fibres that are ready to run, with their places."""
+        return [(key, fibre) for key, fibres in self._runnable.items() for fibre in fibres]
 
     def run_one(self, fibre: Fibre, block: int) -> None:
         """Execute one block of a fibre whose wait is over; it then waits for its turn."""
@@ -213,6 +221,13 @@ class Scheduler:
         self.work += self._changes * _CHANGE
         self._counted, self._changes = self.steps, 0
         limit = self.blocks.launch.limits.max_steps
+        # Where a turn ends, other threads may change what these wait for.
+        if self.work > _LONG and self._turn_end >= ENDLESS and self._endless.is_here(fibre, block):
+            raise EndlessLoop(
+                f"{self.alive} threads go round for ever: no register and no memory of theirs"
+                f" changes any more; {fibre.count} of them are here",
+                self.blocks.launch.where_of_block(fibre, block),
+            )
         if self.work > limit:
             raise Runaway(
                 f"no end after {self.work} steps, which the emulator takes for an endless loop or"

@@ -64,6 +64,8 @@ def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, si
     low = addresses.lowest() + offset + site.first
     high = addresses.highest() + offset + site.end
     memory = _memory_of(low, launch.device)
+    if memory is not launch.memory:
+        site.is_elsewhere = True
     every = addresses.every(threads.n if addresses.varying is not None else 1) + offset
     misaligned = (every & (site.total - 1)) != 0
     if memory is not None:

@@ -39,11 +39,12 @@ class Site:
         bounds: where an access lies wholly in the allocation that the last one was in, the version
             of the device's allocation table then, and the memory that it is in; replaced as a
             whole, as several threads may launch the kernel at once.
+        is_elsewhere: whether an access reached another device's memory, or the host's.
     """
 
     __slots__ = (
-        "bounds", "count", "dtype", "end", "first", "instruction", "kind", "nbytes", "parts",
-        "shift", "space", "total", "writes",
+        "bounds", "count", "dtype", "end", "first", "instruction", "is_elsewhere", "kind",
+        "nbytes", "parts", "shift", "space", "total", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -62,3 +63,4 @@ class Site:
         self.parts = used_elements(instruction, self.nbytes, count)
         self.writes = writes
         self.bounds: tuple[int, int, int, Memory | None] = (0, 0, -1, None)
+        self.is_elsewhere = False

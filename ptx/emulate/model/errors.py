@@ -156,6 +156,10 @@ class Runaway(EmulationFault):
     """A kernel ran longer than the limit that was set."""
 
 
+class EndlessLoop(Runaway):
+    """Threads that wait in a loop for what no thread will ever write."""
+
+
 class Trap(EmulationFault):
     """The kernel executed `trap`, or a breakpoint without a debugger."""
 

@@ -82,18 +82,20 @@ class BlockBarriers:
             if blocks.races is not None:
                 blocks.races.pass_block(fibre.lane_numbers())
             return block
-        self._arrives(fibre, number, count).waiting.append(BarrierWait(fibre, block, instruction))
+        barrier = self._arrives(fibre, number, count, instruction)
+        barrier.waiting.append(BarrierWait(fibre, block, instruction))
         return GONE
 
     def arrive(self, fibre: Fibre, which: Value, threads: Value, block: int) -> None:
         """`barrier.arrive`: count the threads of a fibre in `block` without waiting."""
         for part in self._alike(fibre, which, threads, ()):
-            number, count = self._checked(part, False, self._blocks.code.first[block])
+            instruction = self._blocks.code.first[block]
+            number, count = self._checked(part, False, instruction)
             if self._blocks.races is not None:
                 lanes = part[0].lane_numbers()
                 slots = self._blocks.geometry.index("slot")[lanes]
                 self._blocks.races.arrive(lanes, f"barrier {number}", slots)
-            self._arrives(part[0], number, count)
+            self._arrives(part[0], number, count, instruction)
 
     def reduce(
         self, fibre: Fibre, which: Value, threads: Value | None, block: int, flag: Value
@@ -118,7 +120,7 @@ class BlockBarriers:
                 if blocks.races is not None:
                     blocks.races.pass_block(fibre.lane_numbers())
                 return self._votes([entry])
-            self._arrives(part, number, count).waiting.append(entry)
+            self._arrives(part, number, count, instruction).waiting.append(entry)
         return None
 
     # Called by the scheduler.
@@ -154,7 +156,9 @@ class BlockBarriers:
         strict = blocks.launch.limits.strict_barriers and scheduler.alive < blocks.geometry.threads
         return everyone and not strict and count in (None, blocks.geometry.warps_per_block * WARP)
 
-    def _arrives(self, fibre: Fibre, number: int, count: int | None) -> _Barrier:
+    def _arrives(
+        self, fibre: Fibre, number: int, count: int | None, instruction: Instruction | None
+    ) -> _Barrier:
         """Count the fibre's threads; a phase that is complete ends before the next one begins."""
         blocks = self._blocks.geometry.blocks
         weights = self._weights(fibre)
@@ -163,6 +167,16 @@ class BlockBarriers:
         if (full & (weights > 0)).any():
             self._resolve(number)
             barrier = self._barriers.setdefault(number, _Barrier(blocks))
+        # All must name one count: a GPU waits for one of two, or for ever.
+        most = self._blocks.geometry.warps_per_block * WARP
+        known = np.where(barrier.expected > 0, barrier.expected, most)
+        wrong = (barrier.arrived > 0) & (weights > 0) & (known != (count or most))
+        if wrong.any():
+            raise SynchronisationFault(
+                f"barrier {number} with {count or most} threads, where others of the block wait"
+                f" for {known[np.argmax(wrong)]} at it",
+                fibre.where(0, instruction),
+            )
         barrier.arrived += weights
         if count is not None:
             barrier.expected[weights > 0] = count
@@ -206,10 +220,16 @@ class BlockBarriers:
         complete: Bools = (arrived >= self._wanted(barrier)) & (barrier.arrived > 0)
         if not complete.any():
             return False
+        # Where more have come than the barrier waits for, the last ones begin its next phase.
+        more = complete & (barrier.expected > 0) & (barrier.arrived > barrier.expected)
+        extra = np.where(more, barrier.arrived % np.maximum(barrier.expected, 1), 0)
+        late = self._last_to_come(barrier.waiting, extra) if extra.any() else None
         go: list[BarrierWait] = []
         stay: list[BarrierWait] = []
         for entry in barrier.waiting:
             chosen = complete.take(np.asarray(entry.fibre.place("slot")))
+            if late is not None:
+                chosen = chosen & ~late.take(entry.fibre.lane_numbers())
             for part, into in ((chosen, go), (~chosen, stay)):
                 found = self._part(entry, part)
                 if found is not None:
@@ -221,12 +241,28 @@ class BlockBarriers:
         barrier.waiting = stay
         if self._blocks.races is not None and go:
             self._tell(self._blocks.races, number, barrier, go)
-        barrier.arrived[complete] = 0
-        barrier.expected[complete] = 0
+        barrier.arrived[complete] = extra[complete]
+        barrier.expected[complete & (extra == 0)] = 0
         if not barrier.arrived.any():
             del self._barriers[number]
         self._release(go)
         return True
+
+    def _last_to_come(self, waiting: list[BarrierWait], extra: Counts) -> Bools:
+        """(threads,) who came last, as many of each block as there are too many; whole warps."""
+        geometry = self._blocks.geometry
+        late = np.zeros(geometry.threads, dtype=np.bool_)
+        left = extra.copy()
+        for entry in reversed(waiting):
+            lanes = entry.fibre.lane_numbers()
+            warps = geometry.index("warp_slot").take(lanes) // WARP
+            for warp in np.unique(warps)[::-1]:
+                warp_lanes = lanes[warps == warp]
+                weights = self._weigh(warp_lanes)
+                if (weights <= left).all():
+                    left -= weights
+                    late[warp_lanes] = True
+        return late
 
     def _tell(
         self, races: ChunkRaces, number: int, barrier: _Barrier, go: list[BarrierWait]

@@ -96,6 +96,7 @@ class WarpSync:
                         into.append(part)
             if ready:
                 released = True
+                self._check_masks(ready)
                 self._release(ready)
         return released
 
@@ -124,6 +125,31 @@ class WarpSync:
             f" membermask {word:#010x} does not name it",
             fibre.where(at, self._blocks.code.first[block]),
         )
+
+    def _check_masks(self, ready: list[WarpWait]) -> None:
+        """Refuse lanes at one instruction of which one names the other, who names other lanes.
+
+        In a loop the other one may come again, with the mask that is waited for.
+
+        Raises:
+            SynchronisationFault: there are such lanes.
+        """
+        code = self._blocks.code
+        for entry in self.waiting:
+            place = (entry.fibre.prefix, entry.block)
+            there = [e.fibre for e in ready if (e.fibre.prefix, e.block) == place]
+            if not there or code.comes_again(entry.block):
+                continue
+            here = self._bits([self._slots(fibre) for fibre in there])
+            named = entry.mask & here.take(self._slots(entry.fibre) // WARP)
+            if named.any():
+                at = int(np.argmax(named != 0))
+                mask = int(entry.mask[at] if entry.mask.ndim else entry.mask)
+                raise SynchronisationFault(
+                    f"the membermask {mask:#010x} names the lanes {int(named[at]):#010x}, which"
+                    " execute this warp instruction with another membermask",
+                    entry.fibre.where(at, code.first[entry.block]),
+                )
 
     def _bits(self, slot_lists: list[Index]) -> Words:
         geometry = self._blocks.geometry
