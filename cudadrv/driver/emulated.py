@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Unpack, cast
@@ -15,6 +17,7 @@ from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
 from ..emulator.timeline.choice import OrderName
 from ..errors import ArgumentValueError, CheckError, DriverSelectionError
 from .in_use import Driver, current, in_use, install
+from .later import drop_now
 
 
 def use(
@@ -25,6 +28,7 @@ def use(
     order: OrderName | None = None,
     seed: int | None = None,
     check: Sequence[CheckName] | None = None,
+    suppressions: str | os.PathLike[str] | None = None,
     **properties: Unpack[DeviceProperties],
 ) -> Emulator:
     """Run this process on the emulator.
@@ -41,6 +45,7 @@ def use(
     emulator = Emulator(
         _devices(devices, properties),
         driver_version=driver_version, limits=limits, order=order, seed=seed, check=check,
+        suppressions=suppressions,
     )  # fmt: skip
     chosen = Driver(emulator)
     former = in_use() or install(chosen)
@@ -64,6 +69,7 @@ def session(
     order: OrderName | None = None,
     seed: int | None = None,
     check: Sequence[CheckName] | None = None,
+    suppressions: str | os.PathLike[str] | None = None,
     raise_findings: bool = True,
     **properties: Unpack[DeviceProperties],
 ) -> Iterator[Emulator]:
@@ -77,9 +83,11 @@ def session(
     of the block what is still queued runs. An error that leaves the block under "random" has a note
     that says how to see it again.
 
-    `check` is what is checked of kernels: "race" finds accesses of threads to the same bytes that
-    nothing orders, "init" stops a kernel that reads shared or local memory which nothing wrote
-    (docs/checks.md). Without it CUDADRV_CHECK decides.
+    `check` is what is checked (docs/checks.md): "race" finds accesses of threads to the same bytes
+    that nothing orders, "init" reads of memory which nothing wrote, "sync" barriers that some
+    threads pass by, "bounds" accesses beyond the array that a pointer was made from, "leak" what is
+    still there at the end. Without it CUDADRV_CHECK decides. `suppressions` is a file of findings
+    that are not told; without it CUDADRV_CHECK_SUPPRESSIONS names one.
 
     Raises:
         CheckError: at the end of the block, if a check found something; not with
@@ -90,21 +98,32 @@ def session(
     emulator = Emulator(
         _devices(devices, properties),
         driver_version=driver_version, limits=limits, order=order, seed=seed, check=check,
+        suppressions=suppressions,
     )  # fmt: skip
     driver = Driver(emulator)
     former = install(driver)
     try:
-        yield emulator
-        emulator.finish()
+        try:
+            yield emulator
+            emulator.finish()
+        finally:
+            install(former)
+            driver.clear_caches()
+        look_for_leaks(emulator)
         if raise_findings:
             _raise_findings(emulator)
     except Exception as error:
         if emulator.order.startswith("random"):
             error.add_note(emulator.repeated_by)
         raise
-    finally:
-        install(former)
-        driver.clear_caches()
+
+
+def look_for_leaks(emulator: Emulator) -> None:
+    """Look for what is left of a program that has ended, where that is checked."""
+    if "leak" in emulator.checks.names:
+        gc.collect()
+        drop_now()  # what graphs kept
+        emulator.look_for_leaks()
 
 
 @contextmanager
@@ -128,8 +147,12 @@ def counting() -> Iterator[Counters]:
 
 
 def _raise_findings(emulator: Emulator) -> None:
-    races = emulator.limits.findings
-    found = () if races is None else tuple(each for each in races.found if not each.benign)
+    """Raise what nobody was told of: faults failed a launch, orders have their own warning."""
+    found = tuple(
+        each
+        for each in emulator.findings
+        if each.check != "order" and not each.benign and not each.is_told
+    )
     if found:
         raise CheckError("\n".join(map(str, found)), found)
 

@@ -6,7 +6,12 @@ the PTX that NVRTC makes and reports wrong accesses with their place; tests can 
 
 from typing import TYPE_CHECKING
 
-from ptx.emulate.check.findings import Finding as Finding
+from ptx.emulate.check.findings import (
+    Finding as Finding,
+    Found as Found,
+    KernelFault as KernelFault,
+    Place as Place,
+)
 from ptx.emulate.count.counts import Counts as Counts, Line as Line
 from ptx.emulate.count.instruction_class import InstructionClass as InstructionClass
 from ptx.emulate.exec.limits import Limits as Limits
@@ -19,6 +24,7 @@ from .fault_injection import (
     MemoryLimit as MemoryLimit,
     ScheduledFault as ScheduledFault,
 )
+from .leaks import Leak as Leak
 from .profiles import (
     A100 as A100,
     B200 as B200,

@@ -1,28 +1,65 @@
-"""What is checked of kernels while they run: chosen for an emulator, or by CUDADRV_CHECK."""
+"""What is checked of programs while they run: chosen for an emulator, or by CUDADRV_CHECK."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, get_args
 
-from ptx.emulate.check.findings import Findings
+from ptx.emulate.check.findings import Findings, Found, KernelFault, of_fault
 from ptx.emulate.exec.limits import Limits
+from ptx.emulate.model.errors import EmulationFault
 
 from .. import border
 from ..errors import ArgumentValueError
+from .leaks import Leak
+from .suppressions import Suppressions, suppressions_of
 
-CheckName = Literal["race", "init"]
+CheckName = Literal["race", "init", "sync", "bounds", "leak"]
 VARIABLE: Final = "CUDADRV_CHECK"
-_NAMES: Final[tuple[str, ...]] = get_args(CheckName)
+CHECKS: Final[tuple[CheckName, ...]] = get_args(CheckName)
 
 
-def limits_with_checks(limits: Limits, checks: Sequence[str] | None) -> Limits:
-    """The limits of launches that are checked so; without a choice, as CUDADRV_CHECK says.
+@dataclass
+class Checks:
+    """What an emulator checks, and what it found.
+
+    Attributes:
+        names: the checks.
+        limits: what its launches are given.
+        suppressions: of what is not told.
+        faults: those of kernels that a check is about.
+        leaks: what was there at the end.
+    """
+
+    names: frozenset[str]
+    limits: Limits
+    suppressions: Suppressions
+    faults: list[KernelFault] = field(default_factory=list)
+    leaks: list[Leak] = field(default_factory=list)
+
+    def note(self, fault: EmulationFault) -> None:
+        """A kernel stopped with a fault."""
+        found = of_fault(fault)
+        if found is not None and found.check in self.names:
+            self.faults.append(found)
+
+    def found(self, others: Sequence[Found]) -> tuple[Found, ...]:
+        """All that was found and is not suppressed; `others` what order found."""
+        races = () if self.limits.findings is None else tuple(self.limits.findings.found)
+        return self.suppressions.visible((*races, *self.faults, *others, *self.leaks))
+
+
+def chosen_checks(
+    limits: Limits,
+    checks: Sequence[str] | None,
+    suppressions: str | os.PathLike[str] | None = None,
+) -> Checks:
+    """These checks of launches with these limits; without a choice, as CUDADRV_CHECK says.
 
     Raises:
-        ArgumentValueError: there is no such check.
+        ArgumentValueError: there is no such check, or the file of suppressions is wrong.
     """
     border.instance("Emulator: limits", limits, Limits)
     if checks is None:
@@ -30,10 +67,12 @@ def limits_with_checks(limits: Limits, checks: Sequence[str] | None) -> Limits:
     else:
         checks = border.several("Emulator: check", checks, str)
     for each in checks:
-        if each not in _NAMES:
+        if each not in CHECKS:
             raise ArgumentValueError(
-                f"{each!r} is no check of kernels: one of {', '.join(_NAMES)}, in {VARIABLE} too"
+                f"{each!r} is no check of kernels: one of {', '.join(CHECKS)}, in {VARIABLE} too"
             )
     if "race" in checks and limits.findings is None:
         limits = replace(limits, findings=Findings())
-    return replace(limits, check_uninitialised=True) if "init" in checks else limits
+    if "init" in checks:
+        limits = replace(limits, check_uninitialised=True)
+    return Checks(frozenset(checks), limits, suppressions_of(suppressions))

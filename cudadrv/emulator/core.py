@@ -36,23 +36,23 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from ptx.emulate.check.findings import Finding
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.check.findings import Found
 from ptx.errors import PtxError
 
 from .. import border
 from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
 from ..errors import ArgumentValueError, CudaError
+from .checks import Checks
 from .contexts import Context
 from .emulated_device import DeviceState
 from .events import Event
 from .host_memory import HostMemory
+from .leaks import LeakWatch
 from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice
 from .refusal import Failure, Refusal, invalid_handle
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
 from .timeline.choice import Order
 from .timeline.freed_memory import FreedMemory
-from .timeline.host_watch import HostChange
 from .timeline.late_errors import LateErrors
 from .timeline.queues import Timeline
 
@@ -129,7 +129,7 @@ class Core:
         self,
         devices: Sequence[EmulatedDevice],
         driver_version: tuple[int, int],
-        limits: Limits,
+        checks: Checks,
         order: Order,
     ) -> None:
         if not 0 <= len(devices) <= MAX_DEVICES:
@@ -139,7 +139,6 @@ class Core:
         versions = border.several("an emulator's driver_version", driver_version, int)
         if len(versions) != 2:
             raise ArgumentValueError(f"driver_version is {driver_version}: give (major, minor)")
-        border.instance("an emulator's limits", limits, Limits)
         serial = next(self._serials)
         base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
         # Handles are numbers that no other emulator gives, so that a foreign one is refused.
@@ -151,7 +150,8 @@ class Core:
             for ordinal, profile in enumerate(devices)
         )
         self._driver_version = driver_version
-        self.limits = limits
+        self.checks = checks
+        self.limits = checks.limits
         self._thread = _ThreadState()
         self._lock = threading.RLock()
         self._late_errors = LateErrors(order)
@@ -186,6 +186,24 @@ class Core:
             device.model.host = self._host.reachable
             device.others = tuple(each for each in self._devices if each is not device)
             device.has_patterns = self._timeline is not None
+            device.note_fault = checks.note
+        self._leaks = self._watch() if "leak" in checks.names else None
+
+    def _watch(self) -> LeakWatch:
+        """Watch all tables from now on."""
+        leaks = LeakWatch()
+        self._streams = leaks.handles("stream", self._streams)
+        self._events = leaks.handles("event", self._events)
+        self._modules = leaks.handles("module", self._modules)
+        self._graphs = leaks.handles("graph", self._graphs)
+        self._executables = leaks.handles("executable graph", self._executables)
+        self._arrays = leaks.handles("array", self._arrays)
+        self._mipmapped_arrays = leaks.handles("mipmapped array", self._mipmapped_arrays)
+        self._texture_owners = leaks.handles("texture or surface", self._texture_owners)
+        self._host.pieces = leaks.host_memory(self._host.pieces)
+        for device in self._devices:
+            device.pieces = leaks.memory(device.pieces)
+        return leaks
 
     @property
     def devices(self) -> tuple[EmulatedDevice, ...]:
@@ -198,14 +216,26 @@ class Core:
         return str(self._order)
 
     @property
-    def findings(self) -> tuple[Finding | HostChange, ...]:
-        """What is wrong with the program, though every call of a GPU's driver would succeed.
+    def findings(self) -> tuple[Found, ...]:
+        """What the checks found wrong with the program (`check`), without what is suppressed.
 
-        Races between threads, where they are looked for (`check`), and what the host did to memory
-        that queued copies were still to use; the latter are told by an `OrderWarning` as well.
+        What the host did to memory that queued copies were still to use is among it whatever is
+        checked; that is told by an `OrderWarning` as well.
         """
-        races = () if self.limits.findings is None else tuple(self.limits.findings.found)
-        return races if self._timeline is None else (*races, *self._timeline.findings)
+        return self.checks.found(() if self._timeline is None else self._timeline.findings)
+
+    @property
+    def unused_suppressions(self) -> tuple[str, ...]:
+        """The lines of the file of suppressions that no finding has met, with their places."""
+        return self.checks.suppressions.unused
+
+    def look_for_leaks(self) -> None:
+        """Take what is there now as leaks, where that is checked; `findings` has them then.
+
+        On a broken device nothing can be given back, so that nothing is said.
+        """
+        if self._leaks is not None and not any(device.fault for device in self._devices):
+            self.checks.leaks = list(self._leaks.left())
 
     @property
     def executed(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.model.errors import OutOfMemory
+from ptx.emulate.model.errors import EmulationFault, OutOfMemory
 
 from ..driver._api import CUresult
 from .attributes import device_attributes
@@ -30,6 +30,10 @@ _T = TypeVar("_T")
 _ALIGNMENT = 512
 
 
+def _nobody(fault: EmulationFault) -> None:
+    """Nobody wants to know of faults."""
+
+
 class DeviceState:
     """One emulated device.
 
@@ -44,6 +48,7 @@ class DeviceState:
         counters: where its launches are counted, each everywhere; none unless asked for.
         has_patterns: whether fresh and freed memory hold patterns.
         others: the emulator's other devices.
+        note_fault: told of each fault of a kernel.
     """
 
     def __init__(self, profile: EmulatedDevice, ordinal: int, base: int, pool_handle: int) -> None:
@@ -74,6 +79,7 @@ class DeviceState:
         self.has_patterns = False
         self.others: tuple[DeviceState, ...] = ()
         self.counters: tuple[Counters, ...] = ()
+        self.note_fault: Callable[[EmulationFault], None] = _nobody
 
     def run_alone(self, work: Callable[[], _T]) -> _T:
         """Do `work`, then the frees that finalizers called meanwhile; the lock is held."""

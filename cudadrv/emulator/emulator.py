@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -20,7 +21,7 @@ from .calls.memory import MemoryCalls
 from .calls.pool import PoolCalls
 from .calls.stream import StreamCalls
 from .calls.texture import TextureCalls
-from .checks import CheckName, limits_with_checks
+from .checks import CheckName, chosen_checks
 from .counters import Counters
 from .fault_injection import FaultInjection
 from .profiles import EmulatedDevice, given_devices
@@ -69,13 +70,16 @@ class Emulator(
         order: OrderName | None = None,
         seed: int | None = None,
         check: Sequence[CheckName] | None = None,
+        suppressions: str | os.PathLike[str] | None = None,
     ) -> None:
         """`devices` is how many of the default kind, or the devices themselves.
 
         `driver_version` is what cuDriverGetVersion says, and which PTX is too new. `order` is when
         operations run (docs/orders.md): "immediate" at their call, "late" when something needs
         them, "random" as `seed` says; without it what CUDADRV_EMULATOR_ORDER says. `check` is what
-        is checked of kernels (docs/checks.md): "race", "init"; without it what CUDADRV_CHECK says.
+        is checked of a program (docs/checks.md): "race", "init", "sync", "bounds", "leak"; without
+        it what CUDADRV_CHECK says. `suppressions` is a file of findings that are not told; without
+        it that of CUDADRV_CHECK_SUPPRESSIONS.
 
         Raises:
             ValueError: a count, a device, an order or a check that cannot be.
@@ -83,7 +87,7 @@ class Emulator(
         super().__init__(
             given_devices(devices, EmulatedDevice),
             driver_version,
-            limits_with_checks(limits, check),
+            chosen_checks(limits, check, suppressions),
             chosen_order(order, seed),
         )
 

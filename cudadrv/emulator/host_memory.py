@@ -54,10 +54,14 @@ class HostMemory:
 
     What changes it holds the emulator's lock. Look-ups take no lock, as kernels make them
     under the lock of their device: `_starts` is replaced and never changed.
+
+    Attributes:
+        pieces: the allocations by address.
+        has_patterns: whether fresh memory holds a pattern.
     """
 
     def __init__(self) -> None:
-        self._pieces: dict[int, HostPiece] = {}
+        self.pieces: dict[int, HostPiece] = {}
         self._starts: tuple[int, ...] = ()
         self._numbered = 0
         self.has_patterns = False
@@ -78,22 +82,22 @@ class HostMemory:
         )
         if self.has_patterns:
             fill(piece.address, nbytes, FRESH)
-        self._pieces[piece.address] = piece
-        self._starts = tuple(sorted(self._pieces))
+        self.pieces[piece.address] = piece
+        self._starts = tuple(sorted(self.pieces))
         return piece
 
     def free(self, address: int, *, managed: bool = False) -> bool:
         """Forget an allocation of this kind; False if no allocation starts there."""
-        piece = self._pieces.get(address)
+        piece = self.pieces.get(address)
         if piece is None or piece.managed is not managed:
             return False
-        del self._pieces[address]
-        self._starts = tuple(sorted(self._pieces))
+        del self.pieces[address]
+        self._starts = tuple(sorted(self.pieces))
         return True
 
     def free_of(self, context: int) -> None:
         """Forget all that was allocated in a context."""
-        for piece in list(self._pieces.values()):
+        for piece in list(self.pieces.values()):
             if piece.context == context:
                 self.free(piece.address, managed=piece.managed)
 
@@ -106,7 +110,7 @@ class HostMemory:
         """The allocation that holds an address."""
         starts = self._starts
         at = bisect_right(starts, address) - 1
-        piece = self._pieces.get(starts[at]) if at >= 0 else None
+        piece = self.pieces.get(starts[at]) if at >= 0 else None
         if piece is None or address >= piece.address + piece.nbytes:
             return None
         return piece

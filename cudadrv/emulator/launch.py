@@ -303,6 +303,7 @@ def _spoil(device: DeviceState, error: EmulationFault) -> Refusal:
     fault.__context__ = fault.__cause__ = None
     text = f"{fault}{_of_another_device(fault, device)}"
     device.fault = Failure("cuLaunchKernel", code, text, fault)
+    device.note_fault(fault)
     return Refusal(code, text, fault)
 
 

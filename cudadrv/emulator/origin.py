@@ -6,7 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-_HERE = f"{Path(__file__).parents[1]}{os.sep}"
+from ptx.emulate.check.findings import Place
+
+PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _DEEPEST = 40
 
 
@@ -17,6 +19,12 @@ def caller() -> str:
         if frame.f_back is None:
             return ""
         frame = frame.f_back
-        if not frame.f_code.co_filename.startswith((_HERE, "<")):
+        if not frame.f_code.co_filename.startswith((PACKAGE, "<")):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
     return ""
+
+
+def host_place(what: str, place: str) -> Place:
+    """The place that `caller` told, which may be ""."""
+    file, _, line = place.rpartition(":")
+    return Place(what, file or None, int(line) if line else None)

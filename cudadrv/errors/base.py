@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from ptx.emulate.check.findings import Finding
+    from ptx.emulate.check.findings import Found
 
 _RESULTS = ("setup", "loading", "execution")
 """The modules of the results' classes, by ascending CUresult."""
@@ -159,10 +159,10 @@ class CheckError(CudadrvError):
     """A check of the emulator found faults in kernels that ran to their end.
 
     Attributes:
-        findings: each, with both places and what would order them.
+        findings: each, with its places; that of a race says what would order them.
     """
 
-    def __init__(self, message: str, findings: tuple[Finding, ...] = ()) -> None:
+    def __init__(self, message: str, findings: tuple[Found, ...] = ()) -> None:
         super().__init__(message)
         self.findings = findings
 

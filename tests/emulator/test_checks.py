@@ -16,6 +16,7 @@ import cudadrv
 import ptx
 from cudadrv import emulator
 from cudadrv.errors import ArgumentValueError, CheckError, CudaError
+from ptx.emulate.check.findings import Finding
 from ptx.emulate.model.errors import UninitialisedRead
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +64,7 @@ def test_a_session_raises_what_its_checks_found() -> None:
     with pytest.raises(CheckError, match=said) as caught, emulator.session(check=("race",)):
         launch("turn", 0)
     (finding,) = caught.value.findings
+    assert isinstance(finding, Finding)
     assert (finding.check, finding.space) == ("race", "shared")
     assert pickle.loads(pickle.dumps(caught.value)).findings == (finding,)
 

@@ -10,9 +10,12 @@ import ctypes
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from ptx.emulate.check.findings import Place
 
 from ..graphs import NodeKind
+from ..origin import host_place
 
 if TYPE_CHECKING:
     from ..host_memory import HostRange
@@ -49,6 +52,20 @@ class HostChange:
     found_at: str
     is_read: bool
     repeated_by: str
+    check: ClassVar[str] = "order"
+    kernel: ClassVar[str] = ""
+    variable: ClassVar[str] = ""
+    benign: ClassVar[str] = ""
+    is_told: ClassVar[bool] = False
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The three calls."""
+        return (
+            host_place("queued", self.queued_at),
+            host_place("last unchanged", self.unchanged_at),
+            host_place("found changed", self.found_at),
+        )
 
     def __str__(self) -> str:
         use = "read by" if self.is_read else "the destination of"

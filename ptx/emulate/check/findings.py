@@ -2,9 +2,66 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
-from ptx.emulate.model.errors import Where
+from ptx.emulate.model.errors import (
+    Deadlock,
+    EmulationFault,
+    MemoryFault,
+    Runaway,
+    SynchronisationFault,
+    UninitialisedRead,
+    Where,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a program that a finding names.
+
+    Attributes:
+        what: what was done there.
+        file, line: of CUDA or Python; None where nothing tells.
+        where: the thread that did it; None on the host.
+    """
+
+    what: str
+    file: str | None
+    line: int | None
+    where: Where | None = None
+
+
+class Found(Protocol):
+    """What any check finds; its text is of several short lines."""
+
+    # It is a dataclass, so that a report can have all of its fields.
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def check(self) -> str:
+        """Which check found it."""
+
+    @property
+    def kernel(self) -> str:
+        """The kernel, or ""."""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where, the first one first."""
+
+    @property
+    def variable(self) -> str:
+        """The variable, or ""."""
+
+    @property
+    def benign(self) -> str:
+        """Why it may be meant so, or ""."""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a call failed with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +75,11 @@ class Access:
 
     what: str
     where: Where
+
+    @property
+    def place(self) -> Place:
+        """The place."""
+        return Place(self.what, self.where.source_file, self.where.source_line, self.where)
 
     def __str__(self) -> str:
         where = self.where
@@ -41,6 +103,7 @@ class Finding:
         memory: the allocation, in words.
         benign: why it may be meant so, "" where nothing speaks for it.
         missing: what would order the two.
+        variable: the name of the variable, where it has one.
     """
 
     check: str
@@ -53,6 +116,13 @@ class Finding:
     memory: str
     benign: str
     missing: str
+    variable: str = ""
+    is_told: ClassVar[bool] = False
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Both places."""
+        return self.first.place, self.second.place
 
     def __str__(self) -> str:
         lines = [
@@ -65,6 +135,102 @@ class Finding:
         if self.benign:
             lines.append(f"  it may be meant so: {self.benign}")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFault:
+    """A fault of a kernel that a check is about; its launch failed with it.
+
+    Attributes:
+        check: the check: "sync", "bounds" or "init".
+        kind: the name of the error's class.
+        text: what was wrong, as the error said.
+        where: kernel, block, thread, and the lines of PTX and CUDA.
+    """
+
+    check: str
+    kind: str
+    text: str
+    where: Where
+    variable: ClassVar[str] = ""
+    benign: ClassVar[str] = ""
+    is_told: ClassVar[bool] = True
+
+    @property
+    def kernel(self) -> str:
+        """The kernel."""
+        return self.where.kernel
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where it stopped."""
+        return (Place("stopped", self.where.source_file, self.where.source_line, self.where),)
+
+    def __str__(self) -> str:
+        where = self.where
+        line = f"PTX line {where.ptx_line}"
+        if where.source_line is not None:
+            line = f"{where.source_file}:{where.source_line} ({line})"
+        thread = f", block {where.block}, thread {where.thread}" if where.thread else ""
+        return "\n".join(
+            (
+                f"{self.check}: {self.kind} in kernel {self.kernel}{thread}",
+                f"  {self.text}",
+                f"  {where.instruction} at {line}",
+            )
+        )
+
+
+_CHECKS: tuple[tuple[type[EmulationFault], str], ...] = (
+    (UninitialisedRead, "init"),
+    (MemoryFault, "bounds"),
+    (Deadlock, "sync"),
+    (Runaway, "sync"),
+    (SynchronisationFault, "sync"),
+)
+
+
+def of_fault(fault: EmulationFault) -> KernelFault | None:
+    """The finding that a fault of a kernel is; None where no check is about it."""
+    for kind, check in _CHECKS:
+        if isinstance(fault, kind):
+            text = str(fault).removesuffix(f" ({fault.where})")
+            return KernelFault(check, type(fault).__name__, text, fault.where)
+    return None
+
+
+# Itanium C++ ABI, "Mangling": names have their lengths before them. That of a variable in a
+# function follows an E, and may have a number behind it; those of namespaces stand between N and E.
+_LOCAL = re.compile(r"E(?=(\d+))")
+_BEHIND_LOCAL = re.compile(r"(_\d+|__\d+_)?")
+
+
+def demangled(symbol: str) -> str:
+    """The name of a variable in CUDA, without what it stands in: `s` of `_ZZ4turnE1s`."""
+    if symbol.startswith("_ZZ"):
+        for match in _LOCAL.finditer(symbol):
+            name, end = _name_at(symbol, match.end())
+            if name and _BEHIND_LOCAL.fullmatch(symbol, end):
+                return name
+        return symbol
+    at = len("_Z") if symbol.startswith("_Z") else len(symbol)
+    while at < len(symbol) and symbol[at] in "NKL":
+        at += 1
+    last = symbol
+    while True:
+        name, at = _name_at(symbol, at)
+        if not name:
+            return last
+        last = name
+
+
+def _name_at(symbol: str, at: int) -> tuple[str, int]:
+    """The name whose length stands at a place, and where it ends; "" if there is none."""
+    digits = re.compile(r"\d+").match(symbol, at)
+    if digits is None:
+        return "", at
+    end = digits.end() + int(digits[0])
+    return (symbol[digits.end() : end], end) if end <= len(symbol) else ("", at)
 
 
 @dataclass

@@ -7,14 +7,16 @@ PTX ISA, "Memory Consistency Model", "Data-Race".
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptx.emulate.check.access_role import AccessRole, role_of, swaps_of
 from ptx.emulate.check.accesses import LastAccesses
-from ptx.emulate.check.findings import Access, Finding, Findings
+from ptx.emulate.check.findings import Access, Finding, Findings, demangled
 from ptx.emulate.check.handover import Handovers
 from ptx.emulate.check.stamps import (
     MOST_SITES,
@@ -59,6 +61,7 @@ class RaceCheck:
         block: threads of a block.
         block_at: gives the coordinates of a block by its number.
         memory: the device's memory.
+        shared: where each variable lies in a block's shared memory.
         sites: what the kernel accesses memory with.
         findings: where races are put.
     """
@@ -70,6 +73,7 @@ class RaceCheck:
         block: Dim3,
         block_at: Callable[[int], Dim3],
         memory: DeviceMemory,
+        shared: dict[str, int],
         sites: list[Site],
         findings: Findings,
     ) -> None:
@@ -87,6 +91,7 @@ class RaceCheck:
         self._block = block
         self._block_at = block_at
         self._findings = findings
+        self._shared = sorted((offset, name) for name, offset in shared.items())
         self._numbers: dict[Site, int] = {}
         self._sites: list[tuple[Site, AccessRole]] = []
         self._swaps = swaps_of(site.instruction for site in sites)
@@ -131,9 +136,19 @@ class RaceCheck:
                 nbytes=site.total,
                 memory=str(allocation or ""),
                 benign=benign,
+                variable=self._variable(space, address),
                 missing=_COPY if in_flight(both)[0] else self._missing(threads, first, second),
             )
         )
+
+    def _variable(self, space: str, address: int) -> str:
+        """The name of the variable at an address, where it has one; as it is in CUDA."""
+        if space == "shared":
+            at = bisect_right(self._shared, address, key=itemgetter(0)) - 1
+            return demangled(self._shared[at][1]) if at >= 0 else ""
+        allocation = self.memory.find(address)
+        words = ("", "") if allocation is None else (*allocation.origin.split(), "", "")
+        return demangled(words[1]) if words[0] == "variable" else ""  # as a module's layout says
 
     def _access(self, thread: int, number: int) -> Access:
         site, role = self._sites[number]

@@ -136,7 +136,7 @@ class Launch:
         if limits.findings is not None:
             self._races = RaceCheck(
                 code.kernel, code.files, block, self.cluster.block, device.memory,
-                code.sites, limits.findings,
+                code.shared_offsets, code.sites, limits.findings,
             )  # fmt: skip
 
     def races_of(self, shape: Geometry, first: int, shared: NDArray[np.uint8]) -> ChunkRaces | None:

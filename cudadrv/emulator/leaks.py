@@ -1,0 +1,144 @@
+"""What is still there at the end of a session, and where it was made.
+
+What the library keeps for itself, as long as the driver is in use, is no leak.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from ptx.emulate.check.findings import Place
+
+from .origin import PACKAGE, caller, host_place
+from .pieces import Owner, Piece
+
+if TYPE_CHECKING:
+    from .host_memory import HostPiece
+
+_T = TypeVar("_T")
+# Files of the library, or functions in them, that make what nobody asked for: events for waiting,
+# pinned buffers for copies, default streams, modules and streams that are kept by device.
+_LIBRARYS_OWN: Final = (
+    ("driver/stream_box.py", "take_event"),
+    ("memory/staging.py", ""),
+    ("memory/pinned.py", "_wait"),
+    ("interop/foreign.py", ""),
+    ("stream.py", "default_stream"),
+    ("runtime/", ""),
+    ("client/cuda_client.py", "__init__"),
+    ("blas/", ""),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """Something that is still there at the end of a session.
+
+    Attributes:
+        what: "device memory", "stream", "event", "module" and so on.
+        nbytes: of memory, else 0.
+        handle: its address or handle.
+        made_at: the file and line of the call that made it.
+    """
+
+    what: str
+    nbytes: int
+    handle: int
+    made_at: str
+    check: ClassVar[str] = "leak"
+    kernel: ClassVar[str] = ""
+    variable: ClassVar[str] = ""
+    benign: ClassVar[str] = ""
+    is_told: ClassVar[bool] = False
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where it was made."""
+        return (host_place("made", self.made_at),)
+
+    def __str__(self) -> str:
+        size = f"{self.nbytes} bytes of " if self.nbytes else ""
+        return (
+            f"leak: {size}{self.what} at {self.handle:#x}, still there at the end\n"
+            f"  made at {self.made_at or 'an unknown place'}\n"
+            "  close it, use it in a `with` block, or let no variable hold it any more"
+        )
+
+
+class MadeAt(dict[int, _T]):
+    """A table of what there is by handle, which notes who called when something comes in.
+
+    Attributes:
+        places: where each was made; None what the library made for itself.
+    """
+
+    def __init__(self, table: dict[int, _T]) -> None:
+        super().__init__(table)
+        self.places: dict[int, str | None] = {}
+
+    def __setitem__(self, handle: int, thing: _T) -> None:
+        super().__setitem__(handle, thing)
+        self.places[handle] = None if _is_librarys() else caller()
+
+    def left(self) -> Iterator[tuple[int, _T, str]]:
+        """What is there that the program made, in the order of its making."""
+        for handle, place in self.places.items():
+            if handle in self and place is not None:
+                yield handle, self[handle], place
+
+
+def _is_librarys() -> bool:
+    """Whether what is made now is made for the library itself."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        code = frame.f_code
+        if code.co_filename.startswith(PACKAGE):
+            file = code.co_filename[len(PACKAGE) :].replace(os.sep, "/")
+            for where, name in _LIBRARYS_OWN:
+                if file.startswith(where) and name in ("", code.co_name):
+                    return True
+    return False
+
+
+class LeakWatch:
+    """The tables of an emulator, watched from its beginning."""
+
+    def __init__(self) -> None:
+        self._handles: list[tuple[str, MadeAt[Any]]] = []  # each of a type of its own
+        self._memory: list[MadeAt[Piece]] = []
+        self._host: list[MadeAt[HostPiece]] = []
+
+    def handles(self, what: str, table: dict[int, _T]) -> dict[int, _T]:
+        """The table, watched."""
+        watched = MadeAt(table)
+        self._handles.append((what, watched))
+        return watched
+
+    def memory(self, pieces: dict[int, Piece]) -> dict[int, Piece]:
+        """The allocations of a device, watched."""
+        self._memory.append(MadeAt(pieces))
+        return self._memory[-1]
+
+    def host_memory(self, pieces: dict[int, HostPiece]) -> dict[int, HostPiece]:
+        """The allocations of host memory, watched."""
+        self._host.append(MadeAt(pieces))
+        return self._host[-1]
+
+    def left(self) -> Iterator[Leak]:
+        """What is there now."""
+        for pieces in self._memory:
+            for address, piece, place in pieces.left():
+                if piece.owner in (Owner.PLAIN, Owner.POOL):  # others go with their array or graph
+                    yield Leak("device memory", piece.nbytes, address, place)
+        for allocations in self._host:
+            for address, host, place in allocations.left():
+                what = "managed memory" if host.managed else "pinned memory"
+                yield Leak(what, host.nbytes, address, place)
+        for what, table in self._handles:
+            for handle, _, place in table.left():
+                yield Leak(what, 0, handle, place)

@@ -1,0 +1,91 @@
+"""What was found, for other programs: JSON, and SARIF 2.1.0 for editors and code hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.findings import Found, Place
+
+Json = dict[str, object]
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_RULES: Final = {
+    "race": "Two accesses to the same bytes, one of them a write, that nothing orders.",
+    "init": "A read of memory that nothing has written.",
+    "sync": "Synchronisation that some threads do not reach, or not as others do.",
+    "bounds": "An access beyond the memory that a pointer was made from.",
+    "leak": "Something that is still there at the end.",
+    "order": "Host memory changed while a queued copy still needed it.",
+}
+
+
+def as_json(found: Found) -> Json:
+    """All of a finding's fields, its text and its places, in one form for every check."""
+    own = dataclasses.asdict(found)
+    return {
+        **own,
+        "check": found.check,
+        "kernel": found.kernel,
+        "variable": found.variable,
+        "benign": found.benign,
+        "is_told": found.is_told,
+        "text": str(found),
+        "places": [dataclasses.asdict(each) for each in found.places],
+    }
+
+
+def as_sarif(found: Sequence[Found], *, version: str, succeeded: bool) -> Json:
+    """A log of one run. What may be meant so is a note.
+
+    Args:
+        found: the findings.
+        version: of this package.
+        succeeded: whether the script that was checked ended well.
+    """
+    names = list(_RULES)
+    rules = [
+        {"id": name, "name": name, "shortDescription": {"text": text}}
+        for name, text in _RULES.items()
+    ]
+    return {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {"name": "cudadrv check", "version": version, "rules": rules},
+                },
+                "invocations": [{"executionSuccessful": succeeded}],
+                "results": [_result(each, names.index(each.check)) for each in found],
+            }
+        ],
+    }
+
+
+def _result(found: Found, rule: int) -> Json:
+    first, *others = found.places
+    related = [{"id": at, **_location(each)} for at, each in enumerate(others, 1)]
+    return {
+        "ruleId": found.check,
+        "ruleIndex": rule,
+        "level": "note" if found.benign else "warning" if found.check == "leak" else "error",
+        "message": {"text": str(found)},
+        "locations": [_location(first)],
+        **({"relatedLocations": related} if related else {}),
+    }
+
+
+def _location(place: Place) -> Json:
+    location: Json = {"message": {"text": place.what}}
+    if place.file is not None:
+        path = Path(place.file)
+        uri = path.as_uri() if path.is_absolute() else path.as_posix()
+        region = {"region": {"startLine": place.line}} if place.line else {}
+        location["physicalLocation"] = {"artifactLocation": {"uri": uri}, **region}
+    if place.where is not None:
+        location["logicalLocations"] = [{"name": place.where.kernel, "kind": "function"}]
+        location["message"] = {"text": f"{place.what} by {place.where}"}
+    return location
