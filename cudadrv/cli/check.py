@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import runpy
 import sys
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from ..emulator.emulator import Emulator
 from ..emulator.report import as_json, as_sarif
 from ..version import VERSION
 from .commands import Commands, positive
+from .script import run_script
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def run_check(script: str, arguments: Sequence[str], options: CheckOptions) -> i
     """Print what was found; the script's own status if it fails, else 1 if anything was."""
     checks = options.checks
     emulator = use(options.devices, check=checks, suppressions=options.suppressions)
-    status, failed = _status_of(script, arguments)
+    status, failed = run_script(script, arguments)
     emulator.finish()
     current().clear_caches()
     look_for_leaks(emulator)
@@ -100,22 +99,3 @@ def _print(emulator: Emulator, checks: Sequence[str]) -> None:
     hidden = emulator.checks.suppressions.hidden
     apart += f", {hidden} suppressed" if hidden else ""
     print(f"{len(found)} found by {', '.join(checks)}{apart}", file=sys.stderr)
-
-
-def _status_of(script: str, arguments: Sequence[str]) -> tuple[int, bool]:
-    """Run a script as `python SCRIPT` does; its status, and whether an error ended it."""
-    former, sys.argv = sys.argv, [script, *arguments]
-    sys.path.insert(0, str(Path(script).resolve().parent))
-    try:
-        runpy.run_path(script, run_name="__main__")
-    except SystemExit as left:
-        if left.code is None or isinstance(left.code, int):
-            return left.code or 0, False
-        print(left.code, file=sys.stderr)
-        return 2, False
-    except Exception:
-        traceback.print_exc()
-        return 2, True
-    finally:
-        sys.argv = former
-    return 0, False

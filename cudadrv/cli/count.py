@@ -13,9 +13,9 @@ from ptx.emulate.count.counts import AtomicTraffic, Counts, GlobalTraffic, Line,
 
 from ..driver.emulated import use
 from ..emulator.counters import CountedLaunch, Counters
-from .check import _status_of
 from .commands import Commands, positive
 from .output import print_table
+from .script import run_script
 
 _MOST_LINES = 20
 _KERNELS = ("kernel", "launches", "by warps", "by threads", "branches divergent", "occupancy")
@@ -41,7 +41,7 @@ def add_to(commands: Commands) -> None:
 def run_count(script: str, arguments: Sequence[str], devices: int, as_json: bool) -> int:
     """Print what was counted, also of a script that fails; answers the script's own status."""
     with use(devices).counting() as counters:
-        status = _status_of(script, arguments)
+        status, _ = run_script(script, arguments)
     if as_json:
         print(json.dumps([_launch(each) for each in counters.launches]))
     else:

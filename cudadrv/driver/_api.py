@@ -7,7 +7,7 @@ item is the CUresult; the C declarations are in the CUDA Driver API manual under
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, ParamSpec, Protocol, TypeVar, cast
 

@@ -6,9 +6,9 @@ CUDA Driver API, "Execution Control". The codes were measured with driver 580 on
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from contextlib import ExitStack
 from operator import attrgetter
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.count.counts import Counts, Line
@@ -269,8 +269,8 @@ def execute(
             raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
         if counts is not None:
             launch = _counted(function, shape, device, kernel.lines_of(counts))
-            for each in counters:
-                each.launches.append(launch)
+            for counting in counters:
+                counting.launches.append(launch)
 
 
 def _counted(
