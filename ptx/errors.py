@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ptx.base_errors import (
     FunctionNotFoundError as FunctionNotFoundError,
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ptx.diagnostics import Diagnostic
     from ptx.options import CompileOptions
     from ptx.target import Target
+
+
+_SHOWN: Final = 4
+"""How many errors a text names behind the first: it fits on a screen with them."""
 
 
 class NvrtcNotFoundError(PtxError):
@@ -63,8 +67,8 @@ class NvrtcError(PtxError):
 class CompileError(PtxError):
     """NVRTC refused a source.
 
-    The text points at the first error (file, line, the line's own text, a caret) and then gives
-    the whole log. `diagnostics` has every error and warning of the log in its order.
+    The text points at the first error (file, line, the line's own text, a caret) and names the next
+    ones. `diagnostics` has every error and warning of the log in its order, `log` is NVRTC's own.
     """
 
     def __init__(
@@ -86,7 +90,8 @@ class CompileError(PtxError):
         parts = [f"{head}: {first.pointer()}" if first else head]
         if remark:
             parts.append(remark)
-        if log.strip() and (first is None or len(self.diagnostics) > 1):
+        parts += _further([each for each in self.diagnostics if each.is_error][1:])
+        if log.strip() and first is None:
             parts.append(f"NVRTC's log:\n{log.strip()}")
         super().__init__("\n".join(parts))
 
@@ -104,6 +109,14 @@ class CompileError(PtxError):
     def line(self) -> int | None:
         """The line of the first error, counted from 1."""
         return self.first_error.line if self.first_error else None
+
+
+def _further(errors: Sequence[Diagnostic]) -> list[str]:
+    """A line for each error behind the first, as far as they are few."""
+    shown = [f"{each.file}({each.line}): {each.severity}: {each.message}" for each in errors]
+    if len(shown) > _SHOWN:
+        shown[_SHOWN:] = [f"and {len(shown) - _SHOWN} more errors: see the error's `log`"]
+    return shown
 
 
 class HeaderNotFoundError(CompileError):
@@ -198,6 +211,13 @@ _COUNTERPARTS = {
     "float.h": "cfloat", "limits.h": "climits", "stddef.h": "cstddef", "stdint.h": "cstdint",
     "inttypes.h": "cstdint", "stdlib.h": "cstdlib", "time.h": "ctime",
 }  # fmt: skip
+_HOST_ONLY = frozenset({
+    "any", "condition_variable", "deque", "exception", "filesystem", "forward_list", "fstream",
+    "future", "iomanip", "ios", "istream", "list", "locale", "map", "mutex", "new", "ostream",
+    "queue", "random", "regex", "set", "shared_mutex", "sstream", "stack", "stdexcept", "string",
+    "system_error", "thread", "typeindex", "typeinfo", "unordered_map", "unordered_set", "valarray",
+    "vector",
+})  # fmt: skip
 _KNOWN_WITHOUT = frozenset({"stdio.h", "cstdio", "assert.h", "math.h", "string.h", "iostream"})
 
 
@@ -207,6 +227,11 @@ def _remedy(header: str) -> str:
         return (
             "NVRTC has no C++ standard library. Include libcu++'s "
             f"<cuda/std/{counterpart}> instead, whose names are in cuda::std"
+        )
+    if header in _HOST_ONLY:
+        return (
+            "It is one of the host's C++ standard library, and kernels have nothing of it. What "
+            "they have is libcu++: <cuda/std/array>, <cuda/std/span> and others"
         )
     if header in _KNOWN_WITHOUT:
         return (

@@ -27,14 +27,14 @@ def test_every_result_of_the_binding_has_a_class_of_its_own(result: int) -> None
 def test_a_result_that_is_not_known_keeps_its_code() -> None:
     error = CudaError.for_code(12345)("work", call="cuNew", code=12345, text="new fault")
     assert type(error) is CudaError
-    assert str(error) == "work: cuNew answered CUresult (12345); new fault"
+    assert str(error) == "work: cuNew answered CUresult (12345)\n  new fault"
 
 
 def test_an_error_says_what_where_and_what_to_do() -> None:
     error = errors.OutOfMemoryError("allocating 5 bytes", call="cuMemAllocAsync", text="no memory")
     assert str(error) == (
-        "allocating 5 bytes: cuMemAllocAsync answered CUDA_ERROR_OUT_OF_MEMORY (2); no memory; "
-        "free device memory (close arrays, trim arenas), or ask for less"
+        "allocating 5 bytes: cuMemAllocAsync answered CUDA_ERROR_OUT_OF_MEMORY (2)\n  no memory\n"
+        "  free device memory (close arrays, trim arenas), or ask for less"
     )
     assert (error.code, error.call, error.doing) == (2, "cuMemAllocAsync", "allocating 5 bytes")
 
@@ -127,3 +127,51 @@ def test_a_target_that_nothing_can_be_made_for_is_an_error_of_both_packages(
             context.compile("")
     assert isinstance(caught.value, ptx.UnsupportedTargetError)
     assert caught.value.__cause__ is refused
+
+
+def test_a_long_error_stands_on_short_lines() -> None:
+    error = errors.IllegalAddressError("work " * 25, call="cuCall", text="what the driver said")
+    assert str(error).split("\n")[1:3] == [
+        "  cuCall answered CUDA_ERROR_ILLEGAL_ADDRESS (700)", "  what the driver said",
+    ]  # fmt: skip
+    assert all(len(line) < 150 for line in str(error).split("\n"))
+
+
+def test_a_fault_on_the_emulator_breaks_the_device_of_a_session_and_not_the_process() -> None:
+    error = errors.IllegalAddressError("work", call="cuCall", text="the fault", explained=True)
+    assert "restart" not in str(error)
+    assert "until the process or its emulator.session() ends" in str(error)
+
+
+def test_a_compile_error_says_each_error_once_and_few_of_many() -> None:
+    with pytest.raises(ptx.CompileError) as caught:
+        ptx.compile("__device__ void f() {\n" + "".join(f"  x{n} = 1;\n" for n in range(20)) + "}")
+    lines = str(caught.value).split("\n")
+    assert lines[0] == (
+        'kernel.cu does not compile: kernel.cu(2): error: identifier "x0" is undefined'
+    )
+    assert lines[1].strip() == "x0 = 1;"
+    assert lines[3] == 'kernel.cu(3): error: identifier "x1" is undefined'
+    assert lines[-1] == "and 15 more errors: see the error's `log`"
+    assert len(lines) <= 10
+    assert "x19" in caught.value.log
+
+
+def test_a_kernel_that_is_not_found_is_told_how_it_would_be() -> None:
+    source = 'extern "C" __global__ void plain() {} namespace n { __global__ void named() {} }'
+    with emulator.session():
+        module = cudadrv.cuda_context_for(0).compile(source)
+        for name, hint in (
+            ("plane", "did you mean 'plain'?"),
+            ("n::named", "declare it extern \"C\", or compile with name_expressions=['n::named']"),
+            ("t<int>", "compile with name_expressions=['t<int>']"),
+            ("absent", 'a kernel that is not extern "C"'),
+        ):
+            with pytest.raises(errors.KernelNotFoundError) as caught:
+                module.kernel(name)
+            assert hint in str(caught.value).split("\n")[1]
+
+
+def test_a_header_of_the_hosts_library_is_told_apart() -> None:
+    with pytest.raises(ptx.HeaderNotFoundError, match="host's C\\+\\+ standard library"):
+        ptx.compile("#include <vector>\n")

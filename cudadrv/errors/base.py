@@ -10,6 +10,11 @@ if TYPE_CHECKING:
 
 _RESULTS = ("setup", "loading", "execution")
 """The modules of the results' classes, by ascending CUresult."""
+_LINE = 120  # a longer first line is two
+_BROKEN = "every later call of this process fails alike: restart the process"
+_BROKEN_EMULATED = (
+    "every later call on the device fails alike, until the process or its emulator.session() ends"
+)
 
 
 class CudadrvError(Exception):
@@ -76,16 +81,17 @@ class CudaError(CudadrvError):
 
     def __str__(self) -> str:
         what = f"{self.name} ({self.code})"
-        parts = [
-            f"{self.doing}: {self.call} answered {what}" if self.call else f"{self.doing}: {what}"
-        ]
+        if self.call:
+            what = f"{self.call} answered {what}"
+        head = f"{self.doing}: {what}"
+        parts = [head] if len(head) <= _LINE else [f"{self.doing}:", what]
         if self.text:
             parts.append(self.text)
         if self.remedy and not self.explained:
             parts.append(self.remedy)
         if self.sticky:
-            parts.append("every later call of this process fails alike: restart the process")
-        return "; ".join(parts)
+            parts.append(_BROKEN_EMULATED if self.explained else _BROKEN)
+        return "\n  ".join(parts)
 
 
 class DriverNotFoundError(CudadrvError):

@@ -320,9 +320,17 @@ class Parameter:
             raise self._error(f"is {value!r}, out of range for {name}") from None
 
     def _refused(self, value: object) -> ArgumentError:
-        hint = getattr(value, "argument_hint", "")
+        hint = getattr(value, "argument_hint", "") or self._hint(value)
         what = f"is {_described(value)}, but the parameter is {self.type_name}"
         return self._error(f"{what}: {hint}" if hint else what)
+
+    def _hint(self, value: object) -> str:
+        """What to do, where the mistake is a frequent one."""
+        if isinstance(value, (DeviceArray, DeviceBuffer)):
+            return "device memory goes into pointers; look at the order of the arguments"
+        if isinstance(value, float) and not self.param.is_pointer:
+            return "convert it, such as by int(...)"
+        return ""
 
     def _error(self, what: str) -> ArgumentError:
         return ArgumentError(

@@ -93,6 +93,17 @@ class LaunchConfig:
             raise LaunchConfigError(f"{n} elements: a launch is for 0 or more")
         return cls(max(1, -(-n // block)) if block > 0 else 1, block)
 
+    def __repr__(self) -> str:
+        # It stands in the errors of launches: what was left at its default would hide the rest.
+        given = [f"grid={self.grid}", f"block={self.block}"]
+        if self.shared_bytes:
+            given.append(f"shared_bytes={self.shared_bytes}")
+        if self.cluster is not None:
+            given.append(f"cluster={self.cluster}")
+        if self.cooperative:
+            given.append("cooperative=True")
+        return f"LaunchConfig({', '.join(given)})"
+
     @property
     def threads(self) -> int:
         """Threads of a block."""
@@ -121,7 +132,8 @@ def check_launch(kernel: KernelCore, config: LaunchConfig) -> None:
     if not isinstance(given, LaunchConfig):
         raise LaunchConfigError(
             f"kernel {kernel.name!r} cannot be launched: its configuration is "
-            f"{border.shown(given)}, no LaunchConfig"
+            f"{border.shown(given)}: give a cudadrv.LaunchConfig(grid, block), or "
+            "LaunchConfig.for_elements(n)"
         )
     device = kernel._module.context.device
     for what, extents, limits in (

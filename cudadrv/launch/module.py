@@ -41,6 +41,7 @@ _LOG_OPTIONS = (
 _MOST_PARAMETER_BYTES: Final = 1 << 16  # above what any CUDA version takes
 # Bounded: a caller may make a configuration a launch, and a launcher keeps its stream.
 _MOST_LAUNCHERS: Final = 64
+_MOST_NAMES: Final = 12  # of a module's kernels, in the text of an error
 
 
 class Kernel(KernelCore):
@@ -284,13 +285,7 @@ class Module(Closing):
         find = box.api.cuModuleGetFunction
         code, handle = box.context.call(find, box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
-            names = (*self._lowered(), *self.kernel_names)
-            raise KernelNotFoundError(
-                f"the module has no kernel {name!r}; it has: {', '.join(names) or 'none'}. A "
-                'kernel that is not extern "C" is found by a name expression given to compile',
-                name=name,
-                available=names,
-            )
+            raise _no_kernel(name, (*self._lowered(), *self.kernel_names))
         if code:
             raise failure(box.api, code, "cuModuleGetFunction", f"taking kernel {name!r}")
         return Kernel(self, name, handle, signature)
@@ -299,6 +294,29 @@ class Module(Closing):
         """The kernel names that the driver knows; drivers before 12.4 know none."""
         box = self._box
         return box.context.call(_names_of, box)
+
+
+def _no_kernel(name: str, names: tuple[str, ...]) -> KernelNotFoundError:
+    from difflib import get_close_matches  # 7 ms, for an error alone
+
+    shown = ", ".join(names[:_MOST_NAMES]) or "none"
+    if len(names) > _MOST_NAMES:
+        shown += f" and {len(names) - _MOST_NAMES} more"
+    base = name.partition("<")[0].rpartition("::")[2].strip()
+    close = get_close_matches(name, names, 1)
+    if "<" in name or not names:
+        hint = (
+            f"compile with name_expressions=[{name!r}], as a template is compiled only when named"
+        )
+    elif any(each.startswith("_Z") and f"{len(base)}{base}" in each for each in names):
+        hint = f'declare it extern "C", or compile with name_expressions=[{name!r}]'
+    elif close:
+        hint = f"did you mean {close[0]!r}?"
+    else:
+        hint = 'a kernel that is not extern "C" is found by one of the name_expressions of compile'
+    return KernelNotFoundError(
+        f"the module has no kernel {name!r}; it has: {shown}\n  {hint}", name=name, available=names
+    )
 
 
 def _names_of(box: ModuleBox) -> tuple[str, ...]:

@@ -52,9 +52,10 @@ def test_an_illegal_address_is_told_and_stays() -> None:
         except CudaError as error:
             print(error.code)
     """)
-    first, second = text.splitlines()
-    assert "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in first
-    assert "restart the process" in first
+    *told, second = text.splitlines()
+    assert any("CUDA_ERROR_ILLEGAL_ADDRESS (700)" in line for line in told)
+    assert "every later call" in told[-1]
+    assert len(told) <= 10
     assert second == "700"
 
 

@@ -347,9 +347,9 @@ def test_a_configuration_of_another_type_is_refused(
 ) -> None:
     kernel = kernels.kernel("nothing")
     for config in (None, (1, 1), 32):
-        with pytest.raises(LaunchConfigError, match="its configuration is .* no LaunchConfig"):
+        with pytest.raises(LaunchConfigError, match="configuration is .* give a cudadrv.Launch"):
             kernel.launch(stream, config)  # type: ignore[arg-type]  # what is tested
-        with pytest.raises(LaunchConfigError, match="no LaunchConfig"):
+        with pytest.raises(LaunchConfigError, match="give a cudadrv.LaunchConfig"):
             kernel.bind(stream, config)  # type: ignore[arg-type]  # what is tested
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # The emulator could not do it; the device is as good as before.
 _HARMLESS: Final = (CUresult.CUDA_ERROR_NOT_SUPPORTED, CUresult.CUDA_ERROR_OUT_OF_MEMORY)
-_QUEUED: Final = "; it was queued at "
+_QUEUED: Final = "\n  it was queued at "
 _CALLS: Final = {
     NodeKind.KERNEL: "cuLaunchKernel",
     NodeKind.COPY: "cuMemcpyAsync",
@@ -43,7 +43,7 @@ class LateErrors:
             return  # another operation's, told already
         text = f"{refusal.text}{_QUEUED}{operation.place or 'an unknown place'}"
         if self._order.name == "random":
-            text += f"; {self._order.repeated_by}"
+            text += f"\n  {self._order.repeated_by}"
         if refusal.code in _HARMLESS:
             self._kept.setdefault(context, Refusal(refusal.code, text, refusal.cause))
             return

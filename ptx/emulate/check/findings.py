@@ -85,7 +85,7 @@ class Access:
         where = self.where
         line = f"PTX line {where.ptx_line}"
         if where.source_line is not None:
-            line = f"{where.source_file}:{where.source_line} ({line})"
+            line = f"{where.shown_file}:{where.source_line} ({line})"
         return f"{self.what} by block {where.block}, thread {where.thread}, at {line}"
 
 

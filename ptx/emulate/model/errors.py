@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -92,8 +93,14 @@ class Where:
             parts.append(f"block {self.block}, thread {self.thread}")
         parts.append(f"{self.instruction} at PTX line {self.ptx_line}")
         if self.source_line is not None:
-            parts.append(f"{self.source_file}:{self.source_line}")
+            parts.append(f"{self.shown_file}:{self.source_line}")
         return ", ".join(parts)
+
+    @property
+    def shown_file(self) -> str:
+        """The source file, as it was named: NVRTC puts the working folder before the name."""
+        name = self.source_file or ""
+        return name.removeprefix(f"{os.getcwd()}{os.sep}")
 
 
 class EmulationFault(PtxError):
@@ -101,7 +108,7 @@ class EmulationFault(PtxError):
 
     def __init__(self, message: str, where: Where) -> None:
         self.where = where
-        super().__init__(f"{message} ({where})")
+        super().__init__(f"{message}\n  in {where}")
 
 
 class MemoryFault(EmulationFault):
@@ -121,7 +128,7 @@ class MemoryFault(EmulationFault):
         self.nbytes = nbytes
         self.space = space
         self.nearest = nearest
-        super().__init__(f"{message}; {nearest}" if nearest else message, where)
+        super().__init__(f"{message}\n  {nearest}" if nearest else message, where)
 
 
 class OutOfBounds(MemoryFault):

@@ -393,7 +393,7 @@ def test_missing_nvrtc_names_the_one_command(tmp_path: Path) -> None:
         ("stdint.h", "<cuda/std/cstdint> instead"),
         ("type_traits", "<cuda/std/type_traits> instead"),
         ("cstdio", "knows printf, assert, memcpy and the mathematical functions without one"),
-        ("vector", "CompileOptions.include_paths"),
+        ("vector", "libcu++"),
     ],
 )
 def test_missing_standard_header_says_what_to_use(header: str, remedy: str) -> None:
