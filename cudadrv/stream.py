@@ -157,7 +157,8 @@ class Stream(StreamCore):
                 raise CopyError(f"{array!r} has no counterpart on the host: {error}") from None
         elif out.shape != array.shape or not (out.dtype is array.dtype or out.dtype == array.dtype):
             raise CopyError(
-                f"out is {out.shape} {out.dtype}, the device array {array.shape} {array.dtype}"
+                f"out is {out.shape} {out.dtype}, the device array {array.shape} {array.dtype}: "
+                "both must have one shape and dtype"
             )
         download(self, out, array, wait)
         return out

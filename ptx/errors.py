@@ -230,8 +230,8 @@ def _remedy(header: str) -> str:
         )
     if header in _HOST_ONLY:
         return (
-            "It is one of the host's C++ standard library, and kernels have nothing of it. What "
-            "they have is libcu++: <cuda/std/array>, <cuda/std/span> and others"
+            "It is one of the host's C++ standard library.\n"
+            "  Kernels have libcu++ instead: <cuda/std/array>, <cuda/std/span> and others"
         )
     if header in _KNOWN_WITHOUT:
         return (

@@ -54,8 +54,8 @@ def use(
             install(former)
         kind = "the emulator" if former.is_emulated else "the CUDA driver"
         raise DriverSelectionError(
-            f"cudadrv.emulator.use() came after the first driver call, which chose {kind}: call it "
-            "first, set CUDADRV_DRIVER=emulator, or use cudadrv.emulator.session() for a while"
+            f"cudadrv.emulator.use() came after the first driver call, which chose {kind}\n"
+            "  call it first, set CUDADRV_DRIVER=emulator, or use emulator.session() for a while"
         )
     return emulator
 

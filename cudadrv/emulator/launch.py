@@ -35,6 +35,7 @@ from ptx.isa import PtxSyntaxError
 from ..driver._api import CUdevice_attribute, CUresult
 from .counters import CountedLaunch, Occupancy
 from .occupancy import blocks_per_sm, registers_of
+from .origin import caller
 from .refusal import Failure, Refusal, invalid_handle, invalid_value
 from .shape import NO_CLUSTER, Shape
 
@@ -302,7 +303,8 @@ def _spoil(device: DeviceState, error: EmulationFault) -> Refusal:
     fault = error.with_traceback(None)
     fault.__context__ = fault.__cause__ = None
     text = f"{fault}{_of_another_device(fault, device)}"
-    device.fault = Failure("cuLaunchKernel", code, text, fault)
+    told_later = f"{text}\n  which was launched at {caller() or 'an unknown place'}"
+    device.fault = Failure("cuLaunchKernel", code, told_later, fault)
     device.note_fault(fault)
     return Refusal(code, text, fault)
 
@@ -314,7 +316,7 @@ def _of_another_device(fault: EmulationFault, device: DeviceState) -> str:
             found = other.memory.find(fault.address) if other.holds(fault.address) else None
             if found is not None:
                 return (
-                    f"; the address is in memory of device {other.ordinal}, {found}: its kernels "
+                    f"\n  the address is in memory of device {other.ordinal}, {found}: its kernels "
                     f"alone reach it, unless Context.enable_peer_access opens it to device "
                     f"{device.ordinal}"
                 )

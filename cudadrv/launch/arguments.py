@@ -172,7 +172,7 @@ class Parameter:
         ):
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, "
-                f"but the launch is on {stream!r}: copy it there with Stream.copy, or let its "
+                f"but the launch is on {stream!r}\n  copy it there with Stream.copy, or let its "
                 "kernels use the memory where it lies by Context.enable_peer_access"
             )
         return Argument(value.ptr, "memory", value._memory)
@@ -238,7 +238,7 @@ class Parameter:
         if value.context is not stream.context:
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
-                f"is on {stream!r}: make one over memory of that device"
+                f"is on {stream!r}\n  make one over memory of that device"
             )
         opened, memory = value._opened, value._memory
         kind: Kind = "surface" if value._is_written else "view"
@@ -272,8 +272,9 @@ class Parameter:
         if value.flags.c_contiguous and is_reachable(stream._box, value):
             return host_address(value)
         raise self._error(
-            f"is {_described(value)}, but the parameter is {self.type_name}: copy it with "
-            "Stream.to_device first, or have a C-contiguous one in cudadrv.pinned_empty"
+            f"is {_described(value)}, but the parameter is {self.type_name}\n"
+            "  copy it with Stream.to_device first, or have a C-contiguous one in "
+            "cudadrv.pinned_empty"
         )
 
     def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
@@ -300,8 +301,8 @@ class Parameter:
             # __half and __nv_bfloat16 are structures too, and nothing tells them apart.
             half = ", such as numpy.float16 for a __half," if self.param.nbytes == 2 else ""
             raise self._error(
-                f"is {_described(value)}, but the parameter is {self.type_name}: give bytes, a "
-                f"NumPy scalar{half} or a ctypes structure of that size"
+                f"is {_described(value)}, but the parameter is {self.type_name}\n  give "
+                f"bytes, a NumPy scalar{half} or a ctypes structure of that size"
             )
         if len(data) != self.param.nbytes:
             raise self._error(
@@ -322,7 +323,7 @@ class Parameter:
     def _refused(self, value: object) -> ArgumentError:
         hint = getattr(value, "argument_hint", "") or self._hint(value)
         what = f"is {_described(value)}, but the parameter is {self.type_name}"
-        return self._error(f"{what}: {hint}" if hint else what)
+        return self._error(f"{what}\n  {hint}" if hint else what)
 
     def _hint(self, value: object) -> str:
         """What to do, where the mistake is a frequent one."""

@@ -132,8 +132,8 @@ def check_launch(kernel: KernelCore, config: LaunchConfig) -> None:
     if not isinstance(given, LaunchConfig):
         raise LaunchConfigError(
             f"kernel {kernel.name!r} cannot be launched: its configuration is "
-            f"{border.shown(given)}: give a cudadrv.LaunchConfig(grid, block), or "
-            "LaunchConfig.for_elements(n)"
+            f"{border.shown(given)}\n"
+            "  give a cudadrv.LaunchConfig(grid, block), or LaunchConfig.for_elements(n)"
         )
     device = kernel._module.context.device
     for what, extents, limits in (
@@ -194,8 +194,8 @@ def _check_shared(kernel: KernelCore, config: LaunchConfig) -> None:
     if static + config.shared_bytes > limit:
         raise _refused(
             kernel,
-            f"{config.shared_bytes} bytes of dynamic and {static} of static shared memory; "
-            f"{device!r} allows {limit} a block",
+            f"{config.shared_bytes} bytes of dynamic and {static} of static shared memory\n"
+            f"  {device!r} allows {limit} a block",
         )
 
 

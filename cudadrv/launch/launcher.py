@@ -301,7 +301,7 @@ class LauncherState:
         if len(args) != len(parameters):
             raise ArgumentError(
                 f"kernel {self.kernel.name!r} takes {len(parameters)} arguments, "
-                f"{len(args)} were given: {self.kernel.describe_parameters()}",
+                f"{len(args)} were given\n  they are: {self.kernel.describe_parameters()}",
                 kernel=self.kernel.name,
             )
         read = [

@@ -105,8 +105,9 @@ class Kernel(KernelCore):
         """
         if not isinstance(stream, StreamCore):
             raise errors.ArgumentError(
-                f"kernel {self.name!r} is to be launched on {border.shown(stream)}: give a stream "
-                "of cudadrv, such as Context.default_stream, or Context.external_stream(...)",
+                f"kernel {self.name!r} is to be launched on {border.shown(stream)}\n"
+                "  give a stream of cudadrv, such as Context.default_stream, or "
+                "Context.external_stream(...)",
                 kernel=self.name,
             )
         self.handle, stream.handle  # noqa: B018  # raise if the module or the stream was closed

@@ -108,10 +108,9 @@ def test_use_after_the_first_call_is_refused_and_changes_nothing() -> None:
         """,
         CUDADRV_DRIVER="emulator:3",
     )
-    said, count = text.splitlines()
-    assert "came after the first driver call" in said
-    assert "session()" in said
-    assert count == "3"
+    assert "came after the first driver call" in text
+    assert "session()" in text
+    assert text.splitlines()[-1] == "3"
 
 
 def test_importing_cudadrv_loads_no_emulator() -> None:
@@ -134,7 +133,7 @@ def test_an_endless_kernel_is_told_with_the_way_to_raise_the_limit() -> None:
     with session(limits=Limits(max_steps=10_000)):
         stream = cudadrv.cuda_context_for(0).default_stream
         kernel = stream.context.load_module(SPIN).kernel("spin")
-        with pytest.raises(LaunchTimeoutError, match=r"limits=Limits\(max_steps=") as caught:
+        with pytest.raises(LaunchTimeoutError, match=r"Limits\(max_steps=") as caught:
             kernel.launch(stream, cudadrv.LaunchConfig(1, 32))
             stream.synchronize()
     assert isinstance(caught.value.__cause__, Runaway)

@@ -231,8 +231,7 @@ class Scheduler:
         if self.work > limit:
             raise Runaway(
                 f"no end after {self.work} steps, which the emulator takes for an endless loop or"
-                f" recursion: if the kernel is only long, raise the limit of {limit}, by"
-                " cudadrv.emulator.use(limits=Limits(max_steps=...)), or CUDADRV_EMULATOR_STEPS"
-                " in the environment",
+                f" recursion\n  if the kernel is only long, raise the limit of {limit}:"
+                " Limits(max_steps=...), or CUDADRV_EMULATOR_STEPS",
                 self.blocks.launch.where_of_block(fibre, block),
             )
