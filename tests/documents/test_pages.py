@@ -1,0 +1,89 @@
+"""Every block of README and docs runs as it stands, on the emulator."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .__main__ import ROOT, agrees
+from .blocks import blocks_of
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WITH_CODE = [
+    page for page in PAGES if any(b.language in {"python", "console"} for b in blocks_of(page))
+]
+NOT_OURS = ("CuPy", "PyCUDA", "cuda.core", "Numba", "PyTorch")
+"""Whose code may stand in a page without running."""
+RUNS = {"python", "console"}
+KNOWN = {
+    *RUNS,
+    "output",
+    "cuda",
+    "cpp",
+    "toml",
+    "ini",
+    "yaml",
+    "mermaid",
+    "text",
+    "eval-rst",
+    "toctree",
+}
+
+
+def names(pages: list[Path]) -> list[str]:
+    return [page.relative_to(ROOT).as_posix() for page in pages]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=names(WITH_CODE))
+def test_the_blocks_of_the_page_run(page: Path) -> None:
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {
+        "CUDADRV_DRIVER": "emulator:2",
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "PYTHONIOENCODING": "utf-8",
+    }
+    for name in ("CUDADRV_EMULATOR_ORDER", "CUDADRV_CHECK"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.documents", str(page)],
+        env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=names(WITH_CODE))
+def test_a_block_that_does_not_run_says_why(page: Path) -> None:
+    for block in blocks_of(page):
+        assert block.language in KNOWN, f"{page}:{block.line}: {block.language}"
+        if block.language == "python":
+            ast.parse(block.text)
+            assert block.not_run is None or block.not_run in NOT_OURS, f"{page}:{block.line}"
+
+
+def test_a_wrong_page_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for text, found in (
+        ("```python\nx = 1\n```\n```python\nprint(x)\n```\n```output\n1\n```\n", True),
+        ("```python\nprint(1)\n```\n```output\n2\n```\n", False),
+        ("```python\nabsent\n```\n", False),
+        ("<!-- raises -->\n```python\nx = 1\n```\n", False),
+        ("```console\npython -c 'raise SystemExit(1)'\n```\n", False),
+        ("<!-- fails -->\n```console\npython -c 'raise SystemExit(1)'\n```\n", True),
+        ("<!-- file: a.py -->\n```python\nprint(3)\n```\n```console\npython a.py\n```\n", True),
+    ):
+        page.write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.documents", str(page)],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode == 0) == found, text + done.stdout + done.stderr
+
+
+def test_dots_stand_for_lines_that_differ() -> None:
+    assert agrees("a\n...\nc\n", "a\nb\nb\nc\n")
+    assert not agrees("a\n...\nc\n", "a\nb\nd\n")
