@@ -1,0 +1,163 @@
+"""Every public name has a docstring and is in the reference; so are options and variables."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import cudadrv
+import ptx
+from cudadrv import errors
+from cudadrv.cli.parser import _parser
+from cudadrv.errors import CudadrvError
+from tests.documents import results
+
+from .__main__ import ROOT
+
+REFERENCE = ROOT / "docs" / "reference"
+_LISTED = re.compile(r"^\.\. auto(?:class|exception|function|data):: (\S+)$", re.MULTILINE)
+
+
+def emulator_names() -> set[str]:
+    """What the emulator's package imports for its users."""
+    package = importlib.import_module("cudadrv.emulator")
+    assert package.__file__ is not None
+    tree = ast.parse(Path(package.__file__).read_text())
+    return {
+        alias.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname is not None
+    }
+
+
+def public_names() -> set[str]:
+    """Every public name, with the package that users take it from."""
+    names = {f"cudadrv.errors.{name}" for name in dir(errors)}
+    names |= {f"cudadrv.emulator.{name}" for name in emulator_names()}
+    for package in (cudadrv, ptx):
+        listed: list[str] = package.__all__
+        names |= {f"{package.__name__}.{name}" for name in listed}
+    return {name for name in names if not is_elsewhere(name)}
+
+
+def is_elsewhere(name: str) -> bool:
+    """Whether it is an error that the reference has under its other name, or in the table."""
+    found = named(name)
+    if not isinstance(found, type) or not issubclass(found, CudadrvError):
+        return False
+    if name.startswith("cudadrv.errors."):
+        return issubclass(found, errors.CudaError) and found is not errors.CudaError
+    return found.__module__.startswith("cudadrv.errors")
+
+
+def named(name: str) -> object:
+    """What a public name is."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def listed() -> list[str]:
+    return [
+        name
+        for page in sorted(REFERENCE.glob("*.md"))
+        for name in _LISTED.findall(page.read_text())
+    ]
+
+
+def test_every_public_name_stands_in_the_reference_once() -> None:
+    there = listed()
+    assert sorted(there) == sorted(set(there))
+    assert public_names() - set(there) == set(), "these belong into a page of docs/reference"
+    assert set(there) - public_names() == set(), "these are not public any more"
+
+
+@pytest.mark.parametrize("name", sorted(public_names()))
+def test_a_public_name_and_its_members_have_docstrings(name: str) -> None:
+    found = named(name)
+    if isinstance(found, type):
+        assert inspect.getdoc(found)
+        without = [
+            member
+            for member, value in inspect.getmembers(found)
+            if not member.startswith("_") and is_own(found, member) and not has_docstring(value)
+        ]
+        assert without == []
+    elif inspect.isroutine(found):
+        assert inspect.getdoc(found)
+
+
+def is_own(cls: type, member: str) -> bool:
+    """Whether a member was written here, as a function or a property."""
+    owner = next(base for base in cls.__mro__ if member in vars(base))
+    value = vars(owner)[member]
+    described = isinstance(value, (property, classmethod, staticmethod)) or inspect.isroutine(value)
+    return described and owner.__module__.partition(".")[0] in ("cudadrv", "ptx")
+
+
+def has_docstring(value: object) -> bool:
+    return bool(inspect.getdoc(value))
+
+
+def test_the_table_of_results_is_up_to_date() -> None:
+    text = results.PAGE.read_text()
+    assert results.replaced(text) == text, "python -m tests.documents.results --write"
+
+
+def options_of(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Every command and option, of the commands below too."""
+    for action in parser._actions:
+        yield from (name for name in action.option_strings if name not in ("-h", "--help"))
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield name
+                yield from options_of(below)
+
+
+def test_every_command_and_option_is_described() -> None:
+    text = (REFERENCE / "command-line.md").read_text()
+    words = set(re.findall(r"(?<![\w-])-{0,2}[A-Za-z][\w-]*", text))
+    assert [name for name in options_of(_parser()) if name not in words] == []
+
+
+def test_every_environment_variable_is_described() -> None:
+    used = {
+        name
+        for package in ("cudadrv", "ptx")
+        for path in (ROOT / package).rglob("*.py")
+        for name in re.findall(r'"(CUDADRV_[A-Z_]+)"', path.read_text())
+    }
+    described = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/environment.md").read_text(), re.M))
+    assert len(used) > 5
+    assert used - described == set()
+
+
+def test_the_measurements_are_those_of_the_recorded_run() -> None:
+    record = ROOT / "benchmarks" / "results" / "nvidia-h100-80gb-hbm3.json"
+    rows = {
+        (row["case"], row["who"]): row["median"] for row in json.loads(record.read_text())["rows"]
+    }
+    shown = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \| ([\d.,]+) \|$", (ROOT / "docs/measuring.md").read_text(), re.M
+    )
+    assert len(shown) > 30
+    for case, who, figure in shown:
+        digits = len(figure.partition(".")[2])
+        assert round(rows[case, who], digits) == float(figure.replace(",", "")), (case, who)
+
+
+def test_modules_of_public_names_are_found() -> None:
+    assert isinstance(importlib.import_module("cudadrv.errors"), ModuleType)
+    assert {"cudadrv.Stream", "ptx.compile", "cudadrv.emulator.session"} <= public_names()
+    assert "cudadrv.errors.CudaError" in public_names()
+    assert "cudadrv.errors.OutOfMemoryError" not in public_names()
