@@ -7,7 +7,7 @@ item is the CUresult; the C declarations are in the CUDA Driver API manual under
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final, ParamSpec, Protocol, TypeVar, cast
 
@@ -205,7 +205,7 @@ class DriverApi(Protocol):
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, /
     ) -> tuple[CUresult, cuuint64_t]: ...
     def cuMemPoolSetAccess(
-        self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
+        self, pool: CUmemoryPool, map: list[CUmemAccessDesc], count: int, /
     ) -> tuple[CUresult]: ...
     def cuPointerGetAttributes(
         self, num_attributes: int, attributes: tuple[CUpointer_attribute, ...], ptr: int, /

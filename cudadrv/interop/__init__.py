@@ -1,1 +1,3 @@
 """Memory and streams of other libraries."""
+
+from .reader import Reader as Reader, register as register

@@ -23,7 +23,7 @@ from ..driver._api import (
 from ..driver.addresses import known_at
 from ..driver.device import list_devices
 from ..driver.handle import ContextBox
-from ..driver.in_use import failure
+from ..driver.in_use import call_bound, failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import (
@@ -42,7 +42,8 @@ _DL_MANAGED: Final = 13  # kDLCUDAManaged
 _Answer: TypeAlias = tuple[str, CUresult]
 _LARGEST_HANDLE: Final = 2**64 - 1
 # The legacy default stream, by both its numbers, and the one a thread.
-_NAMELESS: Final = (0, 1, 2)
+_LEGACY: Final = (0, 1)
+_NAMELESS: Final = (*_LEGACY, 2)
 
 
 _WHERE: Final = (
@@ -126,7 +127,7 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
         raise ArgumentTypeError(
             f"a {type(value).__name__} has a __cuda_array_interface__ that is none ({error!r})"
         ) from error
-    order_after(stream, producers)
+    follow_producers(stream, producers)
     return _borrowed(stream, value, pointer, shape, dtype, strides, None)
 
 
@@ -156,21 +157,51 @@ def _stream_number(value: object) -> int:
     return border.whole("the number of a stream", value, most=_LARGEST_HANDLE)
 
 
-def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
-    """Let `stream` wait for what foreign streams hold now; a capture waits for it here."""
+def needs_no_wait(stream: StreamCore) -> frozenset[int]:
+    """The numbers of streams of other libraries that a stream comes after anyway.
+
+    Beside itself, that is the legacy default stream for the default stream of a primary context,
+    which the driver keeps in order with it ("Stream synchronization behavior" in the CUDA Driver
+    API manual). A capture is no part of that order.
+    """
     box = stream._box
     own = int(box.raw)
+    return frozenset((own, *_LEGACY) if box.capture is None and _is_blocking(stream) else (own,))
+
+
+def _is_blocking(stream: StreamCore) -> bool:
+    """Whether it and the legacy stream that other libraries use wait for each other."""
+    return stream._is_default and stream.context.is_primary
+
+
+def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
+    """Let `stream` wait for what foreign streams hold now; a capture waits for it here."""
+    box, before = stream._box, needs_no_wait(stream)
     for producer in producers:
-        if producer == own:
+        if producer in before:
             continue
-        wait = _wait_by_event if box.capture is None else _wait_outside
-        if producer in _NAMELESS:
-            # Which stream this is, the current context says.
-            call, code = box.context.call(wait, box, CUstream(producer))
-        else:
-            call, code = wait(box, CUstream(producer))
+        call, code = _waited_for(stream, box, producer)
         if code:
             raise failure(box.api, code, call, f"ordering {stream!r} after {producer:#x}")
+
+
+def _waited_for(stream: StreamCore, box: StreamBox, producer: int) -> _Answer:
+    wait = _wait_by_event if box.capture is None else _wait_outside
+    if producer not in _NAMELESS:
+        return wait(box, CUstream(producer))
+    if box.capture is not None and producer in _LEGACY and _is_blocking(stream):
+        # Nothing may touch the legacy stream in such a capture: what it holds is from before.
+        (code,) = box.api.cuEventSynchronize(box.capture.before[box.own].raw)
+        return "cuEventSynchronize", code
+    # Which stream this is, the current context says; other libraries use primary ones.
+    context = stream.context.device.primary_context()
+    return call_bound(box.api, context, wait, box, CUstream(producer))
+
+
+def follow_producers(stream: StreamCore, producers: Iterable[int]) -> None:
+    """The same on account of memory, unless the stream's user says that he orders it himself."""
+    if not stream._box.unordered:
+        order_after(stream, producers)
 
 
 def _wait_by_event(box: StreamBox, foreign: CUstream) -> _Answer:

@@ -17,6 +17,7 @@ from ..driver.context import ContextCore
 from ..driver.handle import AnyBox
 from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, WrongDeviceError
+from ..interop.reader import Foreign
 from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.copy import host_address, is_reachable
@@ -41,7 +42,7 @@ REALS: Final[frozenset[type]] = WHOLE | {
 }
 
 
-Kind: TypeAlias = Literal[
+Word: TypeAlias = Literal[
     "memory",  # our device memory, whose home must be the launch's stream
     "whole",  # an integer of one of the types in `WHOLE`
     "signed",  # such a negative integer, packed with the signed code
@@ -52,7 +53,11 @@ Kind: TypeAlias = Literal[
     "surface",  # a surface, which may write its memory; likewise
     "converted",  # anything else, through `Parameter.convert`
 ]
-"""How a launcher reads an argument; the fast path is generated for the kinds it has seen."""
+Kind: TypeAlias = Word | Foreign
+"""How a launcher reads an argument; the fast path is generated for the kinds it has seen.
+
+Memory of other libraries is of one kind for each type that has a reader.
+"""
 
 
 if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
@@ -214,8 +219,8 @@ class Parameter:
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
                 return Argument(b"\0" * 8, "converted")
-            if hasattr(value, "_is_written"):
-                # Nothing else has it; the protocol's own test costs ten times as much.
+            if hasattr(type(value), "_is_written"):
+                # No other class has it; the protocol's own test costs ten times as much.
                 return self._read_view(cast("View", value), stream)
             found = self._read_pointer(value, stream)
             if found is not None:
@@ -246,26 +251,24 @@ class Parameter:
 
     def _read_pointer(self, value: object, stream: StreamCore) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""
-        # Many programs have no other library's memory, and save a millisecond.
-        from ..interop.foreign import dlpack_address, interface_address, order_after
-
         if isinstance(value, CUdeviceptr):
             return Argument(struct.pack("=Q", int(value)), "converted")
-        if hasattr(value, "__cuda_array_interface__"):
-            producers: list[int] = []
-            try:
-                pointer = interface_address(value, stream, producers)
-            except (KeyError, IndexError, TypeError, ValueError) as error:
-                what = f"has a __cuda_array_interface__ that is none ({error!r})"
-                raise self._error(f"is {_described(value)} and {what}") from error
-            order_after(stream, producers)
-            return Argument(pointer, "foreign", holds=value)
-        exported = dlpack_address(value, stream)
-        if exported is None and isinstance(value, np.ndarray):
-            exported = self._pinned_address(value, stream)
-        if exported is None:
-            return None
-        return Argument(struct.pack("=Q", exported), "converted", holds=value)
+        # Many programs have no other library's memory, and save a millisecond.
+        from ..interop.pointer import pointer_of
+
+        try:
+            found = pointer_of(value, stream)
+        except BufferError as error:
+            raise self._error(f"is {_described(value)} and {error}") from error
+        if found is not None:
+            address, way = found
+            if way == "converted":
+                return Argument(struct.pack("=Q", address), "converted", holds=value)
+            return Argument(address, way, holds=value)
+        if isinstance(value, np.ndarray):
+            address = self._pinned_address(value, stream)
+            return Argument(struct.pack("=Q", address), "converted", holds=value)
+        return None
 
     def _pinned_address(self, value: AnyArray, stream: StreamCore) -> int:
         """The address of a host array that the device reaches: pinned memory has one for both."""

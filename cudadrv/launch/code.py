@@ -14,7 +14,8 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Final, TypeAlias
 
-from .arguments import Kind
+from ..interop.reader import Foreign, Reader
+from .arguments import Kind, Word
 
 _LAUNCHER: Final = """
 def launcher({defaults}*rest):
@@ -35,7 +36,7 @@ try:{collect}
     block = {conditions} and pop_{version}()
     if block:
         pack_{version}(block[0], 0{values})
-except REFUSALS:
+except {refusals}:
     return slowly({names}*rest)
 if block:{order}
     code = block[1]()[0]
@@ -75,19 +76,22 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     It takes from its globals: slowly, fail, elsewhere, own_stream, own, own_config, is_own_config,
     follow, follow_reading, REFUSALS, int, float, WHOLE, REALS, the convert of each argument by its
     number, pack, pop and push of its version, and, where other libraries' memory is among the
-    kinds, interface_address and order_after.
+    kinds, interface_address, follow_producers, before, ordinal, Exception, and of its version the
+    type, device and address of such an argument by its number, and the stream of its reader.
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
-    values, conditions = _reading(kinds)
-    foreign = "foreign" in kinds
+    values, conditions = _reading(kinds, version)
+    by_interface = "foreign" in kinds
     launch = _LAUNCH.strip().format(
         version=version,
         values=values,
         conditions=" and ".join(conditions),
         names=names,
         # A launch waits once for each stream that its memory comes from.
-        collect="\n    producers = []" if foreign else "",
-        order="\n    if producers:\n        order_after(own_stream, producers)" * foreign,
+        collect="\n    producers = []" if by_interface else "",
+        order=_ordering(kinds, version),
+        # A reader may raise whatever its library does.
+        refusals="Exception" if any(isinstance(kind, Foreign) for kind in kinds) else "REFUSALS",
     )
     fields = {"defaults": names.replace(",", "=MISSING,"), "names": names}
     scope: dict[str, FunctionType] = {}
@@ -107,7 +111,7 @@ def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     """
     conditions = ["(held := block)"]
     for i, kind in enumerate(kinds):
-        if kind in _FOLLOW:
+        if not isinstance(kind, Foreign) and kind in _FOLLOW:
             conditions += _memory_conditions(i, kind)
     scope: dict[str, FunctionType] = {}
     text = _PREPARED.format(conditions=" and ".join(conditions))
@@ -115,11 +119,35 @@ def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     return scope["prepared"].__code__
 
 
-def _reading(kinds: Sequence[Kind]) -> tuple[str, list[str]]:
+def readers_of(kinds: Sequence[Kind]) -> list[Reader]:
+    """The readers of some kinds that have a stream, each once; their place is their number."""
+    readers = (kind.reader for kind in kinds if isinstance(kind, Foreign))
+    return [reader for reader in dict.fromkeys(readers) if reader.stream is not None]
+
+
+def _ordering(kinds: Sequence[Kind], version: int) -> str:
+    """What lets the stream wait for other libraries' streams, once for each."""
+    text = ""
+    for number in range(len(readers_of(kinds))):
+        text += f"\n    if (s := stream_{version}_{number}(ordinal)) not in before:"
+        text += "\n        follow_producers(own_stream, (s,))"
+    if "foreign" in kinds:
+        text += "\n    if producers:\n        follow_producers(own_stream, producers)"
+    return text
+
+
+def _reading(kinds: Sequence[Kind], version: int) -> tuple[str, list[str]]:
     """The values to pack, as text that follows an argument, and what must hold beside."""
     values, conditions = "", ["not rest"]
     for i, kind in enumerate(kinds):
-        if kind in _FOLLOW:
+        if isinstance(kind, Foreign):
+            conditions += [
+                f"a{i}.__class__ is type_{version}_{i}",
+                f"device_{version}_{i}(a{i}) == ordinal",
+                f"(f{i} := address_{version}_{i}(a{i})) is not None",
+            ]
+            values += f", f{i}"
+        elif kind in _FOLLOW:
             conditions += _memory_conditions(i, kind)
             values += f", a{i}._address" if kind == "memory" else f", t{i}.number"
         elif kind == "foreign":
@@ -133,7 +161,7 @@ def _reading(kinds: Sequence[Kind]) -> tuple[str, list[str]]:
     return values, conditions
 
 
-def _memory_conditions(i: int, kind: Kind) -> list[str]:
+def _memory_conditions(i: int, kind: Word) -> list[str]:
     """The tests that memory or a view of it is open and ready; they hold both boxes."""
     conditions = [f"((m{i} := a{i}.buffer._box).home is own or {_FOLLOW[kind]}(m{i}))"]
     if kind != "memory":

@@ -22,9 +22,10 @@ from ..driver.registry import Registry
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, ClosedError
+from ..interop.reader import Foreign
 from ..memory.order import AnyMemory, Memory, note, use
 from .arguments import REALS, WHOLE, Argument, Kind, Parameter, ParameterBlock, packer
-from .code import LaunchCode, launch_code, prepared_code
+from .code import LaunchCode, launch_code, prepared_code, readers_of
 from .config import LaunchConfig, native_config
 from .kernel_core import KernelCore, ModuleBox
 from .types import Launcher, PreparedLaunch
@@ -221,11 +222,7 @@ class LauncherState:
             f"pop_{version}": blocks.pop,
             f"push_{version}": blocks.append,
         }
-        if "foreign" in kinds:
-            from ..interop import foreign  # loaded already, by the argument that was of this kind
-
-            self._globals["interface_address"] = foreign.interface_address
-            self._globals["order_after"] = foreign.order_after
+        self._globals |= _foreign_names(kinds, version, self._stream)
         for function in self._functions:  # before the code that counts on it
             function.__defaults__ = (_MISSING,) * len(kinds)
         for function, code in zip(self._functions, launch_code(kinds, version), strict=True):
@@ -337,6 +334,29 @@ class LauncherState:
 
     def _fail(self, code: CUresult) -> None:
         raise self._failure(code)
+
+
+def _foreign_names(kinds: tuple[Kind, ...], version: int, stream: StreamCore) -> dict[str, object]:
+    """What code for such arguments takes from its globals on account of other libraries' memory."""
+    known = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
+    if not known and "foreign" not in kinds:
+        return {}
+    from ..interop import foreign  # loaded already, by the argument that was of this kind
+
+    names: dict[str, object] = {
+        "interface_address": foreign.interface_address,
+        "follow_producers": foreign.follow_producers,
+        "before": foreign.needs_no_wait(stream),
+        "ordinal": stream.context.ordinal,
+        "Exception": Exception,
+    }
+    for i, (kind, reader) in known.items():
+        names[f"type_{version}_{i}"] = kind
+        names[f"device_{version}_{i}"] = reader.device
+        names[f"address_{version}_{i}"] = reader.address
+    for number, reader in enumerate(readers_of(kinds)):
+        names[f"stream_{version}_{number}"] = reader.stream
+    return names
 
 
 def _use_ordered(memory: AnyMemory, stream: StreamBox, writes: bool) -> None:

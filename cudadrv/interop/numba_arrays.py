@@ -1,0 +1,35 @@
+"""Numba's device arrays."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+from .reader import Reader
+
+_LEGACY: Final = 0
+_PER_THREAD: Final = 2
+
+
+def readers() -> Iterator[tuple[type, Reader]]:
+    """The types with their readers."""
+    arrays = sys.modules["numba.cuda.cudadrv.devicearray"]
+    # What Numba itself reads, once, for its default stream.
+    per_thread = os.environ.get("NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM", "0") not in ("", "0")
+    default = _PER_THREAD if per_thread else _LEGACY
+    yield arrays.DeviceNDArray, Reader(_address, _device, lambda ordinal: default)
+
+
+# The library has no types.
+def _address(array: Any) -> int | None:
+    # An array may be of a stream of its own, which its array interface names.
+    if array.stream.__class__ is not int or array.stream:
+        return None
+    return int(array.gpu_data.device_pointer)
+
+
+def _device(array: Any) -> int:
+    ordinal: int = array.gpu_data.context.device.id
+    return ordinal

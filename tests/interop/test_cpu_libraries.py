@@ -1,0 +1,197 @@
+"""Objects of PyTorch, JAX, CuPy, Numba and Warp themselves, without a GPU: what they refuse.
+
+Their readers are asked for what a launch would pack; a launch itself refuses memory of the host.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudadrv
+import ptx
+from cudadrv import LaunchConfig, emulator
+from cudadrv.errors import ArgumentError
+from cudadrv.interop import Reader
+from cudadrv.interop.reader import found_for
+
+# What other libraries warn of is their affair.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SOURCE = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+
+
+# The libraries need not be installed where types are checked.
+def loaded(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        pytest.skip(f"needs {name}: {error!r}")
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    return loaded("torch")
+
+
+@pytest.fixture(scope="module")
+def jax() -> Any:
+    return loaded("jax")
+
+
+def reader_of(value: object) -> Reader:
+    kind: type = type(value)
+    found = found_for(kind)
+    assert found is not None
+    return found.reader
+
+
+@pytest.fixture
+def refusal() -> Iterator[Callable[[object], str]]:
+    """What a launch says of an argument; a launch with one of ours comes before and after."""
+    with emulator.session():
+        context = cudadrv.cuda_context_for(0)
+        stream = context.default_stream
+        image = ptx.compile(SOURCE, ptx.CompileOptions(target=context.target))
+        launcher = context.load_module(image).kernel("twice").bind(stream, LaunchConfig(1, 4))
+        ours = stream.zeros(4, "f4")
+
+        def refused(value: object) -> str:
+            launcher(ours)
+            with pytest.raises(ArgumentError) as raised:
+                launcher(value)
+            launcher(ours)
+            return str(raised.value)
+
+        yield refused
+
+
+def test_the_address_of_a_tensor_is_read_anew(torch: Any) -> None:
+    x = torch.zeros(16)
+    address = reader_of(x).address
+    assert address(x) == x.data_ptr()
+    assert address(x[3:]) == x.data_ptr() + 12
+    assert address(x.reshape(4, 4).T) == x.data_ptr()
+    assert address(x.detach().requires_grad_()) == x.data_ptr()
+    assert address(torch.nn.Parameter(x)) == x.data_ptr()
+    assert address(torch.zeros(0)) == 0
+    before = address(x)
+    x.data = torch.zeros(32)
+    assert address(x) == x.data_ptr() != before
+    x.resize_(1 << 20)
+    assert address(x) == x.data_ptr()
+
+
+def test_a_tensor_whose_bytes_are_not_its_values_has_no_address(torch: Any) -> None:
+    z = torch.zeros(4, dtype=torch.complex64)
+    address = reader_of(z).address
+    assert address(z) == z.data_ptr()
+    for lazy in (z.conj(), z.conj().imag, torch._neg_view(torch.zeros(4))):
+        with pytest.raises(BufferError, match=r"give tensor\.resolve_conj\(\) or"):
+            address(lazy)
+    with torch.inference_mode(), pytest.raises(BufferError, match="resolve_neg"):
+        address(torch.zeros(4, dtype=torch.complex64).conj().imag)
+    assert address(z.conj().resolve_conj()) != z.data_ptr()
+
+
+def test_a_tensor_without_memory_has_no_address(torch: Any) -> None:
+    freed = torch.zeros(4)
+    address = reader_of(freed).address
+    freed.untyped_storage().resize_(0)
+    from torch._subclasses import FakeTensorMode  # type: ignore[import-not-found, unused-ignore]
+
+    with FakeTensorMode():
+        fake = torch.empty(4)
+    functional = torch._to_functional_tensor(torch.zeros(4))
+    for tensor in (freed, fake, functional, torch.empty(4, device="meta")):
+        with pytest.raises(BufferError, match="has no memory: it is fake, meta"):
+            address(tensor)
+    seen = []
+
+    def inside(v: Any) -> Any:
+        with pytest.raises(RuntimeError, match="storage"):
+            address(v)
+        seen.append(v)
+        return v
+
+    torch.func.vmap(inside)(torch.zeros(2, 3))
+    torch.func.grad(lambda v: inside(v).sum())(torch.zeros(3))
+    assert len(seen) == 2
+    for tensor in (torch.zeros(4).to_sparse(), torch._efficientzerotensor(4)):
+        with pytest.raises((RuntimeError, BufferError)):
+            address(tensor)
+
+
+def test_tensors_of_the_host_are_refused_by_a_launch(
+    torch: Any, refusal: Callable[[object], str]
+) -> None:
+    class Own(torch.Tensor):  # type: ignore[misc, unused-ignore]  # the base may be unknown
+        pass
+
+    for tensor in (
+        torch.zeros(4),
+        torch.zeros(4).as_subclass(Own),
+        torch.zeros(4, requires_grad=True),
+        torch.empty(4, device="meta"),
+        torch.zeros(4).to_sparse(),
+    ):
+        assert "argument 0 of kernel 'twice' is of type" in refusal(tensor)
+    proxies = []
+    torch.fx.symbolic_trace(lambda x: proxies.append(x) or x)
+    assert "argument 0 of kernel 'twice' is of type Proxy" in refusal(proxies[0])
+    traced = torch.jit.trace(lambda x: x + int("argument 0" in refusal(x)), torch.zeros(4))
+    assert traced(torch.zeros(4)).tolist() == [1.0] * 4
+
+
+def test_arrays_of_jax_are_refused_on_the_host_and_where_they_are_gone(
+    jax: Any, refusal: Callable[[object], str]
+) -> None:
+    x = jax.device_put(np.ones(2, "f4"), jax.devices("cpu")[0])
+    reader = reader_of(x)
+    assert reader.device(x) == -1
+    assert reader.address(x.block_until_ready()) == x.unsafe_buffer_pointer()
+    assert "argument 0 of kernel 'twice' is of type ArrayImpl" in refusal(x)
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        reader.address(x)
+
+    def traced(v: Any) -> Any:
+        assert "argument 0 of kernel 'twice' is of type" in refusal(v)
+        return v
+
+    jax.jit(traced)(jax.numpy.zeros(3))
+
+
+def test_the_other_libraries_have_what_their_readers_ask_for() -> None:
+    cupy = loaded("cupy")
+    arrays = loaded("numba.cuda.cudadrv.devicearray")
+    for kind in (cupy.ndarray, arrays.DeviceNDArray):
+        found = found_for(kind)
+        assert found is not None
+        assert found.type is kind
+        assert found.reader.stream is not None
+    assert {"ptr", "device_id"} <= set(dir(cupy.cuda.MemoryPointer))
+
+
+def test_arrays_of_warp_are_refused_on_the_host(refusal: Callable[[object], str]) -> None:
+    warp = loaded("warp")
+    warp.config.quiet = True
+    x = warp.zeros(4, dtype=warp.float32, device="cpu")
+    reader = reader_of(x)
+    assert reader.device(x) == -1
+    assert reader.address(x) == x.ptr
+    assert reader.address(warp.zeros(0, dtype=warp.float32, device="cpu")) == 0
+    assert "argument 0 of kernel 'twice' is of type array" in refusal(x)
+
+
+def test_what_cuda_core_has_is_known() -> None:
+    core = loaded("cuda.core")
+    buffer = core.Buffer.from_handle(0x1000, 64)
+    reader = reader_of(buffer)
+    assert reader.address(buffer) == 0x1000
+    utils = loaded("cuda.core.utils")
+    assert found_for(utils.StridedMemoryView) is not None
