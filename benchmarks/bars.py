@@ -89,6 +89,13 @@ def _scatter() -> Iterator[Bar]:
         yield Bar("scatter", case, "cudadrv scatter_batched", "", 150 + 60 * (devices - 1))
 
 
+def _foreign() -> Iterator[Bar]:
+    # Theirs queue on the legacy stream, which our default stream comes after without a call.
+    for arrays in ("CuPy arrays", "PyTorch tensors", "Numba-CUDA arrays", "JAX arrays"):
+        who, own = f"{_LAUNCHER}, {arrays}", f"{_LAUNCHER}, own arrays"
+        yield Bar("foreign", "on the default stream", who, own, 1.35)
+
+
 _ALLOCATION: Final = ("allocation", "1 KiB, taken and given back")
 BARS: Final = (
     _five(_LAUNCHER, bare.NAME, 1.15),
@@ -106,6 +113,7 @@ BARS: Final = (
     Bar(*_ALLOCATION, "cudadrv DeviceArena", "CuPy pool", 0.8),
     Bar(*_ALLOCATION, "cudadrv DeviceArena", bare.NAME, 0.4),
     Bar(*_ALLOCATION, "cudadrv CudaAllocator", "CuPy pool", 1.0),
+    *_foreign(),
     *_copies(),
     *_scatter(),
     Bar(

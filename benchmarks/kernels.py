@@ -10,7 +10,8 @@ import ptx
 SOURCE: Final = """
 extern "C" __global__ void k0() {}
 extern "C" __global__ void k1(float* a) {}
-extern "C" __global__ void k5(float* a, float* b, float* c, float x, int n) {}
+extern "C" __global__ void k5(
+    const float* a, const float* b, const float* c, float x, int n) {}
 extern "C" __global__ void k20(float* p0, float* p1, float* p2, float* p3, float* p4, float* p5,
     float* p6, float* p7, float* p8, float* p9, float x0, float x1, float x2, float x3, float x4,
     int n0, int n1, int n2, int n3, int n4) {}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import cudadrv
 
-from .kernels import Kernels
+from .kernels import BLOCK, GRID, Kernels
 from .timing import Case, Row
 
 # Module in benchmarks.peers, and what must be installed for it.
@@ -19,6 +19,8 @@ PEERS: Final = {
     "torch_peer": "torch",
     "triton_peer": "triton",
     "numba_peer": "numba_cuda",
+    "jax_peer": "jax",
+    "warp_peer": "warp",
     "pycuda_peer": "pycuda",
 }
 # Only cuda.core asks no more of a driver than the null driver has.
@@ -55,6 +57,13 @@ class Setting:
     def rounds(self, count: int) -> int:
         """How many rounds to make where `count` make good figures."""
         return max(3, int(count * self.effort))
+
+    # What another library has for an array is its own affair.
+    def given(self, stream: cudadrv.Stream, what: str, arrays: tuple[Any, Any, Any]) -> Case:
+        """A launch of the kernel of five parameters with three arrays, whoever has them."""
+        names: dict[str, object] = dict(zip("abc", arrays, strict=True))
+        names["launcher"] = self.kernels["k5"].bind(stream, cudadrv.LaunchConfig(GRID, BLOCK))
+        return Case(f"cudadrv Launcher, {what}", "launcher(a, b, c, 1.5, 100)", names)
 
     def settle(self) -> None:
         """Wait for the device."""

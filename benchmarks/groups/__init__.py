@@ -7,6 +7,7 @@ from typing import Final
 # By name in the order of the table: the module. "import" is no name for one.
 MODULES: Final = {
     "launch": "launch",
+    "foreign": "foreign",
     "graph": "graph",
     "allocation": "allocation",
     "copies": "copies",

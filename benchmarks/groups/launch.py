@@ -99,8 +99,7 @@ def _other_arguments(
         "buffers": (*(array.buffer for array in arrays), 1.5, 100),
         "foreign arrays": (*map(ForeignArray, arrays), 1.5, 100),
     }
-    foreign, _ = setting.peer_cases(GROUP, "", "given_to_cudadrv")
-    cases = [*_by_hand(names, kinds["numbers"]), *foreign]
+    cases = _by_hand(names, kinds["numbers"])
     for kind, values in kinds.items():
         launcher = kernel.bind(stream, _CONFIG)
         given = dict(zip("abcxn", values, strict=True))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+import cudadrv
+
 from ..kernels import BLOCK, GRID
 from ..setting import Setting
 from ..timing import Case
@@ -36,6 +38,14 @@ def launch(setting: Setting) -> list[Case]:
     }
     names |= {name: device.allocate(1024, stream=stream) for name in "abc"}
     return [Case(f"{NAME} launch", "launch(stream, config, kernel, a, b, c, x, n)", names)]
+
+
+def given_to_cudadrv(setting: Setting, stream: cudadrv.Stream) -> list[Case]:
+    """Its buffers, given to a launcher of cudadrv."""
+    _, device = _device()
+    theirs = device.create_stream()
+    a, b, c = (device.allocate(1024, stream=theirs) for _ in "abc")
+    return [setting.given(stream, f"{NAME} buffers", (a, b, c))]
 
 
 def allocation(setting: Setting) -> list[Case]:

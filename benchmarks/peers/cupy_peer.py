@@ -41,12 +41,10 @@ def launch(setting: Setting) -> list[Case]:
     return [Case(f"{NAME} RawKernel", "kernel(grid, block, args)", names)]
 
 
-def given_to_cudadrv(setting: Setting) -> list[Case]:
+def given_to_cudadrv(setting: Setting, stream: cudadrv.Stream) -> list[Case]:
     """Its arrays, given to a launcher of cudadrv."""
-    config = cudadrv.LaunchConfig(GRID, BLOCK)
-    names = {name: _cupy().zeros(256, "f4") for name in "abc"}
-    names["launcher"] = setting.kernels["k5"].bind(setting.stream, config)
-    return [Case(f"cudadrv Launcher, {NAME} arrays", "launcher(a, b, c, 1.5, 100)", names)]
+    a, b, c = (_cupy().zeros(256, "f4") for _ in "abc")
+    return [setting.given(stream, f"{NAME} arrays", (a, b, c))]
 
 
 def allocation(setting: Setting) -> list[Case]:

@@ -7,6 +7,8 @@ import importlib
 import numpy as np
 from numpy.typing import NDArray
 
+import cudadrv
+
 from ..kernels import BLOCK, GRID
 from ..setting import Setting
 from ..timing import Case
@@ -25,6 +27,13 @@ def launch(setting: Setting) -> list[Case]:
     names: dict[str, object] = {name: cuda.device_array(256, np.float32) for name in "abc"}
     names["kernel"] = jitted[GRID, BLOCK]
     return [Case(f"{NAME} jit", "kernel(a, b, c, 1.5, 100)", names, repeats=40)]
+
+
+def given_to_cudadrv(setting: Setting, stream: cudadrv.Stream) -> list[Case]:
+    """Its arrays, given to a launcher of cudadrv."""
+    cuda = importlib.import_module("numba.cuda")
+    a, b, c = (cuda.device_array(256, np.float32) for _ in "abc")
+    return [setting.given(stream, f"{NAME} arrays", (a, b, c))]
 
 
 def upload(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 import cudadrv
 
-from ..kernels import BLOCK, GRID
 from ..setting import Setting
 from ..timing import Case
 
@@ -31,12 +30,10 @@ def launch(setting: Setting) -> list[Case]:
     ]
 
 
-def given_to_cudadrv(setting: Setting) -> list[Case]:
+def given_to_cudadrv(setting: Setting, stream: cudadrv.Stream) -> list[Case]:
     """Its tensors, given to a launcher of cudadrv."""
-    config = cudadrv.LaunchConfig(GRID, BLOCK)
-    names = {name: _torch().zeros(256, device="cuda") for name in "abc"}
-    names["launcher"] = setting.kernels["k5"].bind(setting.stream, config)
-    return [Case(f"cudadrv Launcher, {NAME} tensors", "launcher(a, b, c, 1.5, 100)", names)]
+    a, b, c = (_torch().zeros(256, device="cuda") for _ in "abc")
+    return [setting.given(stream, f"{NAME} tensors", (a, b, c))]
 
 
 def allocation(setting: Setting) -> list[Case]:
