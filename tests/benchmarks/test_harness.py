@@ -132,4 +132,4 @@ def test_a_group_that_there_is_not_is_refused_with_those_there_are(
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "launch", "copy"])
     with pytest.raises(SystemExit):
         harness.main()
-    assert "no group is called 'copy'; there are launch, graph" in capsys.readouterr().err
+    assert "no group is called 'copy'; there are launch, foreign, graph" in capsys.readouterr().err

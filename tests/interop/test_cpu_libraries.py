@@ -140,8 +140,13 @@ def test_tensors_of_the_host_are_refused_by_a_launch(
         torch.zeros(4).to_sparse(),
     ):
         assert "argument 0 of kernel 'twice' is of type" in refusal(tensor)
-    proxies = []
-    torch.fx.symbolic_trace(lambda x: proxies.append(x) or x)
+    proxies: list[object] = []
+
+    def seen(x: object) -> object:
+        proxies.append(x)
+        return x
+
+    torch.fx.symbolic_trace(seen)
     assert "argument 0 of kernel 'twice' is of type Proxy" in refusal(proxies[0])
     traced = torch.jit.trace(lambda x: x + int("argument 0" in refusal(x)), torch.zeros(4))
     assert traced(torch.zeros(4)).tolist() == [1.0] * 4
