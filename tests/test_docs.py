@@ -30,7 +30,9 @@ LOCKS = (
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(rf"(?:(?:{'|'.join(FOLDERS)})/[\w./*-]*|[\w.-]+\.(?:md|toml|ini|yaml))(?:::.+)?")
 _LOCK_ROW = re.compile(r"^\| `([^`]+::[^`]+)` \|", re.MULTILINE)
-_BY_NAME = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+_BY_NAME = pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 
 
 def paths_named(text: str) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import errors
-from cudadrv.cli.parser import _parser
+from cudadrv.cli.parser import make_parser
 from cudadrv.errors import CudadrvError
 from tests.documents import results
 
@@ -127,7 +127,7 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[str]:
 def test_every_command_and_option_is_described() -> None:
     text = (REFERENCE / "command-line.md").read_text()
     words = set(re.findall(r"(?<![\w-])-{0,2}[A-Za-z][\w-]*", text))
-    assert [name for name in options_of(_parser()) if name not in words] == []
+    assert [name for name in options_of(make_parser()) if name not in words] == []
 
 
 def test_every_environment_variable_is_described() -> None:

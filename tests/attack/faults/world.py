@@ -89,7 +89,7 @@ def leftovers(machine: emulator.Emulator) -> dict[str, int]:
             len(device.model.textures) + len(device.model.surfaces) for device in machine._devices
         ),
         "memory": sum(len(device.pieces) for device in machine._devices),
-        "host memory": len(machine._host._pieces),
+        "host memory": len(machine._host.pieces),
         "captures": len(machine._captures),
         "put off": len(collected.found) + len(later._parked) + len(later._cells),
     }

@@ -47,7 +47,7 @@ class Table:
         if isinstance(api, emulator.Emulator):
             counts = {name[1:]: len(getattr(api, name)) for name in cls._TABLES}
             counts["contexts"] = sum(not each.destroyed for each in api._contexts.values())
-            counts["host pieces"] = len(api._host._pieces)
+            counts["host pieces"] = len(api._host.pieces)
             counts["current contexts"] = len(api._thread.stack)
             for device in cudadrv.list_devices():
                 counts[f"bytes of device {device.ordinal}"] = cudadrv.pool_info(device).used
