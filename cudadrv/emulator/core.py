@@ -20,8 +20,9 @@ removal must be the only one it is done under the lock of what is removed.
 
 Order: no call takes one of these locks while it holds another, but for a copy between two devices
 and a kernel that reaches memory of others, which take theirs in the order of ordinals. No lock is
-held while a host function or the destructor of a user object runs. Both kinds are re-entrant, because a collection may call finalizers at any
-allocation, in a thread that holds one. What they give back is put off until the call has ended
+held while a host function or the destructor of a user object runs. Both kinds are re-entrant,
+because a collection may call finalizers at any allocation, in a thread that holds one. What they
+give back is put off until the call has ended
 (`Core._begin_call`): so no thread that holds a device's lock waits for another's. What a kernel
 prints is written to `sys.stdout` under its device's lock.
 """

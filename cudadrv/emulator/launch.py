@@ -6,8 +6,8 @@ CUDA Driver API, "Execution Control". The codes were measured with driver 580 on
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
-from contextlib import ExitStack
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -235,43 +235,68 @@ def execute(
         )
     if function.closed:
         raise invalid_handle(f"invalid resource handle: the module of {function.name} is unloaded")
-    kernel = function.kernel()
     peers = function.module.context.peer_memories()
-    with ExitStack() as locks:
-        for each in sorted((device, *(peer for peer, _ in peers)), key=attrgetter("ordinal")):
-            locks.enter_context(each.lock)
+    devices = sorted((device, *(peer for peer, _ in peers)), key=attrgetter("ordinal"))
+    memories = tuple(memory for _, memory in peers)
+
+    def run() -> None:
         fault = device.fault
         if fault is not None:
             raise Refusal(fault.code, fault.text, fault.cause)
-        device.model.peers = tuple(memory for _, memory in peers)
-        counters = device.counters
-        counts = LaunchCounts() if counters else None
-        try:
-            device.run_alone(
-                lambda: kernel.launch(
-                    shape.grid,
-                    shape.block,
-                    parameters,
-                    shared_bytes=shape.shared_bytes,
-                    cooperative=shape.cooperative,
-                    cluster=shape.cluster,
-                    limits=limits,
-                    order=order,
-                    counts=counts,
-                )
+        device.model.peers = memories
+        _run(function, shape, parameters, device, limits, order)
+
+    _holding([each.lock for each in devices], run)
+
+
+def _holding(locks: Sequence[threading.RLock], work: Callable[[], None]) -> None:
+    """Work under all of these locks. Each has a `with` of its own, so that no interrupt and no
+    depth of calls leaves one behind."""
+    if not locks:
+        work()
+        return
+    with locks[0]:
+        _holding(locks[1:], work)
+
+
+def _run(
+    function: Function,
+    shape: Shape,
+    parameters: bytes,
+    device: DeviceState,
+    limits: Limits,
+    order: LaunchOrder | None,
+) -> None:
+    """Run a launch; the locks are held."""
+    kernel = function.kernel()
+    counters = device.counters
+    counts = LaunchCounts() if counters else None
+    try:
+        device.run_alone(
+            lambda: kernel.launch(
+                shape.grid,
+                shape.block,
+                parameters,
+                shared_bytes=shape.shared_bytes,
+                cooperative=shape.cooperative,
+                cluster=shape.cluster,
+                limits=limits,
+                order=order,
+                counts=counts,
             )
-        except EmulationFault as error:
-            raise _spoil(device, error) from None
-        except (LaunchError, UnsupportedInstruction) as error:
-            raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
-        except (PtxSyntaxError, UndefinedSymbol) as error:  # of a function called by its address
-            raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
-        except OutOfMemory as error:
-            raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
-        if counts is not None:
-            launch = _counted(function, shape, device, kernel.lines_of(counts))
-            for counting in counters:
-                counting.launches.append(launch)
+        )
+    except EmulationFault as error:
+        raise _spoil(device, error) from None
+    except (LaunchError, UnsupportedInstruction) as error:
+        raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
+    except (PtxSyntaxError, UndefinedSymbol) as error:  # of a function called by its address
+        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+    except OutOfMemory as error:
+        raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
+    if counts is not None:
+        launch = _counted(function, shape, device, kernel.lines_of(counts))
+        for counting in counters:
+            counting.launches.append(launch)
 
 
 def _counted(
