@@ -12,7 +12,7 @@ from pathlib import Path
 import benchmarks.emulator
 from benchmarks import report
 
-from . import goals, orders, side_by_side
+from . import contract, goals, orders, side_by_side
 
 
 def main() -> None:
@@ -40,6 +40,12 @@ def main() -> None:
             print(pair, flush=True)
             ratios.append(pair.to_json())
         result["orders"] = ratios
+        print(f"\n{'contract tests':38}{'late':>9}{'random':>9}  times immediate", flush=True)
+        files = []
+        for line_of_file in contract.lines():
+            print(line_of_file, flush=True)
+            files.append(line_of_file.to_json())
+        result["contract"] = files
     if not given.no_peers:
         rows = side_by_side.rows(given.target)
         print(f"\n{report.table(rows)}")
