@@ -64,15 +64,14 @@ class CompileRequest:
             )
         expressions = border.several("name_expressions", name_expressions, object)
         texts = {} if headers is None else border.instance("headers", headers, Mapping)
+        # The name may have what stands for bytes of a path which are not UTF-8.
+        border.path_text("name", border.instance("name", name, str))
         for what, text in (
             ("source", source),
-            ("name", name),
             *(("the name of a header", header) for header in texts),
             *((f"header {header!r}", text) for header, text in texts.items()),
         ):
-            # The name may have what stands for bytes of a path which are not UTF-8.
-            border.instance(what, text, str)
-            (border.path_text if what == "name" else border.text)(what, text)
+            border.text(what, text)
         pairs = tuple(sorted(texts.items()))
         names = tuple(border.text("name expression", each) for each in expressions)
         options = options.for_target(DEFAULT_TARGET)
