@@ -114,6 +114,10 @@ BARS: Final = (
     Bar(*_ALLOCATION, "cudadrv DeviceArena", bare.NAME, 0.4),
     Bar(*_ALLOCATION, "cudadrv CudaAllocator", "CuPy pool", 1.0),
     *_foreign(),
+    Bar(*_ALLOCATION, "cudadrv Stream.alloc", bare.NAME, 1.3),
+    Bar(*_ALLOCATION, "cudadrv Stream.empty, dropped", "CuPy empty", 0.9),
+    Bar("allocation", "64 bytes to a new device array", "cudadrv Stream.to_device", bare.NAME, 1.5),
+    Bar("allocation", "64 bytes to a new host array", "cudadrv Stream.to_host", bare.NAME, 1.5),
     *_copies(),
     *_scatter(),
     Bar(

@@ -19,7 +19,7 @@ from .driver.later import drop_later, drop_now
 from .driver.stream_box import CaptureState, StreamBox
 from .driver.stream_core import StreamCore
 from .memory.order import AnyMemory, Epoch, Memory, is_ordered, settle, use
-from .memory.release import PoolMemory
+from .memory.release import GraphMemory
 
 # CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
 _FREE_ON_LAUNCH: Final = 1
@@ -54,10 +54,10 @@ class Needs:
 
     def __init__(self, capture: CaptureState) -> None:
         twins = capture.twins()
-        self.born: list[PoolMemory] = []
+        self.born: list[GraphMemory] = []
         for reference in capture.born.values():
             memory = reference()
-            if isinstance(memory, PoolMemory):
+            if isinstance(memory, GraphMemory):
                 settle(memory, twins)
                 self.born.append(memory)
         uses: dict[AnyMemory, bool] = dict.fromkeys(self.born, True)

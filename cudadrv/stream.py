@@ -13,7 +13,7 @@ import numpy as np
 import ptx
 
 from . import border, errors
-from .driver._api import CUcontext, CUdeviceptr, CUresult, CUstream, CUstream_flags
+from .driver._api import CUcontext, CUresult, CUstream, CUstream_flags
 from .driver.context import ContextCore
 from .driver.device import Device, driver_version
 from .driver.event import Event
@@ -23,8 +23,8 @@ from .driver.stream_core import StreamCore
 from .driver.types import CudaStream
 from .errors import CopyError, WrongDeviceError
 from .launch.module import ImageLike, Module
-from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType
-from .memory.buffer import DeviceBuffer
+from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType, empty as new_array
+from .memory.buffer import DeviceBuffer, alloc
 from .memory.copy import copy as copy_memory, download, upload
 from .memory.driver_pool import open_pool
 from .memory.fill import fill
@@ -76,22 +76,20 @@ class Stream(StreamCore):
 
             order_after(self, (stream_handle(event),))
 
-    def alloc(self, nbytes: int) -> DeviceBuffer:
-        """Device memory of `nbytes` bytes, not initialised, usable in this stream's order.
+    # `alloc`, `empty` and `copy` are the functions themselves: one call less for each array.
+    alloc = alloc
 
-        Raises:
-            OutOfMemoryError: with the request and the free and total bytes.
-        """
-        return DeviceBuffer(self, nbytes)
+    if TYPE_CHECKING:
 
-    @overload
-    def empty(self, shape: Shape, dtype: TypedDType[_ScalarT]) -> DeviceArray[_ScalarT]: ...
-    # A dtype given as text says nothing to a type checker.
-    @overload
-    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
-    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]:
-        """A device array, not initialised."""
-        return DeviceArray.allocate(self, shape, dtype)
+        @overload
+        def empty(self, shape: Shape, dtype: TypedDType[_ScalarT]) -> DeviceArray[_ScalarT]: ...
+        # A dtype given as text says nothing to a type checker.
+        @overload
+        def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
+        def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]:
+            """A device array, not initialised."""
+    else:
+        empty = new_array
 
     @overload
     def zeros(self, shape: Shape, dtype: TypedDType[_ScalarT]) -> DeviceArray[_ScalarT]: ...
@@ -101,8 +99,8 @@ class Stream(StreamCore):
         """A device array of zeros."""
         array = self.empty(shape, dtype)
         if array.nbytes:
-            box = self._box
-            (code,) = box.api.cuMemsetD8Async(CUdeviceptr(array.ptr), 0, array.nbytes, box.raw)
+            box, pointer = self._box, array._pointer or array._make_pointer()
+            (code,) = box.context._driver.api.cuMemsetD8Async(pointer, 0, array.nbytes, box.raw)
             if code:
                 raise failure(box.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
         return array
@@ -163,7 +161,7 @@ class Stream(StreamCore):
         download(self, out, array, wait)
         return out
 
-    copy = copy_memory  # the function itself: one call less for each copy
+    copy = copy_memory
 
     def fill(self, dst: AnyDeviceArray | DeviceBuffer, value: object) -> None:
         """Set every element of an array, or every byte of a buffer, to `value`."""

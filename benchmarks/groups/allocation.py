@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 import cudadrv
 
@@ -14,6 +16,7 @@ from ..timing import Case, Row, measure
 GROUP: Final = "allocation"
 CASE: Final = "1 KiB, taken and given back"
 _NBYTES: Final = 1024
+_TRANSFERRED: Final = 64
 
 
 def run(setting: Setting) -> list[Row]:
@@ -32,10 +35,43 @@ def run(setting: Setting) -> list[Row]:
             cases.append(make(who, stream))
         except Exception as error:
             failed.append(Row.failed(GROUP, CASE, who, error))
+    cases.append(
+        Case(
+            "cudadrv Stream.empty, dropped",
+            "empty(256, f4)",
+            {"empty": stream.empty, "f4": np.float32},
+        )
+    )
     peers, broken = setting.peer_cases(GROUP, CASE, "allocation")
     rounds = setting.rounds(80)
-    rows = measure(GROUP, CASE, cases + peers, repeats=200, rounds=rounds, settle=setting.settle)
-    return rows + failed + broken
+    options: dict[str, Any] = {"repeats": 200, "rounds": rounds, "settle": setting.settle}
+    rows = measure(GROUP, CASE, cases + peers, **options)
+    return rows + failed + broken + _transfers(setting, options)
+
+
+def _transfers(setting: Setting, options: dict[str, Any]) -> list[Row]:
+    """64 bytes to a new device array and to a new host array, beside the calls that they need."""
+    stream, host = setting.stream, np.zeros(_TRANSFERRED, np.uint8)
+    device = stream.to_device(host)
+    names = {
+        **bare.memory_names(stream),
+        "p": bare.pointer(device.ptr),
+        "h": host.ctypes.data,
+        "host": host,
+        "device": device,
+        "stream": stream,
+    }
+    n = _TRANSFERRED
+    up = [
+        Case(bare.NAME, f"q = alloc({n}, s)[1]; htod(q, h, {n}, s); free(q, s)", names),
+        Case("cudadrv Stream.to_device", "stream.to_device(host)", names),
+    ]
+    down = [
+        Case(bare.NAME, f"dtoh(h, p, {n}, s); sync(s)", names),
+        Case("cudadrv Stream.to_host", "stream.to_host(device)", names),
+    ]
+    rows = measure(GROUP, f"{n} bytes to a new device array", up, **options)
+    return rows + measure(GROUP, f"{n} bytes to a new host array", down, **options)
 
 
 def _arena(who: str, stream: cudadrv.Stream) -> Case:

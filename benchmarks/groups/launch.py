@@ -96,7 +96,8 @@ def _other_arguments(
     arrays = args[:3]
     kinds: dict[str, tuple[object, ...]] = {
         "numbers": (*(array.ptr for array in arrays), 1.5, 100),
-        "buffers": (*(array.buffer for array in arrays), 1.5, 100),
+        "buffers": (*(stream.alloc(array.nbytes) for array in arrays), 1.5, 100),
+        "views": (*(array[1:] for array in arrays), 1.5, 100),
         "foreign arrays": (*map(ForeignArray, arrays), 1.5, 100),
     }
     cases = _by_hand(names, kinds["numbers"])

@@ -48,8 +48,12 @@ def given_to_cudadrv(setting: Setting, stream: cudadrv.Stream) -> list[Case]:
 
 
 def allocation(setting: Setting) -> list[Case]:
-    """A hit in the default memory pool."""
-    return [Case(f"{NAME} pool", "alloc(1024)", {"alloc": _cupy().cuda.alloc})]
+    """A hit in the default memory pool, plain and as an array."""
+    cupy = _cupy()
+    return [
+        Case(f"{NAME} pool", "alloc(1024)", {"alloc": cupy.cuda.alloc}),
+        Case(f"{NAME} empty", "empty(256, f4)", {"empty": cupy.empty, "f4": cupy.float32}),
+    ]
 
 
 def upload(setting: Setting, host: NDArray[np.uint8]) -> list[Case]:

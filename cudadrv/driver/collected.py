@@ -59,6 +59,7 @@ def _after_collection(phase: str, _: object) -> None:
     What a survivor of the collection refers to waits for the next one.
     """
     if phase == "stop":
+        between_collections["start"] = True
         while sum(_goes() for _ in range(len(found))):
             pass
 
@@ -95,4 +96,9 @@ class _Unraisable:
             del self.error
 
 
+between_collections: Final = {"start": True}
+"""Empty during a collection, and as long after it as an interrupt kept it so."""
+
+# A function of C, which no interrupt breaks off, takes "start" out at the start.
+gc.callbacks.append(between_collections.pop)
 gc.callbacks.append(_after_collection)

@@ -103,7 +103,8 @@ class Box(Generic[_RawT]):
     __slots__ = ("__weakref__", "_outcome", "raw")
 
     raw: _RawT
-    _outcome: list[object] | None
+    # Where `Closing.close` is told of a failure; filled there alone.
+    _outcome: list[object]
 
     # The names of this file are gone when the interpreter drops the last boxes.
     _references = staticmethod(getrefcount)
@@ -112,7 +113,6 @@ class Box(Generic[_RawT]):
 
     def __init__(self, raw: _RawT | None) -> None:
         self.raw = raw  # type: ignore[assignment]  # nobody has the box before it is made
-        self._outcome = None
 
     @property
     def driver(self) -> Driver:
@@ -176,7 +176,7 @@ class Box(Generic[_RawT]):
             return False
         if error.sticky and had_failed:
             return True  # a broken context refuses everything, and that was raised already
-        outcome = self._outcome
+        outcome: list[object] | None = getattr(self, "_outcome", None)
         error.__traceback__ = None  # its frames have this box, and so the boxes of its parents
         if outcome is not None:
             # Whoever appends first has the error told: this, or the `close` that has left.
@@ -363,18 +363,18 @@ class Closing(Uncopied):
             ExceptionGroup: so did several that were closed with it.
         """
         box = self._box
-        if isinstance(box, Closed):
+        if box.__class__ is Closed:
             return
         self._shut()
         # What stands over this may have the same box, as levels of an array do: it goes first.
-        faults = self._close_dependents() if getattr(self, "_dependents", None) else []
-        outcome: list[object] = []
-        box._outcome = outcome
+        faults = self._close_dependents() if getattr(self, "_dependents", None) else None
+        box._outcome = outcome = []
         del box  # destroyed here, unless something needs it or a call is using it
         outcome.append(_LEFT)
         fault = outcome[0]
         if fault is _LEFT and not faults:
             return
+        faults = faults or []
         if isinstance(fault, CudaError):
             faults.append(fault)
         if len(faults) == 1:

@@ -163,7 +163,8 @@ def _reading(kinds: Sequence[Kind], version: int) -> tuple[str, list[str]]:
 
 def _memory_conditions(i: int, kind: Word) -> list[str]:
     """The tests that memory or a view of it is open and ready; they hold both boxes."""
-    conditions = [f"((m{i} := a{i}.buffer._box).home is own or {_FOLLOW[kind]}(m{i}))"]
+    box = "_box" if kind == "memory" else "buffer._box"
+    conditions = [f"((m{i} := a{i}.{box}).home is own or {_FOLLOW[kind]}(m{i}))"]
     if kind != "memory":
         conditions.append(f"(t{i} := a{i}._box).number is not None")
     return conditions

@@ -30,7 +30,7 @@ from .config import LaunchConfig, native_config
 from .kernel_core import KernelCore, ModuleBox
 from .types import Launcher, PreparedLaunch
 
-# What packing raises for a value of the wrong kind: no .buffer, not a number, out of range; what is
+# What packing raises for a value of the wrong kind: no ._box, not a number, out of range; what is
 # closed; and what popping raises when every parameter block is in use by another thread.
 _REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, IndexError, ClosedError)
 _MISSING: Final = object()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from operator import index
-from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
+    Final,
     Generic,
     NoReturn,
-    Self,
     SupportsIndex,
     TypeAlias,
     TypeVar,
@@ -21,10 +20,9 @@ from typing import (
 import numpy as np
 
 from .. import border, errors
-from ..driver.context import ContextCore
 from ..driver.stream_core import StreamCore
 from ..errors import DTypeError
-from .buffer import Addressed, DeviceBuffer
+from .buffer import DeviceBuffer, DeviceMemory, View
 from .export import DL_CUDA, CudaArrayInterface, array_interface, dlpack_capsule
 
 if TYPE_CHECKING:
@@ -33,17 +31,19 @@ if TYPE_CHECKING:
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _OtherT = TypeVar("_OtherT", bound=np.generic)
 
+_new: Final = object.__new__
+
 Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 Key: TypeAlias = SupportsIndex | slice
 TypedDType: TypeAlias = type[_ScalarT] | np.dtype[_ScalarT]
 """A dtype whose scalar type the type checker knows, such as ``np.float32``."""
 
 
-class DeviceArray(Addressed, Generic[_ScalarT]):
+class DeviceArray(DeviceMemory, Generic[_ScalarT]):
     """A C-contiguous array of one dtype in device memory.
 
     Made by `Stream.empty`, `Stream.zeros` and `Stream.to_device`. Views made by `reshape`, `view`
-    and slicing share the buffer and keep it alive.
+    and slicing share the memory and keep it alive; so does ``DeviceArray(buffer, ...)``.
 
     Attributes:
         ptr: the address of the first element; reading it after `close` raises `ClosedError`.
@@ -51,66 +51,42 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
         dtype: the NumPy dtype.
         nbytes: the size in bytes.
         buffer: the memory.
+        stream: the stream that the memory came from.
         context: the context of the memory.
+        closed: whether the memory was given back.
     """
 
-    __slots__ = (
-        "__weakref__", "_address", "_pointer", "buffer", "context", "dtype", "nbytes", "shape",
-    )  # fmt: skip
+    __slots__ = ("dtype", "shape")
 
-    buffer: DeviceBuffer
+    dtype: np.dtype[_ScalarT]
+    shape: tuple[int, ...]
 
-    def __init__(
-        self, buffer: DeviceBuffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0
-    ) -> None:
-        # The caller's dtype is the type argument; NumPy's own functions say no more than Any.
-        self.dtype: np.dtype[_ScalarT] = checked_dtype(dtype)
-        self.shape = checked_shape(shape)
-        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
+    def __new__(
+        cls, buffer: DeviceBuffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0
+    ) -> DeviceArray[_ScalarT]:
+        """An array in a buffer, `offset` bytes behind its beginning."""
+        kind: np.dtype[_ScalarT] = checked_dtype(dtype)
+        extents = checked_shape(shape)
         if type(offset) is not int:
             offset = border.integer("DeviceArray: offset", offset)
-        try:
-            # Arrays have no box, and other things that have one no address.
-            _, room, address = buffer._box, buffer.nbytes - self.nbytes, buffer.ptr
-        except AttributeError:
-            raise border.refused("DeviceArray: buffer", buffer, "give a DeviceBuffer") from None
-        if not 0 <= offset <= room:
+        if not isinstance(buffer, DeviceBuffer):
+            raise border.refused("DeviceArray: buffer", buffer, "give a DeviceBuffer")
+        nbytes = math.prod(extents) * kind.itemsize
+        start = buffer.ptr
+        if not 0 <= offset <= buffer.nbytes - nbytes:
             raise errors.InvalidValueError(
-                f"an array of {self.nbytes} bytes at offset {offset} does not fit a buffer of "
+                f"an array of {nbytes} bytes at offset {offset} does not fit a buffer of "
                 f"{buffer.nbytes} bytes"
             )
-        self.buffer = buffer
-        self.context: ContextCore = buffer.context
-        self._address = address + offset
-        self._pointer = None
-
-    @classmethod
-    def allocate(
-        cls, stream: StreamCore, shape: Shape, dtype: npt.DTypeLike
-    ) -> DeviceArray[_ScalarT]:
-        """An array in fresh memory of a stream, not initialised."""
-        kind = checked_dtype(dtype)
-        extents = checked_shape(shape)
-        return cls(DeviceBuffer(stream, math.prod(extents) * kind.itemsize), extents, kind)
+        return _view(buffer, start + offset, extents, kind, nbytes)
 
     @property
     def _closed_text(self) -> str:
         return f"the device array of shape {self.shape} {self.dtype} was closed"
 
     def __repr__(self) -> str:
-        state = ", closed" if self.buffer.closed else ""
+        state = ", closed" if self.closed else ""
         return f"<DeviceArray {self.shape} {self.dtype} on device {self.context.ordinal}{state}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.buffer.__exit__(kind, error, traceback)
 
     # Python would hand over the address, by `__index__`, where the caller may mean the element.
     def __int__(self) -> NoReturn:
@@ -147,7 +123,8 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
                 f"{len(keys)} indices for an array of {self.ndim} dimensions"
             )
         shape: list[int] = []
-        offset, row, together, several = self._offset, self.nbytes, True, False
+        start_at = address = self.ptr
+        row, together, several = self.nbytes, True, False
         for key, extent in zip(keys, self.shape, strict=False):
             row = row // extent if extent else 0
             if isinstance(key, slice):
@@ -165,15 +142,17 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
                 start, taken = _place(key, extent), 1
             together &= not several or taken == extent
             several |= taken > 1
-            offset += start * row
+            address += start * row
         shape += self.shape[len(keys) :]
         if 0 in shape:  # what has no elements lies anywhere
-            offset = self._offset
+            address = start_at
         elif not together:
             raise errors.InvalidValueError(
                 f"{self!r} has no view at {keys}: its elements do not lie together"
             )
-        return DeviceArray(self.buffer, shape, self.dtype, offset)
+        return _view(
+            self, address, tuple(shape), self.dtype, math.prod(shape) * self.dtype.itemsize
+        )
 
     @property
     def size(self) -> int:
@@ -184,20 +163,6 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
     def ndim(self) -> int:
         """The number of dimensions."""
         return len(self.shape)
-
-    @property
-    def stream(self) -> StreamCore:
-        """The stream that the memory came from."""
-        return self.buffer.stream
-
-    @property
-    def closed(self) -> bool:
-        """Whether the memory was given back."""
-        return self.buffer.closed
-
-    def close(self) -> None:
-        """Give the memory back, in the order of its stream; views go with it. Idempotent."""
-        self.buffer.close()
 
     @overload
     def reshape(self, shape: Shape, /) -> DeviceArray[_ScalarT]: ...
@@ -216,7 +181,7 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
             shape = tuple(self.size // known if extent == -1 else extent for extent in shape)
         if -1 in shape or math.prod(shape) != self.size:
             raise errors.InvalidValueError(f"{self.size} elements do not reshape to {shape}")
-        return DeviceArray(self.buffer, shape, self.dtype, self._offset)
+        return _view(self, self.ptr, shape, self.dtype, self.nbytes)
 
     @overload
     def view(self, dtype: TypedDType[_OtherT]) -> DeviceArray[_OtherT]: ...
@@ -239,11 +204,7 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
             fits = rest == 0
         if not fits:
             raise errors.InvalidValueError(f"{self.shape} of {self.dtype} has no view as {new}")
-        return DeviceArray(self.buffer, shape, new, self._offset)
-
-    @property
-    def _offset(self) -> int:
-        return self.ptr - self.buffer.ptr
+        return _view(self, self.ptr, shape, new, self.nbytes)
 
     @property
     def __cuda_array_interface__(self) -> CudaArrayInterface:
@@ -286,6 +247,50 @@ class DeviceArray(Addressed, Generic[_ScalarT]):
         return dlpack_capsule(self, stream)
 
 
+class ArrayView(View, DeviceArray[_ScalarT]):
+    """An array in the memory of another one, or of a buffer."""
+
+    __slots__ = ()
+
+
+def _view(
+    of: DeviceMemory,
+    address: int,
+    shape: tuple[int, ...],
+    dtype: np.dtype[_ScalarT],
+    nbytes: int,
+) -> DeviceArray[_ScalarT]:
+    view: ArrayView[_ScalarT] = _new(ArrayView)
+    view._base = of._root
+    view._address, view._pointer, view.nbytes = address, None, nbytes
+    view.shape, view.dtype = shape, dtype
+    return view
+
+
+def empty(stream: StreamCore, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:
+    """A device array, not initialised."""
+    kind: AnyDType
+    if dtype.__class__ in _NUMBERS:
+        kind = dtype
+        nbytes = kind.itemsize
+    else:
+        try:
+            kind, nbytes = _NAMED[dtype]
+        except (KeyError, TypeError):
+            kind = checked_dtype(dtype)
+            nbytes = kind.itemsize
+    if type(shape) is int and shape >= 0:
+        extents: tuple[int, ...] = (shape,)
+        nbytes *= shape
+    else:
+        extents = checked_shape(shape)
+        nbytes *= math.prod(extents)
+    array: AnyDeviceArray = _new(DeviceArray)
+    array.shape, array.dtype = extents, kind
+    array._allocate(stream, nbytes)
+    return array
+
+
 # What takes arrays of every dtype says so with Any: the dtype is the caller's affair.
 AnyArray: TypeAlias = "npt.NDArray[Any]"
 # A dtype made from text or an object has no static scalar type.
@@ -305,6 +310,16 @@ def as_dtype(dtype: npt.DTypeLike) -> AnyDType:
         raise DTypeError(f"{border.described(dtype)}, is no dtype: {error}") from error
 
 
+# NumPy takes longer to find a dtype than the driver to find memory: here are those of numbers.
+_CODES: Final = "?bBhHiIlLqQefdFD"
+_NUMBERS: Final = frozenset(np.dtype(code).__class__ for code in _CODES)
+_NAMED: Final[dict[object, tuple[AnyDType, int]]] = {
+    name: (np.dtype(name), dtype.itemsize)
+    for dtype in map(np.dtype, _CODES)
+    for name in (dtype.type, dtype.char, dtype.name, dtype.str, dtype.str[1:])
+}
+
+
 def checked_dtype(dtype: npt.DTypeLike) -> AnyDType:
     """The dtype, if device memory can hold it.
 
@@ -322,7 +337,7 @@ def checked_dtype(dtype: npt.DTypeLike) -> AnyDType:
 def checked_shape(shape: Shape) -> tuple[int, ...]:
     """The shape as a tuple of extents of 0 or more."""
     extents = _extents(shape)
-    if any(extent < 0 for extent in extents):
+    if extents and min(extents) < 0:
         raise errors.InvalidValueError(f"shape {extents}: extents are 0 or more")
     return extents
 
@@ -331,7 +346,9 @@ def _extents(shape: Shape) -> tuple[int, ...]:
     if type(shape) is int:  # the most frequent form
         return (shape,)
     try:
-        return tuple(map(index, shape)) if isinstance(shape, Sequence) else (index(shape),)
+        if type(shape) is tuple or isinstance(shape, Sequence):
+            return tuple(map(index, shape))
+        return (index(shape),)
     except TypeError:
         pass
     try:

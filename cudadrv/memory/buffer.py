@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import ContextCore
-from ..driver.handle import Closed, Closing, Uncopied
+from ..driver.handle import Closed, Closing
 from ..driver.in_use import failure
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError
 from .order import AnyMemory, note
-from .release import BorrowedMemory, NoMemory, PoolMemory
+from .release import BorrowedMemory, GraphMemory, NoMemory, PoolMemory
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _CLOSED: Final = Closed("the device memory was closed")
+_new: Final = object.__new__
 
 
-class Addressed(Uncopied):
-    """What has a device address: a buffer, and the arrays over it.
+class DeviceMemory(Closing):
+    """Device memory in a user's hands: a buffer or an array, which owns its box, or a view.
 
-    The address stays in its slot after `close`: quick paths first find the buffer's box open.
+    The address stays in its slot after `close`: quick paths first find the box open.
+
+    Attributes:
+        stream: the stream that it came from.
+        nbytes: its size.
     """
 
-    # A subclass has `_address` and `_pointer`, the address as the driver's functions take it, once
-    # one was made: two classes with slots have no common subclass.
-    __slots__ = ()
+    # `_pointer` is the address as the driver's functions take it, once one was made.
+    __slots__ = ("_address", "_base", "_pointer", "nbytes", "stream")
 
-    if TYPE_CHECKING:
-        _address: int
-        _pointer: CUdeviceptr | None
+    _box: AnyMemory | Closed
+    _address: int
+    _pointer: CUdeviceptr | None
+    nbytes: int
+    stream: StreamCore
+    # Of a view, what has the box.
+    _base: DeviceMemory
+
+    @property
+    def context(self) -> ContextCore:
+        """The context of the memory."""
+        return self.stream.context
 
     @property
     def buffer(self) -> DeviceBuffer:
-        """The memory."""
-        raise NotImplementedError
-
-    @property
-    def _closed_text(self) -> str:
-        raise NotImplementedError
+        """The memory as bytes; closing it closes everything over it."""
+        return BufferView(self)
 
     @property
     def ptr(self) -> int:
@@ -49,14 +59,19 @@ class Addressed(Uncopied):
         Raises:
             ClosedError: the memory was given back.
         """
-        if isinstance(self.buffer._box, Closed):
+        if isinstance(self._box, Closed):
             raise ClosedError(self._closed_text)
         return self._address
 
     @property
+    def _root(self) -> DeviceMemory:
+        """What has the box: this, or of a view its base."""
+        return self
+
+    @property
     def _memory(self) -> AnyMemory:
         """The memory's box, for an operation that is about to use it."""
-        box = self.buffer._box
+        box = self._box
         if isinstance(box, Closed):
             raise ClosedError(self._closed_text)
         return box
@@ -66,10 +81,60 @@ class Addressed(Uncopied):
 
         Making it costs as much as a quarter of what a small copy takes in Python.
         """
-        pointer = CUdeviceptr(self._address)
-        # The slots are the subclasses', of which the type checker knows nothing here.
-        self._pointer = pointer  # type: ignore[misc]
+        pointer = self._pointer = CUdeviceptr(self._address)
         return pointer
+
+    def _allocate(self, stream: StreamCore, nbytes: int) -> None:
+        """Have fresh memory of a stream, not initialised."""
+        try:
+            queue = stream._box
+            context = queue.context
+            self.stream = stream
+        except AttributeError:
+            raise border.refused("allocating: stream", stream, "give a Stream") from None
+        self.nbytes = nbytes
+        self._dependents = None
+        if nbytes > 0:
+            # As the constructors do, at a third of the cost.
+            box = _new(PoolMemory) if queue.capture is None else GraphMemory(context, None, queue)
+            box.context = context
+            box.home = queue
+            box.moved = None
+            # No interrupt comes between the driver's answer and the box; `handover` says why.
+            allocate = context._driver.api.cuMemAllocAsync
+            try:
+                ((code, box.raw),) = map(allocate, (nbytes,), (queue.raw,))
+            except OverflowError:  # more than the driver's function can be asked for
+                raise out_of_memory(stream.context, nbytes, "") from None
+            if code:
+                raise _refused(stream, nbytes, code)
+            if queue.capture is not None:
+                queue.capture.add_born(box)
+            self._box, pointer = box, box.raw
+            self._pointer, self._address = pointer, int(pointer)
+        elif nbytes == 0:
+            self._box, self._pointer, self._address = NoMemory(context, None, queue), None, 0
+        else:
+            raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
+        if not context.is_primary:
+            stream.context._adopt(self)
+
+    def _borrow(self, stream: StreamCore, pointer: int, nbytes: int, owner: object) -> None:
+        """Have memory that `owner` keeps."""
+        queue: StreamBox = stream._box
+        # A capture notes its use as that of any memory from before it.
+        home = queue if queue.capture is None else queue.own
+        self.stream = stream
+        self.nbytes = nbytes
+        self._dependents = self._pointer = None
+        self._address = pointer
+        self._box = BorrowedMemory(queue.context, pointer, home, owner)
+        if not stream.context.is_primary:
+            stream.context._adopt(self)
+
+    def _shut(self) -> None:
+        # One for all: who finds it has better words than it.
+        self._box = _CLOSED
 
     def __index__(self) -> int:
         return self.ptr
@@ -86,7 +151,34 @@ class Addressed(Uncopied):
             )
 
 
-class DeviceBuffer(Addressed, Closing):
+class View(DeviceMemory):
+    """What lies in the memory of another object, its base, and is closed with it."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # slots of the other class, which the type checker knows
+        # In C, as launches ask for the box.
+        _box = property(attrgetter("_base._box"))
+        stream = property(attrgetter("_base.stream"))
+
+    @property
+    def _root(self) -> DeviceMemory:
+        return self._base
+
+    @property
+    def buffer(self) -> DeviceBuffer:
+        """The memory as bytes; closing it closes everything over it."""
+        return self._base.buffer
+
+    def close(self) -> None:
+        """Give the memory back, in the order of its stream, with all over it. Idempotent."""
+        self._base.close()
+
+    def _adopt(self, child: Closing) -> None:
+        self._base._adopt(child)
+
+
+class DeviceBuffer(DeviceMemory):
     """Device memory, allocated in the order of a stream and given back after every use of it.
 
     Made by `Stream.alloc`. `close` gives the memory back after the work that uses it, and closes
@@ -101,52 +193,12 @@ class DeviceBuffer(Addressed, Closing):
         closed: whether the memory was given back.
     """
 
-    __slots__ = ("_address", "_pointer", "context", "nbytes", "stream")
-
-    # No `Closing`: nothing else of the driver is destroyed after memory.
-    _box: AnyMemory | Closed
+    __slots__ = ()
 
     def __init__(self, stream: StreamCore, nbytes: int) -> None:
         if type(nbytes) is not int:
             nbytes = border.whole("allocating: nbytes", nbytes)
-        try:
-            queue = stream._box
-            context = queue.context
-            self.context = stream.context
-        except AttributeError:
-            raise border.refused("allocating: stream", stream, "give a Stream") from None
-        self.stream = stream
-        self.nbytes = nbytes
-        self._pointer = self._dependents = None
-        if nbytes > 0:
-            # As the constructors do, at a third of the cost.
-            box = PoolMemory.__new__(PoolMemory)
-            box._outcome = None
-            box.context = context
-            box.home = box.writer = queue
-            box.readers = box.users = ()
-            box.has_contents = False
-            allocate = context._driver.api.cuMemAllocAsync
-            # No interrupt comes between the driver's answer and the box; `handover` says why.
-            try:
-                ((code, box.raw),) = map(allocate, (nbytes,), (queue.raw,))
-            except OverflowError:  # more than the driver's function can be asked for
-                raise out_of_memory(stream.context, nbytes, "") from None
-            if code:
-                raise _refused(stream, nbytes, code)
-            if queue.capture is None:
-                box.has_contents = True
-            else:
-                queue.capture.add_born(box)
-            self._box, pointer = box, box.raw
-            self._pointer, self._address = pointer, int(pointer)
-        else:
-            if nbytes < 0:
-                raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
-            self._box = NoMemory(context, None, queue)
-            self._address = 0
-        if not stream.context.is_primary:
-            stream.context._adopt(self)
+        self._allocate(stream, nbytes)
 
     @classmethod
     def borrowed(cls, stream: StreamCore, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
@@ -157,19 +209,8 @@ class DeviceBuffer(Addressed, Closing):
         border.instance("DeviceBuffer.borrowed: stream", stream, StreamCore)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes)
-        self = cls.__new__(cls)
-        self.stream = stream
-        self.context = stream.context
-        self.nbytes = nbytes
-        self._address = pointer
-        self._pointer = None
-        queue: StreamBox = stream._box
-        # A capture notes its use as that of any memory from before it.
-        home = queue if queue.capture is None else queue.own
-        self._dependents = None
-        self._box = BorrowedMemory(queue.context, pointer, home, owner)
-        if not stream.context.is_primary:
-            stream.context._adopt(self)
+        self = _new(cls)
+        self._borrow(stream, pointer, nbytes, owner)
         return self
 
     def __repr__(self) -> str:
@@ -194,9 +235,33 @@ class DeviceBuffer(Addressed, Closing):
         border.instance("DeviceBuffer.record_use: stream", stream, StreamCore)
         note(self._memory, stream._box)
 
-    def _shut(self) -> None:
-        # One for all: who finds it has better words than it, see `Addressed`.
-        self._box = _CLOSED
+
+class BufferView(View, DeviceBuffer):
+    """The memory of an array as bytes."""
+
+    __slots__ = ()
+
+    def __init__(self, base: DeviceMemory) -> None:
+        self._base = base
+        self.nbytes, self._address, self._pointer = base.nbytes, base._address, base._pointer
+
+    @property
+    def buffer(self) -> DeviceBuffer:
+        """The buffer itself."""
+        return self
+
+
+def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
+    """Device memory of `nbytes` bytes, not initialised, usable in this stream's order.
+
+    Raises:
+        OutOfMemoryError: with the request and the free and total bytes.
+    """
+    if type(nbytes) is not int:
+        nbytes = border.whole("allocating: nbytes", nbytes)
+    buffer = _new(DeviceBuffer)  # as the class does, without a step in between
+    buffer._allocate(stream, nbytes)
+    return buffer
 
 
 def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:

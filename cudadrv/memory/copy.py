@@ -25,7 +25,7 @@ from .staging import LEAST_STAGED_BYTES, ring_of
 from .transfer import transfer
 
 HostArray: TypeAlias = AnyArray
-DeviceMemory: TypeAlias = AnyDeviceArray | DeviceBuffer
+ArrayOrBuffer: TypeAlias = AnyDeviceArray | DeviceBuffer
 _SIDES: Final = (DeviceArray, DeviceBuffer, np.ndarray)
 # What the driver takes into its queue before it returns.
 _SMALL_BYTES: Final = 32 << 10
@@ -40,8 +40,8 @@ _from_buffer: Final = cast("Callable[[AnyArray], ctypes.c_char]", ctypes.c_char.
 
 def copy(
     stream: StreamCore,
-    dst: DeviceMemory | HostArray,
-    src: DeviceMemory | HostArray,
+    dst: ArrayOrBuffer | HostArray,
+    src: ArrayOrBuffer | HostArray,
     *,
     wait: bool = True,
 ) -> None:
@@ -76,7 +76,7 @@ def copy(
 
 
 def _copy_others(
-    stream: StreamCore, dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray, wait: bool
+    stream: StreamCore, dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray, wait: bool
 ) -> None:
     """Copy from or to a buffer, a subclass of NumPy's array, or on the device."""
     try:
@@ -97,7 +97,7 @@ def _copy_others(
         raise
 
 
-def _check_alike(dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray) -> None:
+def _check_alike(dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray) -> None:
     if isinstance(dst, DeviceBuffer) or isinstance(src, DeviceBuffer):
         if dst.nbytes != src.nbytes:
             raise CopyError(f"the sides have {dst.nbytes} and {src.nbytes} bytes")
@@ -108,7 +108,7 @@ def _check_alike(dst: DeviceMemory | HostArray, src: DeviceMemory | HostArray) -
         )
 
 
-def upload(stream: StreamCore, dst: DeviceMemory, src: HostArray, wait: bool = True) -> None:
+def upload(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool = True) -> None:
     """Copy a host array of any strides to device memory of the same size.
 
     Small arrays are handed over at once, large ones that are not pinned go through the staging
@@ -122,7 +122,7 @@ def upload(stream: StreamCore, dst: DeviceMemory, src: HostArray, wait: bool = T
             may be changed in any case.
     """
     box = stream._box
-    memory = dst.buffer._box
+    memory = dst._box
     nbytes = dst.nbytes
     if memory.home is not box:
         memory = ready(stream, dst, writes=True)
@@ -155,7 +155,7 @@ def upload(stream: StreamCore, dst: DeviceMemory, src: HostArray, wait: bool = T
     del memory  # held until here, whoever closes the array meanwhile
 
 
-def download(stream: StreamCore, dst: HostArray, src: DeviceMemory, wait: bool = True) -> None:
+def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool = True) -> None:
     """Copy device memory to a host array of the same size and any strides.
 
     Args:
@@ -169,7 +169,7 @@ def download(stream: StreamCore, dst: HostArray, src: DeviceMemory, wait: bool =
         CopyError: the host array is read-only.
     """
     box = stream._box
-    memory = src.buffer._box
+    memory = src._box
     if memory.home is not box:
         memory = ready(stream, src, writes=False)
     nbytes = src.nbytes
@@ -205,7 +205,7 @@ def download(stream: StreamCore, dst: HostArray, src: DeviceMemory, wait: bool =
     del memory  # held until here, whoever closes the array meanwhile
 
 
-def ready(stream: StreamCore, memory: DeviceMemory, *, writes: bool) -> AnyMemory:
+def ready(stream: StreamCore, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemory:
     """The box of memory that the stream may use now: of its context, open, and waited for.
 
     Raises:
@@ -225,7 +225,9 @@ def _opened(box: StreamBox) -> StreamBox:
     return box
 
 
-def _download_indirectly(stream: StreamCore, dst: HostArray, src: DeviceMemory, wait: bool) -> None:
+def _download_indirectly(
+    stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool
+) -> None:
     """Copy to an array that is strided, or whose dtype the buffer protocol has no word for."""
     _require_writeable(dst)
     if dst.flags.c_contiguous:
@@ -241,7 +243,7 @@ def _require_writeable(dst: HostArray) -> None:
         raise CopyError("the host array to copy to is read-only")
 
 
-def _download_staged(stream: StreamCore, dst: HostArray, src: DeviceMemory) -> bool:
+def _download_staged(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer) -> bool:
     """Copy what is large and not pinned through the staging ring; whether it was copied."""
     _require_writeable(dst)
     box = stream._box
@@ -275,7 +277,7 @@ def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool
         raise
 
 
-def _upload_in_capture(box: StreamBox, dst: DeviceMemory, src: HostArray) -> None:
+def _upload_in_capture(box: StreamBox, dst: ArrayOrBuffer, src: HostArray) -> None:
     """Record a copy; each replay reads the array anew, which the graph keeps alive for that."""
     if not src.flags.c_contiguous:
         raise CopyError("a copy of a strided array cannot be captured: make it contiguous first")
@@ -299,7 +301,7 @@ def host_address(array: HostArray) -> int:
         return array.ctypes.data
 
 
-def _device_to_device(stream: StreamCore, dst: DeviceMemory, src: DeviceMemory) -> None:
+def _device_to_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
     if stream.context not in (dst.context, src.context):
         raise WrongDeviceError(
             f"{stream!r} copies from {src!r} to {dst!r}: use a stream of one of the two devices"
@@ -326,14 +328,14 @@ def _device_to_device(stream: StreamCore, dst: DeviceMemory, src: DeviceMemory) 
         raise failure(box.api, code, call, doing)
 
 
-def _open_pools(*sides: DeviceMemory) -> None:
+def _open_pools(*sides: ArrayOrBuffer) -> None:
     """Let each of two devices access the other's pool, as far as the memory comes from there."""
     for side, other in (sides, reversed(sides)):
         if isinstance(side._memory, PoolMemory):
             open_pool(side.context.device, other.context.device)
 
 
-def wrong_context(stream: StreamCore, memory: DeviceMemory) -> WrongDeviceError:
+def wrong_context(stream: StreamCore, memory: ArrayOrBuffer) -> WrongDeviceError:
     """The error for memory of another context than the stream's."""
     return WrongDeviceError(
         f"{memory!r} is used on {stream!r}: use a stream of its own context, or copy it there"

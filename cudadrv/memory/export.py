@@ -49,7 +49,10 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
         shape: tuple[int, ...]
         # The elements' type is the array's affair.
         dtype: np.dtype[Any]
-        context: ContextCore
+
+        @property
+        def context(self) -> ContextCore:
+            """Where it lies."""
 
         @property
         def ptr(self) -> int:
@@ -167,6 +170,7 @@ def _order_consumer(array: Exported, consumer: int) -> None:
         if code:
             raise failure(event.api, code, "cuStreamWaitEvent", f"exporting {array!r}")
 
-    for last in dict.fromkeys((memory.writer, *memory.readers)):
+    writer, readers, _ = memory.uses
+    for last in dict.fromkeys((writer, *readers)):
         if last is not None and int(last.raw) != consumer:
             last.precede(wait, last.capture)

@@ -14,7 +14,7 @@ from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from .array import AnyArray, AnyDType, DeviceArray
 from .buffer import DeviceBuffer
-from .copy import DeviceMemory, ready
+from .copy import ArrayOrBuffer, ready
 from .transfer import transfer
 
 _BYTE: Final = np.dtype(np.uint8)
@@ -30,7 +30,7 @@ _PACK_FLOAT: Final = {
 }
 
 
-def fill(stream: StreamCore, dst: DeviceMemory, value: object) -> None:
+def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
     """Set every element of an array, or every byte of a buffer, to `value`.
 
     Raises:
@@ -53,7 +53,7 @@ def fill(stream: StreamCore, dst: DeviceMemory, value: object) -> None:
     del memory  # held until here, whoever closes the array meanwhile
 
 
-def _pattern(dst: DeviceMemory, value: object) -> bytes:
+def _pattern(dst: ArrayOrBuffer, value: object) -> bytes:
     """The bytes of one element."""
     dtype = dst.dtype if isinstance(dst, DeviceArray) else _BYTE
     try:

@@ -14,7 +14,7 @@ In a capture an operation belongs to the graph: it is noted there, and each repl
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from ..driver.handle import ContextBox, Part
 from ..driver.locks import process_lock
@@ -39,29 +39,46 @@ class Epoch:
     now: object = object()
 
 
-class Memory(Part[_RawT]):
-    """Owns device memory, and knows who used it.
+class Uses(NamedTuple):
+    """Who used a memory.
 
     Attributes:
-        home: the stream that comes after everything that was done to the memory, for the quick
-            test; None while readers are noted, and where that stream is of another context.
         writer: the stream that may have written last; at first the one it came from.
         readers: streams that have read since.
         users: streams that ever used it; the release waits for them. The first home is not among
             them as long as there was no other.
     """
 
-    __slots__ = ("home", "readers", "users", "writer")
+    writer: StreamBox | None
+    readers: tuple[StreamBox, ...] = ()
+    users: tuple[StreamBox, ...] = ()
+
+
+class Memory(Part[_RawT]):
+    """Owns device memory, and knows who used it.
+
+    Attributes:
+        home: the stream that comes after everything that was done to the memory, for the quick
+            test; None while readers are noted, and where that stream is of another context.
+        moved: who used it, replaced as a whole; None as long as only its first home did, as with
+            most memory.
+    """
+
+    __slots__ = ("home", "moved")
 
     home: StreamBox | None
-    writer: StreamBox | None
-    readers: tuple[StreamBox, ...]
-    users: tuple[StreamBox, ...]
+    moved: Uses | None
 
     def __init__(self, context: ContextBox, raw: _RawT | None, stream: StreamBox | None) -> None:
         super().__init__(context, raw)
-        self.home = self.writer = stream
-        self.readers = self.users = ()
+        self.home = stream
+        self.moved = None
+
+    @property
+    def uses(self) -> Uses:
+        """Who used it."""
+        home = self.home  # first: another thread that moves it sets `moved` before the home
+        return self.moved or Uses(home)
 
     def _destroy(self) -> None:
         raise NotImplementedError
@@ -72,10 +89,8 @@ class Memory(Part[_RawT]):
 
     def all_users(self) -> tuple[StreamBox, ...]:
         """Every stream that may still work on the memory."""
-        writer = self.writer
-        if writer is None or writer in self.users:
-            return self.users
-        return (*self.users, writer)
+        writer, _, users = self.uses
+        return users if writer is None or writer in users else (*users, writer)
 
 
 # What the handle of a memory is does not matter to who orders its uses.
@@ -95,7 +110,7 @@ def use(memory: AnyMemory, stream: StreamBox, *, writes: bool = True) -> None:
     """
     if is_ordered(memory, stream, writes=writes):
         return
-    writer = memory.writer
+    writer = memory.uses.writer
     if stream.capture is not None and not (writer is not None and writer.capture is stream.capture):
         _use_in_capture(memory, stream, stream.capture, writes)
         return
@@ -104,19 +119,19 @@ def use(memory: AnyMemory, stream: StreamBox, *, writes: bool = True) -> None:
         return
     while True:
         waited = {stream}
-        writer, readers, users = memory.writer, memory.readers, memory.users
-        for other in (writer, *readers) if writes else (writer,):
+        seen = _settled(memory)
+        for other in (seen.writer, *seen.readers) if writes else (seen.writer,):
             if other is not None and other not in waited:
                 waited.add(other)
                 stream.follow(other)
         # Where another thread moved it since, all is looked at again: more may be queued there.
-        if _move(memory, stream, writer, readers, users, writes):
+        if _move(memory, stream, seen, writes):
             return
 
 
 def is_ordered(memory: AnyMemory, stream: StreamBox, *, writes: bool) -> bool:
     """Whether an operation on a stream comes after all that it must wait for as it is."""
-    return memory.home is stream or (not writes and stream in memory.readers)
+    return memory.home is stream or (not writes and stream in memory.uses.readers)
 
 
 def gather(memory: AnyMemory) -> StreamBox | None:
@@ -125,7 +140,7 @@ def gather(memory: AnyMemory) -> StreamBox | None:
     It lives as long as the memory. None where the memory never was on a stream of its context.
     """
     if memory.home is None:
-        streams = (memory.writer, *memory.users)
+        streams = (memory.uses.writer, *memory.uses.users)
         own = [
             each
             for each in streams
@@ -143,26 +158,30 @@ def note(memory: AnyMemory, stream: StreamBox) -> None:
         stream.capture.uses[memory] = True
         return
     while True:
-        users = memory.users
-        if stream in users or memory.writer is stream:
+        seen = _settled(memory)
+        if stream in seen.users or seen.writer is stream:
             return
-        more = (*users, stream)
+        more = seen._replace(users=(*seen.users, stream))
         with _moving:
-            if memory.users is users:
-                memory.users = more
+            if memory.moved is seen:
+                memory.moved = more
                 return
 
 
-def _move(
-    memory: AnyMemory,
-    stream: StreamBox,
-    writer: StreamBox | None,
-    readers: tuple[StreamBox, ...],
-    users: tuple[StreamBox, ...],
-    writes: bool,
-) -> bool:
+def _settled(memory: AnyMemory) -> Uses:
+    """Who used a memory, as an object that stays the same until another thread moves it."""
+    seen = memory.moved
+    if seen is None:
+        with _moving:
+            seen = memory.moved
+            if seen is None:
+                seen = memory.moved = Uses(memory.home)
+    return seen
+
+
+def _move(memory: AnyMemory, stream: StreamBox, seen: Uses, writes: bool) -> bool:
     """Note a use, unless another thread moved the memory since the caller looked."""
-    known = users
+    writer, readers, known = seen
     for other in (writer, stream):
         if other is not None and other not in known:
             known = (*known, other)
@@ -175,20 +194,14 @@ def _move(
     new_readers: tuple[StreamBox, ...] = ()
     if not writes:
         new_readers = readers if stream in readers else (*readers, stream)
+    new = Uses(new_writer, new_readers, known)
     with _moving:
-        if (
-            memory.writer is not writer
-            or memory.readers is not readers
-            or memory.users is not users
-        ):
+        if memory.moved is not seen:
             return False
         try:
-            # An interrupt may come in between: nobody may be at home then, and the new writer,
-            # which waited for the readers, must be known before they are forgotten.
+            # An interrupt may come in between: nobody may be at home then.
             memory.home = None
-            memory.users = known
-            memory.writer = new_writer
-            memory.readers = new_readers
+            memory.moved = new
             memory.home = _home(memory)
         finally:
             Epoch.now = object()
@@ -197,8 +210,8 @@ def _move(
 
 def _home(memory: AnyMemory) -> StreamBox | None:
     """The last writer, where nobody has read since and it is of the memory's context."""
-    writer = memory.writer
-    if writer is None or memory.readers or writer.context is not memory.context:
+    writer, readers, _ = memory.uses
+    if writer is None or readers or writer.context is not memory.context:
         return None
     return writer
 
@@ -229,8 +242,10 @@ def _use_in_capture(
 def settle(memory: AnyMemory, streams: dict[StreamBox, StreamBox]) -> None:
     """Give memory that was allocated in a capture the streams' own boxes for their twins."""
     with _moving:
-        memory.users = tuple(dict.fromkeys(streams.get(user, user) for user in memory.users))
-        memory.readers = tuple(streams.get(reader, reader) for reader in memory.readers)
-        if memory.writer is not None:
-            memory.writer = streams.get(memory.writer, memory.writer)
+        writer, readers, users = memory.uses
+        memory.moved = Uses(
+            None if writer is None else streams.get(writer, writer),
+            tuple(streams.get(reader, reader) for reader in readers),
+            tuple(dict.fromkeys(streams.get(user, user) for user in users)),
+        )
         memory.home = _home(memory)

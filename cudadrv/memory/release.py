@@ -6,8 +6,10 @@ All is given back in stream order, after every stream that ever used it; see `or
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from ..driver._api import CUdeviceptr, CUresult
+from ..driver.collected import between_collections
 from ..driver.handle import Box, ContextBox
 from ..driver.in_use import failure
 from ..driver.later import park
@@ -29,27 +31,29 @@ class PoolMemory(Memory[CUdeviceptr]):
     """Memory of the device's pool, given back in stream order.
 
     Attributes:
-        has_contents: whether the driver has it; memory that a graph allocates is there from its
-            first replay on.
+        has_contents: whether the driver has it.
     """
 
-    __slots__ = ("has_contents",)
+    __slots__ = ()
 
-    has_contents: bool
+    # In a class, not in a slot: a slot more takes time for each new array.
+    has_contents: bool = True
+    # Counting references takes longer than this test.
+    _between: ClassVar = between_collections
 
     def __del__(self) -> None:
-        references = self._references(self)
         try:
-            home, driver = self.home, self.context._driver
+            raw, home, moved, driver = self.raw, self.home, self.moved, self.context._driver
         except AttributeError:
             return  # it was never finished
-        if references > self._alone and self._may_wait():
+        if not self._between and self._references(self) > self._alone and self._may_wait():
             self._found.append(self)
-        elif home is None or self.users or home.captured_by is not None or not home.is_owned:
+        elif moved is not None or home is None or home.captured_by is not None or not home.is_owned:
             self._go()
-        elif self.has_contents and not driver.is_gone:  # most memory, at a third of the cost
+        # None where the driver made none. Most memory goes here, at a third of the cost.
+        elif raw is not None and not driver.is_gone:  # type: ignore[redundant-expr]
             had_failed = driver.has_failed
-            (code,) = driver.api.cuMemFreeAsync(self.raw, home.raw)
+            (code,) = driver.api.cuMemFreeAsync(raw, home.raw)
             if code:
                 fault = self._refused(code)
                 if isinstance(fault, CudaError):
@@ -58,7 +62,7 @@ class PoolMemory(Memory[CUdeviceptr]):
     def _destroy(self) -> None:
         """Give the memory back after every stream that used it."""
         users = self.all_users()
-        writer = self.writer
+        writer = self.uses.writer
         if writer is not None and writer.capture is not None and writer.capture.is_open:
             # It was allocated in a capture that is open: its release becomes part of the graph.
             for user in users:
@@ -103,8 +107,9 @@ class PoolMemory(Memory[CUdeviceptr]):
 
         This one's finalizer runs once. A graph would free at each replay what was allocated once.
         """
-        heir = PoolMemory(self.context, self.raw, self.writer)
-        heir.has_contents, heir.users = True, self.users
+        heir = PoolMemory(self.context, None, None)
+        heir.moved = self.uses
+        heir.raw = self.raw  # last: until then it gives nothing back
         users = self.all_users()
         for user in users:
             capture = user.captured_by
@@ -113,6 +118,20 @@ class PoolMemory(Memory[CUdeviceptr]):
                 return
         # Another library's capture: nobody tells when it ends, so it is asked at later calls.
         park(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
+
+
+class GraphMemory(PoolMemory):
+    """Memory that was allocated in a capture.
+
+    Attributes:
+        has_contents: whether the graph has been replayed, from which on the driver has it.
+    """
+
+    __slots__ = ("has_contents",)
+
+    def __init__(self, context: ContextBox, raw: CUdeviceptr | None, stream: StreamBox) -> None:
+        super().__init__(context, raw, stream)
+        self.has_contents = False
 
 
 class BorrowedMemory(Memory[int]):

@@ -8,7 +8,7 @@ from ..driver.context import ContextCore
 from ..driver.handle import Closed, Closing
 from ..errors import ClosedError
 from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.buffer import DeviceBuffer
+from ..memory.buffer import DeviceMemory
 from ..memory.order import AnyMemory
 from .array import CudaArray
 from .mipmap import MipmappedArray
@@ -35,8 +35,8 @@ class View(Closing):
         self.context: ContextCore = resource.context
         self._resource: Resource | None = resource
         # What has the memory's box, for the quick test of a launch.
-        self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceBuffer = (
-            resource.buffer if isinstance(resource, DeviceArray) else resource
+        self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceMemory = (
+            resource._root if isinstance(resource, DeviceArray) else resource
         )
         self._box = box
         self.buffer._adopt(self)

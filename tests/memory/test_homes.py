@@ -159,7 +159,7 @@ def test_streams_of_a_capture_wait_for_each_other_as_outside(
         stream.wait(second)
         stream.wait(third)
     assert x._memory.home is stream._box  # the uses were the graph's
-    assert x._memory.users == ()
+    assert x._memory.uses.users == ()
 
 
 def test_who_waits_for_a_capturing_stream_waits_for_the_event_before(
@@ -184,5 +184,5 @@ def test_a_use_that_is_noted_is_noted_once(machine: emulator.Emulator) -> None:
     for _ in range(3):
         note(x._memory, own._box)
         note(x._memory, other._box)
-    assert x._memory.users == (other._box,)
+    assert x._memory.uses.users == (other._box,)
     assert x._memory.home is own._box

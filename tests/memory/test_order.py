@@ -64,7 +64,7 @@ def test_an_interrupt_in_a_move_leaves_nobody_at_home(
     with pytest.raises(KeyboardInterrupt):
         b.fill(array, 1)
     assert memory.home is None
-    assert memory.writer is b._box
+    assert memory.uses.writer is b._box
     assert order.Epoch.now is not epoch
 
 
@@ -90,7 +90,7 @@ def test_a_write_without_order_in_a_capture_is_a_write_at_each_replay(
         order.note(array._memory, a._box)
     with graph.instantiate() as executable:
         executable.launch(b)
-        assert array._memory.writer is b._box
+        assert array._memory.uses.writer is b._box
 
 
 def test_memory_born_in_a_capture_and_written_by_another_device_has_no_home(
@@ -105,7 +105,7 @@ def test_memory_born_in_a_capture_and_written_by_another_device_has_no_home(
         far.copy(born, source)
         a.wait(far)
     assert born._memory.home is None
-    assert born._memory.writer is far._box
+    assert born._memory.uses.writer is far._box
 
 
 def test_a_stream_that_a_capture_refuses_is_not_noted_in_it(machine: emulator.Emulator) -> None:

@@ -360,8 +360,7 @@ class CudaAllocator:
 
 def _give_back(stream: StreamBox, address: int) -> None:
     """Free a block as any memory of the stream, which is after a capture that is under way."""
-    memory = PoolMemory(stream.context, CUdeviceptr(address), stream)
-    memory.has_contents = True
+    PoolMemory(stream.context, CUdeviceptr(address), stream)  # goes at once
 
 
 def _abandon(stream: StreamBox, lists: FreeLists[int]) -> None:

@@ -18,7 +18,6 @@ from ...errors import (
     StreamCaptureUnsupportedError,
 )
 from ..array import DeviceArray, checked_dtype
-from ..buffer import DeviceBuffer
 from ..fill import fill
 from ..order import use
 from .free_lists import FreeList
@@ -38,14 +37,6 @@ class ArenaSlab(DeviceArray[Any]):
     arena: object
     bucket: int
     shelf: FreeList[Any]  # of ArenaSlab: as the `Slab` protocol has it
-    lease: Lease
-
-
-class _SlabBuffer(DeviceBuffer):
-    """The memory of a slab; it closes only in the hands of the slab's holder."""
-
-    __slots__ = ("lease",)
-
     lease: Lease
 
     def close(self) -> None:
@@ -115,9 +106,9 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
             raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error
 
     def _zeroed(self, stream: StreamCore, bucket: int, lease: Lease) -> ArenaSlab:
-        buffer = _SlabBuffer(stream, bucket * self.dtype.itemsize)
-        slab = ArenaSlab(buffer, bucket, self.dtype)
-        slab.lease = buffer.lease = lease
+        slab: ArenaSlab = object.__new__(ArenaSlab)
+        slab.shape, slab.dtype, slab.lease = (bucket,), self.dtype, lease
+        slab._allocate(stream, bucket * self.dtype.itemsize)
         fill(stream, slab, 0)
         return slab
 
@@ -126,7 +117,7 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
 
     def _move(self, slab: ArenaSlab, former: StreamCore, stream: StreamCore) -> None:
         use(slab._memory, stream._box)
-        slab.buffer.stream = stream
+        slab.stream = stream
 
     def _discard(self, slab: ArenaSlab) -> None:
         slab.close()
