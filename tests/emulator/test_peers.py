@@ -13,6 +13,7 @@ from cudadrv.driver._api import (
     CUmemAccessDesc,
     CUmemLocationType,
     CUmemoryPool,
+    CUstreamCaptureMode,
 )
 from cudadrv.emulator import Emulator
 from cudadrv.emulator.profiles import T4
@@ -117,7 +118,7 @@ def test_a_copy_with_another_device_current_takes_memory_of_an_opened_pool(two: 
 
 def test_what_is_no_peer_is_refused_with_the_drivers_code(two: Two) -> None:
     api = two.api
-    assert code(api.cuCtxEnablePeerAccess(two.here, 0)) == 201
+    assert code(api.cuCtxEnablePeerAccess(two.here, 0)) == 217
     assert code(api.cuCtxEnablePeerAccess(CUcontext(0), 0)) == 201
     assert code(api.cuCtxEnablePeerAccess(two.there, 1)) == 1
     ok(api.cuCtxEnablePeerAccess(two.there, 0))
@@ -131,9 +132,9 @@ def test_access_that_a_pool_cannot_give_is_refused(two: Two) -> None:
     api, pool = two.api, two.pool
     host = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
     read = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ
-    assert grant(api, pool, access(0, kind=host)) == 1
-    assert grant(api, pool, access(0, read)) == 1
-    assert grant(api, pool, access(1, NONE)) == 1
+    assert grant(api, pool, access(0, kind=host)) == 801
+    assert grant(api, pool, access(0, read)) == 801
+    assert grant(api, pool, access(1, NONE)) == 101
     assert grant(api, pool, access(1)) == 0
     assert grant(api, pool, access(2)) == 101
     assert code(api.cuMemPoolSetAccess(pool, [access(0)], 2)) == 1
@@ -145,4 +146,11 @@ def test_devices_without_peer_access_reach_neither_pools_nor_contexts() -> None:
     there = ok(api.cuCtxCreate(None, 0, ok(api.cuDeviceGet(1))))
     ok(api.cuCtxCreate(None, 0, ok(api.cuDeviceGet(0))))
     assert code(api.cuCtxEnablePeerAccess(there, 0)) == 217
-    assert grant(api, ok(api.cuDeviceGetDefaultMemPool(ok(api.cuDeviceGet(1)))), access(0)) == 1
+    assert grant(api, ok(api.cuDeviceGetDefaultMemPool(ok(api.cuDeviceGet(1)))), access(0)) == 101
+
+
+def test_opening_a_pool_breaks_a_capture_that_forbids_such_calls(two: Two) -> None:
+    stream = ok(two.api.cuStreamCreateWithPriority(1, 0))
+    ok(two.api.cuStreamBeginCapture(stream, CUstreamCaptureMode(0)))
+    assert grant(two.api, two.pool, access(0)) == 900
+    assert code(two.api.cuStreamEndCapture(stream)) == 901

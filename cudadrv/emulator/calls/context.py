@@ -169,8 +169,6 @@ class ContextCalls(CaptureRules):
         if flags:
             raise invalid_value(f"cuCtxEnablePeerAccess takes flags 0, not {flags}")
         context, peer = self._current(), self._usable(self._context(peer_context))
-        if context is peer:
-            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a context is no peer of itself")
         if not peer.device.can_be_reached_by(context.device):
             raise Refusal(
                 CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,

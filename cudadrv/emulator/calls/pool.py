@@ -19,7 +19,7 @@ from ...driver._api import (
 )
 from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState
-from ..refusal import OK, SUCCESS, call, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 
 _THRESHOLD: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 _RESERVED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
@@ -86,8 +86,12 @@ class PoolCalls(CaptureRules):
     def cuMemPoolSetAccess(
         self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
     ) -> tuple[CUresult]:
-        """Let other devices access the pool's memory, or not; its own device always does."""
+        """Let other devices access the pool's memory, or not; its own device always does.
+
+        The codes were measured with driver 580 on two H200s, but for devices that are no peers.
+        """
         owner = self._device_of_pool(pool)
+        self._refuse_unsafe()
         if count > len(map):
             raise invalid_value(f"{count} descriptors of access, of which {len(map)} were given")
         asked = [self._access(owner, each) for each in map[:count]]
@@ -102,15 +106,18 @@ class PoolCalls(CaptureRules):
     def _access(self, owner: DeviceState, asked: CUmemAccessDesc) -> tuple[DeviceState, bool]:
         """Which device shall have access, and whether."""
         if asked.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
-            raise invalid_value("access to a pool of a device is given to devices")
+            raise _not_supported("access to a pool of a device is given to devices")
         device, flags = self._device_at(asked.location.id), int(asked.flags)
         if flags not in (_NO_ACCESS, _READ_AND_WRITE):
-            raise invalid_value(f"access to a pool is none or to read and write, not {flags}")
+            raise _not_supported(f"access to a pool is none or to read and write, not {flags}")
         if device is owner and flags == _NO_ACCESS:
-            raise invalid_value("a pool's own device has access to it")
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_DEVICE, "a pool's own device has access to it"
+            )
         if device is not owner and flags and not owner.can_be_reached_by(device):
-            raise invalid_value(
-                f"device {device.ordinal} cannot access memory of device {owner.ordinal}"
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_DEVICE,
+                f"device {device.ordinal} cannot access memory of device {owner.ordinal}",
             )
         return device, bool(flags)
 
@@ -119,3 +126,7 @@ class PoolCalls(CaptureRules):
             if device.pool_handle == int(pool):
                 return device
         raise invalid_value(f"{int(pool):#x} is no memory pool")
+
+
+def _not_supported(text: str) -> Refusal:
+    return Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, text)
