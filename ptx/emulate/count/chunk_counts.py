@@ -109,7 +109,8 @@ class ChunkCounts:
         if site.instruction.opcode in _MATRICES:
             rows[:, 8 * _matrices(site.instruction) :] = -1
         if site.instruction.opcode not in _ATOMIC:
-            self._launch.in_shared[site] += shared_traffic(rows, site.total)
+            merges = site.instruction.opcode == "ld"
+            self._launch.in_shared[site] += shared_traffic(rows, site.total, merges=merges)
             return
         slots = np.broadcast_to(np.asarray(threads.place("slot"), dtype=np.int64), (threads.n,))
         blocks = slots if chosen is None else slots[chosen]

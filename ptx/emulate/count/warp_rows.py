@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.count.counts import GlobalTraffic, SharedTraffic
+from ptx.emulate.model.geometry import WARP
 
 Rows = NDArray[np.int64]
 _SECTOR_SHIFT: Final = 5
@@ -46,23 +47,44 @@ def global_traffic(rows: Rows, nbytes: int) -> GlobalTraffic:
     return GlobalTraffic(len(rows), sectors, least)
 
 
-def shared_traffic(rows: Rows, nbytes: int) -> SharedTraffic:
+def shared_traffic(rows: Rows, nbytes: int, *, merges: bool) -> SharedTraffic:
     """The turns of accesses of so many bytes to shared memory.
 
     Each bank gives one word of four bytes a turn, to all threads that ask for it. Threads that take
-    two or four words are served by halves or quarters of the warp (CUDA Programming Guide, "Shared
-    Memory", for each compute capability).
+    two or four words are served by halves or quarters of the warp; a load that `merges` serves two
+    of these parts together where its threads take the same in pairs (docs/counters.md).
     """
-    parts = max(nbytes // _WORD, 1)
-    groups = rows.reshape(-1, _BANKS // parts)
-    words = groups >> 2
-    if parts > 1:
-        each = words[:, :, None] + np.arange(parts)
-        words = np.where(words[:, :, None] < 0, np.int64(-1), each).reshape(len(groups), -1)
-    ordered, first = _firsts(words)
-    turns = _fullest_bank(ordered, first)
-    least = np.minimum(np.count_nonzero(first, axis=1), 1)
-    return SharedTraffic(len(rows), int(turns.sum()), int(least.sum()))
+    words = max(nbytes // _WORD, 1)
+    lanes = _BANKS // words
+    together = _are_pairs(rows) if merges and words > 1 else np.zeros(len(rows), np.bool_)
+    turns = least = 0
+    for some, width in ((rows[together], 2 * lanes), (rows[~together], lanes)):
+        each = _turns(some.reshape(-1, width), words)
+        turns += int(each.sum())
+        least += int(np.count_nonzero(each))
+    return SharedTraffic(len(rows), turns, least)
+
+
+def _are_pairs(rows: Rows) -> NDArray[np.bool_]:
+    """Whether every thread takes the same as the next one, or every thread as the next but one.
+
+    A thread whose partner is absent has no part in it.
+    """
+
+    def alike(one: Rows, other: Rows) -> NDArray[np.bool_]:
+        same = (one == other) | (one < 0) | (other < 0)
+        return np.asarray(same.reshape(len(rows), WARP // 2).all(axis=1))
+
+    fours = rows.reshape(-1, WARP // 4, 2, 2)
+    return alike(rows[:, 0::2], rows[:, 1::2]) | alike(fours[:, :, 0], fours[:, :, 1])
+
+
+def _turns(groups: Rows, words: int) -> NDArray[np.intp]:
+    """The turns of each group of threads that are served together, of so many words each."""
+    first = groups >> 2
+    every = first[:, :, None] + np.arange(words)
+    taken = np.where(first[:, :, None] < 0, np.int64(-1), every)
+    return _fullest_bank(*_firsts(taken.reshape(len(groups), groups.shape[1] * words)))
 
 
 def _fullest_bank(words: Rows, first: NDArray[np.bool_]) -> NDArray[np.intp]:

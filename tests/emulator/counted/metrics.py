@@ -99,7 +99,7 @@ QUANTITIES: Final = (
     Quantity("branches", lambda c: c.branches.executed, ("smsp__sass_branch_targets.sum",),
              is_same=False),
     Quantity("divergent branches", lambda c: c.branches.divergent,
-             ("smsp__sass_branch_targets_threads_divergent.sum",), is_same=False),
+             ("smsp__sass_branch_targets_threads_divergent.sum",)),
     Quantity("warps: all", lambda c: c.executed.warps, ("smsp__inst_executed.sum",),
              is_same=False),
     Quantity("threads: all", lambda c: c.executed.threads,
