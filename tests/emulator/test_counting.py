@@ -169,6 +169,33 @@ def test_turns_of_shared_memory_are_those_of_the_fullest_bank(
         assert found.conflicts == expected - ideal
 
 
+@pytest.mark.parametrize(
+    ("place", "kind", "loaded", "stored"),
+    [
+        # The two halves of a warp are one where every thread takes the same as a neighbour.
+        ("t / 2", "double", 1, 2),
+        ("t / 4 * 2 + t % 2", "double", 1, 2),
+        ("t / 8 * 4 + t % 4", "double", 2, 2),
+        ("t % 32 == 31 ? 16 : t % 32 / 2", "double", 2, 2),
+        ("t % 32 / 2 < 8 ? t % 32 / 2 * 16 : t % 32 / 2 * 16 - 126", "double", 8, 16),
+        # Of the four quarters two and two.
+        ("t / 2", "float4", 2, 4),
+        ("t % 8", "float4", 4, 4),
+        ("t % 32 < 16 ? t % 32 / 2 : t % 32", "float4", 4, 4),
+    ],
+)
+def test_loads_of_the_same_in_pairs_are_served_together_and_stores_are_not(
+    context: cudadrv.Context, place: str, kind: str, loaded: int, stored: int
+) -> None:
+    value, sum_of = ("t", "v") if kind == "double" else ("make_float4(t, 1, 2, 3)", "v.x + v.y")
+    if kind == "float4":
+        sum_of += " + v.z + v.w"
+    body = f"__shared__ {kind} s[512]; s[{place}] = {value}; __syncthreads();"
+    counts = count(context, kernel(f"{body} {kind} v = s[{place}]; y[i] = {sum_of};"), grid=1)["k"]
+    assert counts.shared_loads.wavefronts == 4 * loaded
+    assert counts.shared_stores.wavefronts == 4 * stored
+
+
 def test_each_line_has_its_own_conflicts(context: cudadrv.Context) -> None:
     body = "__shared__ float s[4096];\ns[t] = t;\n__syncthreads();\ny[i] = s[32 * t % 4096];"
     counters = count(context, kernel(body), grid=1)

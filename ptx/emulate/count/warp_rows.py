@@ -15,19 +15,13 @@ from ptx.emulate.count.counts import GlobalTraffic, SharedTraffic
 from ptx.emulate.model.geometry import WARP
 
 Rows = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Places = NDArray[np.intp]
 _SECTOR_SHIFT: Final = 5
 _SECTOR: Final = 1 << _SECTOR_SHIFT
 _WORD: Final = 4
 _BANKS: Final = 32
-_ONE_TURN: Final = _BANKS * _WORD  # bytes that the banks give at once
-
-
-def _firsts(rows: Rows) -> tuple[Rows, NDArray[np.bool_]]:
-    """The rows in order, and which values are the first of their kind there."""
-    ordered = _ordered(rows)
-    first = ordered >= 0
-    first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    return ordered, first
+_FARTHEST: Final = np.int64(2**62)  # above every address
 
 
 def _ordered(rows: Rows) -> Rows:
@@ -35,16 +29,19 @@ def _ordered(rows: Rows) -> Rows:
     return rows if (rows[:, 1:] >= rows[:, :-1]).all() else np.sort(rows, axis=1)
 
 
-def distinct(rows: Rows) -> NDArray[np.intp]:
-    """How many different values each row has."""
-    return np.asarray(np.count_nonzero(_firsts(rows)[1], axis=1))
+def _firsts(ordered: Rows) -> Bools:
+    """Which values of rows in order are the first of their kind."""
+    first = ordered >= 0
+    first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    return first
 
 
 def global_traffic(rows: Rows, nbytes: int) -> GlobalTraffic:
     """The sectors of accesses of so many bytes to global memory."""
-    sectors = int(distinct(rows >> _SECTOR_SHIFT).sum())
-    least = int((-(-distinct(rows) * nbytes // _SECTOR)).sum())
-    return GlobalTraffic(len(rows), sectors, least)
+    ordered = _ordered(rows)
+    sectors = int(np.count_nonzero(_firsts(ordered >> _SECTOR_SHIFT)))
+    places = np.count_nonzero(_firsts(ordered), axis=1)
+    return GlobalTraffic(len(rows), sectors, int((-(-places * nbytes // _SECTOR)).sum()))
 
 
 def shared_traffic(rows: Rows, nbytes: int, *, merges: bool) -> SharedTraffic:
@@ -65,13 +62,13 @@ def shared_traffic(rows: Rows, nbytes: int, *, merges: bool) -> SharedTraffic:
     return SharedTraffic(len(rows), turns, least)
 
 
-def _are_pairs(rows: Rows) -> NDArray[np.bool_]:
+def _are_pairs(rows: Rows) -> Bools:
     """Whether every thread takes the same as the next one, or every thread as the next but one.
 
     A thread whose partner is absent has no part in it.
     """
 
-    def alike(one: Rows, other: Rows) -> NDArray[np.bool_]:
+    def alike(one: Rows, other: Rows) -> Bools:
         same = (one == other) | (one < 0) | (other < 0)
         return np.asarray(same.reshape(len(rows), WARP // 2).all(axis=1))
 
@@ -79,33 +76,42 @@ def _are_pairs(rows: Rows) -> NDArray[np.bool_]:
     return alike(rows[:, 0::2], rows[:, 1::2]) | alike(fours[:, :, 0], fours[:, :, 1])
 
 
-def _turns(groups: Rows, words: int) -> NDArray[np.intp]:
+def _turns(groups: Rows, words: int) -> Places:
     """The turns of each group of threads that are served together, of so many words each."""
     first = groups >> 2
-    every = first[:, :, None] + np.arange(words)
-    taken = np.where(first[:, :, None] < 0, np.int64(-1), every)
-    return _fullest_bank(*_firsts(taken.reshape(len(groups), groups.shape[1] * words)))
+    present = first >= 0
+    low = np.where(present, first, _FARTHEST).min(axis=1, initial=_FARTHEST)
+    high = first.max(axis=1, initial=-1)
+    turns = (high >= 0).astype(np.intp)
+    # Words that lie within one turn's are in different banks.
+    wide = high + words - low > _BANKS
+    if wide.any():
+        every = first[wide, :, None] + np.arange(words)
+        taken = np.where(present[wide, :, None], every, np.int64(-1))
+        ordered = _ordered(taken.reshape(len(taken), taken.shape[1] * words))
+        turns[wide] = _fullest_bank(ordered, _firsts(ordered))
+    return turns
 
 
-def _fullest_bank(words: Rows, first: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """How many of the words that are the first of their kind the fullest bank of each row has."""
-    row, column = first.nonzero()
+def _fullest_bank(words: Rows, chosen: Bools) -> Places:
+    """How many of the chosen words the fullest bank of each row has."""
+    row, column = chosen.nonzero()
     banks = words[row, column] & (_BANKS - 1)
     counted = np.bincount(row * _BANKS + banks, minlength=len(words) * _BANKS)
     return np.asarray(counted.reshape(len(words), _BANKS).max(axis=1))
 
 
-def _runs(ordered: Rows) -> NDArray[np.intp]:
+def _runs(ordered: Rows) -> Places:
     """How often each value stood to the left in its row, with itself; 0 where nobody is."""
     found = np.zeros(ordered.shape, dtype=np.intp)
     for column in range(ordered.shape[1]):
         before = found[:, column - 1] if column else np.intp(0)
         same = ordered[:, column] == ordered[:, column - 1] if column else False
         found[:, column] = np.where(same, before + 1, 1)
-    return found * (ordered >= 0)
+    return np.asarray(np.where(ordered >= 0, found, 0))
 
 
-def most_alike(rows: Rows) -> NDArray[np.intp]:
+def most_alike(rows: Rows) -> Places:
     """How many places of each row have the value that most of them have."""
     return np.asarray(_runs(_ordered(rows)).max(axis=1))
 

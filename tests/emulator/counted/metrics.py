@@ -83,7 +83,6 @@ QUANTITIES: Final = (
              (_WAVEFRONTS.format("atom"),)),
     _warps("global loads", (Of.LOAD_GLOBAL,), "global_ld"),
     _warps("global stores", (Of.STORE_GLOBAL,), "global_st"),
-    _warps("global atomics", (Of.ATOMIC_GLOBAL, Of.REDUCTION_GLOBAL), "global_atom", "global_red"),
     _warps("shared loads", (Of.LOAD_SHARED,), "shared_ld"),
     _warps("shared stores", (Of.STORE_SHARED,), "shared_st"),
     _warps("shared atomics", (Of.ATOMIC_SHARED,), "shared_atom"),
