@@ -12,12 +12,24 @@ from ptx.emulate.check.findings import (
     KernelFault as KernelFault,
     Place as Place,
 )
-from ptx.emulate.count.counts import Counts as Counts, Line as Line
+from ptx.emulate.count.counts import (
+    AtomicTraffic as AtomicTraffic,
+    Branches as Branches,
+    Counts as Counts,
+    Executed as Executed,
+    GlobalTraffic as GlobalTraffic,
+    Line as Line,
+    SharedTraffic as SharedTraffic,
+)
 from ptx.emulate.count.instruction_class import InstructionClass as InstructionClass
 from ptx.emulate.exec.limits import Limits as Limits
 
 from .checks import CheckName as CheckName
-from .counters import CountedLaunch as CountedLaunch, Counters as Counters
+from .counters import (
+    CountedLaunch as CountedLaunch,
+    Counters as Counters,
+    Occupancy as Occupancy,
+)
 from .emulator import Emulator as Emulator
 from .fault_injection import (
     BadDevice as BadDevice,

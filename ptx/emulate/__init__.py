@@ -26,6 +26,7 @@ The rooms, from top to bottom; a file imports from its own room and from those b
 - `program`: a module on a device, and its kernels.
 - `ops`: the operations, a family a file; `ops/__init__.py` says how to add one.
 - `codegen`: basic blocks, the table of operations, the emitter, and the generator.
+- `count`: what launches execute, by calls in code that is made to count.
 - `exec`: fibres, their scheduler and launches; `exec/sync`: what threads wait for.
 - `texture`: from coordinates to texels.
 - `memory`: device memory, its layout, accesses and their faults.

@@ -90,7 +90,7 @@ def _turns(groups: Rows, words: int) -> Places:
         taken = np.where(present[wide, :, None], every, np.int64(-1))
         ordered = _ordered(taken.reshape(len(taken), taken.shape[1] * words))
         turns[wide] = _fullest_bank(ordered, _firsts(ordered))
-    return turns
+    return np.asarray(turns)
 
 
 def _fullest_bank(words: Rows, chosen: Bools) -> Places:
@@ -108,7 +108,8 @@ def _runs(ordered: Rows) -> Places:
         before = found[:, column - 1] if column else np.intp(0)
         same = ordered[:, column] == ordered[:, column - 1] if column else False
         found[:, column] = np.where(same, before + 1, 1)
-    return np.asarray(np.where(ordered >= 0, found, 0))
+    found[ordered < 0] = 0
+    return found
 
 
 def most_alike(rows: Rows) -> Places:
