@@ -36,7 +36,7 @@ def difference(program: Program, seed: int) -> str:
     Of a large grid the reference runs some blocks, and what blocks have in common is left out.
     """
     text = program.text()
-    given = _memory(program, seed)
+    given = given_memory(program, seed)
     rng = random.Random(seed + 1)
     chunks = rng.choice((32, 96, 65536) if program.grid < _MANY else (2048, 6000, 65536))
     runner = KernelRunner(text, 1 << 25)
@@ -66,7 +66,8 @@ def difference(program: Program, seed: int) -> str:
     return ""
 
 
-def _memory(program: Program, seed: int) -> dict[str, Bytes]:
+def given_memory(program: Program, seed: int) -> dict[str, Bytes]:
+    """What a program is given, by the names of its parameters."""
     rng = np.random.default_rng(seed)
     threads = program.grid * program.block
     words = rng.integers(0, 2**32, threads * ROW // 4, dtype=np.uint32)

@@ -8,6 +8,12 @@ from ptx.isa.model import Guard, Instruction
 _COUNTS = "f.blocks.counts"
 
 
+def begin_block(e: Emitter) -> None:
+    """The block's code begins."""
+    if e.scope.counted is not None:
+        e.scope.counted.begin(e.here)
+
+
 def count_block(e: Emitter) -> None:
     """All threads of the fibre execute the block from here on."""
     if e.scope.counted is not None:

@@ -12,7 +12,12 @@ from ptx.emulate.codegen.cfg import (
     CfgBuilder,
     find_live_registers,
 )
-from ptx.emulate.codegen.count_writer import count_block, count_end, count_instruction
+from ptx.emulate.codegen.count_writer import (
+    begin_block,
+    count_block,
+    count_end,
+    count_instruction,
+)
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
 from ptx.emulate.codegen.table import Effect
@@ -240,6 +245,7 @@ class _BlockWriter:
         block, emitter, first = self._block, self._emitter, self._unit.first
         following = first + block.following if block.following is not None else GONE
         emitter.begin(first + block.index, following)
+        begin_block(emitter)
         waits = bool(block.steps) and block.steps[0].operation.effect is Effect.SYNCS
         if not waits:
             count_block(emitter)

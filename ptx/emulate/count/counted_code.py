@@ -24,6 +24,11 @@ class CountedCode:
     )
     guarded: list[Instruction] = field(default_factory=list)
 
+    def begin(self, block: int) -> None:
+        """Write a block, anew where a function that had this number was refused halfway."""
+        self.of_warps[block] = []
+        self.of_threads[block] = []
+
     def add(self, block: int, instruction: Instruction) -> None:
         """All that come to the block execute this."""
         self.of_warps[block].append(instruction)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ptx
+from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.memory.device_memory import DeviceMemory
@@ -82,6 +83,7 @@ class KernelRunner:
         limits: Limits = DEFAULT_LIMITS,
         cluster: Dim3 = (1, 1, 1),
         order: LaunchOrder | None = None,
+        counts: LaunchCounts | None = None,
     ) -> int:
         """Pack the arguments by the kernel's signature and run it; how its order was decided."""
         kernel = self.program.kernel(name)
@@ -98,6 +100,7 @@ class KernelRunner:
             cluster=cluster,
             limits=limits,
             order=order,
+            counts=counts,
         )
 
 

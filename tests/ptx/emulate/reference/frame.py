@@ -24,6 +24,7 @@ class Frame(Instructions):
             guard = statement.guard
             if guard is not None and bool(self.registers[guard.register.name]) == guard.negated:
                 continue
+            self.interpreter.executed[statement.line] += 1
             if statement.opcode == "bra":
                 target = statement.operands[0]
                 assert isinstance(target, Symbol)

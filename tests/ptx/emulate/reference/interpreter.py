@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from ptx.isa import PtxModule, parse
@@ -18,6 +19,7 @@ class Interpreter:
     def __init__(self, text: str, memory: dict[int, bytearray]) -> None:
         self.module: PtxModule = parse(text)
         self.memory = Memory(memory)
+        self.executed: Counter[int] = Counter()  # by line of the text, thread by thread
         self._labels: dict[int, dict[str, int]] = {}
 
     def run(
