@@ -75,4 +75,6 @@ def chosen_checks(
         limits = replace(limits, findings=Findings())
     if "init" in checks:
         limits = replace(limits, check_uninitialised=True)
+    if "bounds" in checks:
+        limits = replace(limits, check_bounds=True)
     return Checks(frozenset(checks), limits, suppressions_of(suppressions))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
+from ptx.emulate.codegen.analysis.kernel_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.lateness import may_be_late
 from ptx.emulate.codegen.call_graph import CallGraph
 from ptx.emulate.codegen.cfg import (
@@ -34,6 +35,7 @@ from ptx.emulate.memory.layout import (
     aligned,
     frame_layout,
 )
+from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa.model import Instruction, SpecialRegister
 from ptx.isa.signature import shared_layout, shared_variables
@@ -66,7 +68,8 @@ def generate(
     blocks = BlockFunctions(kernel, namespace.names)
     code = KernelCode(kernel, module.files, offsets, nbytes, blocks)
     code.counted = CountedCode() if counted else None
-    return _KernelWriter(layout, code_addresses, code, namespace, graph, late).write()
+    sizes = {name: variable.nbytes for name, variable in shared.items()}
+    return _KernelWriter(layout, code_addresses, code, namespace, graph, late, sizes).write()
 
 
 def _reads_clock(instruction: Instruction) -> bool:
@@ -93,6 +96,7 @@ class _Unit:
         self.blocks = blocks
         self.scope = scope
         self.first = 0
+        self.sites: list[Site] = []
 
 
 class _KernelWriter:
@@ -106,6 +110,7 @@ class _KernelWriter:
         namespace: Namespace,
         graph: CallGraph,
         late: Late,
+        shared_sizes: dict[str, int],
     ) -> None:
         self._layout = layout
         self._code_addresses = code_addresses
@@ -114,6 +119,7 @@ class _KernelWriter:
         self._graphs = {layout: graph}
         self._numbers: dict[CodePlace, int] = {}
         self._late = late
+        self._origins = KernelOrigins(code, shared_sizes)
 
     def write(self) -> KernelCode:
         """Generate all blocks of all functions that the kernel calls by name."""
@@ -127,6 +133,7 @@ class _KernelWriter:
         if code.calls_by_address:  # what is called is not known
             code.may_be_late = Late(copies=True, stores=True)
         code.find_function = self.find_function
+        code.find_origins = self._origins.find
         if code.stack_bytes > MOST_LOCAL_BYTES:
             raise UnsupportedInstruction(
                 code.kernel, ".local", self._layout.module.functions[code.kernel].line,
@@ -204,7 +211,10 @@ class _KernelWriter:
         emitter = Emitter(unit.scope)
         emitter.functions = functions
         emitter.first = unit.first
-        return [_BlockWriter(unit, block, emitter).write() for block in unit.blocks]
+        first = len(self._code.sites)
+        written = [_BlockWriter(unit, block, emitter).write() for block in unit.blocks]
+        unit.sites = self._code.sites[first:]
+        return written
 
     def _append(self, unit: _Unit, written: list[list[str]]) -> None:
         """Take a function into the kernel's code."""
@@ -229,6 +239,7 @@ class _KernelWriter:
             code.first.append(instructions[0] if instructions else None)
             code.last.append(instructions[-1] if instructions else None)
         code.zeros.append(unit.scope.zeros())
+        self._origins.add(unit.blocks, unit.scope, unit.sites)
         code.may_be_late = may_be_late(unit.blocks, code.may_be_late)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ptx.emulate.count.counted_code import CountedCode
 from ptx.emulate.exec.block_functions import BlockFunctions
+from ptx.emulate.memory.extents import Origins
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
@@ -32,6 +33,11 @@ class Late:
 NOTHING_LATE = Late()
 
 
+def _no_origins(pointers: frozenset[int]) -> Origins:
+    """Knows nothing: until the kernel is written."""
+    return {}
+
+
 @dataclass(slots=True)
 class KernelCode:
     """The generated functions of a kernel and of what it calls; blocks are numbered through.
@@ -48,6 +54,8 @@ class KernelCode:
         entries: the first block of each function; names: what they are called.
         find_function: the number of the function at an address, for calls by address, which may add
             it to the code; None where there is none.
+        find_origins: what the addresses of each access are made from, where the parameters at these
+            offsets are pointers.
         stack_bytes: local memory of the deepest chain of calls that the module tells of.
         reads_clock: whether it reads a clock, so that what it does depends on time.
         may_be_late: what an ordered launch may do late.
@@ -73,6 +81,7 @@ class KernelCode:
     names: list[str] = field(default_factory=list)
     sites: list[Site] = field(default_factory=list)
     find_function: Callable[[int], int | None] = _no_function
+    find_origins: Callable[[frozenset[int]], Origins] = _no_origins
     calls_by_address: bool = False
     reads_clock: bool = False
     may_be_late: Late = NOTHING_LATE

@@ -21,6 +21,7 @@ from ptx.emulate.exec.launch_cache import LaunchCache
 from ptx.emulate.exec.limits import Limits
 from ptx.emulate.exec.resident_blocks import ResidentBlocks
 from ptx.emulate.exec.scheduler import Scheduler
+from ptx.emulate.memory.extents import Extents, pointer_at
 from ptx.emulate.memory.layout import aligned
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.model.cluster_shape import ClusterShape
@@ -86,6 +87,7 @@ class Launch:
         shared_bytes: a block's shared memory, static and dynamic.
         shared_stride, local_stride: distance of the windows of two blocks, of two threads.
         reserved_start: where the part of a block's shared memory begins that the system reserves.
+        extents: how far each access may reach, where that is checked.
         output: what they print; clock: what they read the time from.
         cluster: how its blocks form clusters; is_cluster: whether that was asked for.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
@@ -132,12 +134,31 @@ class Launch:
         self.workspace = 0
         self.output = Output()
         self._counts = counts
+        self.extents = self._extents() if limits.check_bounds else None
         self._races: RaceCheck | None = None
         if limits.findings is not None:
             self._races = RaceCheck(
                 code.kernel, code.files, block, self.cluster.block, device.memory,
                 code.shared_offsets, code.sites, limits.findings,
             )  # fmt: skip
+
+    def _extents(self) -> Extents:
+        """How far accesses may reach: the arrays that parameters point into now, and variables."""
+        params = self.param_bytes
+        pointers = frozenset(
+            offset for offset in range(0, len(params) - 7, 8) if self._is_pointer(offset)
+        )
+        # What sites remember of the last launch is not as narrow.
+        self.memory.version += 1
+        return Extents(self.code.find_origins(pointers), self.memory, params, self.shared_bytes)
+
+    def _is_pointer(self, offset: int) -> bool:
+        address = pointer_at(self.param_bytes, offset)
+        memories = (self.memory, *self.device.peers)
+        return (
+            any(each.base <= address <= each.base + each.nbytes for each in memories)
+            or self.device.host(address) is not None
+        )
 
     def races_of(self, shape: Geometry, first: int, shared: NDArray[np.uint8]) -> ChunkRaces | None:
         """What looks for races among blocks from number `first` on, where that is checked."""

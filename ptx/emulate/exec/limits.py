@@ -30,6 +30,7 @@ class Limits:
             waits for the threads that have not exited, and warps may come from different places.
         check_uninitialised: report reads of shared or local memory that nothing has written; takes
             several times as long.
+        check_bounds: hold accesses to the array or variable that their addresses were made from.
         findings: where races are put; None looks for none.
     """
 
@@ -40,6 +41,7 @@ class Limits:
     divergent_barriers: bool = False
     strict_barriers: bool = False
     check_uninitialised: bool = False
+    check_bounds: bool = False
     findings: Findings | None = None
 
     def __post_init__(self) -> None:

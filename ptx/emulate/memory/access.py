@@ -16,6 +16,7 @@ from ptx.emulate.memory.cluster_shared import locate_remote
 from ptx.emulate.memory.faults import (
     InParameters,
     SeveralMemories,
+    check_spans,
     find_memory,
     memory_fault,
 )
@@ -157,6 +158,11 @@ def _per_thread(
         if space == "shared":
             return locate_remote(threads, addresses, offset, site, memory)
         raise_if_wrong(threads, addresses, offset, site, space, limit)
+    extents = blocks.launch.extents
+    if extents is not None:
+        spans = extents.of(site, space)
+        if spans:
+            check_spans(threads, spans, addresses.every(threads.n) + offset, site, space)
     elements = memory.view(site.dtype)
     if space == "shared" and blocks.geometry.blocks == 1:
         if varying is None:

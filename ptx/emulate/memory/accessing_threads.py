@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.extents import Extents
 from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.memory.peer_memory import PeerMemory
 from ptx.emulate.memory.shadow import Shadow
@@ -56,6 +57,10 @@ class LaunchMemory(Protocol):
     @property
     def shared_bytes(self) -> int:
         """Size of each block's shared memory."""
+
+    @property
+    def extents(self) -> Extents | None:
+        """How far each access may reach, where that is checked."""
 
     @property
     def cluster(self) -> ClusterShape:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.memory.accessing_threads import AccessingThreads, ReachableMemories
 from ptx.emulate.memory.device_memory import Allocation
+from ptx.emulate.memory.extents import Span, outside
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.memory.windows import PARAM_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
@@ -68,12 +69,19 @@ def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, si
         site.is_elsewhere = True
     every = addresses.every(threads.n if addresses.varying is not None else 1) + offset
     misaligned = (every & (site.total - 1)) != 0
+    spans = launch.extents.of(site, "global") if launch.extents is not None else ()
+    if spans:
+        check_spans(threads, spans, every, site, "global")
     if memory is not None:
         allocation = memory.find(low)
         if allocation is not None and high <= allocation.end:
             if not misaligned.any():
-                if memory is launch.memory:  # a peer's table changes under another version
-                    least, end = allocation.address - site.first, allocation.end - site.end
+                # A peer's table changes under another version.
+                if memory is launch.memory and len(spans) < 2:
+                    start, end = allocation.address, allocation.end
+                    for span in spans:
+                        start, end = max(start, span.start), min(end, span.end)
+                    least, end = start - site.first, end - site.end
                     site.bounds = (least, end + site.total, version, memory)
                 return memory
             inside: NDArray[np.bool_] = np.ones(len(every), dtype=np.bool_)
@@ -91,6 +99,31 @@ def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, si
             raise SeveralMemories(threads.where(0, site.instruction), groups)
     at = int(np.argmax(~inside)) if not inside.all() else int(np.argmax(misaligned))
     raise _global_fault(threads, at, int(every[at]), site, inside=bool(inside[at]))
+
+
+def check_spans(
+    threads: AccessingThreads, spans: tuple[Span, ...], every: NDArray[np.int64], site: Site,
+    space: str,
+) -> None:  # fmt: skip
+    """Refuse an access beyond what its address was made from.
+
+    Raises:
+        OutOfBounds: a lane's is.
+    """
+    found = outside(spans, every, site)
+    if found is None:
+        return
+    at, span = found
+    address = int(every[at])
+    access = f"{'write' if site.writes else 'read'} of {site.total} bytes"
+    distance = address - span.end if address >= span.start else span.start - address
+    side = "behind" if address >= span.start else "before"
+    side = f"{distance} bytes {side}" if distance >= 0 else "across the end of"
+    raise OutOfBounds(
+        f"out-of-bounds {access} at {space} address {address % (1 << 64):#x}",
+        threads.where(at, site.instruction), address=address, nbytes=site.total, space=space,
+        nearest=f"it is {side} {span.words}",
+    )  # fmt: skip
 
 
 def _memory_of(address: int, device: ReachableMemories) -> Memory | None:

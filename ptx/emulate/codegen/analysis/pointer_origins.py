@@ -1,0 +1,202 @@
+"""What the addresses of a function are computed from: a parameter that is a pointer, or a variable.
+
+A register is followed as a sum of pointers, each with a factor; what else is in the sum is a plain
+number. An address whose sum has one pointer, once, was made from that one: so `a + 4 * i` from `a`,
+and `p + (b - a)` from nothing that is known if `p` was loaded, but from `b` if `p` is `a`. A
+register that is written at several places may be any of several sums. The order of execution is not
+looked at, so what is found holds wherever the instruction stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from ptx.emulate.codegen.cfg import Block
+from ptx.emulate.memory.extents import Origin
+from ptx.emulate.memory.site import Site
+from ptx.isa.model import Address, Immediate, Instruction, Operand, Pair, Register, Symbol, Vector
+
+Sum = frozenset[tuple[Origin, int]]
+Sums = frozenset[Sum]
+_PLAIN: Final[Sums] = frozenset({frozenset()})
+_NOTHING: Final[Sums] = frozenset()  # of a register that nothing has written yet
+_MOST_SUMS: Final = 4
+_MOST_OFFSET: Final = 1 << 31
+_SAME: Final = frozenset({"mov", "cvta", "cvt", "min", "max"})
+# Their results are plain numbers, whatever pointers they are given.
+_LOADS: Final = frozenset({
+    "ld", "ldu", "atom", "tex", "tld4", "txq", "suld", "setp", "set", "testp", "call", "vote",
+    "match", "activemask", "elect", "mbarrier", "isspacep",
+})  # fmt: skip
+
+Value = Sums | None  # None: not followed
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An instruction that writes registers."""
+
+    instruction: Instruction
+    targets: tuple[Register, ...]
+    sources: tuple[Operand, ...]
+
+
+class PointerOrigins:
+    """The sums that the registers of one function may hold.
+
+    Args:
+        blocks: the function.
+        origin_of: the origin that a symbol names; None where it is followed no further.
+        parameter_at: the origin that a load from a symbol and an offset gives, if it is a pointer.
+    """
+
+    def __init__(
+        self,
+        blocks: Iterable[Block],
+        origin_of: Callable[[str], Origin | None],
+        parameter_at: Callable[[str, int], Origin | None],
+    ) -> None:
+        self._origin_of = origin_of
+        self._parameter_at = parameter_at
+        self._registers: dict[str, Value] = {}
+        steps = [
+            _Step(
+                step.instruction,
+                tuple(_registers(step.instruction.operands[: step.operation.writes])),
+                step.instruction.operands[step.operation.writes :],
+            )
+            for block in blocks
+            for step in block.steps
+            if step.operation.writes
+        ]
+        changed = True
+        while changed:  # it ends, as sums are only added, and no more than a few
+            changed = False
+            for each in steps:
+                for number, target in enumerate(each.targets):
+                    changed |= self._add(target.name, self._result(each, number))
+
+    def of(self, site: Site) -> frozenset[Origin] | None:
+        """What the addresses of an access were made from; None where that is not known."""
+        sums = self._sums_of_address(site)
+        if not sums:
+            return None
+        found: set[Origin] = set()
+        for each in sums:
+            if len(each) != 1:
+                return None
+            ((origin, factor),) = each
+            if factor != 1:
+                return None
+            found.add(origin)
+        return frozenset(found)
+
+    def _sums_of_address(self, site: Site) -> Value:
+        instruction = site.instruction
+        places = [each for each in instruction.operands if isinstance(each, Address)]
+        if len(places) == 2 and instruction.opcode == "cp":
+            place = places[0 if site.writes else 1]
+        elif len(places) == 1:
+            place = places[0]
+        else:
+            return None
+        return self._value(place.base) if place.base is not None else None
+
+    def _add(self, name: str, more: Value) -> bool:
+        """A register may hold these sums as well; whether that is new."""
+        known = self._registers.get(name, _NOTHING)
+        if known is None or more == _NOTHING:
+            return False
+        both = None if more is None or len(known | more) > _MOST_SUMS else known | more
+        self._registers[name] = both
+        return both != known
+
+    def _result(self, step: _Step, number: int) -> Value:
+        instruction, sources = step.instruction, step.sources
+        opcode = instruction.opcode
+        if opcode == "ld" and any(each.startswith("param") for each in instruction.modifiers):
+            return self._parameter(instruction, number)
+        if opcode in _LOADS:
+            return _PLAIN
+        values = [self._value(each) for each in sources]
+        if any(each == _NOTHING for each in values):
+            return _NOTHING
+        if opcode == "and":
+            return _masked(values, sources)
+        if all(each == _PLAIN for each in values):
+            return _PLAIN
+        if any(each is None for each in values) or len(step.targets) > 1:
+            return None
+        known = [each for each in values if each is not None]
+        if opcode in _SAME and len(known) <= 2:
+            return frozenset().union(*known)
+        if opcode == "selp":
+            return known[0] | known[1]
+        if opcode in ("add", "sub") and len(known) == 2:
+            return _added(known[0], known[1], -1 if opcode == "sub" else 1)
+        if opcode == "mad" and known[0] == known[1] == _PLAIN:
+            return known[2]
+        if opcode in ("or", "xor") and _PLAIN in known:
+            return next(each for each in known if each != _PLAIN)
+        if opcode == "neg":
+            return _added(_PLAIN, known[0], -1)
+        return None
+
+    def _parameter(self, instruction: Instruction, number: int) -> Value:
+        """What a load of a kernel's parameters gives its destination of this number."""
+        place = instruction.operands[1]
+        if not isinstance(place, Address) or not isinstance(place.base, Symbol):
+            return None  # an array of pointers, by an index
+        if not instruction.modifiers[-1].endswith("64"):
+            return _PLAIN
+        origin = self._parameter_at(place.base.name, place.base.offset + place.offset + 8 * number)
+        return _PLAIN if origin is None else frozenset({frozenset({(origin, 1)})})
+
+    def _value(self, operand: Operand) -> Value:
+        if isinstance(operand, Register):
+            return self._registers.get(operand.name, _NOTHING)
+        if isinstance(operand, Address):
+            return self._value(operand.base) if operand.base is not None else _PLAIN
+        if isinstance(operand, Symbol):
+            origin = self._origin_of(operand.name)
+            return None if origin is None else frozenset({frozenset({(origin, 1)})})
+        if isinstance(operand, Vector):
+            values = [self._value(each) for each in operand.items]
+            if _NOTHING in values:
+                return _NOTHING
+            return _PLAIN if all(each == _PLAIN for each in values) else None
+        return _PLAIN
+
+
+def _registers(operands: Iterable[Operand]) -> Iterable[Register]:
+    for each in operands:
+        if isinstance(each, Register):
+            yield each
+        elif isinstance(each, Vector):
+            yield from _registers(each.items)
+        elif isinstance(each, Pair):
+            yield from _registers((each.first, each.second))
+
+
+def _masked(values: list[Value], sources: tuple[Operand, ...]) -> Value:
+    """`and`: a mask of low bits gives a number, one of high bits the pointer, aligned."""
+    masks = [each.value for each in sources if isinstance(each, Immediate)]
+    if not masks:
+        return _PLAIN if all(each == _PLAIN for each in values) else None
+    if 0 <= masks[0] < _MOST_OFFSET:
+        return _PLAIN
+    return next((value for value, source in zip(values, sources, strict=True)
+                 if not isinstance(source, Immediate)), _PLAIN)  # fmt: skip
+
+
+def _added(one: Sums, other: Sums, sign: int) -> Value:
+    found: set[Sum] = set()
+    for left in one:
+        for right in other:
+            factors = dict(left)
+            for origin, factor in right:
+                factors[origin] = factors.get(origin, 0) + sign * factor
+            found.add(frozenset((each, factor) for each, factor in factors.items() if factor))
+    return frozenset(found) if len(found) <= _MOST_SUMS else None
