@@ -69,6 +69,19 @@ from ..errors import (
 )
 
 
+class MemoryWatch(Protocol):
+    """What an emulator that checks bounds wants to know of memory that is kept and lent out again.
+
+    The driver has no such thing, nor has an emulator without that check: `Driver.memory_watch`.
+    """
+
+    def lend(self, address: int, nbytes: int) -> None:
+        """These bytes are in use: an allocation, or a part of one that is an array of its own."""
+
+    def take_back(self, address: int) -> None:
+        """What was lent at an address is not in use any more, though nothing is freed."""
+
+
 class DriverApi(Protocol):
     """The driver functions in use, with the signatures of cuda.bindings 13."""
 

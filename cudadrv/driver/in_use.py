@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 from ..errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
-from ._api import CUcontext, CUresult, DriverApi, load_cuda
+from ._api import CUcontext, CUresult, DriverApi, MemoryWatch, load_cuda
 from .locks import process_lock
 from .registry import Registry
 from .types import Dependent
@@ -33,12 +33,13 @@ class Driver:
         launchers: the launchers made on it, which have its functions built in.
         is_gone: whether nothing of it is destroyed any more: another process, from which this one
             was forked, initialised it, or this one ends and the driver goes as a whole.
+        memory_watch: what is told of memory that is kept and lent out again; None nearly always.
         has_failed: whether an error was raised that leaves a context unusable.
     """
 
     __slots__ = (
         "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "has_failed",
-        "is_emulated", "is_gone", "launchers", "lock", "streams",
+        "is_emulated", "is_gone", "launchers", "lock", "memory_watch", "streams",
     )  # fmt: skip
 
     def __init__(self, api: DriverApi) -> None:
@@ -47,6 +48,7 @@ class Driver:
             raise failure(api, code, "cuInit", "initialising the CUDA driver")
         self.api = api
         self.is_emulated: bool = getattr(api, "is_emulated", False)
+        self.memory_watch: MemoryWatch | None = getattr(api, "memory_watch", None)
         self.lock = process_lock()
         self._pid = os.getpid()
         self._has_several_devices: bool | None = None

@@ -49,6 +49,7 @@ from .emulated_device import DeviceState
 from .events import Event
 from .host_memory import HostMemory
 from .leaks import LeakWatch
+from .lent_memory import LentMemory
 from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice
 from .refusal import Failure, Refusal, invalid_handle
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
@@ -188,6 +189,10 @@ class Core:
             device.others = tuple(each for each in self._devices if each is not device)
             device.has_patterns = self._timeline is not None
             device.note_fault = checks.note
+        is_late = self._timeline is not None
+        self.memory_watch: LentMemory | None = (
+            LentMemory(self._devices) if "bounds" in checks.names and not is_late else None
+        )
         self._leaks = self._watch() if "leak" in checks.names else None
 
     def _watch(self) -> LeakWatch:

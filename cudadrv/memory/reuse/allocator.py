@@ -20,6 +20,7 @@ from ..driver_pool import trim_pool
 from ..release import PoolMemory
 from .bump import BumpArena
 from .free_lists import FreeList, FreeLists
+from .watched import WatchedBlocks
 
 DEFAULT_CAP_BYTES: Final = 1 << 30
 MOST_BLOCKS_OF_A_SIZE: Final = 64
@@ -71,7 +72,8 @@ class CudaAllocator:
         self._lists: FreeLists[int] = FreeLists(cap_bytes, MOST_BLOCKS_OF_A_SIZE)
         self._free: dict[int, FreeList[int]] = {}
         # Address to size of what is in callers' hands; dict assignment and pop are atomic.
-        self._live: dict[int, int] = {}
+        watch = stream.context.device.driver.memory_watch
+        self._live: dict[int, int] = {} if watch is None else WatchedBlocks(watch)
         # Who froze it, if it is frozen.
         self._frozen: object = None
         self._arena: BumpArena | None = None
@@ -287,6 +289,9 @@ class CudaAllocator:
             return self._allocate_fresh(nbytes)
         address = arena.take(nbytes)
         self._captured.add(address)
+        watch = self.stream.context.device.driver.memory_watch
+        if watch is not None:
+            watch.lend(address, nbytes)
         return address
 
     def _deallocate_captured(self, ptr: int, nbytes: int) -> None:

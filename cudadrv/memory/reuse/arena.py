@@ -22,6 +22,7 @@ from ..fill import fill
 from ..order import use
 from .free_lists import FreeList
 from .slabs import Lease, SlabArena
+from .watched import WatchedHold
 
 
 # The dtype is the arena's, which is known when it is made.
@@ -109,6 +110,9 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
         slab: ArenaSlab = object.__new__(ArenaSlab)
         slab.shape, slab.dtype, slab.lease = (bucket,), self.dtype, lease
         slab._allocate(stream, bucket * self.dtype.itemsize)
+        watch = stream.context.device.driver.memory_watch
+        if watch is not None:
+            lease.held = WatchedHold(lease.held, watch, slab.ptr, slab.nbytes)
         fill(stream, slab, 0)
         return slab
 

@@ -85,6 +85,8 @@ class DeviceMemory:
     Attributes:
         data: (nbytes,) uint8; address a is `data[a - base]`.
         version: changes with every allocation and free.
+        parts: arrays within allocations that their owner lends, by address: allocation and size.
+        given_back: allocations by address whose owner keeps them, though nobody uses them.
         quarantine_bytes: what may wait; 0 lets the next allocation have what was just freed.
     """
 
@@ -101,6 +103,8 @@ class DeviceMemory:
         self._free_starts: list[int] = [base]
         self._free_sizes: dict[int, int] = {base: nbytes}
         self._by_size: list[tuple[int, int]] = [(nbytes, base)]
+        self.parts: dict[int, tuple[Allocation, int]] = {}
+        self.given_back: dict[int, Allocation] = {}
         self.quarantine_bytes = _QUARANTINE_BYTES
         self._waiting: deque[tuple[int, int]] = deque()  # starts and sizes
         self._waiting_bytes = 0
@@ -199,6 +203,11 @@ class DeviceMemory:
                 self._take(before)
                 start = before
         self._give(start, end - start)
+
+    def at(self, address: int) -> Allocation | None:
+        """The live allocation that begins at `address`; in one step, so that no lock is needed."""
+        found = self._live.get(address)
+        return None if found is None else found[0]
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that holds `address`."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.site import Site
 
 
@@ -37,11 +37,17 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Memory from `start` to below `end`; `words` say what it is."""
+    """Memory from `start` to below `end`.
+
+    Attributes:
+        words: what it is.
+        is_given_back: whether nobody may use it.
+    """
 
     start: int
     end: int
     words: str
+    is_given_back: bool = False
 
 
 Origins = Mapping[Site, frozenset[Origin]]
@@ -82,14 +88,31 @@ class Extents:
                 end = origin.end or self._shared_bytes
                 spans.append(Span(origin.start, end, f"the variable {origin.name}"))
                 continue
-            allocations = allocations_at(self._memory, pointer_at(self._params, origin.parameter))
-            if not allocations:
+            arrays = self._arrays(origin)
+            if not arrays:
                 return ()
-            name = origin.name.rpartition("_param_")[2]  # NVRTC names none but by its number
-            words = f"parameter {name} points into"
-            spans += [Span(each.address, each.end, f"{each}, which {words}")
-                      for each in allocations]  # fmt: skip
+            spans += arrays
         return tuple(spans)
+
+    def _arrays(self, origin: Origin) -> list[Span]:
+        """The array that a parameter points into, and the one that it is the end of."""
+        memory = self._memory
+        address = pointer_at(self._params, origin.parameter)
+        name = origin.name.rpartition("_param_")[2]  # NVRTC names none but by its number
+        words = f"parameter {name} points into"
+        allocations = [memory.find(address), memory.find(address - 1)]
+        spans: list[Span] = []
+        for each in dict.fromkeys(each for each in allocations if each is not None):
+            owner, nbytes = memory.parts.get(address, (None, 0))
+            if owner is each and address != each.address:
+                part = f"{nbytes} bytes at {address:#x} in {each}"
+                spans.append(Span(address, address + nbytes, f"{part}, which {words}"))
+            elif memory.given_back.get(each.address) is each:
+                end = "was given back to its allocator"
+                spans.append(Span(each.address, each.end, f"{each}, which {words}; it {end}", True))
+            else:
+                spans.append(Span(each.address, each.end, f"{each}, which {words}"))
+        return spans
 
 
 def pointer_at(params: NDArray[np.uint8], offset: int) -> int:
@@ -98,18 +121,14 @@ def pointer_at(params: NDArray[np.uint8], offset: int) -> int:
     return int.from_bytes(word, "little") if len(word) == 8 else 0
 
 
-def allocations_at(memory: DeviceMemory, address: int) -> list[Allocation]:
-    """The allocation that a pointer points into, and the one that it is the end of."""
-    found = [memory.find(address), memory.find(address - 1)]
-    return list(dict.fromkeys(each for each in found if each is not None))
-
-
 def outside(
     spans: tuple[Span, ...], every: NDArray[np.int64], site: Site
 ) -> tuple[int, Span] | None:
     """The first of some addresses that lies in none of the spans, and the span next to it."""
     inside = np.zeros(len(every), dtype=np.bool_)
     for span in spans:
+        if span.is_given_back:
+            continue
         inside |= (every + site.first >= span.start) & (every + site.end <= span.end)
     if inside.all():
         return None

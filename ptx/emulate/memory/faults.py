@@ -119,7 +119,10 @@ def check_spans(
     distance = address - span.end if address >= span.start else span.start - address
     side = "behind" if address >= span.start else "before"
     side = f"{distance} bytes {side}" if distance >= 0 else "across the end of"
-    raise OutOfBounds(
+    wrong = UseAfterFree if span.is_given_back else OutOfBounds
+    if span.is_given_back:
+        side = "in"
+    raise wrong(
         f"out-of-bounds {access} at {space} address {address % (1 << 64):#x}",
         threads.where(at, site.instruction), address=address, nbytes=site.total, space=space,
         nearest=f"it is {side} {span.words}",
