@@ -29,7 +29,10 @@ _LIBRARYS_OWN: Final = (
     ("interop/foreign.py", ""),
     ("stream.py", "default_stream"),
     ("runtime/", ""),
-    ("client/cuda_client.py", "__init__"),
+    ("client/cuda_client.py", "_open"),
+    ("client/cuda_client.py", "module"),
+    ("client/cuda_client.py", "preload_modules"),
+    ("client/sobol.py", ""),
     ("blas/", ""),
 )
 

@@ -108,6 +108,17 @@ def test_what_a_function_of_the_driver_made_is_told_where_it_was_called() -> Non
     assert found.made_at.endswith(line_of("# calls the driver"))
 
 
+def test_what_the_library_keeps_by_device_is_no_leak() -> None:
+    """A client, its streams and modules are there as long as the driver is in use."""
+    with emulator.session(check=("leak",)) as machine:
+        client = cudadrv.CudaClient(0)
+        client.synchronize()
+        default = cudadrv.cuda_context_for(0).default_stream
+        default.synchronize()
+    assert machine.findings == ()
+    assert client.stream.context is default.context
+
+
 def test_without_the_check_nothing_is_told() -> None:
     with emulator.session(check=()) as machine:
         KEPT.append(cudadrv.cuda_context_for(0).new_stream())
