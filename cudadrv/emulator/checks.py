@@ -75,6 +75,8 @@ def chosen_checks(
         limits = replace(limits, findings=Findings())
     if "init" in checks:
         limits = replace(limits, check_uninitialised=True)
+    if "sync" in checks:
+        limits = replace(limits, check_synchronisation=True)
     if "bounds" in checks:
         limits = replace(limits, check_bounds=True)
     return Checks(frozenset(checks), limits, suppressions_of(suppressions))

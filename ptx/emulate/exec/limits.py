@@ -31,6 +31,8 @@ class Limits:
         check_uninitialised: report reads of shared or local memory that nothing has written; takes
             several times as long.
         check_bounds: hold accesses to the array or variable that their addresses were made from.
+        check_synchronisation: report threads that go around a barrier, or an instruction of their
+            warp, at which others wait; a GPU goes on once they have exited.
         findings: where races are put; None looks for none.
     """
 
@@ -42,6 +44,7 @@ class Limits:
     strict_barriers: bool = False
     check_uninitialised: bool = False
     check_bounds: bool = False
+    check_synchronisation: bool = False
     findings: Findings | None = None
 
     def __post_init__(self) -> None:

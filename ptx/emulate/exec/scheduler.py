@@ -10,9 +10,11 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
+from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.exec.endless import EndlessWait
 from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
+from ptx.emulate.exec.sync.passed_by import PassedBy
 from ptx.emulate.exec.sync.waiting import WaitingFibres
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import EndlessLoop, Runaway, StackOverflow
@@ -36,6 +38,7 @@ class Scheduler:
 
     Attributes:
         alive: threads that have not exited; exited: the lanes of those that have.
+        passed_by: who passes by where others wait, where that is checked.
         waiting: fibres that wait for others, or for a time.
         successor: the fibre that a block's function left to run in place of its own.
         steps: basic blocks executed so far.
@@ -47,13 +50,15 @@ class Scheduler:
         self.blocks = blocks
         self.alive = blocks.geometry.threads
         self.exited: list[Index] = []
+        self._code = blocks.code
+        self.passed_by = PassedBy(self) if blocks.launch.limits.check_synchronisation else None
+        self._functions: PassedBy | BlockFunctions = self.passed_by or blocks.code.blocks
         self.waiting = WaitingFibres(self)
         self.successor: Fibre | None = None
         self.steps = 0
         self.work = 0
         self._counted = 0
         self._changes = 0
-        self._code = blocks.code
         self._runnable: dict[Key, list[Fibre]] = {}
         self._heap: list[Key] = []
         self._patience = _PATIENCE
@@ -136,7 +141,7 @@ class Scheduler:
     def run_one(self, fibre: Fibre, block: int) -> None:
         """Execute one block of a fibre whose wait is over; it then waits for its turn."""
         fibre.written |= self._code.defined[block]
-        following = self._code.blocks[block](fibre, fibre.regs)
+        following = self._functions[block](fibre, fibre.regs)
         if self.successor is not None:
             fibre, self.successor = self.successor, None
         if following != GONE:
@@ -161,7 +166,7 @@ class Scheduler:
         With a quantum, other fibres are not looked at for that many steps.
         """
         code = self._code
-        functions, defined, pure, live = code.blocks, code.defined, code.is_pure, code.live
+        functions, defined, pure, live = self._functions, code.defined, code.is_pure, code.live
         heap = self._heap
         budget = quantum
         while True:

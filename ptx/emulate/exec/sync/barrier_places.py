@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP
 
 if TYPE_CHECKING:
+    from ptx.emulate.exec.scheduler import Scheduler
     from ptx.emulate.exec.sync.block_barrier import BarrierWait
 
 
@@ -52,6 +54,38 @@ def check_blocks(entries: list[BarrierWait]) -> None:
         "threads of one block wait at different barriers, PTX lines {}: __syncthreads is for all of"
         " a block's threads (Limits.strict_barriers asks for this)",
     )  # fmt: skip
+
+
+def check_passed_by(
+    scheduler: Scheduler, entries: list[BarrierWait], for_all: NDArray[np.bool_]
+) -> None:
+    """Refuse a barrier that exited threads went around, where that is checked.
+
+    In the blocks where it is `for_all` threads: one with a count is for some.
+
+    Raises:
+        SynchronisationFault: there are such threads.
+    """
+    passed_by = scheduler.passed_by
+    if passed_by is None or not scheduler.exited:
+        return
+    slots: Index = scheduler.blocks.geometry.index("slot")
+    exited = np.concatenate(scheduler.exited)
+    for entry in entries:
+        waiting = entry.fibre.lane_numbers()
+        meeting = entry.block - (entry.flag is None)
+        for slot in np.unique(slots[waiting][for_all[slots[waiting]]]):
+            around = passed_by.who_went_around(
+                meeting, waiting[slots[waiting] == slot], exited[slots[exited] == slot]
+            )
+            if len(around):
+                thread = scheduler.blocks.thread_of(int(around[0]))
+                raise SynchronisationFault(
+                    f"{len(around)} threads of the block, {thread} the first of them, went around"
+                    " a barrier at which others wait, and exited: the condition around it must be"
+                    " the same for all threads of the block",
+                    entry.fibre.where(0, entry.instruction),
+                )
 
 
 def _check(entries: list[BarrierWait], place: str, size: int, words: str) -> None:

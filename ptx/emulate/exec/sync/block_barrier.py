@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
-from ptx.emulate.exec.sync.barrier_places import check_blocks, check_warps
+from ptx.emulate.exec.sync.barrier_places import check_blocks, check_passed_by, check_warps
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
 
@@ -78,6 +78,8 @@ class BlockBarriers:
             return GONE
         instruction = blocks.code.last[block - 1]
         number, count = self._checked(parts[0], threads is None, instruction)
+        if scheduler.passed_by is not None:
+            scheduler.passed_by.arrive(block - 1, fibre.lane_numbers())
         if self._passes(fibre, number, count):
             if blocks.races is not None:
                 blocks.races.pass_block(fibre.lane_numbers())
@@ -113,6 +115,8 @@ class BlockBarriers:
         for part, one, expected in self._alike(fibre, which, threads, blocks.code.live[block]):
             number, count = self._checked((part, one, expected), threads is None, instruction)
             mine = flag
+            if self._scheduler.passed_by is not None:
+                self._scheduler.passed_by.arrive(block, part.lane_numbers())
             if part is not fibre and flag.ndim:
                 mine = flag.take(np.searchsorted(fibre.lane_numbers(), part.lane_numbers()))
             entry = BarrierWait(part, block, instruction, mine)
@@ -153,7 +157,9 @@ class BlockBarriers:
         blocks = self._blocks
         scheduler = self._scheduler
         everyone = fibre.count == scheduler.alive and number not in self._barriers
-        strict = blocks.launch.limits.strict_barriers and scheduler.alive < blocks.geometry.threads
+        limits = blocks.launch.limits
+        strict = limits.strict_barriers or limits.check_synchronisation
+        strict = strict and scheduler.alive < blocks.geometry.threads
         return everyone and not strict and count in (None, blocks.geometry.warps_per_block * WARP)
 
     def _arrives(
@@ -236,6 +242,7 @@ class BlockBarriers:
                     into.append(found)
         limits = self._blocks.launch.limits
         check_warps(go, sync=not limits.divergent_barriers)
+        check_passed_by(self._scheduler, go, barrier.expected == 0)
         if limits.strict_barriers and not barrier.expected[complete].any():
             check_blocks(go)
         barrier.waiting = stay

@@ -67,6 +67,9 @@ class WarpSync:
             fibre.released = False
             return True
         fibre.exchange = None
+        if self._scheduler.passed_by is not None:
+            self._scheduler.passed_by.arrive(block, fibre.lane_numbers())
+            self._check_passed_by(fibre, mask, block)
         if not mask.ndim and mask == _FULL:
             if fibre.count == self._scheduler.alive:
                 if fibre.lanes is None and self._blocks.races is not None:
@@ -97,6 +100,8 @@ class WarpSync:
             if ready:
                 released = True
                 self._check_masks(ready)
+                for each in ready:
+                    self._check_passed_by(each.fibre, each.mask, each.block)
                 self._release(ready)
         return released
 
@@ -149,6 +154,32 @@ class WarpSync:
                     f"the membermask {mask:#010x} names the lanes {int(named[at]):#010x}, which"
                     " execute this warp instruction with another membermask",
                     entry.fibre.where(at, code.first[entry.block]),
+                )
+
+    def _check_passed_by(self, fibre: Fibre, mask: Value, block: int) -> None:
+        """Refuse a mask that names exited lanes which went around the instruction, where asked.
+
+        Raises:
+            SynchronisationFault: there are such lanes.
+        """
+        scheduler = self._scheduler
+        if scheduler.passed_by is None or not scheduler.exited:
+            return
+        slots = self._blocks.geometry.index("warp_slot")
+        exited = np.concatenate(scheduler.exited)
+        lanes = fibre.lane_numbers()
+        masks = np.broadcast_to(np.asarray(mask, dtype=np.uint32), (len(lanes),))
+        warps = slots[lanes] // WARP
+        for warp, word in dict.fromkeys(zip(warps.tolist(), masks.tolist(), strict=True)):
+            mine = lanes[(warps == warp) & (masks == word)]
+            gone = exited[slots[exited] // WARP == warp]
+            named = gone[(word >> (slots[gone] % WARP) & 1).astype(np.bool_)]
+            around = scheduler.passed_by.who_went_around(block, mine, named)
+            if len(around):
+                raise SynchronisationFault(
+                    f"the membermask {word:#010x} names {len(around)} lanes that went around this"
+                    " warp instruction, and exited: all that it names must execute it",
+                    fibre.where(0, self._blocks.code.first[block]),
                 )
 
     def _bits(self, slot_lists: list[Index]) -> Words:

@@ -115,3 +115,40 @@ KERNEL wait_for_a_phase(int* o, int wrong) {
                "L: mbarrier.try_wait.shared.b64 p, [%0], s; @!p bra L;}" ::"r"(at) : "memory");
   o[threadIdx.x] = 1;
 }
+// What a GPU lets pass once threads have exited; a fault where synchronisation is checked.
+KERNEL barrier_under_a_condition(int* o, int wrong) {
+  if (!wrong || threadIdx.x < 32) __syncthreads();
+  o[threadIdx.x] = 1;
+}
+KERNEL barrier_deep_under_a_condition(int* o, int wrong) {
+  __shared__ int s[96];
+  s[threadIdx.x] = 1;
+  if (threadIdx.x >= 90) return;
+  for (int i = 0; i < 3; i++) {
+    if (!wrong || i != 1 || threadIdx.x > 40) { s[threadIdx.x] += i; __syncthreads(); o[0] = 1; }
+    o[threadIdx.x] += s[i];
+    if (wrong && i == 1 && threadIdx.x <= 40) return;
+  }
+}
+KERNEL count_under_a_condition(int* o, int wrong) {
+  if (!wrong || threadIdx.x != 5) o[threadIdx.x] = __syncthreads_count(threadIdx.x & 1);
+  o[threadIdx.x] += 1;
+}
+KERNEL shuffle_under_a_condition(int* o, int wrong) {
+  int v = threadIdx.x;
+  if (threadIdx.x % 32 < 16) v = __shfl_sync(wrong ? FULL : 0xffffu, v, 3);
+  o[threadIdx.x] = v;
+}
+KERNEL shuffle_behind_a_return(int* o, int wrong) {
+  if (threadIdx.x >= 70) return;
+  int v = threadIdx.x;
+  if (!wrong || threadIdx.x % 2) v = __shfl_sync(FULL, v, 1);
+  o[threadIdx.x] = v;
+}
+KERNEL returns_in_a_loop(int* o, int wrong) {
+  for (int i = 0; i < 10; i++) {
+    if (threadIdx.x > 90 - 3 * i) return;
+    if (!wrong || threadIdx.x != 7 || i != 9) __syncthreads();
+    o[threadIdx.x] += i;
+  }
+}
