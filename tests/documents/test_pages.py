@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,20 @@ def test_a_block_that_does_not_run_says_why(page: Path) -> None:
         if block.language == "python":
             ast.parse(block.text)
             assert block.not_run is None or block.not_run in NOT_OURS, f"{page}:{block.line}"
+
+
+def test_an_error_is_at_most_ten_short_lines_with_the_users_line_first() -> None:
+    errors = [
+        block.text.splitlines()
+        for block in blocks_of(ROOT / "docs" / "troubleshooting.md")
+        if block.language == "output" and block.text.startswith("File")
+    ]
+    assert len(errors) >= 25
+    for first, second, *text in errors:
+        assert re.fullmatch(r'File "example\.py", line \d+', first)
+        assert second.startswith("  ")
+        assert 1 <= len(text) <= 10
+        assert all(len(line) <= 145 for line in text)
 
 
 def test_a_wrong_page_is_found(tmp_path: Path) -> None:
