@@ -1,8 +1,7 @@
-"""The table of CUresults in the reference: ``python -m tests.documents.results --write``."""
+"""The table of CUresults in the reference."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from cudadrv import errors
@@ -30,7 +29,3 @@ def replaced(text: str) -> str:
     """The page with the table as it should be."""
     head, _, rest = text.partition(BEGIN)
     return f"{head}{BEGIN}{table()}{END}{rest.partition(END)[2]}"
-
-
-if __name__ == "__main__" and "--write" in sys.argv:
-    PAGE.write_text(replaced(PAGE.read_text()))

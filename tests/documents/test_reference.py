@@ -3,83 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import importlib
 import inspect
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-import cudadrv
-import ptx
-from cudadrv import errors
 from cudadrv.cli.parser import make_parser
-from cudadrv.errors import CudadrvError
-from tests.documents import results
 
+from . import results
 from .__main__ import ROOT
+from .reference import REFERENCE, listed, named, public_names
 
-REFERENCE = ROOT / "docs" / "reference"
-_LISTED = re.compile(r"^\.\. auto(?:class|exception|function|data):: (\S+)$", re.MULTILINE)
-
-
-def emulator_names() -> set[str]:
-    """What the emulator's package imports for its users."""
-    package = importlib.import_module("cudadrv.emulator")
-    assert package.__file__ is not None
-    tree = ast.parse(Path(package.__file__).read_text())
-    return {
-        alias.asname
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if alias.asname is not None
-    }
-
-
-def public_names() -> set[str]:
-    """Every public name, with the package that users take it from."""
-    names = {f"cudadrv.errors.{name}" for name in dir(errors)}
-    names |= {f"cudadrv.emulator.{name}" for name in emulator_names()}
-    for package in (cudadrv, ptx):
-        listed: list[str] = package.__all__
-        names |= {f"{package.__name__}.{name}" for name in listed}
-    return {name for name in names if not is_elsewhere(name)}
-
-
-def is_elsewhere(name: str) -> bool:
-    """Whether it is an error that the reference has under its other name, or in the table."""
-    found = named(name)
-    if not isinstance(found, type) or not issubclass(found, CudadrvError):
-        return False
-    if name.startswith("cudadrv.errors."):
-        return issubclass(found, errors.CudaError) and found is not errors.CudaError
-    return found.__module__.startswith("cudadrv.errors")
-
-
-def named(name: str) -> object:
-    """What a public name is."""
-    module, _, attribute = name.rpartition(".")
-    return getattr(importlib.import_module(module), attribute)
-
-
-def listed() -> list[str]:
-    return [
-        name
-        for page in sorted(REFERENCE.glob("*.md"))
-        for name in _LISTED.findall(page.read_text())
-    ]
+_REMEDY = "python -m tests.documents.reference --write, and see where it stands"
 
 
 def test_every_public_name_stands_in_the_reference_once() -> None:
     there = listed()
     assert sorted(there) == sorted(set(there))
-    assert public_names() - set(there) == set(), "these belong into a page of docs/reference"
-    assert set(there) - public_names() == set(), "these are not public any more"
+    assert public_names() - set(there) == set(), _REMEDY
+    assert set(there) - public_names() == set(), _REMEDY
 
 
 @pytest.mark.parametrize("name", sorted(public_names()))
@@ -111,7 +57,7 @@ def has_docstring(value: object) -> bool:
 
 def test_the_table_of_results_is_up_to_date() -> None:
     text = results.PAGE.read_text()
-    assert results.replaced(text) == text, "python -m tests.documents.results --write"
+    assert results.replaced(text) == text, "python -m tests.documents.reference --write"
 
 
 def options_of(parser: argparse.ArgumentParser) -> Iterator[str]:
