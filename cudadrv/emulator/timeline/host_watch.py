@@ -71,10 +71,10 @@ class HostChange:
         use = "read by" if self.is_read else "the destination of"
         return (
             f"{self.nbytes} bytes of host memory at {self.address:#x}, {use} a copy queued at "
-            f"{self.queued_at or 'an unknown place'}, were changed by the host before the copy "
+            f"{self.queued_at or 'an unknown place'},\n  were changed by the host before the copy "
             f"ran: after {self.unchanged_at or 'an unknown place'}, before "
-            f"{self.found_at or 'an unknown place'}. Wait for the copy first, by its stream or an "
-            f"event. To see it again, {self.repeated_by}"
+            f"{self.found_at or 'an unknown place'}\n  wait for the copy first, by its stream or "
+            f"an event\n  to see it again, {self.repeated_by}"
         )
 
 
