@@ -22,8 +22,10 @@ from cudadrv.errors import CudadrvError
 from . import results
 
 REFERENCE: Final = Path(__file__).parents[2] / "docs" / "reference"
-_LISTED = re.compile(r"^\.\. auto(?:class|exception|function|data):: (\S+)$", re.MULTILINE)
-_ENTRY = re.compile(r"^\.\. auto\w+:: (\S+)\n(?:   .*\n)*\n?", re.MULTILINE)
+_LISTED = re.compile(r"^\.\. (?:auto\w+|py:data):: (\S+)$", re.MULTILINE)
+_ENTRY = re.compile(r"^\.\. (?:auto\w+|py:data):: (\S+)\n(?:(?:   .*)?\n)*", re.MULTILINE)
+UNTOLD: Final = "(say what it is)"
+"""Instead of the text of a variable or an alias, which has no docstring."""
 _PAGES: Final = {
     "cudadrv.blas": "client", "cudadrv.client": "client", "cudadrv.cluster": "pool",
     "cudadrv.emulator": "emulator", "cudadrv.graph": "streams", "cudadrv.launch": "kernels",
@@ -103,7 +105,9 @@ def entry(name: str) -> str:
     if isinstance(found, type):
         inherited = "   :inherited-members: object, Exception, tuple, int, Enum\n"
         return f".. autoclass:: {name}\n   :members:\n{inherited}\n"
-    return f".. {'autofunction' if inspect.isroutine(found) else 'autodata'}:: {name}\n\n"
+    if inspect.isroutine(found):
+        return f".. autofunction:: {name}\n\n"
+    return f".. py:data:: {name}\n\n   {UNTOLD}\n\n"
 
 
 def write() -> None:

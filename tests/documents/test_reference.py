@@ -16,7 +16,7 @@ from cudadrv.cli.parser import make_parser
 
 from . import results
 from .__main__ import ROOT
-from .reference import REFERENCE, listed, named, public_names
+from .reference import REFERENCE, UNTOLD, listed, named, public_names
 
 _REMEDY = "python -m tests.documents.reference --write, and see where it stands"
 
@@ -26,6 +26,7 @@ def test_every_public_name_stands_in_the_reference_once() -> None:
     assert sorted(there) == sorted(set(there))
     assert public_names() - set(there) == set(), _REMEDY
     assert set(there) - public_names() == set(), _REMEDY
+    assert [page.name for page in REFERENCE.glob("*.md") if UNTOLD in page.read_text()] == []
 
 
 @pytest.mark.parametrize("name", sorted(public_names()))
