@@ -175,3 +175,9 @@ def test_a_kernel_that_is_not_found_is_told_how_it_would_be() -> None:
 def test_a_header_of_the_hosts_library_is_told_apart() -> None:
     with pytest.raises(ptx.HeaderNotFoundError, match="host's C\\+\\+ standard library"):
         ptx.compile("#include <vector>\n")
+
+
+def test_a_traceback_shows_the_name_that_users_import() -> None:
+    for name in dir(errors):
+        assert getattr(errors, name).__module__ == "cudadrv.errors"
+    assert cudadrv.TileError.__module__ != "cudadrv.errors"

@@ -20,6 +20,14 @@ _BROKEN_EMULATED = (
 class CudadrvError(Exception):
     """Root of every error that package `cudadrv` raises by itself; it can be pickled."""
 
+    __module__ = __package__
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # A traceback shows the name by which users import the class.
+        if cls.__module__.startswith(f"{__package__}."):
+            cls.__module__ = __package__
+
     def __reduce__(self) -> tuple[object, ...]:
         # By what it holds, whatever its constructor takes: errors cross process pools.
         return _remade, (type(self), self.args, self.__dict__)
