@@ -10,6 +10,9 @@ import pytest
 
 import cudadrv
 
+# Tests of the plugin run pytest on small tests of their own.
+pytest_plugins = ("pytester",)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     if "CUDADRV_CACHE_DIR" not in os.environ:

@@ -79,6 +79,10 @@ class Driver:
         # One dict holds caches of several types; the key says which, so the cast is true.
         return cast(dict[int, _T], self._caches.setdefault(kind, {}))
 
+    def cached(self) -> dict[type, dict[int, object]]:
+        """All that is cached: what there is one of for the process, whoever asked first."""
+        return self._caches
+
     def clear_caches(self) -> None:
         """Keep nothing more for who asks, as the driver is no longer the one in use.
 

@@ -1,0 +1,274 @@
+"""The pytest plugin: tests of kernels on a GPU, on the emulator, or on both (docs/testing.md).
+
+pytest loads it where cudadrv is installed. It loads no emulator and asks no driver before a test
+needs one. `-p no:cudadrv.testing` switches it off.
+
+PYTEST_DONT_REWRITE
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+import pytest
+
+from ..errors import ArgumentValueError
+from .choices import VARIABLES, Choices, add_options, read_choices
+from .cuda_test import CudaTest
+from .gpus import WorkerSpec, gpus, spread_workers
+from .plan import CUDA_EMULATOR, CUDA_TEST, MARKERS, Place, Plan, plan_of
+from .tracebacks import is_developed_in, short
+
+if TYPE_CHECKING:
+    from ..emulator.emulator import Emulator
+    from ..emulator.fault_injection import FaultInjection
+    from ..stream import Context, Stream
+
+_CHOICES: Final = pytest.StashKey[Choices]()
+_TEST: Final = pytest.StashKey[CudaTest | None]()
+_OF_CONTROLLER: Final = "cudadrv"
+_BOTH: Final[tuple[Place, ...]] = ("gpu", "emulator")
+
+
+class WorkerNode(Protocol):
+    """A worker of pytest-xdist, before it starts."""
+
+    workerinput: dict[str, dict[str, str]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options and ini values."""
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read what the run asks for, and say it to the process by its environment."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    former = {name: os.environ.get(name) for name in VARIABLES}
+    choices = config.stash[_CHOICES] = read_choices(config)
+    os.environ.update(choices.environment)
+    # A seed that was chosen anew is one for all workers.
+    os.environ.update(getattr(config, "workerinput", {}).get(_OF_CONTROLLER, {}))
+
+    def restore() -> None:
+        for name, value in former.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    config.add_cleanup(restore)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What workers were asked for; without workers the line comes after the collection."""
+    choices = config.stash[_CHOICES]
+    if not (config.pluginmanager.hasplugin("dsession") and choices.is_given):
+        return []
+    from .header import header_of_workers
+
+    return [header_of_workers(choices)]
+
+
+def pytest_report_collectionfinish(
+    config: pytest.Config, items: Sequence[pytest.Item]
+) -> list[str]:
+    """What the tests that need CUDA run on; nothing is loaded where none does."""
+    if config.option.collectonly or config.get_verbosity() < 0:
+        return []
+    choices = config.stash[_CHOICES]
+    places = {_place_of(each, plan, choices) for each in items if (plan := _plan_of(each))}
+    if not places:
+        return []
+    from .header import header  # which loads what compiles
+
+    return [header(choices, places)]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[WorkerSpec]) -> None:
+    """Give each worker a first device of its own."""
+    spread_workers(specs, config.stash[_CHOICES].mode)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerNode) -> None:
+    """Tell a worker what this process was asked for."""
+    there = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+    node.workerinput[_OF_CONTROLLER] = there
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """With --cuda=both, make two tests of each that runs on either."""
+    if metafunc.config.stash[_CHOICES].mode != "both":
+        return
+    plan = _plan_of(metafunc.definition)
+    if plan is not None and plan.place is None:
+        if CUDA_TEST not in metafunc.fixturenames:
+            metafunc.fixturenames.append(CUDA_TEST)
+        metafunc.parametrize(CUDA_TEST, _BOTH, indirect=True, scope="function")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Put a driver in place for a test that needs one, before its fixtures."""
+    item.config.stash[_TEST] = None
+    try:
+        plan = plan_of(item, _fixtures_of(item))
+    except ArgumentValueError as error:
+        pytest.fail(str(error), pytrace=False)
+    if plan is not None:
+        _open(item, plan)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """See what fixtures of wider scopes make."""
+    result = yield
+    test = request.config.stash.get(_TEST, None)
+    if test is not None and fixturedef.scope != "function":
+        test.made_by_fixture(fixturedef.argname, fixturedef.scope)
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail the test for what was found while it ran."""
+    result = yield
+    test = item.config.stash.get(_TEST, None)
+    if test is not None:
+        _fail_for(test.findings())
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Put the former driver back after all fixtures, and fail the test for what it left."""
+    test = item.config.stash.get(_TEST, None)
+    try:
+        result = yield
+    except BaseException:
+        if test is not None:
+            test.has_failed = True
+            test.close()
+        raise
+    if test is not None:
+        _fail_for(test.close())
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Put the former driver back where an interrupt or a crash of pytest broke a test off."""
+    try:
+        return (yield)
+    finally:
+        test = item.config.stash.get(_TEST, None)
+        item.config.stash[_TEST] = None
+        if test is not None and test.is_open:
+            test.has_failed = True
+            test.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Hide this library's frames, and say how a failure is repeated."""
+    test = item.config.stash.get(_TEST, None)
+    error = None if call.excinfo is None else call.excinfo.value
+    if test is not None and error is not None:
+        test.has_failed = True
+    in_full = is_developed_in(item.config.rootpath)
+    with nullcontext() if error is None or in_full else short(error):
+        report = yield
+    if test is not None and report.failed:
+        told = "\n".join(filter(None, [test.found(), test.repeated_by]))
+        report.sections += [("cudadrv", told)] if told else []
+    return report
+
+
+@pytest.fixture(name=CUDA_TEST)
+def _cuda_test(request: pytest.FixtureRequest) -> CudaTest:
+    """What the test runs on; one that asks for it while it runs has it from then on."""
+    test = request.config.stash.get(_TEST, None)
+    if test is None:
+        test = _open(request.node, Plan(None, 1, {}, may_leak=False))
+    return test
+
+
+@pytest.fixture(name=CUDA_EMULATOR)
+def _cuda_emulator(_cuda_test: CudaTest) -> Emulator:
+    """The test's emulator."""
+    if _cuda_test.emulator is None:
+        pytest.fail("the test runs on a GPU: give it the marker emulated", pytrace=False)
+    return _cuda_test.emulator
+
+
+@pytest.fixture
+def cuda_context(_cuda_test: CudaTest) -> Context:
+    """The primary context of the first device, a `cudadrv.Context`."""
+    from ..stream import cuda_context_for  # which loads NumPy
+
+    return cuda_context_for(0)
+
+
+@pytest.fixture
+def cuda_stream(cuda_context: Context) -> Iterator[Stream]:
+    """A new stream of `cuda_context`."""
+    with cuda_context.new_stream() as stream:
+        yield stream
+
+
+@pytest.fixture
+def emulator(_cuda_emulator: Emulator) -> Emulator:
+    """The `cudadrv.emulator.Emulator` of this test, which runs on it."""
+    return _cuda_emulator
+
+
+@pytest.fixture
+def fault_injection(_cuda_emulator: Emulator) -> FaultInjection:
+    """The emulator of this test, for planning faults: `fail`, `limit_memory`, `break_device`."""
+    return _cuda_emulator
+
+
+def _fixtures_of(item: pytest.Item) -> Sequence[str]:
+    return getattr(item, "fixturenames", ())
+
+
+def _plan_of(item: pytest.Item) -> Plan | None:
+    """What a test asks for; one whose markers are wrong tells when it is set up."""
+    try:
+        return plan_of(item, _fixtures_of(item))
+    except ArgumentValueError:
+        return None
+
+
+def _place_of(item: pytest.Item, plan: Plan, choices: Choices) -> Place:
+    """Where a test runs."""
+    if plan.place is not None:
+        return plan.place
+    callspec = getattr(item, "callspec", None)
+    if callspec is not None and CUDA_TEST in callspec.params:
+        return cast("Place", callspec.params[CUDA_TEST])  # one of `_BOTH`
+    if choices.mode in _BOTH:
+        return choices.mode
+    return "gpu" if choices.requires_gpu or gpus().count else "emulator"
+
+
+def _open(item: pytest.Item, plan: Plan) -> CudaTest:
+    choices = item.config.stash[_CHOICES]
+    test = CudaTest(item, plan, choices, _place_of(item, plan, choices))
+    test.open()
+    item.config.stash[_TEST] = test
+    return test
+
+
+def _fail_for(found: str) -> None:
+    if found:
+        pytest.fail(found, pytrace=False)

@@ -1,0 +1,216 @@
+"""What a test run was asked for: options of the command line, ini values, the environment."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+
+import pytest
+
+from ..errors import ArgumentValueError, CudadrvError
+from ..version import VERSION
+
+if TYPE_CHECKING:
+    from ..emulator.profiles import EmulatedDevice
+
+Mode = Literal["auto", "gpu", "emulator", "both"]
+_MODES: Final[tuple[str, ...]] = get_args(Mode)
+_LEAKS: Final = ("fail", "allow")
+
+# The variables that say the same for a process. Options are written there for the run, so that
+# sessions of a test's own and the processes that it starts follow them.
+DRIVER: Final = "CUDADRV_DRIVER"
+ORDER: Final = "CUDADRV_EMULATOR_ORDER"
+CHECK: Final = "CUDADRV_CHECK"
+VARIABLES: Final = (DRIVER, ORDER, CHECK)
+
+NEW_SEED: Final = "new"
+_SEEDS: Final = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a run was asked for.
+
+    Attributes:
+        mode: where tests run; "auto" is the GPU if there is one, else the emulator.
+        requires_gpu: whether a skip for want of a GPU is a failure.
+        profile: the emulated device, a name of `cudadrv.emulator.PROFILES`; "" is the small one.
+        leaks_fail: whether a test that leaves something on its device fails.
+        devices: how many devices the emulator has for a test that does not say.
+        environment: variables that the options set for the run.
+    """
+
+    mode: Mode
+    requires_gpu: bool
+    profile: str
+    leaks_fail: bool
+    devices: int
+    environment: dict[str, str]
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything was asked for at all."""
+        given = self.mode != "auto" or self.requires_gpu or self.profile or self.environment
+        return bool(given) or any(os.environ.get(name) for name in VARIABLES)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Options of the command line, and those of them that an ini file may have."""
+    group = parser.getgroup("cudadrv", f"CUDA, by cudadrv {VERSION}")
+    group.addoption(
+        "--cuda",
+        choices=_MODES,
+        help="where tests that need CUDA run; auto, the default: what CUDADRV_DRIVER says, else "
+        "the GPU if there is one, else the emulator; both: each test on both",
+    )
+    group.addoption(
+        "--cuda-order",
+        metavar="ORDER",
+        help="when the emulator's work runs: immediate, late, random (docs/orders.md)",
+    )
+    group.addoption(
+        "--cuda-seed",
+        metavar="N",
+        help='the seed of --cuda-order=random; "new" chooses one',
+    )
+    group.addoption(
+        "--cuda-check",
+        metavar="NAMES",
+        help="what the emulator checks of kernels, such as race,init (docs/checks.md)",
+    )
+    group.addoption("--cuda-profile", metavar="NAME", help="the device to emulate, such as H100")
+    group.addoption(
+        "--cuda-leaks",
+        choices=_LEAKS,
+        help="whether a test that leaves memory, streams, events or modules behind fails (default)",
+    )
+    group.addoption(
+        "--cuda-require-gpu",
+        action="store_true",
+        help="a test that finds no GPU, or too few, fails instead of being skipped or emulated",
+    )
+    for name in ("cuda", "cuda_order", "cuda_seed", "cuda_check", "cuda_profile", "cuda_leaks"):
+        parser.addini(name, f"as --{name.replace('_', '-')}", default="")
+
+
+def read_choices(config: pytest.Config) -> Choices:
+    """What the run was asked for; the command line before the environment before the ini file.
+
+    Raises:
+        pytest.UsageError: what cannot be.
+    """
+    requires_gpu = bool(config.getoption("--cuda-require-gpu"))
+    mode = _mode(config)
+    if requires_gpu and mode == "emulator":
+        raise pytest.UsageError("--cuda-require-gpu: the tests run on the emulator alone")
+    environment: dict[str, str] = {}
+    if mode in ("gpu", "emulator") and _kind(os.environ.get(DRIVER, "")) != mode:
+        environment[DRIVER] = "cuda" if mode == "gpu" else mode
+    order = _order(config)
+    if order is not None:
+        environment[ORDER] = order
+    check = _given(config, "cuda_check", CHECK)
+    if check is not None:
+        _refuse_unless(_is_check, check)
+        environment[CHECK] = check
+    profile = _given(config, "cuda_profile") or ""
+    if profile:
+        _refuse_unless(profile_named, profile)
+    leaks = _one_of("cuda_leaks", _given(config, "cuda_leaks") or "fail", _LEAKS)
+    devices = environment.get(DRIVER, os.environ.get(DRIVER, "")).partition(":")[2]
+    return Choices(
+        mode=mode,
+        requires_gpu=requires_gpu,
+        profile=profile,
+        leaks_fail=leaks == "fail",
+        devices=int(devices) if devices.isdecimal() else 1,
+        environment=environment,
+    )
+
+
+def _given(config: pytest.Config, name: str, variable: str = "") -> str | None:
+    """What an option, else an ini file says; None where neither does, or a variable comes first."""
+    found = config.getoption(name)
+    if found is None and not os.environ.get(variable):
+        found = config.getini(name) or None
+    return None if found is None else str(found)
+
+
+def _mode(config: pytest.Config) -> Mode:
+    given = config.getoption("cuda")
+    kind = _kind(os.environ.get(DRIVER, ""))
+    if given in (None, "auto"):
+        given = kind or (given or config.getini("cuda") or "auto")
+    # The names are those of the literal.
+    return cast(Mode, _one_of("cuda", str(given), _MODES))
+
+
+def _kind(driver: str) -> str:
+    """The mode that a value of CUDADRV_DRIVER means; "" where it means nothing."""
+    name = driver.strip().partition(":")[0]
+    return {"cuda": "gpu", "emulator": "emulator"}.get(name, "")
+
+
+def _order(config: pytest.Config) -> str | None:
+    """What CUDADRV_EMULATOR_ORDER is to say; None for what it says already."""
+    order = _given(config, "cuda_order", ORDER)
+    seed = _given(config, "cuda_seed", ORDER)
+    if seed is not None:
+        name = (order or os.environ.get(ORDER, "")).partition(":")[0]
+        if name != "random":
+            raise pytest.UsageError("--cuda-seed goes with --cuda-order=random")
+        if seed == NEW_SEED:
+            seed = str(random.SystemRandom().randrange(_SEEDS))
+        if not seed.isdecimal():
+            raise pytest.UsageError(f'--cuda-seed={seed}: give a number from 0, or "{NEW_SEED}"')
+        order = f"random:{seed}"
+    if order is not None:
+        _refuse_unless(_is_order, order)
+        order = "random:0" if order == "random" else order  # as the emulator takes it, and told
+    return order
+
+
+def _one_of(name: str, value: str, names: tuple[str, ...]) -> str:
+    if value not in names:
+        raise pytest.UsageError(f"{name} is {value!r}: use one of {', '.join(names)}")
+    return value
+
+
+def _is_order(order: str) -> None:
+    from ..emulator.timeline.choice import read_order  # which loads the emulator
+
+    read_order(order)
+
+
+def _is_check(names: str) -> None:
+    from ptx.emulate.exec.limits import DEFAULT_LIMITS  # which loads the emulator
+
+    from ..emulator.checks import limits_with_checks
+
+    given = [name.strip() for name in names.split(",") if name.strip()]
+    limits_with_checks(DEFAULT_LIMITS, given)
+
+
+def profile_named(name: object) -> EmulatedDevice:
+    """A profile of `cudadrv.emulator.PROFILES`.
+
+    Raises:
+        ArgumentValueError: there is none of this name.
+    """
+    from ..emulator.profiles import PROFILES  # which loads the emulator
+
+    found = PROFILES.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise ArgumentValueError(f"{name!r} is no profile: one of {', '.join(PROFILES)}")
+    return found
+
+
+def _refuse_unless(check: Callable[[str], object], value: str) -> None:
+    try:
+        check(value)
+    except CudadrvError as error:
+        raise pytest.UsageError(str(error)) from None

@@ -1,0 +1,219 @@
+"""The driver of one test: a fresh emulator, or the GPUs', from its setup to its teardown."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Final, NoReturn, cast
+
+import pytest
+
+from ..driver.in_use import current, install
+from ..errors import CudadrvError, CudaError
+from .choices import CHECK, DRIVER, ORDER, Choices
+from .gpus import Gpus, gpus
+from .left import Left, described
+from .plan import Place, Plan, session_arguments
+
+if TYPE_CHECKING:
+    from ..driver.in_use import Driver
+    from ..emulator.emulator import Emulator
+
+_LEFT: Final = (
+    "the test left on its device what it made, alive after a garbage collection:\n  {}\n"
+    "Close it, by `with` or `close()`, or drop the last reference; a test that may leave it has "
+    "the marker may_leak."
+)
+_MIXED: Final = (
+    "the fixture {!r} of scope {!r} made what belongs to the devices of one test:\n  {}\n"
+    'Every test on the emulator has devices of its own. Give the fixture the scope "function", or '
+    "let it keep a ptx.Image, which any device loads."
+)
+
+
+class CudaTest:
+    """One test, and what it runs on.
+
+    Attributes:
+        place: where it runs.
+        emulator: its emulator, None on a GPU.
+        has_failed: whether something of it failed already, or it was skipped.
+        is_open: whether its driver is the one in use.
+    """
+
+    def __init__(self, item: pytest.Item, plan: Plan, choices: Choices, place: Place) -> None:
+        self.place = place
+        self.emulator: Emulator | None = None
+        self.has_failed = False
+        self.is_open = False
+        self._item = item
+        self._plan = plan
+        self._choices = choices
+        self._told: set[str] = set()
+        self._undo: list[Callable[[], object]] = []
+        self._left: Left | None = None
+
+    def open(self) -> None:
+        """Put the driver in its place; skip the test if there is none for it."""
+        if self.place == "emulator":
+            self._open_emulator()
+        else:
+            self._open_gpu()
+        self.is_open = True
+        if self._choices.leaks_fail and not self._plan.may_leak:
+            self._left = Left(current())
+            if self.place == "gpu":
+                self._left.forget()
+
+    def _open_emulator(self) -> None:
+        from ..driver.emulated import session  # which loads the emulator
+
+        try:
+            arguments = session_arguments(self._plan, self._choices)
+            make = cast("Callable[..., AbstractContextManager[Emulator]]", session)
+            own = make(**arguments, raise_findings=False)  # what it is given, it checks
+            self.emulator = own.__enter__()
+        except (CudadrvError, TypeError) as error:
+            pytest.fail(f"emulated: {error}", pytrace=False)
+        self._undo.append(lambda: own.__exit__(None, None, None))
+        count = len(self.emulator.devices)
+        self._set(DRIVER, f"emulator:{count}")
+        if count < self._plan.gpus:
+            self.close()
+            pytest.fail(f"multi_gpu({self._plan.gpus}): emulated has {count}", pytrace=False)
+
+    def _open_gpu(self) -> None:
+        if self._choices.mode == "emulator":
+            self._lack("needs a real GPU: the tests run on the emulator")
+        found = gpus()
+        if found.driver is None or found.count < self._plan.gpus:
+            wanted = "a GPU" if self._plan.gpus == 1 else f"{self._plan.gpus} GPUs"
+            self._lack(f"needs {wanted}: {found.absence or f'{found.count} found'}")
+        if found.broken_by:
+            pytest.fail(
+                f"{found.broken_by} broke the GPU's context, so that this process can use it no "
+                "more: run the other tests again without that one",
+                pytrace=False,
+            )
+        driver = found.driver
+        former = install(driver)
+        self._undo.append(lambda: install(former))
+        self._set(DRIVER, "cuda")
+
+    def _lack(self, text: str) -> NoReturn:
+        """Skip the test for want of a GPU, or fail it where the run asks for that."""
+        if self._choices.requires_gpu:
+            pytest.fail(text, pytrace=False)
+        raise pytest.skip.Exception(text, _use_item_location=True)
+
+    def _set(self, name: str, value: str) -> None:
+        """Set a variable for the processes that the test starts."""
+        former = os.environ.get(name)
+        os.environ[name] = value
+        self._undo.append(
+            lambda: os.environ.pop(name) if former is None else os.environ.update({name: former})
+        )
+
+    def made_by_fixture(self, name: str, scope: str) -> None:
+        """After a fixture of a wider scope: what it made stays, and is no leak of the test."""
+        if self._left is None or not self.is_open:
+            return
+        if self.place == "emulator":
+            made = described(self._left.boxes())
+            if made:
+                pytest.fail(_MIXED.format(name, scope, "\n  ".join(made)), pytrace=False)
+        self._left.forget()
+
+    def findings(self) -> str:
+        """What is wrong with the test so far and was not told; its work is done by then."""
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            unseen = self._wait()
+            if self.emulator is not None:
+                self.emulator.finish()
+        return "\n".join(filter(None, [unseen, "" if unseen else self.found(warned)]))
+
+    def _wait(self) -> str:
+        """Let what the test queued end; gives the fault of it that no call of the test told."""
+        from ..stream import Context  # which loads NumPy
+
+        driver = current()
+        try:
+            for context in [] if driver.has_failed else list(driver.cache(Context).values()):
+                if not context.closed:
+                    context.synchronize()
+        except CudaError as error:
+            return str(error)
+        return ""
+
+    def found(self, warned: Sequence[warnings.WarningMessage] = ()) -> str:
+        """What was found by now and was not told, with what the emulator warned of."""
+        found = [] if self.emulator is None else list(map(str, _not_benign(self.emulator)))
+        found += [str(each.message) for each in warned]
+        new = [text for text in dict.fromkeys(found) if text not in self._told]
+        self._told.update(new)
+        return "\n".join(new)
+
+    def close(self) -> str:
+        """Put the former driver back; gives what is wrong with the test and was not told."""
+        if not self.is_open and not self._undo:
+            return ""
+        self.is_open = False
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            while self._undo:
+                self._undo.pop()()
+        if self.place == "gpu":
+            self._note_broken(gpus())
+        if self.has_failed:
+            return ""  # its traceback keeps alive what it had
+        return "\n".join(filter(None, [self.found(warned), self._leaks()]))
+
+    def _leaks(self) -> str:
+        if self._left is None:
+            return ""
+        # The values of its fixtures, which are finished by now, go with the test.
+        getattr(self._item, "funcargs", {}).clear()
+        left = described(self._left.boxes())
+        return _LEFT.format("\n  ".join(left)) if left else ""
+
+    def _note_broken(self, found: Gpus) -> None:
+        driver: Driver | None = found.driver
+        if driver is not None and driver.has_failed and not found.broken_by:
+            found.broken_by = self._item.nodeid
+
+    def _name(self) -> str:
+        """The test as pytest takes it in the folder where it was started."""
+        config = self._item.config
+        file, colons, name = self._item.nodeid.partition("::")
+        return os.path.relpath(config.rootpath / file, config.invocation_params.dir) + colons + name
+
+    @property
+    def repeated_by(self) -> str:
+        """The order that the test ran in and the command that repeats it; "" where it is usual."""
+        order = "immediate" if self.emulator is None else self.emulator.order
+        checks = os.environ.get(CHECK, "")
+        if self.emulator is None or (order == "immediate" and not checks):
+            return ""
+        name, _, seed = order.partition(":")
+        words = ["python", "-m", "pytest", self._name()]
+        words.append(f"--cuda={'both' if self._choices.mode == 'both' else 'emulator'}")
+        if name == "held":
+            words.insert(0, f"{ORDER}={order}")
+        else:
+            words.append(f"--cuda-order={name}")
+        if name == "random":
+            words.append(f"--cuda-seed={seed}")
+        if checks:
+            words.append(f"--cuda-check={checks}")
+        if self._choices.profile:
+            words.append(f"--cuda-profile={self._choices.profile}")
+        said = f"order {name}" + (f", seed {seed}" if seed else "")
+        return f"{said}; repeat with\n{shlex.join(words)}"
+
+
+def _not_benign(emulator: Emulator) -> list[object]:
+    return [each for each in emulator.findings if not getattr(each, "benign", "")]

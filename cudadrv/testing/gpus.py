@@ -1,0 +1,117 @@
+"""The GPUs of the machine, looked for when a test first needs one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final, Protocol
+
+from ..driver._api import load_cuda
+from ..driver.in_use import Driver, current, failure, in_use
+from ..errors import CudadrvError
+from .choices import DRIVER, Mode
+
+_VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
+_LINUX_LISTS: Final = Path("/proc/driver/nvidia/gpus")
+_COUNT: Final = "import cudadrv; print(len(cudadrv.list_devices()))"
+_COUNT_SECONDS: Final = 60
+
+
+@dataclass(slots=True)
+class Gpus:
+    """What was found.
+
+    Attributes:
+        driver: the CUDA driver, None without one.
+        count: how many devices it has.
+        absence: why there is none.
+        broken_by: the test that broke a context for the rest of the process.
+    """
+
+    driver: Driver | None
+    count: int
+    absence: str = ""
+    broken_by: str = ""
+
+
+@cache  # once a process: the driver answers the same ever after
+def gpus() -> Gpus:
+    """The GPUs that this process sees."""
+    try:
+        driver = _driver()
+        code, count = driver.api.cuDeviceGetCount()
+        if code:
+            raise failure(driver.api, code, "cuDeviceGetCount", "counting devices")
+    except CudadrvError as error:
+        return Gpus(None, 0, str(error).partition("\n")[0])
+    return Gpus(driver, count, "" if count else "the driver has no device")
+
+
+def _driver() -> Driver:
+    """The process's own, unless that is an emulator."""
+    own = in_use()
+    if own is None and not os.environ.get(DRIVER, "").strip().startswith("emulator"):
+        own = current()
+    return Driver(load_cuda()) if own is None or own.is_emulated else own
+
+
+class WorkerSpec(Protocol):
+    """How pytest-xdist starts a worker, an `execnet.XSpec`."""
+
+    popen: bool | None
+    env: dict[str, str]
+
+
+def spread_workers(specs: Sequence[WorkerSpec], mode: Mode) -> None:
+    """Give each worker of this machine a first device of its own, in turn.
+
+    All devices stay visible to all of them, in another order: so code that takes device 0 is
+    spread, and a test of several devices has them.
+    """
+    if mode == "emulator" or not _may_have_several(mode):
+        return
+    visible = _usable()
+    if len(visible) < 2:
+        return
+    for number, spec in enumerate(specs):
+        if spec.popen and _VISIBLE not in spec.env:
+            spec.env[_VISIBLE] = ",".join(rotated(visible, number))
+
+
+def rotated(visible: Sequence[str], number: int) -> list[str]:
+    """The devices of a worker, by its number: its own first, then the others."""
+    first = number % len(visible)
+    return [*visible[first:], *visible[:first]]
+
+
+def _may_have_several(mode: Mode) -> bool:
+    """Whether it is worth asking the driver; nothing is loaded to find out."""
+    named = os.environ.get(_VISIBLE)
+    if named is not None:
+        return "," in named
+    return mode != "auto" or (_LINUX_LISTS.is_dir() and len(list(_LINUX_LISTS.iterdir())) > 1)
+
+
+def _usable() -> list[str]:
+    """The devices that the driver shows, as CUDA_VISIBLE_DEVICES names them.
+
+    Another process asks, as this one runs no test and need not have a driver.
+    """
+    environment = {**os.environ, DRIVER: "cuda"}
+    command = [sys.executable, "-c", _COUNT]
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=_COUNT_SECONDS,
+            check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return []  # there is no driver, or none that answers; the tests tell
+    count = int(done.stdout)
+    named = os.environ.get(_VISIBLE)
+    # The driver takes what follows an unknown name for not there.
+    return list(map(str, range(count))) if named is None else named.split(",")[:count]

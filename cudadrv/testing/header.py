@@ -1,0 +1,85 @@
+"""The line that says what tests run on, once it is known that some need CUDA."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import ptx
+
+from ..driver.device import Device
+from ..errors import CudadrvError
+from ..version import VERSION
+from .choices import CHECK, ORDER, Choices
+from .gpus import gpus
+from .plan import Place, Plan, session_arguments
+
+if TYPE_CHECKING:
+    from ..emulator.profiles import EmulatedDevice
+
+
+def header(choices: Choices, places: Iterable[Place]) -> str:
+    """What the tests at these places run on, and how."""
+    there = set(places)
+    parts = [f"cudadrv {VERSION}"]
+    if "gpu" in there:
+        parts.append(_gpus())
+    if "emulator" in there:
+        parts.append(_emulator(choices))
+    return ", ".join([*parts, _nvrtc(), *_settings()])
+
+
+def header_of_workers(choices: Choices) -> str:
+    """What the tests of workers were asked to run on, where each of them finds out itself."""
+    profile = [f"profile {choices.profile}"] if choices.profile else []
+    return ", ".join([f"cudadrv {VERSION}", f"--cuda={choices.mode}", *profile, *_settings()])
+
+
+def _settings() -> list[str]:
+    order, _, seed = (os.environ.get(ORDER) or "immediate").partition(":")
+    checks = os.environ.get(CHECK) or "none"
+    return [f"order {order}", f"checks {checks}", *([f"seed {seed}"] if seed else [])]
+
+
+def _gpus() -> str:
+    found = gpus()
+    if found.driver is None or not found.count:
+        return f"no GPU ({found.absence})"
+    from ..driver.device import driver_version
+    from ..driver.in_use import install
+
+    former = install(found.driver)
+    try:
+        names = dict.fromkeys(Device.get(ordinal).name for ordinal in range(found.count))
+        version = ".".join(map(str, driver_version()))
+    except CudadrvError as error:
+        return f"GPU ({error})"
+    finally:
+        install(former)
+    return f"{found.count} x {', '.join(names)}, driver {version}"
+
+
+def _emulator(choices: Choices) -> str:
+    from ..emulator.emulator import NEWEST_DRIVER
+    from ..emulator.profiles import EmulatedDevice, given_devices
+
+    devices = session_arguments(Plan(None, 1, {}, may_leak=False), choices)["devices"]
+    known = given_devices(devices, EmulatedDevice)  # type: ignore[arg-type]  # it checks them
+    return f"emulator of {_described(known)}, driver {'.'.join(map(str, NEWEST_DRIVER))}"
+
+
+def _nvrtc() -> str:
+    try:
+        return f"NVRTC {'.'.join(map(str, ptx.nvrtc_version()))}"
+    except ptx.PtxError as error:
+        return f"no NVRTC ({str(error).partition(chr(10))[0]})"
+
+
+def _described(devices: Sequence[EmulatedDevice]) -> str:
+    """Emulated devices in words."""
+    kinds = dict.fromkeys(
+        f"{each.name} (sm_{each.compute_capability[0]}{each.compute_capability[1]})"
+        for each in devices
+    )
+    return f"{len(devices)} x {', '.join(kinds)}"

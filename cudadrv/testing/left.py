@@ -1,0 +1,90 @@
+"""What a test left on its device: boxes that are still alive after a collection."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterable
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
+from typing import Final
+
+from ..driver.handle import AnyBox, Box, Closing, ContextBox
+from ..driver.in_use import Driver
+
+# Where a search for boxes goes no further: from here it would find the whole process.
+_WALLS: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType, FrameType)
+
+
+class Left:
+    """What is alive on a driver and was not before."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._before: weakref.WeakSet[AnyBox] = weakref.WeakSet()
+
+    def forget(self) -> None:
+        """Take what is alive now for what was there before."""
+        self._before = weakref.WeakSet(_alive(self._driver))
+
+    def boxes(self) -> list[AnyBox]:
+        """What is alive and was not before; at worst after two collections.
+
+        The second takes what a finalizer of the first let go.
+        """
+        for _ in range(2):
+            if not self._found():
+                return []
+            gc.collect()
+        found = self._found()
+        return _not_kept_by(self._driver, found) if found else []
+
+    def _found(self) -> list[AnyBox]:
+        return [box for box in _alive(self._driver) if box not in self._before]
+
+
+def _alive(driver: Driver) -> list[AnyBox]:
+    """The boxes of a driver that own something; contexts are there for the process."""
+    classes = _classes_below(Box) - _classes_below(ContextBox)
+    boxes: list[AnyBox] = [box for box in gc.get_objects() if type(box) in classes]
+    return [box for box in boxes if box.raw is not None and box.driver is driver and _owns(box)]
+
+
+def _classes_below(cls: type[object]) -> set[type[object]]:
+    below = {cls}
+    for each in cls.__subclasses__():
+        below |= _classes_below(each)
+    return below
+
+
+def _owns(box: AnyBox) -> bool:
+    """Whether it owns what it stands for; a stream of another library it does not."""
+    return bool(getattr(box, "is_owned", True))
+
+
+def _not_kept_by(driver: Driver, boxes: list[AnyBox]) -> list[AnyBox]:
+    """Those that no cache of the driver keeps, which there is one of for the process."""
+    seen: set[int] = {id(driver.api)}
+    waiting: list[object] = [driver.cached()]
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in seen and not isinstance(each, _WALLS):
+            seen.add(id(each))
+            waiting += gc.get_referents(each)
+    return [box for box in boxes if id(box) not in seen]
+
+
+def described(boxes: Iterable[AnyBox]) -> list[str]:
+    """What was left, in words: the public objects, or where there are none, what they owned."""
+    boxes = list(boxes)
+    holders: dict[int, str] = {}
+    for each in gc.get_referrers(*boxes):
+        if isinstance(each, Closing):
+            holders[id(each)] = repr(each)
+    return sorted(holders.values()) or sorted(map(_named, boxes))
+
+
+def _named(box: AnyBox) -> str:
+    """A box without a public object over it."""
+    nbytes = getattr(box, "_nbytes", None)
+    kind = type(box).__name__.strip("_").removesuffix("Box").removesuffix("Memory").lower()
+    return f"{kind} memory of {nbytes} bytes" if nbytes is not None else f"{kind} {box.raw!r}"

@@ -1,0 +1,108 @@
+"""What one test asks for: its markers and fixtures, and the emulator's session that they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import pytest
+
+from .. import border
+from ..errors import ArgumentValueError
+from .choices import Choices, profile_named
+
+Place = Literal["gpu", "emulator"]
+
+# Every fixture of the plugin needs the first; those that need the emulator, the second too.
+CUDA_TEST: Final = "_cuda_test"
+CUDA_EMULATOR: Final = "_cuda_emulator"
+
+MARKERS: Final = (
+    "gpu(*, real=False): the test needs a CUDA device, emulated or not; a real one with real=True",
+    "multi_gpu(n, *, real=False): the test needs n CUDA devices",
+    "emulated(*, profile, devices, order, seed, check, ...): the test runs on the emulator, with "
+    "these arguments of cudadrv.emulator.session",
+    "may_leak(reason): the test may leave memory, streams, events and modules behind",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a test wants its CUDA.
+
+    Attributes:
+        place: where it must run; None where the run says.
+        gpus: how many devices it needs.
+        arguments: those of `emulated`.
+        may_leak: whether it may leave something behind.
+    """
+
+    place: Place | None
+    gpus: int
+    arguments: Mapping[str, object]
+    may_leak: bool
+
+
+def plan_of(node: pytest.Item, fixtures: Collection[str]) -> Plan | None:
+    """What a test asks for; None where it asks for nothing of CUDA.
+
+    Raises:
+        ArgumentValueError: its markers are wrong.
+    """
+    emulated = list(node.iter_markers("emulated"))
+    gpu, several = node.get_closest_marker("gpu"), node.get_closest_marker("multi_gpu")
+    needs_emulator = bool(emulated) or CUDA_EMULATOR in fixtures
+    if not (needs_emulator or gpu or several or CUDA_TEST in fixtures):
+        return None
+    is_real = [_is_real(each) for each in (gpu, several) if each is not None]
+    if any(is_real) and needs_emulator:
+        raise ArgumentValueError("the test asks for a real GPU, and for the emulator")
+    arguments: dict[str, object] = {}
+    for marker in reversed(emulated):  # the nearest one decides
+        if marker.args:
+            raise ArgumentValueError("emulated: name the arguments, as in emulated(devices=2)")
+        arguments |= marker.kwargs
+    place: Place | None = "emulator" if needs_emulator else "gpu" if any(is_real) else None
+    may_leak = node.get_closest_marker("may_leak") is not None
+    return Plan(place, 1 if several is None else _count(several), arguments, may_leak)
+
+
+def _is_real(marker: pytest.Mark) -> bool:
+    wrong = marker.kwargs.keys() - {"real"}
+    if wrong or (marker.name == "gpu" and marker.args):
+        known = "gpu(real=True)" if marker.name == "gpu" else "multi_gpu(2, real=True)"
+        raise ArgumentValueError(f"{marker.name}: takes nothing but {known}")
+    return bool(marker.kwargs.get("real"))
+
+
+def _count(marker: pytest.Mark) -> int:
+    match marker.args:
+        case (int(count),) if count > 0:
+            return count
+    raise ArgumentValueError("multi_gpu: give the number of devices, as in multi_gpu(2)")
+
+
+def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
+    """What `cudadrv.emulator.session` is given for a test.
+
+    Raises:
+        ArgumentValueError: there is no such profile.
+    """
+    from ..emulator.profiles import DeviceProperties, EmulatedDevice
+
+    arguments = dict(plan.arguments)
+    profile = arguments.pop("profile", choices.profile or EmulatedDevice())
+    if not isinstance(profile, EmulatedDevice):
+        profile = profile_named(profile)
+    devices = arguments.pop("devices", choices.devices)
+    if hasattr(devices, "__index__"):
+        names = arguments.keys() & DeviceProperties.__annotations__.keys()
+        properties = {name: arguments.pop(name) for name in names}
+        # The values are the marker's; `EmulatedDevice` checks them.
+        one = replace(profile, **properties)  # type: ignore[arg-type]
+        count = border.whole("devices", devices)
+        devices = (one,) * max(count, plan.gpus)
+    elif "profile" in plan.arguments:
+        raise ArgumentValueError("emulated: give a profile, or the devices themselves")
+    return {"devices": devices, **arguments}

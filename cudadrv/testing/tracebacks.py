@@ -1,0 +1,65 @@
+"""Frames of this library left out of the tracebacks of tests, unless --full-trace asks for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from ptx.errors import PtxError
+
+_PACKAGES: Final = Path(__file__).parents[2]
+# Files of both packages, and the names of code that they make at run time.
+_OURS: Final = (
+    f"{_PACKAGES / 'cudadrv'}{os.sep}", f"{_PACKAGES / 'ptx'}{os.sep}", "<cudadrv ", "<ptx ",
+)  # fmt: skip
+_PLUGIN: Final = f"{Path(__file__).parent}{os.sep}"
+
+
+def is_developed_in(folder: Path) -> bool:
+    """Whether the tests of a folder are the library's own, which want to see its frames."""
+    return folder == _PACKAGES
+
+
+@contextmanager
+def short(error: BaseException) -> Iterator[None]:
+    """While pytest writes an error down: without our frames, and without what it says twice.
+
+    pytest shows no frame whose globals have `__tracebackhide__`.
+    """
+    told_twice: list[tuple[BaseException, BaseException]] = []
+    for each in _chain(error):
+        traceback = each.__traceback__
+        while traceback is not None:
+            frame = traceback.tb_frame
+            file = frame.f_code.co_filename
+            if file.startswith(_OURS) and not file.startswith(_PLUGIN):
+                frame.f_globals.setdefault("__tracebackhide__", True)
+            traceback = traceback.tb_next
+        cause = each.__cause__
+        if isinstance(cause, PtxError) and str(cause) in str(each):
+            told_twice.append((each, cause))  # the emulator's fault behind the driver's error
+    for each, _ in told_twice:
+        each.__cause__ = None
+    try:
+        yield
+    finally:
+        for each, cause in told_twice:
+            each.__cause__ = cause
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error, its causes, and what is in groups."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        waiting += (each.__cause__, each.__context__)
+        if isinstance(each, BaseExceptionGroup):
+            waiting += each.exceptions

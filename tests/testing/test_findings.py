@@ -1,0 +1,155 @@
+"""What checks and orders find fails the test, with its text and what repeats it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from .runs import Runs
+
+RACE = """
+from kernels import run
+def test_racy(cuda_stream):
+    run(cuda_stream, "racy")
+def test_good(cuda_stream):
+    assert run(cuda_stream, "good")[5] == 5
+"""
+# The host reads what a copy is still to bring.
+EARLY = """
+import numpy as np
+import cudadrv
+from kernels import run
+def test_early(cuda_stream):
+    there = cuda_stream.to_device(np.full(8, 7, np.int32))
+    here = cudadrv.pinned_empty(8, np.int32)
+    here[:] = 0
+    cuda_stream.to_host(there, out=here, wait=False)
+    assert (here == 7).all()
+"""
+# The host writes what a copy is still to read; no value of the test is wrong.
+OVERWRITTEN = """
+import numpy as np
+import pytest
+import cudadrv
+def test_overwritten(cuda_stream):
+    here = cudadrv.pinned_empty(1 << 18, np.int32)
+    here[:] = 1
+    there = cuda_stream.empty(1 << 18, np.int32)
+    cuda_stream.copy(there, here, wait=False)
+    here[:] = 2
+"""
+# A fault that nobody waits for.
+UNSEEN = """
+import cudadrv
+from kernels import SOURCE, np
+def test_unseen(cuda_stream):
+    out = cuda_stream.zeros(64, np.int32)
+    module = cuda_stream.context.compile(SOURCE)
+    module.kernel("bad").launch(cuda_stream, cudadrv.LaunchConfig(1, 1), out)
+"""
+
+
+def test_a_race_fails_the_test_with_its_text(runs: Runs) -> None:
+    result = runs.here(RACE, "--cuda=emulator", "--cuda-check=race")
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*_ test_racy _*",
+            "race: kernel racy, 4 bytes of shared memory *",
+            "  write by block *, thread *, at *kernels.cu:6 *",
+            "  nothing orders the two: *",
+            "order immediate; repeat with",
+            "python -m pytest test_user.py::test_racy --cuda=emulator --cuda-order=immediate "
+            "--cuda-check=race",
+        ]
+    )
+    runs.here(RACE, "--cuda=emulator").assert_outcomes(passed=2)
+
+
+def test_a_race_may_be_expected(runs: Runs) -> None:
+    test = RACE.replace("def test_racy", "import pytest\n@pytest.mark.xfail\ndef test_racy")
+    result = runs.here(test, "--cuda=emulator", "--cuda-check=race")
+    result.assert_outcomes(xfailed=1, passed=1)
+
+
+def test_a_fault_of_order_fails_late_and_passes_at_once(runs: Runs) -> None:
+    runs.here(EARLY, "--cuda=emulator").assert_outcomes(passed=1)
+    result = runs.here(EARLY, "--cuda=emulator", "--cuda-order=late")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*assert*here == 7*", "order late; repeat with"])
+
+
+def test_what_only_the_emulator_sees_fails_the_test(runs: Runs) -> None:
+    result = runs.here(OVERWRITTEN, "--cuda=emulator", "--cuda-order=late", "-Wignore")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["1048576 bytes of host memory at *test_user.py:8, were changed*"])
+    assert str(result.stdout).count("were changed by the host") == 1
+
+
+@pytest.mark.parametrize("order", ["late", "random"])
+def test_a_fault_that_nobody_waited_for_fails_the_test(runs: Runs, order: str) -> None:
+    result = runs.here(UNSEEN, "--cuda=emulator", f"--cuda-order={order}", "-Werror")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*out-of-bounds write*kernel bad*"])
+
+
+def test_a_failure_in_random_order_names_the_seed_and_a_command_that_repeats_it(runs: Runs) -> None:
+    test = EARLY.replace("def test_early", "def early") + (
+        "def test_early(cuda_stream):\n    for _ in range(20):\n        early(cuda_stream)\n"
+    )
+    result = runs.here(test, "--cuda=emulator", "--cuda-order=random", "--cuda-seed=new", "-x")
+    result.assert_outcomes(failed=1)
+    (seed,) = set(re.findall(r"order random, seed (\d+); repeat with", str(result.stdout)))
+    result.stdout.fnmatch_lines([f"cudadrv *, order random, checks none, seed {seed}"])
+    (command,) = re.findall(r"^python -m pytest (.*)$", str(result.stdout), re.MULTILINE)
+    again = runs.here(test, *shlex.split(command))
+    again.assert_outcomes(failed=1)
+    assert f"order random, seed {seed}; repeat with" in str(again.stdout)
+
+
+def test_the_frames_of_a_failure_are_the_users(runs: Runs) -> None:
+    test = """
+import cudadrv
+from kernels import run
+def test_bad(cuda_stream):
+    run(cuda_stream, "bad")
+def test_argument(cuda_stream):
+    cuda_stream.zeros(-1, "f4")
+"""
+    result = runs.here(test, "--cuda=emulator")
+    result.assert_outcomes(failed=2)
+    places = re.findall(r"^(\S+\.py):\d+: ", str(result.stdout), re.MULTILINE)
+    assert places == ["test_user.py", "kernels.py", "test_user.py"]
+    # The emulator's fault is in the text of the driver's error.
+    assert str(result.stdout).count("E   ") == 2
+    result.stdout.no_fnmatch_line("*direct cause*")
+    full = runs.here(test, "--cuda=emulator", "--full-trace")
+    assert "cudadrv/memory/" in str(full.stdout)
+
+
+def test_a_test_that_failed_has_what_was_found_as_well(runs: Runs) -> None:
+    test = RACE.replace('run(cuda_stream, "racy")', 'run(cuda_stream, "racy")\n    assert 0')
+    result = runs.here(test, "--cuda=emulator", "--cuda-check=race")
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["E       assert 0", "race: kernel racy, *"])
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_planned_faults_end_with_the_test(runs: Runs, outcome: str) -> None:
+    result = runs.here(
+        f"""
+import cudadrv
+import pytest
+def test_planned(fault_injection, cuda_stream):
+    planned = fault_injection.fail("cuMemAllocAsync", with_=2, times=None)
+    with pytest.raises(cudadrv.OutOfMemoryError):
+        cuda_stream.zeros(8, "f4")
+    assert planned.hits == 1
+    assert {outcome == "passed"}
+def test_next(cuda_stream):
+    cuda_stream.zeros(8, "f4")
+""",
+    )
+    result.assert_outcomes(**{"passed": 1, outcome: 2 if outcome == "passed" else 1})
