@@ -121,9 +121,11 @@ def session(
 def look_for_leaks(emulator: Emulator) -> None:
     """Look for what is left of a program that has ended, where that is checked."""
     if "leak" in emulator.checks.names:
-        gc.collect()
-        drop_now()  # what graphs kept
         emulator.look_for_leaks()
+        if emulator.checks.leaks:  # a collection costs more than most sessions
+            gc.collect()
+            drop_now()  # what graphs kept
+            emulator.look_for_leaks()
 
 
 @contextmanager

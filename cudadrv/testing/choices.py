@@ -189,10 +189,10 @@ def _is_order(order: str) -> None:
 def _is_check(names: str) -> None:
     from ptx.emulate.exec.limits import DEFAULT_LIMITS  # which loads the emulator
 
-    from ..emulator.checks import limits_with_checks
+    from ..emulator.checks import chosen_checks
 
     given = [name.strip() for name in names.split(",") if name.strip()]
-    limits_with_checks(DEFAULT_LIMITS, given)
+    chosen_checks(DEFAULT_LIMITS, given)
 
 
 def profile_named(name: object) -> EmulatedDevice:

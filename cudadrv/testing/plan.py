@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -42,6 +42,10 @@ class Plan:
     gpus: int
     arguments: Mapping[str, object]
     may_leak: bool
+
+    def leaks_count(self, choices: Choices) -> bool:
+        """Whether the test fails for what it leaves behind."""
+        return choices.leaks_fail and not self.may_leak
 
 
 def plan_of(node: pytest.Item, fixtures: Collection[str]) -> Plan | None:
@@ -89,6 +93,9 @@ def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
     Raises:
         ArgumentValueError: there is no such profile.
     """
+    from ptx.emulate.exec.limits import DEFAULT_LIMITS  # which loads the emulator
+
+    from ..emulator.checks import chosen_checks
     from ..emulator.profiles import DeviceProperties, EmulatedDevice
 
     arguments = dict(plan.arguments)
@@ -105,4 +112,9 @@ def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
         devices = (one,) * max(count, plan.gpus)
     elif "profile" in plan.arguments:
         raise ArgumentValueError("emulated: give a profile, or the devices themselves")
-    return {"devices": devices, **arguments}
+    # The values are the marker's here as well.
+    check: Sequence[str] | None = arguments.pop("check", None)  # type: ignore[assignment]
+    names = set(chosen_checks(DEFAULT_LIMITS, check).names) - {"leak"}
+    if plan.leaks_count(choices):
+        names.add("leak")
+    return {"devices": devices, "check": sorted(names), **arguments}

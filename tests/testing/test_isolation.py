@@ -30,7 +30,7 @@ def test_after(cuda_stream):
         "--cuda=emulator",
     )
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*out-of-bounds write of 4 bytes*kernel bad*"])
+    result.stdout.fnmatch_lines(["*out-of-bounds write of 4 bytes*", "*in kernel bad,*"])
 
 
 def test_what_a_test_leaves_fails_it_and_no_other(runs: Runs) -> None:
@@ -57,18 +57,20 @@ def test_nothing(cuda_stream):
     result.stdout.fnmatch_lines(
         [
             "*ERROR at teardown of test_array*",
-            "the test left on its device what it made*",
-            "  <DeviceBuffer*",
+            "leak: 32 bytes of device memory at *",
+            "  made at *test_user.py:8",
             "*ERROR at teardown of test_stream*",
-            "  <Stream *",
+            "leak: stream at *",
             "*ERROR at teardown of test_event*",
-            "  <Event *",
+            "leak: event at *",
             "*ERROR at teardown of test_module*",
-            "  <Module *",
+            "leak: module at *",
             "*ERROR at teardown of test_pinned*",
-            "  pinned memory of 32 bytes",
+            "leak: 32 bytes of pinned memory at *",
         ]
     )
+    # The stream of the fixture is there for the array alone.
+    assert str(result.stdout).count("leak: stream") == 2  # the test's own, and the summary
 
 
 def test_what_goes_with_the_test_is_no_leak(runs: Runs) -> None:
@@ -137,7 +139,9 @@ def test_array(array):
         "--cuda=emulator",
     )
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*fixture 'array' of scope 'module' made*", "  <DeviceBuffer*"])
+    result.stdout.fnmatch_lines(
+        ["*fixture 'array' of scope 'module' made*", "leak: 32 bytes of device memory *"]
+    )
 
 
 def test_an_image_may_be_of_a_wider_scope(runs: Runs) -> None:
@@ -186,3 +190,31 @@ def test_an_interrupt_leaves_no_emulator_behind(runs: Runs) -> None:
     result = runs.pytester.inline_run("-p", "cudadrv.testing", no_reraise_ctrlc=True)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert in_use() is before
+
+
+def test_on_a_gpu_what_a_test_leaves_fails_it_too(runs: Runs, with_gpus: None) -> None:
+    result = runs.apart(
+        IMPORTS
+        + """
+kept = []
+@pytest.fixture(scope="module")
+def array():
+    return cudadrv.cuda_context_for(0).default_stream.zeros(8, np.int32)
+def test_array(cuda_stream):
+    kept.append(cuda_stream.zeros(8, np.int32))
+def test_pinned(cuda_context):
+    kept.append(cudadrv.pinned_empty(8, np.int32))
+def test_wider(cuda_stream, array):
+    cudadrv.CudaClient(0).stream.copy(array, cuda_stream.zeros(8, np.int32))
+@pytest.mark.may_leak("kept")
+def test_allowed(cuda_stream):
+    kept.append(cuda_stream.zeros(8, np.int32))
+def test_client(cuda_context):
+    cudadrv.CudaClient(0)
+""",
+        "--cuda=gpu",
+    )
+    result.assert_outcomes(passed=5, errors=2)
+    result.stdout.fnmatch_lines(
+        ["leak: the test left *", "  <DeviceBuffer 32 bytes at *", "*pinned memory of 32 bytes"]
+    )

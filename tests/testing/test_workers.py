@@ -70,4 +70,6 @@ def test_left(cuda_stream):
         "--cuda-check=race",
     )
     result.assert_outcomes(failed=2, passed=2, errors=1)
-    result.stdout.fnmatch_lines_random(["*kernel bad*", "race: kernel racy*", "  <DeviceBuffer*"])
+    result.stdout.fnmatch_lines_random(
+        ["*kernel bad*", "race: kernel racy*", "leak: 32 bytes of *"]
+    )
