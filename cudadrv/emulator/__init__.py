@@ -54,6 +54,40 @@ from .timeline.host_watch import HostChange as HostChange, OrderWarning as Order
 if TYPE_CHECKING:
     from ..driver.emulated import counting as counting, session as session, use as use
 
+__all__ = [
+    "A100",
+    "B200",
+    "H100",
+    "H200",
+    "L4",
+    "PROFILES",
+    "T4",
+    "V100",
+    "BadDevice",
+    "CheckName",
+    "CountedLaunch",
+    "Counters",
+    "Counts",
+    "DeviceProperties",
+    "EmulatedDevice",
+    "Emulator",
+    "Finding",
+    "Found",
+    "HostChange",
+    "InstructionClass",
+    "KernelFault",
+    "Leak",
+    "Limits",
+    "Line",
+    "MemoryLimit",
+    "OrderWarning",
+    "Place",
+    "ScheduledFault",
+    "counting",
+    "session",
+    "use",
+]
+
 if not TYPE_CHECKING:  # so that a checker knows which names there are
 
     def __getattr__(name: str) -> object:
@@ -65,4 +99,4 @@ if not TYPE_CHECKING:  # so that a checker knows which names there are
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), "counting", "session", "use"})
+        return sorted({*globals(), *__all__})

@@ -28,7 +28,7 @@ from .arguments import REALS, WHOLE, Argument, Kind, Parameter, ParameterBlock, 
 from .code import LaunchCode, launch_code, prepared_code, readers_of
 from .config import LaunchConfig, native_config
 from .kernel_core import KernelCore, ModuleBox
-from .types import Launcher, PreparedLaunch
+from .types import KernelLaunch, Launcher, PreparedLaunch
 
 # What packing raises for a value of the wrong kind: no ._box, not a number, out of range; what is
 # closed; and what popping raises when every parameter block is in use by another thread.
@@ -112,13 +112,18 @@ class LauncherState:
         self._globals = self._names(elsewhere)
         launch = FunctionType(SLOW[0], self._globals)
         kernel_launch = FunctionType(SLOW[1], self._globals)
+        # For `help`: their code comes and goes.
+        launch.__doc__, kernel_launch.__doc__ = (
+            Launcher.__call__.__doc__,
+            KernelLaunch.__call__.__doc__,
+        )
         self._functions = launch, kernel_launch
         # Given its attributes, the function is what the protocol says.
         launch.__dict__ |= {
             "kernel": kernel, "stream": stream, "config": config, "prepare": self._prepare,
             "kernel_launch": kernel_launch,
         }  # fmt: skip
-        self.launcher = cast("Launcher", launch)
+        self.launcher: Launcher = cast("Launcher", launch)
         stream.context.device.driver.launchers.add(self)
         stream._launchers.add(self)
 

@@ -71,7 +71,7 @@ class Kernel(KernelCore):
         signature: ptx.KernelSignature | None,
     ) -> None:
         super().__init__(module, name, function, signature)
-        self.module = module
+        self.module: Module = module
         self._launchers: dict[tuple[StreamCore, LaunchConfig], Launcher] = {}
         self.launch = self._launch_anew
 
@@ -130,6 +130,10 @@ class Kernel(KernelCore):
         launcher(*args)
         self.launch = launcher.kernel_launch
 
+    # For `help(kernel.launch)`.
+    _launch_anew.__name__ = "launch"
+    _launch_anew.__doc__ = KernelLaunch.__call__.__doc__
+
     def _forget(self, launcher: object) -> None:
         """Keep a launcher no longer, as its stream or the module was closed."""
         self.launch = self._launch_anew
@@ -157,8 +161,8 @@ class Module(Closing):
     ) -> None:
         if isinstance(image, str):
             image = ptx.Image.from_ptx(image)
-        self.context = context
-        self.image = image if isinstance(image, ptx.Image) else None
+        self.context: ContextCore = context
+        self.image: ptx.Image | None = image if isinstance(image, ptx.Image) else None
         self._default_stream = default_stream
         self._kernels: dict[str, Kernel] = {}
         self._names: tuple[str, ...] | None = None
