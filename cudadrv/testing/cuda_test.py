@@ -231,5 +231,7 @@ def _not_benign(emulator: Emulator) -> list[Found]:
         each
         for each in emulator.findings
         if not (each.benign or each.is_told)
-        and not (each.check == "leak" and all((at.file or "").startswith(_PYTEST) for at in each.places))
+        and not (
+            each.check == "leak" and all((at.file or "").startswith(_PYTEST) for at in each.places)
+        )
     ]
