@@ -88,8 +88,8 @@ class Handover(Generic[_P]):
         if lock:
             _free(lock)
 
-    def run(self, *args: _P.args, **kwargs: _P.kwargs) -> None:
-        """Do the work, unless the giver has taken it back. Raises nothing of it."""
+    def run(self, *args: _P.args, **kwargs: _P.kwargs) -> bool:
+        """Do the work, unless the giver has taken it back; whether it did. Raises nothing of it."""
         lock = self.lock
         (taken,) = map(take, (lock,), (0,))
         if taken:
@@ -100,6 +100,7 @@ class Handover(Generic[_P]):
                 self._error = error
             finally:
                 give(lock)
+        return bool(taken)
 
     def settled(self) -> BaseException | None:
         """By the giver, who has the lock: let go of the work; gives what it raised."""

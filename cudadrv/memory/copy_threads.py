@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from itertools import starmap
 from queue import SimpleQueue
 from typing import Final
@@ -19,37 +20,51 @@ _NOTHING: Final = ((),)  # one call without arguments, for `starmap`
 
 
 class _Helpers:
-    """The threads, and what they wait for.
+    """The threads, at most one a processor, and what they wait for.
 
     Attributes:
+        threads: an item for each thread that there is.
         waiting: shares of copies for which there is a thread, or soon is.
         idle: an item for each thread that has no share. Where an exception set into a thread ends
             it, one is left over: then one share is taken back by its giver.
     """
 
     def __init__(self) -> None:
+        self.threads: list[bool] = []
         self.waiting: SimpleQueue[Handover[[]]] = SimpleQueue()
         self.idle: list[bool] = []
 
     def give(self, share: Handover[[]]) -> None:
-        """Let a thread that is idle, or a new one, take a share."""
+        """Let a thread that is idle, or a new one, take a share; without one its giver has it."""
         try:
             (_,) = starmap(self.idle.pop, _NOTHING)
             self.waiting.put(share)  # no interrupt comes in between
         except IndexError:
-            if sys.is_finalizing():  # no thread runs any more ("daemon threads" in Python's manual)
+            # At its end no thread runs any more ("daemon threads" in Python's manual).
+            if sys.is_finalizing() or len(self.threads) >= _processors():
                 return
+            self.threads.append(True)
             self.waiting.put(share)
             try:
                 threading.Thread(target=self._serve, name="cudadrv-staging", daemon=True).start()
             except RuntimeError:
-                return  # the system has no more threads, or the interpreter is ending
+                self.threads.pop()  # the system has no more, or the interpreter is ending
 
     def _serve(self) -> None:
-        while True:
-            share = self.waiting.get()
-            share.run()
-            del share  # nothing of a copy stays alive in an idle thread
+        try:
+            while True:
+                share = self.waiting.get()
+                if not share.run():
+                    self.idle.append(True)
+                del share  # nothing of a copy stays alive in an idle thread
+        finally:
+            self.threads.pop()
+
+    def help(self, job: Callable[[], None]) -> None:
+        """Run a share. The thread is idle before the giver knows, whose next copy needs it."""
+        try:
+            job()
+        finally:
             self.idle.append(True)
 
 
@@ -79,7 +94,7 @@ def _work(job: Callable[[], None], helpers: int) -> None:
     if helpers <= 0:
         job()
         return
-    share = Handover(job)
+    share = Handover(partial(_helpers.help, job))
     lock = share.lock
     try:
         _helpers.give(share)
@@ -95,8 +110,11 @@ def _work(job: Callable[[], None], helpers: int) -> None:
 
 
 def usable_threads() -> int:
-    """How many threads serve a copy at most, by the processors that this process may use."""
-    # Not every system tells which processors the process may use.
+    """How many threads serve a copy at most."""
+    return min(MOST_THREADS, _processors())
+
+
+def _processors() -> int:
+    """Those that this process may use, as far as the system tells."""
     affinity = getattr(os, "sched_getaffinity", None)
-    cpus = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    return min(MOST_THREADS, cpus)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
