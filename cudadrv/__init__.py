@@ -66,8 +66,16 @@ if typing.TYPE_CHECKING:
         trim_pool as trim_pool,
     )
     from .memory.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
+    from .memory.resource import (
+        CountedMemory as CountedMemory,
+        DriverMemory as DriverMemory,
+        MemoryResource as MemoryResource,
+        MemoryStatistics as MemoryStatistics,
+        MemoryStream as MemoryStream,
+        using_memory as using_memory,
+    )
     from .memory.reuse.allocator import CudaAllocator as CudaAllocator
-    from .memory.reuse.arena import DeviceArena as DeviceArena
+    from .memory.reuse.arena import ArenaMemory as ArenaMemory, DeviceArena as DeviceArena
     from .pool.device_pool import DevicePool as DevicePool
     from .pool.failures import (
         NotInTileError as NotInTileError,
@@ -148,7 +156,10 @@ else:
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
         "memory.pinned": "managed_empty pinned_empty",
         "memory.reuse.allocator": "CudaAllocator",
-        "memory.reuse.arena": "DeviceArena",
+        "memory.resource": (
+            "CountedMemory DriverMemory MemoryResource MemoryStatistics MemoryStream using_memory"
+        ),
+        "memory.reuse.arena": "ArenaMemory DeviceArena",
         "pool.device_pool": "DevicePool",
         "pool.failures": "NotInTileError ScatterError TileError",
         "pool.partition": "balanced_partition",

@@ -29,6 +29,7 @@ from .memory.copy import copy as copy_memory, download, upload
 from .memory.driver_pool import open_pool
 from .memory.fill import fill
 from .memory.host_array import as_array, require_plain
+from .memory.resource import MemoryResource, choose
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -198,6 +199,10 @@ class Stream(StreamCore):
 
         call_on_host(self, function, args)
 
+    def use_memory(self, resource: MemoryResource | None) -> None:
+        """Let new memory of this stream come from a resource; None is as its context says."""
+        self._resource = choose("Stream.use_memory: resource", resource)
+
     def capture(self) -> Capture:
         """``with stream.capture() as graph:`` records what the stream is given in the block."""
         from .capture import Capture
@@ -324,6 +329,10 @@ class Context(ContextCore):
         external = _ExternalStream(self, box)
         external._number = number
         return external
+
+    def use_memory(self, resource: MemoryResource | None) -> None:
+        """Let new memory of its streams come from a resource; None is the driver's pool again."""
+        self._resource = choose("Context.use_memory: resource", resource)
 
     def enable_peer_access(self, other: ContextCore) -> None:
         """Let kernels of this context use memory of another device's context, where it lies.

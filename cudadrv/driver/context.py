@@ -30,7 +30,7 @@ class ContextCore(Closing):
         closed: whether it was closed.
     """
 
-    __slots__ = ("_kept", "device", "is_primary")
+    __slots__ = ("_kept", "_resource", "device", "is_primary")
 
     _box: ContextBox
 
@@ -38,6 +38,8 @@ class ContextCore(Closing):
         self.device: Final = device
         self.is_primary = is_primary
         self._kept: dict[type, object] = {}
+        # Where new memory comes from, if that was chosen; the room of memory knows the type.
+        self._resource: object | None = None
         self._box = ContextBox(device.driver, handle, device.ordinal, is_primary=is_primary)
         if handle is not None:
             device.driver.contexts.add(self._box)
@@ -146,6 +148,7 @@ class ContextCore(Closing):
         if self.is_primary:
             return
         self._kept.clear()
+        self._resource = None
         super().close()
 
     def _adopt(self, child: Closing) -> None:

@@ -27,7 +27,7 @@ class StreamCore(Closing):
         closed: whether it was closed.
     """
 
-    __slots__ = ("_is_default", "_launchers", "capturing", "context")
+    __slots__ = ("_is_default", "_launchers", "_resource", "capturing", "context")
 
     context: ContextCore
     _box: StreamBox
@@ -38,6 +38,8 @@ class StreamCore(Closing):
         self._is_default = is_default
         # What has the stream's handle built in.
         self._launchers: Registry[Dependent] = Registry()
+        # Where its new memory comes from, if that was chosen; the room of memory knows the type.
+        self._resource: object | None = None
         self._box = box
         context.device.driver.streams.add(self)
         context._adopt(self)

@@ -13,8 +13,10 @@ from ..driver.in_use import failure
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError
+from .driver_pool import out_of_memory
 from .order import AnyMemory, note
 from .release import BorrowedMemory, GraphMemory, NoMemory, PoolMemory
+from .resource import Choices, ResourceMemory, chosen_for
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _CLOSED: Final = Closed("the device memory was closed")
@@ -84,8 +86,8 @@ class DeviceMemory(Closing):
         pointer = self._pointer = CUdeviceptr(self._address)
         return pointer
 
-    def _allocate(self, stream: StreamCore, nbytes: int) -> None:
-        """Have fresh memory of a stream, not initialised."""
+    def _allocate(self, stream: StreamCore, nbytes: int, *, of_pool: bool = False) -> None:
+        """Have fresh memory of a stream, not initialised: as chosen, or of the driver's pool."""
         try:
             queue = stream._box
             context = queue.context
@@ -94,7 +96,11 @@ class DeviceMemory(Closing):
             raise border.refused("allocating: stream", stream, "give a Stream") from None
         self.nbytes = nbytes
         self._dependents = None
-        if nbytes > 0:
+        resource = chosen_for(stream) if Choices.were_made and not of_pool else None
+        if nbytes > 0 and resource is not None:
+            memory = ResourceMemory.take(resource, nbytes, stream)
+            self._box, self._pointer, self._address = memory, None, memory.raw
+        elif nbytes > 0:
             # As the constructors do, at a third of the cost.
             box = _new(PoolMemory) if queue.capture is None else GraphMemory(context, None, queue)
             box.context = context
@@ -269,13 +275,3 @@ def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:
         return out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
     doing = f"allocating {nbytes} bytes on {stream!r}"
     return failure(stream._box.api, code, "cuMemAllocAsync", doing)
-
-
-def out_of_memory(context: ContextCore, nbytes: int, call: str) -> errors.OutOfMemoryError:
-    """The error for a request that did not fit, with the free and total bytes as of now."""
-    free, total = context.memory_info()
-    return errors.OutOfMemoryError(
-        f"allocating {nbytes} bytes on device {context.ordinal}, "
-        f"which has {free} bytes free of {total}",
-        call=call,
-    )

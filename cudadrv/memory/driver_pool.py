@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .. import border
+from .. import border, errors
 from ..driver._api import (
     CUmemAccess_flags,
     CUmemAccessDesc,
@@ -17,6 +17,7 @@ from ..driver._api import (
     CUmemPool_attribute,
     cuuint64_t,
 )
+from ..driver.context import ContextCore
 from ..driver.device import Device, can_access_peer
 from ..driver.in_use import failure
 from ..driver.later import drop_now
@@ -132,3 +133,13 @@ def _grant(owner: Device, device: Device) -> None:
     if code:
         doing = f"letting device {device.ordinal} access the pool of {owner!r}"
         raise failure(api, code, "cuMemPoolSetAccess", doing)
+
+
+def out_of_memory(context: ContextCore, nbytes: int, call: str) -> errors.OutOfMemoryError:
+    """The error for a request that did not fit, with the free and total bytes as of now."""
+    free, total = context.memory_info()
+    return errors.OutOfMemoryError(
+        f"allocating {nbytes} bytes on device {context.ordinal}, "
+        f"which has {free} bytes free of {total}",
+        call=call,
+    )

@@ -6,7 +6,7 @@ from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUresult
 from ..driver.context import ContextCore
 from ..driver.in_use import failure
 from ..errors import CudadrvError, TextureError
-from ..memory.buffer import out_of_memory
+from ..memory.driver_pool import out_of_memory
 from .extents import Extents
 from .texel import Texel
 

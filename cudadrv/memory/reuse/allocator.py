@@ -15,8 +15,7 @@ from ...driver.in_use import failure
 from ...driver.stream_box import StreamBox
 from ...driver.stream_core import StreamCore
 from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
-from ..buffer import out_of_memory
-from ..driver_pool import trim_pool
+from ..driver_pool import out_of_memory, trim_pool
 from ..release import PoolMemory
 from .bump import BumpArena
 from .free_lists import FreeList, FreeLists

@@ -19,7 +19,8 @@ from ...errors import (
 )
 from ..array import DeviceArray, checked_dtype
 from ..fill import fill
-from ..order import use
+from ..order import AnyMemory, use
+from ..resource import MemoryStream
 from .free_lists import FreeList
 from .slabs import Lease, SlabArena
 from .watched import WatchedHold
@@ -109,7 +110,7 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
     def _zeroed(self, stream: StreamCore, bucket: int, lease: Lease) -> ArenaSlab:
         slab: ArenaSlab = object.__new__(ArenaSlab)
         slab.shape, slab.dtype, slab.lease = (bucket,), self.dtype, lease
-        slab._allocate(stream, bucket * self.dtype.itemsize)
+        slab._allocate(stream, bucket * self.dtype.itemsize, of_pool=True)
         watch = stream.context.device.driver.memory_watch
         if watch is not None:
             lease.held = WatchedHold(lease.held, watch, slab.ptr, slab.nbytes)
@@ -132,3 +133,34 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
             "of a slab that is reused; allocate before the capture, or use "
             "CudaClient.capture_graph"
         )
+
+
+class ArenaMemory:
+    """Slabs of an arena of bytes as what new memory comes from: see `using_memory`.
+
+    Each size is rounded up to a power of two; what is given back is kept for the next request.
+
+    Args:
+        max_cached_bytes: the most that free slabs may take; None is no cap.
+
+    Attributes:
+        arena: the arena, with its statistics.
+    """
+
+    def __init__(self, max_cached_bytes: int | None = None) -> None:
+        self.arena = DeviceArena(np.uint8, max_cached_bytes=max_cached_bytes)
+        # With the box, which a context that closes takes from the slab too early.
+        self._lent: dict[int, tuple[int, ArenaSlab, AnyMemory]] = {}
+
+    def allocate(self, nbytes: int, stream: MemoryStream) -> int:
+        """A slab of at least `nbytes` bytes, not zeroed where it is used again."""
+        bucket, slab = self.arena.alloc(stream.owner, nbytes, "ArenaMemory")
+        address, memory = slab.ptr, slab._memory
+        self._lent[address] = bucket, slab, memory
+        return address
+
+    def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
+        """Give a slab back to the arena."""
+        bucket, slab, _ = self._lent.pop(address)
+        if not slab.closed:
+            self.arena.release(bucket, slab)

@@ -1,0 +1,292 @@
+"""Where new device memory comes from: the driver's pool, or a resource that was chosen.
+
+A resource is chosen for a block (`using_memory`), a stream or a context (`Stream.use_memory`,
+`Context.use_memory`); the nearest one counts, in that order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final, Protocol, cast
+
+from .. import border, errors
+from ..driver._api import CUdeviceptr, CUstream
+from ..driver.in_use import failure
+from ..driver.later import park
+from ..driver.locks import process_lock
+from ..driver.stream_box import StreamBox
+from ..driver.stream_core import StreamCore
+from ..errors import CudadrvError, StreamCaptureUnsupportedError
+from .driver_pool import out_of_memory
+from .order import Memory
+
+
+class MemoryStream:
+    """The stream in whose order memory is taken and given back; usable when that was closed.
+
+    Attributes:
+        owner: the stream as users hold it.
+    """
+
+    __slots__ = ("_box", "owner")
+
+    def __init__(self, owner: StreamCore, box: StreamBox) -> None:
+        self.owner = owner
+        self._box = box
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The protocol of cuda.core: (version 0, CUstream as an int)."""
+        return 0, int(self._box.raw)
+
+    def __int__(self) -> int:
+        return int(self._box.raw)
+
+    @property
+    def handle(self) -> CUstream:
+        """The CUstream."""
+        return self._box.raw
+
+    @property
+    def device(self) -> int:
+        """The ordinal of its device."""
+        return self._box.context.ordinal
+
+
+class MemoryResource(Protocol):
+    """Gives device memory, in the order of streams.
+
+    `deallocate` may be called in any thread, in the middle of anything and in a garbage collection:
+    it must not wait for another thread, and what it raises reaches `sys.unraisablehook`.
+    """
+
+    def allocate(self, nbytes: int, stream: MemoryStream) -> int:
+        """The address of `nbytes` bytes, one or more, usable in the order of the stream."""
+        ...
+
+    def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
+        """Take memory back, in the order of the stream that it was allocated for."""
+        ...
+
+
+class DriverMemory:
+    """The driver's pool of each device, which new memory comes from where nothing is chosen."""
+
+    def allocate(self, nbytes: int, stream: MemoryStream) -> int:
+        """Memory of the pool of the stream's device.
+
+        Raises:
+            OutOfMemoryError: with the request and the free and total bytes.
+        """
+        api = stream._box.api
+        code, pointer = api.cuMemAllocAsync(nbytes, stream.handle)
+        if code == errors.OutOfMemoryError.result:
+            raise out_of_memory(stream.owner.context, nbytes, "cuMemAllocAsync")
+        if code:
+            raise failure(api, code, "cuMemAllocAsync", f"allocating {nbytes} bytes")
+        return int(pointer)
+
+    def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
+        """Give memory back to the pool."""
+        api = stream._box.api
+        (code,) = api.cuMemFreeAsync(CUdeviceptr(address), stream.handle)
+        if code:
+            raise failure(api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatistics:
+    """How a resource was used; sizes in bytes.
+
+    Attributes:
+        in_use_bytes: given out and not given back.
+        high_water_bytes: the most that was in use at once.
+        total_bytes: given out so far.
+        allocations: how often memory was given out.
+        releases: how often it was given back.
+    """
+
+    in_use_bytes: int = 0
+    high_water_bytes: int = 0
+    total_bytes: int = 0
+    allocations: int = 0
+    releases: int = 0
+
+
+class CountedMemory:
+    """A resource that counts what another one gives.
+
+    Args:
+        resource: the other one; the driver's pool without it.
+    """
+
+    def __init__(self, resource: MemoryResource | None = None) -> None:
+        self._resource: MemoryResource = (
+            DriverMemory() if resource is None else _checked("CountedMemory: resource", resource)
+        )
+        # Sizes, of what was given back less than 0. Only this is touched while memory goes, which
+        # may be in the middle of anything.
+        self._events: deque[int] = deque()
+        self._lock = process_lock()
+        self._counted = MemoryStatistics()
+
+    def allocate(self, nbytes: int, stream: MemoryStream) -> int:
+        """Memory of the other resource."""
+        address = self._resource.allocate(nbytes, stream)
+        self._events.append(nbytes)
+        if len(self._events) > _MOST_EVENTS:
+            self.statistics()
+        return address
+
+    def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
+        """Give memory back to the other resource."""
+        self._events.append(-nbytes)  # first: the other one may hand it out at once
+        self._resource.deallocate(address, nbytes, stream)
+
+    def statistics(self) -> MemoryStatistics:
+        """What is in use, and how much was."""
+        with self._lock:
+            now = self._counted
+            used, most, total = now.in_use_bytes, now.high_water_bytes, now.total_bytes
+            taken, given = now.allocations, now.releases
+            for _ in range(len(self._events)):
+                nbytes = self._events.popleft()
+                used += nbytes
+                most = max(most, used)
+                total += max(nbytes, 0)
+                taken, given = taken + (nbytes > 0), given + (nbytes < 0)
+            self._counted = MemoryStatistics(used, most, total, taken, given)
+            return self._counted
+
+
+_MOST_EVENTS: Final = 4096
+
+
+class Choices:
+    """Whether a resource was ever chosen; until then new memory asks no further.
+
+    Attributes:
+        were_made: so it was.
+    """
+
+    were_made = False
+
+
+_block: Final[ContextVar[MemoryResource | None]] = ContextVar("cudadrv memory", default=None)
+
+
+@contextmanager
+def using_memory(resource: MemoryResource) -> Iterator[None]:
+    """``with using_memory(resource):`` lets new memory come from a resource in the block.
+
+    That is for every stream, in this thread, or this task of asyncio. Memory may outlive the block;
+    it goes back where it came from. `DriverMemory()` is the driver's pool.
+    """
+    _checked("using_memory: resource", resource)
+    Choices.were_made = True
+    token = _block.set(resource)
+    try:
+        yield
+    finally:
+        _block.reset(token)
+
+
+def choose(where: str, resource: MemoryResource | None) -> MemoryResource | None:
+    """What a stream or a context was given as its choice, checked."""
+    if resource is not None:
+        _checked(where, resource)
+        Choices.were_made = True
+    return resource
+
+
+def _checked(where: str, resource: MemoryResource) -> MemoryResource:
+    if not (
+        callable(getattr(resource, "allocate", None))
+        and callable(getattr(resource, "deallocate", None))
+    ):
+        raise border.refused(where, resource, "give what has allocate and deallocate")
+    return resource
+
+
+def chosen_for(stream: StreamCore) -> MemoryResource | None:
+    """What new memory of a stream comes from; None is the driver's pool."""
+    resource = _block.get() or stream._resource or stream.context._resource
+    if resource is None or type(resource) is DriverMemory:
+        return None
+    # Only `choose` and `using_memory` put it there; the streams' room knows no resources.
+    return cast(MemoryResource, resource)
+
+
+class ResourceMemory(Memory[int]):
+    """Memory of a resource, given back in the order of the stream that it was allocated for.
+
+    Attributes:
+        nbytes: its size.
+        place: that stream.
+        resource: where it comes from.
+    """
+
+    __slots__ = ("nbytes", "place", "resource")
+
+    def __init__(self, resource: MemoryResource, nbytes: int, place: MemoryStream) -> None:
+        self.resource = resource
+        self.nbytes = nbytes
+        self.place = place
+        super().__init__(place._box.context, None, place._box)
+
+    @classmethod
+    def take(cls, resource: MemoryResource, nbytes: int, stream: StreamCore) -> ResourceMemory:
+        """Memory for a stream.
+
+        Raises:
+            StreamCaptureUnsupportedError: the stream is capturing.
+            ArgumentTypeError: what the resource gave is no address.
+        """
+        box: StreamBox = stream._box
+        if box.capture is not None:
+            raise StreamCaptureUnsupportedError(
+                f"allocating {nbytes} bytes of {type(resource).__name__} on a stream that is "
+                "capturing, of which a graph would keep the address\n  allocate before the "
+                "capture, or in a `with using_memory(DriverMemory())`"
+            )
+        memory = cls(resource, nbytes, MemoryStream(stream, box))
+        # No interrupt comes between the answer and the box; `handover` says why.
+        (memory.raw,) = map(resource.allocate, (nbytes,), (memory.place,))
+        if type(memory.raw) is not int or memory.raw <= 0:
+            given, memory.raw = memory.raw, cast(int, None)  # as before it was made
+            where = f"what {type(resource).__name__}.allocate gave"
+            raise border.refused(where, given, "give an address, a whole number above 0")
+        return memory
+
+    def __del__(self) -> None:
+        # It must not wait for the end of a collection: the resource may refer to an array over it.
+        self._go()
+
+    def _destroy(self) -> None:
+        """Give the memory back after every stream that used it."""
+        users, source = self.all_users(), self.place._box
+        if any(user.is_capturing() for user in (*users, source)):
+            self._defer(users)
+            return
+        fault = None
+        for user in users:
+            if user is not source:
+                try:
+                    source.follow(user)
+                except CudadrvError as error:
+                    fault = error
+                    user.api.cuStreamSynchronize(user.raw)
+        self.resource.deallocate(self.raw, self.nbytes, self.place)
+        if fault is not None:
+            raise fault
+
+    def _defer(self, users: tuple[StreamBox, ...]) -> None:
+        """Leave the release to another object, which goes when the captures have ended."""
+        heir = ResourceMemory(self.resource, self.nbytes, self.place)
+        heir.moved = self.uses
+        heir.raw = self.raw  # last: until then it gives nothing back
+        streams = (*users, self.place._box)
+        park(lambda: not any(user.is_capturing() for user in streams), [heir])
