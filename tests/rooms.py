@@ -53,7 +53,10 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("tracing", "cudadrv.tracing"),
         ("blas", "cudadrv.blas"),
         ("texture", "cudadrv.texture"),
-        ("stream", "cudadrv.stream cudadrv.capture cudadrv.graph cudadrv.host_function"),
+        (
+            "stream",
+            "cudadrv.stream cudadrv.capture cudadrv.graph cudadrv.host_function cudadrv.allocators",
+        ),
         ("launch", "cudadrv.launch"),
         ("interop", "cudadrv.interop"),
         ("memory/reuse", "cudadrv.memory.reuse"),

@@ -55,6 +55,10 @@ class MemoryStream:
         """The ordinal of its device."""
         return self._box.context.ordinal
 
+    def follow(self, other: MemoryStream) -> None:
+        """Let what the stream is given from now on wait for what another one holds now."""
+        self._box.follow(other._box)
+
 
 class MemoryResource(Protocol):
     """Gives device memory, in the order of streams.
@@ -124,9 +128,9 @@ class CountedMemory:
     """
 
     def __init__(self, resource: MemoryResource | None = None) -> None:
-        self._resource: MemoryResource = (
-            DriverMemory() if resource is None else _checked("CountedMemory: resource", resource)
-        )
+        self._resource: MemoryResource = DriverMemory()
+        if resource is not None:
+            self._resource = checked_resource("CountedMemory: resource", resource)
         # Sizes, of what was given back less than 0. Only this is touched while memory goes, which
         # may be in the middle of anything.
         self._events: deque[int] = deque()
@@ -185,7 +189,7 @@ def using_memory(resource: MemoryResource) -> Iterator[None]:
     That is for every stream, in this thread, or this task of asyncio. Memory may outlive the block;
     it goes back where it came from. `DriverMemory()` is the driver's pool.
     """
-    _checked("using_memory: resource", resource)
+    checked_resource("using_memory: resource", resource)
     Choices.were_made = True
     token = _block.set(resource)
     try:
@@ -197,12 +201,17 @@ def using_memory(resource: MemoryResource) -> Iterator[None]:
 def choose(where: str, resource: MemoryResource | None) -> MemoryResource | None:
     """What a stream or a context was given as its choice, checked."""
     if resource is not None:
-        _checked(where, resource)
+        checked_resource(where, resource)
         Choices.were_made = True
     return resource
 
 
-def _checked(where: str, resource: MemoryResource) -> MemoryResource:
+def checked_resource(where: str, resource: MemoryResource) -> MemoryResource:
+    """The resource, if it has what one needs.
+
+    Raises:
+        ArgumentTypeError: it has not.
+    """
     if not (
         callable(getattr(resource, "allocate", None))
         and callable(getattr(resource, "deallocate", None))
