@@ -222,16 +222,18 @@ class CudaTest:
 
 
 def _not_benign(emulator: Emulator) -> list[Found]:
-    """Findings that count, without faults that some call has told.
-
-    What pytest's own code asked for is a fixture's of this plugin, which has closed it; it is there
-    for the sake of other things that are.
-    """
+    """Findings that count, without faults that some call has told."""
     return [
         each
         for each in emulator.findings
-        if not (each.benign or each.is_told)
-        and not (
-            each.check == "leak" and all((at.file or "").startswith(_PYTEST) for at in each.places)
-        )
+        if not (each.benign or each.is_told or _is_of_fixture(each))
     ]
+
+
+def _is_of_fixture(found: Found) -> bool:
+    """Whether a leak is of a fixture of this plugin, which pytest's own code has called.
+
+    The fixture has closed it; it is there for the sake of other things that are told.
+    """
+    files = [place.file or "" for place in found.places]
+    return found.check == "leak" and all(file.startswith(_PYTEST) for file in files)

@@ -47,6 +47,8 @@ def test_the_blocks_of_the_page_run(page: Path) -> None:
         "CUDADRV_DRIVER": "emulator:2",
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONIOENCODING": "utf-8",
+        # As where cudadrv is installed; naming it once more changes nothing.
+        "PYTEST_ADDOPTS": "-p cudadrv.testing",
     }
     for name in ("CUDADRV_EMULATOR_ORDER", "CUDADRV_CHECK"):
         environment.pop(name, None)

@@ -14,7 +14,7 @@ PAGE: Final = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 
 
 def test_every_example_passes(runs: Runs) -> None:
-    blocks = re.findall(r"```python\n# (test_\w+)\.py\n(.*?)```", PAGE, re.DOTALL)
+    blocks = re.findall(r"<!-- file: (test_\w+)\.py -->\n```python\n(.*?)```", PAGE, re.DOTALL)
     assert len(blocks) == PAGE.count("```python") == 4
     runs.pytester.makepyfile(**dict(blocks))
     options = ("--cuda=emulator", "--cuda-check=race", "--cuda-order=random", "--cuda-seed=new")
@@ -22,7 +22,7 @@ def test_every_example_passes(runs: Runs) -> None:
 
 
 def test_the_example_of_a_kernel_is_of_ten_lines() -> None:
-    (block,) = re.findall(r"```python\n# test_scale\.py\n(.*?)```", PAGE, re.DOTALL)
+    (block,) = re.findall(r"<!-- file: test_scale\.py -->\n```python\n(.*?)```", PAGE, re.DOTALL)
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
 
 
