@@ -23,6 +23,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("CUDADRV_DRIVER", _default_driver())
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """No workers on a GPU: tests look at what it has left, which others would change."""
+    return 0 if os.environ.get("CUDADRV_DRIVER", _default_driver()) == "cuda" else None
+
+
 def pytest_report_header() -> str:
     return f"cudadrv driver: {os.environ['CUDADRV_DRIVER']}"
 
