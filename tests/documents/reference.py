@@ -1,7 +1,7 @@
 """The public names and the pages of the reference that have them.
 
 ``python -m tests.documents.reference --write`` adds what is missing to the page of its room, takes
-away what is not public any more, and writes the table of CUresults anew.
+away what is not public any more or stands there twice, and writes the table of CUresults anew.
 """
 
 from __future__ import annotations
@@ -113,13 +113,21 @@ def entry(name: str) -> str:
 def write() -> None:
     """Bring the pages up to date."""
     public, there = public_names(), set(listed())
-    for page in REFERENCE.glob("*.md"):
-        text = page.read_text()
-        kept = _ENTRY.sub(lambda match: match[0] if match[1] in public else "", text)
+    left = set(public)
+    for page in sorted(REFERENCE.glob("*.md")):
+        kept = _ENTRY.sub(lambda match: _kept(match, left), page.read_text())
         new = "".join(entry(name) for name in sorted(public - there) if page_of(name) == page)
         at = kept.rindex("```\n") if new else len(kept)
         page.write_text(f"{kept[:at].rstrip()}\n\n{new.rstrip()}\n{kept[at:]}" if new else kept)
     results.PAGE.write_text(results.replaced(results.PAGE.read_text()))
+
+
+def _kept(match: re.Match[str], left: set[str]) -> str:
+    """An entry as it is, if its name is public and had none before."""
+    if match[1] not in left:
+        return ""
+    left.remove(match[1])
+    return match[0]
 
 
 if __name__ == "__main__" and "--write" in sys.argv:
