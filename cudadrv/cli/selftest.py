@@ -148,7 +148,7 @@ def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
             return "cuda", "a GPU is present"
         reason = "the driver sees no device"
     except (DriverNotFoundError, NoDeviceError) as error:
-        reason = str(error).partition(" Install")[0]
+        reason = str(error).partition("\n")[0]
     except CudadrvError as error:
         return "cuda", f"a driver is present, but fails: {error}"
     from ..emulator import Emulator  # only where it is used

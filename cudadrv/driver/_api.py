@@ -327,8 +327,8 @@ def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwar
 def driver_not_found(error: Exception) -> DriverNotFoundError:
     first_line = str(error).partition("\n")[0]
     return DriverNotFoundError(
-        f"no CUDA driver was found ({first_line}) Install the NVIDIA driver, or run on the "
-        "emulator: set CUDADRV_DRIVER=emulator or call cudadrv.emulator.use()"
+        "no CUDA driver was found\n  install the NVIDIA driver, or run on the emulator: set "
+        f"CUDADRV_DRIVER=emulator or call cudadrv.emulator.use()\n  (the loader said: {first_line})"
     )
 
 

@@ -82,6 +82,23 @@ def test_an_error_is_at_most_ten_short_lines_with_the_users_line_first() -> None
         assert all(len(line) <= 145 for line in text)
 
 
+def test_the_error_without_a_driver_is_that_of_the_page() -> None:
+    code = "import cudadrv\ntry:\n cudadrv.list_devices()\nexcept Exception as error:\n"
+    code += " print(type(error).__name__ + ': ' + str(error))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"CUDADRV_DRIVER": "cuda"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    if not done.stdout.startswith("DriverNotFoundError"):
+        pytest.skip("needs a machine without a CUDA driver")
+    (shown,) = (
+        block.text
+        for block in blocks_of(ROOT / "docs" / "troubleshooting.md")
+        if block.language == "text"
+    )
+    assert done.stdout.startswith(shown)
+
+
 def test_a_wrong_page_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     for text, found in (
