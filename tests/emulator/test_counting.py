@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import cudadrv
 import ptx
 from cudadrv import emulator
-from cudadrv.emulator import Counters, Counts, InstructionClass
+from cudadrv.emulator import Counters, Counts, Executed, InstructionClass
 from cudadrv.errors import DriverSelectionError
 
 WARP = 32
@@ -235,9 +235,9 @@ def test_a_guard_leaves_threads_out_but_not_their_warp(context: cudadrv.Context)
         ' " @p st.global.f32 [%2], %1; }" :: "r"(t), "f"(1.f), "l"(y + i));'
     )
     counts = count(context, kernel(body))["k"]
-    assert counts.of(InstructionClass.FP32_ADD) == type(counts.executed)(16, 4 * 5)
-    assert counts.of(InstructionClass.FP32_MUL) == type(counts.executed)(16, 512 - 20)
-    assert counts.of(InstructionClass.STORE_GLOBAL) == type(counts.executed)(16, 20)
+    assert counts.of(InstructionClass.FP32_ADD) == Executed(16, 4 * 5)
+    assert counts.of(InstructionClass.FP32_MUL) == Executed(16, 512 - 20)
+    assert counts.of(InstructionClass.STORE_GLOBAL) == Executed(16, 20)
     assert counts.global_stores.requests == 4
     assert counts.branches.executed == 0
 
@@ -245,8 +245,8 @@ def test_a_guard_leaves_threads_out_but_not_their_warp(context: cudadrv.Context)
 def test_lanes_that_wait_for_each_other_count_once(context: cudadrv.Context) -> None:
     body = "int v = t; if (t & 1) v += 3; v += __shfl_xor_sync(~0u, v, 1); __syncwarp(); y[i] = v;"
     counts = count(context, kernel(body + "__syncthreads(); x[i] = v;"))["k"]
-    assert counts.of(InstructionClass.WARP) == type(counts.executed)(32, 1024)
-    assert counts.of(InstructionClass.BARRIER) == type(counts.executed)(16, 512)
+    assert counts.of(InstructionClass.WARP) == Executed(32, 1024)
+    assert counts.of(InstructionClass.BARRIER) == Executed(16, 512)
 
 
 def turns_in_sectors(row: list[int]) -> int:
@@ -254,6 +254,16 @@ def turns_in_sectors(row: list[int]) -> int:
     times = Counter(row)
     every = {element // 8 for element in row}
     return sum(max(n for e, n in times.items() if e // 8 == sector) for sector in every)
+
+
+def test_lanes_that_meet_at_two_places_count_once_at_each(context: cudadrv.Context) -> None:
+    shuffle = 'asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 31, -1;" : "+r"(v));'
+    body = (
+        f"int v = t; if (t & 1) {{ {shuffle} v *= 3; }} else {{ v += idx[i]; {shuffle} }} y[i] = v;"
+    )
+    counts = count(context, kernel(body + " y[i] = v;"))["k"]
+    assert counts.branches.divergent == 16
+    assert counts.of(InstructionClass.WARP) == Executed(32, 512)
 
 
 def test_atomics_are_counted_by_address(context: cudadrv.Context) -> None:
