@@ -190,6 +190,16 @@ _BRANCHES: Final = {
     "nested": "float v = t; if (t & 1) { "
     + f"if (t & 2) {{ {_TURNS.format(2)} }} else {{ {_TURNS.format(3)} }} "
     + f"}} else {{ {_TURNS.format(4)} }} y[i] = v;",
+    "break": "float v = t; for (int k = 0; k < n; k++) { v = v * 1.5f + x[k]; "
+    "if (v > 40.f + t % 5) break; y[4096 + i] = v; } y[i] = v;",
+    "continue": "float v = t; for (int k = 0; k < n; k++) { if ((k ^ t) & 3) continue; "
+    "v = v * 1.5f + x[k]; y[4096 + i] = v; } y[i] = v;",
+    "function": "y[i] = early(t % 8, n, x);",
+    "function_twice": "float v = early(t % 8, n, x); v += early(v + t % 3, n, x); y[i] = v;",
+    "function_in_part": "float v = t; if (t & 4) { v = early(t % 8, n, x); y[4096 + i] = v; } "
+    "y[i] = v;",
+    "by_address": "y[i] = chosen[t % 3](x[i], n, x);",
+    "recursive": "y[i] = recursive(t % 6, x);",
     "early_return": f"if (t % 32 > 20) return; float v = t; {_TURNS.format(1)} y[i] = v;",
 }
 _ATOMICS: Final = {
@@ -275,8 +285,22 @@ KERNELS: Final = (
     *_plain("arithmetic", _ARITHMETIC),
     *_SHAPES,
 )
+_FUNCTIONS: Final = """
+__device__ __noinline__ float early(float v, int n, const float* x) {
+  if (v < 3) return v;
+  for (int k = 0; k < n; k++) v = v * x[k] + 1;
+  return v;
+}
+__device__ __noinline__ float doubled(float v, int n, const float* x) { return v * n; }
+__device__ __noinline__ float added(float v, int n, const float* x) { return v + x[n]; }
+__device__ float (*const chosen[])(float, int, const float*) = {early, doubled, added};
+__device__ __noinline__ float recursive(int depth, const float* x) {
+  return depth ? x[depth] * recursive(depth - 1, x) + 1 : 2;
+}
+"""
 SOURCE: Final = (
     "#include <cuda_fp16.h>\n#include <cuda_pipeline.h>\n"
+    + _FUNCTIONS
     + BENCHMARKS
     + "".join(each.text for each in KERNELS)
 )
