@@ -266,6 +266,23 @@ def test_lanes_that_meet_at_two_places_count_once_at_each(context: cudadrv.Conte
     assert counts.of(InstructionClass.WARP) == Executed(32, 512)
 
 
+FUNCTIONS = """
+__device__ __noinline__ float early(float v, int n) {
+  if (v < 3) return v;
+  for (int k = 0; k < n; k++) v = v * v + 1;
+  return v;
+}
+__device__ __noinline__ float doubled(float v, int n) { return v * n; }
+__device__ float (*const chosen[])(float, int) = {early, doubled};
+"""
+
+
+@pytest.mark.parametrize("call", ["early(t % 8, n)", "chosen[t % 2](t % 8, n)"])
+def test_threads_go_on_together_behind_a_call(context: cudadrv.Context, call: str) -> None:
+    counts = count(context, kernel(f"y[i] = {call};", before=FUNCTIONS))["k"]
+    assert counts.global_stores.requests == 16
+
+
 def test_atomics_are_counted_by_address(context: cudadrv.Context) -> None:
     one = count(context, kernel("atomicAdd(y, x[i]);"))["k"].global_atomics
     assert (one.requests, one.threads, one.ways, one.addresses) == (16, 512, 512, 1)

@@ -52,7 +52,8 @@ def call(
         fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[back], function, results
     )
     fibre.calls = (*fibre.calls, opened)
-    fibre.prefix = (*fibre.prefix, back)
+    # The block of the call itself, so that who is back waits for those who are still away.
+    fibre.prefix = (*fibre.prefix, back - 1)
     fibre.stack_pointer = base
     fibre.regs = list(code.zeros[function])
     fibre.lineage = None
@@ -98,7 +99,7 @@ def leave(fibre: Fibre) -> int:
     sources = fibre.blocks.code.results[opened.function]
     for (source, room), (target, nbytes) in zip(sources, opened.results, strict=False):
         _copy(fibre, fibre.stack_pointer + source, opened.stack_pointer + target, min(room, nbytes))
-    block = fibre.prefix[-1]
+    block = fibre.prefix[-1] + 1
     fibre.regs = registers_of(fibre, opened)
     fibre.calls = fibre.calls[:-1]
     fibre.prefix = fibre.prefix[:-1]

@@ -53,7 +53,7 @@ class Fibre:
         present: (n,) which elements still belong to the fibre; None where all do.
         count: how many belong to it.
         calls: those that it is in, outermost first.
-        prefix: return addresses of the calls that it is in, outermost first.
+        prefix: blocks of the calls that it is in, outermost first.
         written: registers written since it was split off `lineage`.
         released: what it waited for is there; its block is executed again with this set.
         exchange: values that lanes in other fibres brought where it waited, by name.

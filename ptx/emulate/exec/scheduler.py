@@ -1,6 +1,6 @@
 """The scheduler of the fibres of thread blocks that are executed together.
 
-The fibre with the smallest place (the return addresses of its open calls, then its block) runs;
+The fibre with the smallest place (the blocks of its open calls, then its own block) runs;
 fibres at the same place become one. A fibre that waited too long is run for a while whatever its
 place, so that a spin loop lets the thread that it waits for go on.
 """
