@@ -33,12 +33,13 @@ class EndlessWait:
 
     def is_here(self, fibre: Fibre, block: int) -> bool:
         """Whether all is as it was, though threads have run; `fibre` is about to run a block."""
-        blocks = self._scheduler.blocks
+        blocks, waits = self._scheduler.blocks, self._scheduler.waiting.timed_waits
         code, memory = blocks.code, blocks.launch.memory
         if (
             code.reads_clock
             or memory.used_bytes > _MOST_BYTES
-            or self._scheduler.waiting.timed_waits.waits
+            or waits.waits
+            or waits.counts
             or any(site.is_elsewhere for site in code.sites)
         ):
             return False

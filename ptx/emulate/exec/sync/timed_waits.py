@@ -100,6 +100,11 @@ class TimedWaits:
         """Those that wait for a phase."""
         return [each for each in self.waits if each.awaited is not None]
 
+    @property
+    def counts(self) -> bool:
+        """Whether waits have ended in vain, and are counted here."""
+        return self._rounds > 0
+
     def resolve(self) -> bool:
         """Wake those whose time or phase has come; whether there were any."""
         if not self.waits:
