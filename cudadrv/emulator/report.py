@@ -85,7 +85,7 @@ def _location(place: Place) -> Json:
         uri = path.as_uri() if path.is_absolute() else path.as_posix()
         region = {"region": {"startLine": place.line}} if place.line else {}
         location["physicalLocation"] = {"artifactLocation": {"uri": uri}, **region}
-    if place.where is not None:
+    if place.where is not None and place.where.kernel:
         location["logicalLocations"] = [{"name": place.where.kernel, "kind": "function"}]
         location["message"] = {"text": f"{place.what} by {place.where}"}
     return location

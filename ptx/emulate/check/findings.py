@@ -122,7 +122,7 @@ class Finding:
     @property
     def places(self) -> tuple[Place, ...]:
         """Both places."""
-        return self.first.place, self.second.place
+        return tuple(each.place for each in (self.first, self.second))
 
     def __str__(self) -> str:
         lines = [
