@@ -118,6 +118,21 @@ def test_memory_that_is_lent_again_is_used_again() -> None:
     assert run(program) is None
 
 
+def test_the_end_of_a_part_is_not_mistaken_for_the_next_one() -> None:
+    def program(stream: cudadrv.Stream, kernel: cudadrv.Kernel) -> None:
+        allocator = cudadrv.CudaAllocator(stream)
+        buffer = stream.zeros(4096, np.int32)
+        allocator.freeze()
+        allocator.install_arena(buffer.ptr, buffer.nbytes)
+        _, a, b = (allocator.allocate(256) for _ in range(3))
+        allocator.unfreeze()
+        assert b == a + 256
+        launch(stream, kernel, b, a, -32)  # b as the end of a
+        launch(stream, kernel, buffer, buffer, 512)
+
+    assert run(program) is None
+
+
 def test_a_view_is_held_to_the_array_that_it_is_of() -> None:
     def program(stream: cudadrv.Stream, kernel: cudadrv.Kernel) -> None:
         a = stream.zeros(64, np.int32)

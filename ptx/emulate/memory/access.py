@@ -161,7 +161,8 @@ def _per_thread(
     extents = blocks.launch.extents
     if extents is not None:
         spans = extents.of(site, space)
-        if spans:
+        low, high = base + least + site.first, base + greatest + site.end
+        if spans and not any(span.start <= low and high <= span.end for span in spans):
             check_spans(threads, spans, addresses.every(threads.n) + offset, site, space)
     elements = memory.view(site.dtype)
     if space == "shared" and blocks.geometry.blocks == 1:

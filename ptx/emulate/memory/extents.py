@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
 from ptx.emulate.memory.site import Site
 
 
@@ -99,20 +99,36 @@ class Extents:
         memory = self._memory
         address = pointer_at(self._params, origin.parameter)
         name = origin.name.rpartition("_param_")[2]  # NVRTC names none but by its number
-        words = f"parameter {name} points into"
+        words = f"which parameter {name} points into"
         allocations = [memory.find(address), memory.find(address - 1)]
         spans: list[Span] = []
         for each in dict.fromkeys(each for each in allocations if each is not None):
-            owner, nbytes = memory.parts.get(address, (None, 0))
-            if owner is each and address != each.address:
-                part = f"{nbytes} bytes at {address:#x} in {each}"
-                spans.append(Span(address, address + nbytes, f"{part}, which {words}"))
+            parts = self._parts(each, address)
+            if parts:
+                spans += [
+                    Span(start, start + nbytes, f"{nbytes} bytes at {start:#x} in {each}, {words}")
+                    for start, nbytes in parts
+                ]
             elif memory.given_back.get(each.address) is each:
                 end = "was given back to its allocator"
-                spans.append(Span(each.address, each.end, f"{each}, which {words}; it {end}", True))
+                spans.append(Span(each.address, each.end, f"{each}, {words}; it {end}", True))
             else:
-                spans.append(Span(each.address, each.end, f"{each}, which {words}"))
+                spans.append(Span(each.address, each.end, f"{each}, {words}"))
         return spans
+
+    def _parts(self, allocation: Allocation, address: int) -> list[tuple[int, int]]:
+        """The parts of an allocation that begin at an address, and those that end there.
+
+        At its own beginning it may as well be meant as a whole.
+        """
+        parts = self._memory.parts
+        if address == allocation.address or parts.get(address, (None, 0))[0] is not allocation:
+            return []
+        return [
+            (start, nbytes)
+            for start, (owner, nbytes) in list(parts.items())
+            if owner is allocation and address in (start, start + nbytes)
+        ]
 
 
 def pointer_at(params: NDArray[np.uint8], offset: int) -> int:

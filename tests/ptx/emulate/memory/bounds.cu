@@ -52,6 +52,12 @@ KERNEL(in_a_variable_of_the_module) {
 KERNEL(in_constant_memory) { a[threadIdx.x] = weights[(threadIdx.x & 7) + by]; }
 KERNEL(before_the_beginning) { b[(long)threadIdx.x - by] = 1; }
 
+KERNEL(in_local_memory) {
+  int l[10];
+  for (int i = 0; i < 10; i++) l[i] = i * n;
+  a[threadIdx.x] = l[(threadIdx.x + (int)n) % 10 + by];
+}
+
 // Nothing here is wrong.
 KERNEL(one_of_two_arrays) { (n > 3 ? a : b)[threadIdx.x] = 1; }
 KERNEL(either_array_by_thread) { int* p = threadIdx.x & 1 ? a : b; p[threadIdx.x] = p[threadIdx.x + 1]; }

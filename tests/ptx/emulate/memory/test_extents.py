@@ -32,6 +32,7 @@ WRONG = {
     "in_dynamic_shared_memory": (32, "behind the variable s"),
     "in_a_variable_of_the_module": (128, "behind the variable table"),
     "in_constant_memory": (64, "behind the variable weights"),
+    "in_local_memory": (2, "behind the variable __local_depot"),
     "before_the_beginning": (128, "parameter 1 points into"),
 }
 RIGHT = (
