@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pathlib
+import re
 import struct
 
 import numpy as np
@@ -44,9 +45,9 @@ TARGETS = ("compute_90", "compute_100")
 
 
 @functools.cache
-def text(target: str) -> str:
-    options = ptx.CompileOptions(target=ptx.Target.ptx(target), lineinfo=True)
-    found = ptx.compile(SOURCE.read_text(), options, name=SOURCE.name).ptx
+def text(target: str, source: pathlib.Path = SOURCE, *, debug: bool = False) -> str:
+    options = ptx.CompileOptions(target=ptx.Target.ptx(target), lineinfo=not debug, debug=debug)
+    found = ptx.compile(source.read_text(), options, name=source.name).ptx
     assert found is not None
     return found
 
@@ -80,6 +81,20 @@ def test_without_the_check_another_array_is_as_good(name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_kernel_is_not_accused(name: str, target: str) -> None:
     launch(target, name, 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "debug"),
+    [("compute_80", False), ("compute_90", True), ("compute_100", False), ("compute_120", False)],
+)
+def test_usual_code_is_not_accused_however_it_is_compiled(target: str, debug: bool) -> None:
+    source = SOURCE.with_name("within_bounds.cu")
+    runner = KernelRunner(text(target, source, debug=debug))
+    checked = Limits(check_bounds=True, check_synchronisation=True)
+    names = re.findall(r"KERNEL\((\w+)\) \{", source.read_text())
+    assert len(names) > 20
+    for name in names:
+        runner.launch(name, 2, 32, *arrays(runner), 0, 64, limits=checked)
 
 
 @pytest.mark.parametrize("target", TARGETS)
