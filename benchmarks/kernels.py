@@ -22,8 +22,12 @@ _TYPES: Final = {
     "k5": "pppfi",
     "k20": "p" * 10 + "f" * 5 + "i" * 5,
 }
-# PTX type, bytes, whether it is a pointer.
-_PARAMS: Final = {"p": ("u64", 8, True), "f": ("f32", 4, False), "i": ("u32", 4, False)}
+# PTX type, bytes, whether it is a pointer, its type in C++ by the letters of the Itanium C++ ABI.
+_PARAMS: Final = {
+    "p": ("u64", 8, True, "PKf"),
+    "f": ("f32", 4, False, "f"),
+    "i": ("u32", 4, False, "i"),
+}
 
 GRID: Final = 4
 BLOCK: Final = 256
@@ -54,11 +58,11 @@ class Kernels:
 def _signature(name: str) -> ptx.KernelSignature:
     params, offset = [], 0
     for number, letter in enumerate(_TYPES[name]):
-        ptx_type, nbytes, is_pointer = _PARAMS[letter]
+        ptx_type, nbytes, is_pointer, cpp_type = _PARAMS[letter]
         offset = -(-offset // nbytes) * nbytes
         params.append(
             ptx.KernelParam(
-                f"{name}_param_{number}", ptx_type, nbytes, nbytes, offset, is_pointer, 1
+                f"{name}_param_{number}", ptx_type, nbytes, nbytes, offset, is_pointer, 1, cpp_type
             )
         )
         offset += nbytes

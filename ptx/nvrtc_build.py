@@ -20,6 +20,7 @@ from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.register_limit import with_register_limit
 from ptx.isa.signature import signatures_of
+from ptx.kernel_types import with_types
 from ptx.request import CompileRequest
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
@@ -54,6 +55,7 @@ def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Imag
             data = text.encode()
         lowered = {e: program.lowered_name(e) for e in request.name_expressions}
     signatures, remark = _signatures(text)
+    signatures = with_types(signatures, request.source, request.options.flags())
     return Image(
         target=target,
         data=data,

@@ -20,6 +20,9 @@ class KernelParam:
 
     `is_pointer` is True where the text says `.ptr`, None for another 64-bit integer (it may be a
     pointer: the dialect up to sm_90 does not tell), False for anything else.
+
+    `cpp_type` is its type in C++, in the letters of the Itanium C++ ABI, such as "PKf" for
+    ``const float*``; "" where neither the kernel's name nor the source tells it.
     """
 
     name: str
@@ -29,6 +32,7 @@ class KernelParam:
     offset: int
     is_pointer: bool | None
     count: int
+    cpp_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ class KernelSignature:
         words = [self.name, str(self.nbytes), str(self.shared_bytes), threads, block]
         for p in self.params:
             kind = _KINDS[p.is_pointer]
-            words.append(f"{p.name}:{p.ptx_type}:{p.nbytes}:{p.align}:{p.offset}:{kind}:{p.count}")
+            layout = f"{p.ptx_type}:{p.nbytes}:{p.align}:{p.offset}:{kind}:{p.count}"
+            words.append(f"{p.name}:{layout}:{p.cpp_type}")
         return " ".join(words)
 
     @classmethod
@@ -78,12 +83,9 @@ class KernelSignature:
     ) -> KernelSignature:
         params = []
         for word in words:
-            of, ptx_type, size, align, offset, kind, count = word.split(":")
-            params.append(
-                KernelParam(
-                    of, ptx_type, int(size), int(align), int(offset), _OF_KIND[kind], int(count)
-                )
-            )
+            of, ptx_type, size, align, offset, kind, count, cpp_type = word.split(":")
+            numbers = int(size), int(align), int(offset)
+            params.append(KernelParam(of, ptx_type, *numbers, _OF_KIND[kind], int(count), cpp_type))
         required = None
         if block != "-":
             x, y, z = map(int, block.split("x"))

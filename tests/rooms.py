@@ -73,7 +73,11 @@ ROOMS: dict[str, tuple[Room, ...]] = {
             "verbs",
             "ptx.compiling ptx.linking ptx.image_cache ptx.prewarming ptx.supported ptx.observers",
         ),
-        ("build", "ptx.nvrtc_build ptx.linker ptx.headers ptx.header_folders ptx.header_packages"),
+        (
+            "build",
+            "ptx.nvrtc_build ptx.linker ptx.headers ptx.header_folders ptx.header_packages"
+            " ptx.kernel_types ptx.mangled_types ptx.declared_types",
+        ),
         ("cache", "ptx.cache"),
         ("image", "ptx.image ptx.request"),
         ("emulate", "ptx.emulate/ ptx.emulate.program"),

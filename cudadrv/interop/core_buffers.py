@@ -21,7 +21,8 @@ def readers() -> Iterator[tuple[type, Reader]]:
     yield core.Buffer, Reader(_address, attrgetter("device_id"))
     utils = sys.modules.get(f"{core.__name__}.utils")
     if utils is not None:
-        yield utils.StridedMemoryView, Reader(attrgetter("ptr"), attrgetter("device_id"))
+        reader = Reader(attrgetter("ptr"), attrgetter("device_id"), dtype=attrgetter("dtype"))
+        yield utils.StridedMemoryView, reader
 
 
 # Its type has no stubs.

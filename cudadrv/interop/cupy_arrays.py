@@ -16,7 +16,12 @@ def readers() -> Iterator[tuple[type, Reader]]:
     if cupy.cuda.runtime.is_hip:
         return  # memory of another driver
     # `device_id` is of the memory, as `ptr` is; the device object of `x.device` costs more.
-    reader = Reader(attrgetter("data.ptr"), attrgetter("data.device_id"), _current_stream_of(cupy))
+    reader = Reader(
+        attrgetter("data.ptr"),
+        attrgetter("data.device_id"),
+        _current_stream_of(cupy),
+        attrgetter("dtype"),
+    )
     yield cupy.ndarray, reader
 
 

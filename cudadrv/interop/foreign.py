@@ -36,6 +36,7 @@ from ..errors import (
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.export import DL_CUDA, DLTensor
+from .elements import Elements, name_of_typestr, named_dtype
 
 _DL_MANAGED: Final = 13  # kDLCUDAManaged
 # The last call of the driver that was made, and what it answered.
@@ -54,23 +55,42 @@ _WHERE: Final = (
 
 # dlpack.h: DLDataTypeCode as the kinds of NumPy's dtypes.
 _KIND: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
+# The same, of types that ml_dtypes has, by code and bits.
+_EXTENDED: Final = {
+    (4, 16): "bfloat16",
+    (7, 8): "float8_e3m4",
+    (8, 8): "float8_e4m3",
+    (9, 8): "float8_e4m3b11fnuz",
+    (10, 8): "float8_e4m3fn",
+    (11, 8): "float8_e4m3fnuz",
+    (12, 8): "float8_e5m2",
+    (13, 8): "float8_e5m2fnuz",
+    (14, 8): "float8_e8m0fnu",
+}
 
 
 # Whatever has the interface; a protocol would say no more than that attribute's name.
-def interface_address(value: Any, stream: StreamCore, producers: list[int]) -> int:
+def interface_address(
+    value: Any, stream: StreamCore, producers: list[int], elements: Elements | None = None
+) -> int:
     """The address of memory on the stream's device, by the CUDA array interface.
 
     Args:
         value: an object that has the interface.
         stream: the stream that will use the memory.
         producers: foreign streams to be ordered after; the memory's own is added, if it needs it.
+        elements: what the pointer points to, where that is known.
 
     Raises:
         AttributeError: it has no interface.
+        BufferError: its elements are of another type, or may only be read.
         WrongDeviceError: the memory lies on another device.
     """
     interface = value.__cuda_array_interface__
-    pointer = int(interface["data"][0])
+    pointer, is_read_only = interface["data"]
+    pointer = int(pointer)
+    if elements is not None:
+        elements.check(name_of_typestr(interface["typestr"]), is_read_only=bool(is_read_only))
     producer = interface.get("stream")
     if producer is not None and producer not in producers:
         producers.append(_stream_number(producer))
@@ -79,12 +99,15 @@ def interface_address(value: Any, stream: StreamCore, producers: list[int]) -> i
     return pointer
 
 
-def dlpack_address(value: object, stream: StreamCore) -> int | None:
+def dlpack_address(
+    value: object, stream: StreamCore, elements: Elements | None = None
+) -> int | None:
     """The address of memory that an object offers by DLPack, or None if it offers none.
 
     The producer is asked to order the memory before `stream` itself.
 
     Raises:
+        BufferError: its elements are of another type than the pointer points to.
         WrongDeviceError: the memory lies on another device.
     """
     capsule = _exported(value, stream)
@@ -92,6 +115,8 @@ def dlpack_address(value: object, stream: StreamCore) -> int | None:
         return None
     # The capsule's own destructor gives the tensor back; its producer stays with the caller.
     head = DLTensor.of(capsule)
+    if elements is not None:
+        elements.check(_dtype_name(head), is_read_only=False)  # this version does not say it
     pointer = (head.data or 0) + int(head.byte_offset)
     if pointer:
         _require_device(pointer, value, stream)
@@ -300,16 +325,26 @@ def _exported(value: object, stream: StreamCore) -> object | None:
     return capsule
 
 
-def _dtype(value: object, head: DLTensor) -> np.dtype[Any]:
+def _dtype_name(head: DLTensor) -> str:
+    """NumPy's or ml_dtypes' name of a tensor's dtype; "" for what neither has."""
     kind, bits = _KIND.get(head.code), int(head.bits)
     try:
         if kind is not None and head.lanes == 1 and bits % 8 == 0:
-            return np.dtype(f"{kind}{bits // 8}")
+            return np.dtype(f"{kind}{bits // 8}").name
     except TypeError:
         pass
+    return _EXTENDED.get((head.code, bits), "") if head.lanes == 1 else ""
+
+
+def _dtype(value: object, head: DLTensor) -> np.dtype[Any]:
+    name = _dtype_name(head)
+    found = named_dtype(name)
+    if found is not None:
+        return found
+    hint = "import ml_dtypes, or view it" if name else "view it"
     raise DTypeError(
-        f"a {type(value).__name__} of DLPack's type code {head.code} with {bits} bits and "
-        f"{head.lanes} lanes: NumPy has no such dtype; view it as one of that size first"
+        f"a {type(value).__name__} of DLPack's type code {head.code} with {head.bits} bits and "
+        f"{head.lanes} lanes: NumPy has no such dtype; {hint} as one of that size first"
     )
 
 

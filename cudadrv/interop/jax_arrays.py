@@ -1,14 +1,16 @@
 """JAX's arrays.
 
 They are values that may still be computed, on a stream that JAX does not tell. Once one is ready it
-stays so until it is deleted or given away, and then its address is an error. One that is not ready
-is asked by DLPack, which lets our stream wait.
+stays so, where it is, until it is deleted or given away. So what was found is kept with the array,
+and later only asked whether it was deleted. One that is not ready is asked by DLPack, which lets
+our stream wait.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, Final
 
 from .reader import Reader
@@ -22,40 +24,43 @@ def readers() -> Iterator[tuple[type, Reader]]:
     for name in ("jaxlib._jax", "jaxlib.xla_extension"):  # by version
         array_type = getattr(sys.modules.get(name), "ArrayImpl", None)
         if array_type is not None:
-            yield array_type, Reader(_address, _device_of())
+            yield (
+                array_type,
+                Reader(
+                    _address,
+                    attrgetter("_cudadrv_device"),
+                    dtype=attrgetter("dtype"),
+                    examine=_examined,
+                    is_read_only=True,
+                ),
+            )
             return
 
 
+# The library need not be installed where types are checked.
 def _address(array: Any) -> int | None:
-    pointer: int = array.unsafe_buffer_pointer()  # first: a deleted array raises here alone
-    # Asking costs as much as all the rest, so what is known to be ready is marked.
+    if array.is_deleted():
+        return None
     try:
-        array._cudadrv_ready  # noqa: B018  # there, or not
+        known: int | None = array._cudadrv_address
     except AttributeError:
-        if not array.is_ready():
-            return None
-        array._cudadrv_ready = True
-    return pointer
+        _examined(array)
+        known = getattr(array, "_cudadrv_address", None)
+    return known
 
 
-def _device_of() -> Callable[[Any], int]:
-    # By the device of JAX; there are as many as a process has.
-    ordinals: dict[object, int] = {}
-
-    def device(array: Any) -> int:
-        sharding = array.sharding
-        try:
-            return ordinals[sharding._device]
-        except (AttributeError, KeyError):
-            pass
-        devices = tuple(sharding.device_set)
-        if len(devices) != 1:
-            raise BufferError(
-                f"lies on {len(devices)} devices: give the part of this one, "
-                "array.addressable_data(number)"
-            )
-        (where,) = devices
-        found = int(where.local_hardware_id) if where.platform in _PLATFORMS else _ELSEWHERE
-        return ordinals.setdefault(where, found)
-
-    return device
+def _examined(array: Any) -> bool:
+    """Find where an array lies, and its address once it is ready."""
+    pointer: int = array.unsafe_buffer_pointer()  # a deleted array raises here, and crashes below
+    devices = tuple(array.sharding.device_set)
+    if len(devices) != 1:
+        raise BufferError(
+            f"lies on {len(devices)} devices: give the part of this one, "
+            "array.addressable_data(number)"
+        )
+    (device,) = devices
+    is_cuda = device.platform in _PLATFORMS
+    array._cudadrv_device = int(device.local_hardware_id) if is_cuda else _ELSEWHERE
+    if array.is_ready():
+        array._cudadrv_address = pointer
+    return True

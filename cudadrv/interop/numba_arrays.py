@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, Final
 
 from .reader import Reader
@@ -19,7 +20,13 @@ def readers() -> Iterator[tuple[type, Reader]]:
     # What Numba itself reads, once, for its default stream.
     per_thread = os.environ.get("NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM", "0") not in ("", "0")
     default = _PER_THREAD if per_thread else _LEGACY
-    yield arrays.DeviceNDArray, Reader(_address, _device, lambda ordinal: default)
+    reader = Reader(
+        _address,
+        attrgetter("gpu_data.context.device.id"),
+        lambda ordinal: default,
+        attrgetter("dtype"),
+    )
+    yield arrays.DeviceNDArray, reader
 
 
 # The library has no types.
@@ -27,9 +34,10 @@ def _address(array: Any) -> int | None:
     # An array may be of a stream of its own, which its array interface names.
     if array.stream.__class__ is not int or array.stream:
         return None
-    return int(array.gpu_data.device_pointer)
-
-
-def _device(array: Any) -> int:
-    ordinal: int = array.gpu_data.context.device.id
-    return ordinal
+    data = array.gpu_data
+    # The handle of an allocation never changes, and making a number of it costs more than the rest.
+    try:
+        address: int = data._cudadrv_address
+    except AttributeError:
+        address = data._cudadrv_address = int(data.device_pointer)
+    return address

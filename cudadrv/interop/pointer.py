@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ..driver.stream_core import StreamCore
 from ..errors import CudadrvError, WrongDeviceError
+from .elements import Elements
 from .foreign import dlpack_address, follow_producers, interface_address
 from .reader import Foreign, found_for
 
@@ -26,55 +27,68 @@ class Pointer(NamedTuple):
     way: _Way
 
 
-def pointer_of(value: object, stream: StreamCore) -> Pointer | None:
+def pointer_of(
+    value: object, stream: StreamCore, elements: Elements | None = None
+) -> Pointer | None:
     """The address of an object's memory, with `stream` ordered after it; None if it has none.
 
+    Args:
+        value: the object.
+        stream: the stream that will use the memory.
+        elements: what the pointer points to, where that is known.
+
     Raises:
-        BufferError: it has memory that no kernel can use; the text goes on from "it ...".
+        BufferError: it has memory that the kernel cannot use; the text goes on from "it ...".
         WrongDeviceError: the memory lies on another device.
     """
     try:
-        return (
-            _by_reader(value, stream) or _by_interface(value, stream) or _by_dlpack(value, stream)
-        )
+        found = _by_reader(value, stream, elements) or _by_interface(value, stream, elements)
+        return found or _by_dlpack(value, stream, elements)
     except (CudadrvError, BufferError):
         raise
     except Exception as error:  # whatever the library raises
         raise BufferError(f"has memory that cannot be read ({error!r})") from error
 
 
-def _by_reader(value: object, stream: StreamCore) -> Pointer | None:
+def _by_reader(value: object, stream: StreamCore, elements: Elements | None) -> Pointer | None:
     kind: type = type(value)
     found = found_for(kind)
     if found is None:
         return None
     reader, ordinal = found.reader, stream.context.ordinal
+    is_quick = reader.examine is None or reader.examine(value)
     device = reader.device(value)
     if device < 0:
         return None
     if device != ordinal:
         raise WrongDeviceError(f"a {kind.__name__} on device {device} was given to {stream!r}")
+    dtype = None if reader.dtype is None else reader.dtype(value)
+    if elements is not None:
+        elements.check(dtype, is_read_only=reader.is_read_only)
     address = reader.address(value)
     if address is None:
-        return _by_dlpack(value, stream)
+        return _by_dlpack(value, stream, elements)
     if reader.stream is not None:
         follow_producers(stream, (reader.stream(ordinal),))
-    return Pointer(address, found if found.type is kind else "converted")
+    if not is_quick or not address or found.type is not kind:
+        return Pointer(address, "converted")
+    is_typed = elements is not None and not elements.takes_any()
+    return Pointer(address, found._replace(dtype=dtype if is_typed or reader.is_lazy else None))
 
 
 # Whatever has the interface; a protocol would say no more than that attribute's name.
-def _by_interface(value: Any, stream: StreamCore) -> Pointer | None:
+def _by_interface(value: Any, stream: StreamCore, elements: Elements | None) -> Pointer | None:
     if not hasattr(value, "__cuda_array_interface__"):
         return None
     producers: list[int] = []
     try:
-        address = interface_address(value, stream, producers)
+        address = interface_address(value, stream, producers, elements)
     except _NO_INTERFACE as error:
         raise BufferError(f"has a __cuda_array_interface__ that is none ({error!r})") from error
     follow_producers(stream, producers)
     return Pointer(address, "foreign")
 
 
-def _by_dlpack(value: object, stream: StreamCore) -> Pointer | None:
-    address = dlpack_address(value, stream)
+def _by_dlpack(value: object, stream: StreamCore, elements: Elements | None) -> Pointer | None:
+    address = dlpack_address(value, stream, elements)
     return None if address is None else Pointer(address, "converted")

@@ -25,29 +25,42 @@ _Value: TypeAlias = Any
 class Reader:
     """How the memory behind objects of one type is found; see `register`.
 
-    A launch calls `device` and `address` for each such argument, and `stream` once, so they should
-    be quick. Whatever they raise becomes an `ArgumentError` that names the kernel and the argument.
+    A launch calls `address` and `device` for each such argument, `dtype` and `is_lazy` where they
+    matter, and `stream` once: they should be quick, best of all functions of C. What they raise
+    becomes an `ArgumentError` that names the kernel and the argument.
 
     Attributes:
         address: the address of the first element; 0 where there are no elements; None where the
-            shared protocols are to be asked after all. It raises a `BufferError` that says what is
-            wrong with an object whose bytes are not what they stand for.
+            shared protocols are to be asked after all.
         device: the ordinal of the CUDA device where the memory lies; negative for memory elsewhere.
         stream: the number of the stream that comes after all that the library has queued so far for
             the memory of a device, given the ordinal: 0 is the legacy default stream. None where
             the memory may be used as it is.
+        dtype: the type of the elements: NumPy's, or what has NumPy's name for it at its end, such
+            as ``torch.float32``. None where the elements have no type.
+        is_lazy: whether the bytes are not what they stand for. None where they always are.
+        examine: raises a `BufferError` that says what is wrong with an object, and tells whether
+            the functions above are enough for objects of the same type and dtype. It is called
+            before them where an object is looked at for the first time, or was refused. None where
+            there is nothing to say.
+        is_read_only: whether no kernel may write the memory.
     """
 
     address: Callable[[_Value], int | None]
     device: Callable[[_Value], int]
     stream: Callable[[int], int] | None = None
+    dtype: Callable[[_Value], object] | None = None
+    is_lazy: Callable[[_Value], bool] | None = None
+    examine: Callable[[_Value], bool] | None = None
+    is_read_only: bool = False
 
 
 class Foreign(NamedTuple):
-    """A type of another library, with its reader."""
+    """A type of another library, with its reader, and the dtype that its objects must have."""
 
     type: type
     reader: Reader
+    dtype: object = None
 
 
 # The file of each library here, by the package that its types are of.

@@ -13,7 +13,8 @@ from .reader import Reader
 def readers() -> Iterator[tuple[type, Reader]]:
     """The types with their readers."""
     warp = sys.modules["warp"]
-    yield warp.array, Reader(_address, attrgetter("device.ordinal"), _current_stream_of(warp))
+    stream, dtype = _current_stream_of(warp), attrgetter("dtype")
+    yield warp.array, Reader(_address, attrgetter("device.ordinal"), stream, dtype)
 
 
 # The library need not be installed where types are checked; so it is Any here.

@@ -17,8 +17,9 @@ from ..driver.context import ContextCore
 from ..driver.handle import AnyBox
 from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, WrongDeviceError
+from ..interop.elements import Elements, elements_of
 from ..interop.reader import Foreign
-from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
+from ..memory.array import AnyArray, AnyDeviceArray, AnyDType, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.copy import host_address, is_reachable
 from ..memory.order import AnyMemory
@@ -26,6 +27,8 @@ from ..memory.order import AnyMemory
 Packable: TypeAlias = int | float | bytes
 
 _INTEGER_CODE: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
+# By the type's letter in the Itanium C++ ABI; char, bool and those unknown take both ranges.
+_SIGNS: Final = {**dict.fromkeys("asilx", True), **dict.fromkeys("htjmy", False)}
 _FLOAT_CODE: Final = {"f32": "f", "f64": "d"}
 _BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
 _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
@@ -44,6 +47,9 @@ REALS: Final[frozenset[type]] = WHOLE | {
 
 Word: TypeAlias = Literal[
     "memory",  # our device memory, whose home must be the launch's stream
+    "array",  # the same as an array, whose dtype must be what the parameter points to
+    "vectors",  # such an array of whole vectors, as of a float4
+    "buffer",  # the same without a dtype, where the parameter has one
     "whole",  # an integer of one of the types in `WHOLE`
     "signed",  # such a negative integer, packed with the signed code
     "real",  # a number of one of the types in `REALS`, for a float
@@ -112,7 +118,7 @@ class Argument:
 class Parameter:
     """One parameter of a kernel: packs values for it, or says why not."""
 
-    __slots__ = ("_integer", "kernel", "param", "position")
+    __slots__ = ("_integer", "_is_signed", "elements", "kernel", "param", "position")
 
     def __init__(self, kernel: str, position: int, param: ptx.KernelParam) -> None:
         self.kernel = kernel
@@ -120,6 +126,9 @@ class Parameter:
         self.param = param
         single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
         self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
+        # What it points to, where that is known; whether it is a signed integer, likewise.
+        self.elements = elements_of(param.cpp_type)
+        self._is_signed = _SIGNS.get(param.cpp_type)
 
     @property
     def type_name(self) -> str:
@@ -130,7 +139,10 @@ class Parameter:
         if param.ptx_type in _NUMPY_NAME:
             return _NUMPY_NAME[param.ptx_type]
         if param.is_pointer:
-            return "a device pointer"
+            return self.elements.described if self.elements else "a device pointer"
+        if self._is_signed is not None:
+            sign = "a signed" if self._is_signed else "an unsigned"
+            return f"{sign} {param.nbytes * 8}-bit integer"
         if param.is_pointer is None:
             return "a device pointer or a 64-bit integer"
         return f"{'an' if param.nbytes == 1 else 'a'} {param.nbytes * 8}-bit integer"
@@ -180,14 +192,41 @@ class Parameter:
                 f"but the launch is on {stream!r}\n  copy it there with Stream.copy, or let its "
                 "kernels use the memory where it lies by Context.enable_peer_access"
             )
-        return Argument(value.ptr, "memory", value._memory)
+        return Argument(value.ptr, self._memory_kind(value), value._memory)
+
+    def _memory_kind(self, value: AnyDeviceArray | DeviceBuffer) -> Kind:
+        """How memory of ours is read; an array must be of what the parameter points to."""
+        elements = self.elements
+        if elements is None or elements.takes_any():
+            return "memory"
+        if isinstance(value, DeviceBuffer):
+            return "buffer"
+        self._check_elements(elements, value, value.dtype)
+        if not elements.is_vector:
+            return "array"
+        if value.nbytes % elements.nbytes:
+            raise self._error(
+                f"is {value!r}, whose {value.nbytes} bytes are no whole number of elements, but "
+                f"the parameter is {self.type_name}"
+            )
+        return "vectors"
+
+    def _check_elements(
+        self, elements: Elements, value: object, dtype: AnyDType, *, is_read_only: bool = False
+    ) -> None:
+        try:
+            elements.check(dtype, is_read_only=is_read_only)
+        except BufferError as error:
+            raise self._error(f"is {_described(value)} and {error}") from None
 
     def _read_integer(self, value: int) -> Argument:
         bits = self.param.nbytes * 8
-        if 0 <= value < 1 << bits:
+        if not self._is_signed and 0 <= value < 1 << bits:
             return Argument(value, "whole")
-        # PTX does not say whether an integer is signed: both ranges are taken.
-        if -(1 << bits - 1) <= value < 0 and not self.param.is_pointer:
+        # PTX does not say whether an integer is signed: where C++ does not either, both are taken.
+        most = 1 << bits - 1 if self._is_signed else 0
+        may_be_negative = self._is_signed is not False and not self.param.is_pointer
+        if may_be_negative and -(1 << bits - 1) <= value < most:
             return Argument(value, "signed")
         raise self._error(f"is {value}, out of range for {self.type_name}")
 
@@ -257,7 +296,7 @@ class Parameter:
         from ..interop.pointer import pointer_of
 
         try:
-            found = pointer_of(value, stream)
+            found = pointer_of(value, stream, self.elements)
         except BufferError as error:
             raise self._error(f"is {_described(value)} and {error}") from error
         if found is not None:
@@ -267,6 +306,9 @@ class Parameter:
             return Argument(address, way, holds=value)
         if isinstance(value, np.ndarray):
             address = self._pinned_address(value, stream)
+            if self.elements is not None:
+                is_read_only = not value.flags.writeable
+                self._check_elements(self.elements, value, value.dtype, is_read_only=is_read_only)
             return Argument(struct.pack("=Q", address), "converted", holds=value)
         return None
 

@@ -33,12 +33,12 @@ def launch(stream, config, {defaults}*rest):
 # version finds its own.
 _LAUNCH: Final = """
 try:{collect}
+    # What is refused is no block, which has no parts.
     block = {conditions} and pop_{version}()
-    if block:
-        pack_{version}(block[0], 0{values})
+    pack_{version}(block[0], 0{values})
 except {refusals}:
-    return slowly({names}*rest)
-if block:{order}
+    block = None
+if block is not None:{order}
     code = block[1]()[0]
     push_{version}(block)
     if code:
@@ -63,7 +63,15 @@ _NUMBERS: Final = {
     "float": ("float", "REALS"),
 }
 # How memory of another home is made ready.
-_FOLLOW: Final = {"memory": "follow", "surface": "follow", "view": "follow_reading"}
+_FOLLOW: Final = {
+    "memory": "follow",
+    "array": "follow",
+    "vectors": "follow",
+    "buffer": "follow",
+    "surface": "follow",
+    "view": "follow_reading",
+}
+_ADDRESSED: Final = ("memory", "array", "vectors", "buffer")
 
 LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 """The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
@@ -77,7 +85,9 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     follow, follow_reading, REFUSALS, int, float, WHOLE, REALS, the convert of each argument by its
     number, pack, pop and push of its version, and, where other libraries' memory is among the
     kinds, interface_address, follow_producers, before, ordinal, Exception, and of its version the
-    type, device and address of such an argument by its number, and the stream of its reader.
+    type, dtype, device and so on of such an argument by its number, and the stream of its reader.
+    Of an argument that points to a known type, the usual dtype, those that are taken, and the bytes
+    of an element, by its number.
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     values, conditions = _reading(kinds, version)
@@ -112,7 +122,8 @@ def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     conditions = ["(held := block)"]
     for i, kind in enumerate(kinds):
         if not isinstance(kind, Foreign) and kind in _FOLLOW:
-            conditions += _memory_conditions(i, kind)
+            # An array is never of another dtype than it was.
+            conditions += _memory_conditions(i, "memory" if kind in _ADDRESSED else kind)
     scope: dict[str, FunctionType] = {}
     text = _PREPARED.format(conditions=" and ".join(conditions))
     exec(compile(text, "<cudadrv prepared launch>", "exec"), {}, scope)
@@ -141,17 +152,13 @@ def _reading(kinds: Sequence[Kind], version: int) -> tuple[str, list[str]]:
     values, conditions = "", ["not rest"]
     for i, kind in enumerate(kinds):
         if isinstance(kind, Foreign):
-            conditions += [
-                f"a{i}.__class__ is type_{version}_{i}",
-                f"device_{version}_{i}(a{i}) == ordinal",
-                f"(f{i} := address_{version}_{i}(a{i})) is not None",
-            ]
+            conditions += _foreign_conditions(kind, f"{version}_{i}", f"a{i}", f"f{i}")
             values += f", f{i}"
         elif kind in _FOLLOW:
             conditions += _memory_conditions(i, kind)
-            values += f", a{i}._address" if kind == "memory" else f", t{i}.number"
+            values += f", a{i}._address" if kind in _ADDRESSED else f", t{i}.number"
         elif kind == "foreign":
-            values += f", interface_address(a{i}, own_stream, producers)"
+            values += f", interface_address(a{i}, own_stream, producers, taken_{i})"
         elif kind == "converted":
             values += f", (c{i} := convert{i}(a{i}))[0]"
         else:
@@ -161,10 +168,30 @@ def _reading(kinds: Sequence[Kind], version: int) -> tuple[str, list[str]]:
     return values, conditions
 
 
+def _foreign_conditions(kind: Foreign, of: str, argument: str, address: str) -> list[str]:
+    """The tests that an object is of the kind that its reader is for, on the launch's device."""
+    conditions = [f"{argument}.__class__ is type_{of}"]
+    if kind.dtype is not None:
+        conditions.append(f"get_dtype_{of}({argument}) is dtype_{of}")
+    if kind.reader.is_lazy is not None:
+        conditions.append(f"not is_lazy_{of}({argument})")
+    # The address comes first, as an array of JAX knows its device then.
+    conditions.append(f"({address} := address_{of}({argument}))")
+    conditions.append(f"device_{of}({argument}) == ordinal")
+    return conditions
+
+
 def _memory_conditions(i: int, kind: Word) -> list[str]:
     """The tests that memory or a view of it is open and ready; they hold both boxes."""
-    box = "_box" if kind == "memory" else "buffer._box"
+    box = "_box" if kind in _ADDRESSED else "buffer._box"
     conditions = [f"((m{i} := a{i}.{box}).home is own or {_FOLLOW[kind]}(m{i}))"]
-    if kind != "memory":
+    if kind in ("view", "surface"):
         conditions.append(f"(t{i} := a{i}._box).number is not None")
+    elif kind in ("array", "vectors"):
+        # Only of our own memory: who knows what another object has for a dtype.
+        conditions.append(f"(a{i}.dtype is usual_{i} or a{i}.dtype in taken_{i})")
+    elif kind == "buffer":
+        conditions.append(f"a{i}.__class__ is DeviceBuffer")
+    if kind == "vectors":
+        conditions.append(f"not a{i}.nbytes % nbytes_{i}")
     return conditions

@@ -22,7 +22,9 @@ from ..driver.registry import Registry
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, ClosedError
+from ..interop.elements import named_dtype
 from ..interop.reader import Foreign
+from ..memory.buffer import DeviceBuffer
 from ..memory.order import AnyMemory, Memory, note, use
 from .arguments import REALS, WHOLE, Argument, Kind, Parameter, ParameterBlock, packer
 from .code import LaunchCode, launch_code, prepared_code, readers_of
@@ -145,9 +147,14 @@ class LauncherState:
             "float": float,
             "WHOLE": WHOLE,
             "REALS": REALS,
+            "DeviceBuffer": DeviceBuffer,
         }
         for number, parameter in enumerate(self.kernel.parameters):
             names[f"convert{number}"] = partial(self._convert, parameter)
+            elements = names[f"taken_{number}"] = parameter.elements
+            if elements is not None:
+                names[f"usual_{number}"] = named_dtype(elements.usual)
+                names[f"nbytes_{number}"] = elements.nbytes
         return names
 
     def renew(self) -> None:
@@ -355,10 +362,11 @@ def _foreign_names(kinds: tuple[Kind, ...], version: int, stream: StreamCore) ->
         "ordinal": stream.context.ordinal,
         "Exception": Exception,
     }
-    for i, (kind, reader) in known.items():
-        names[f"type_{version}_{i}"] = kind
-        names[f"device_{version}_{i}"] = reader.device
-        names[f"address_{version}_{i}"] = reader.address
+    for i, (kind, reader, dtype) in known.items():
+        of = f"{version}_{i}"
+        names |= {f"type_{of}": kind, f"get_dtype_{of}": reader.dtype, f"dtype_{of}": dtype}
+        names |= {f"device_{of}": reader.device, f"address_{of}": reader.address}
+        names[f"is_lazy_{of}"] = reader.is_lazy
     for number, reader in enumerate(readers_of(kinds)):
         names[f"stream_{version}_{number}"] = reader.stream
     return names

@@ -16,7 +16,7 @@ from ptx.target import Target
 if TYPE_CHECKING:
     from ptx.link_options import LinkOptions
 
-FORMAT = "3"
+FORMAT = "4"
 """Raised when an entry's meaning changes, so that older entries are not found."""
 
 _SIDE_EFFECTS = frozenset(

@@ -166,7 +166,7 @@ def test_integers_out_of_range_are_refused_in_every_form(
     put = Put(stream, kernels, "u1")
     for value in (256, -129, np.int16(300), ctypes.c_int(1000), np.array(-1000)):
         for _ in range(2):
-            with pytest.raises(ArgumentError, match="out of range for an 8-bit integer"):
+            with pytest.raises(ArgumentError, match="out of range for an unsigned 8-bit integer"):
                 put(value)
 
 

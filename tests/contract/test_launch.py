@@ -170,10 +170,10 @@ def test_extents_reach_the_kernel(
         ((1,), None, "takes 2 arguments, 1 were given"),
         ((1, 2, 3), None, "takes 2 arguments, 3 were given"),
         ((np.zeros(3, "i4"), 1), 0, r"(?s)is a host array \(3,\) int32.*Stream.to_device"),
-        ((0, "x"), 1, "is of type str, but the parameter is a 32-bit integer"),
-        ((0, 1.5), 1, "is float 1.5, but the parameter is a 32-bit integer"),
+        ((0, "x"), 1, "is of type str, but the parameter is a signed 32-bit integer"),
+        ((0, 1.5), 1, "is float 1.5, but the parameter is a signed 32-bit integer"),
         ((0, np.float32(1)), 1, "float32"),
-        ((0, 1 << 32), 1, "out of range for a 32-bit integer"),
+        ((0, 1 << 32), 1, "out of range for a signed 32-bit integer"),
         ((0, -(1 << 31) - 1), 1, "out of range"),
         ((1 << 64, 1), 0, "out of range"),
         ((2.0, 1), 0, "is float 2.0, but the parameter is a device pointer"),
@@ -403,7 +403,7 @@ def test_numbers_of_a_configuration_are_whole_numbers_of_any_kind() -> None:
 
 
 def test_threads_share_one_launcher(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
-    out = stream.zeros(1, "i8")
+    out = stream.zeros(2, "i4")
     launcher = kernels.kernel("add").bind(stream, ONE)
 
     def work(value: int) -> None:
@@ -415,7 +415,7 @@ def test_threads_share_one_launcher(stream: cudadrv.Stream, kernels: cudadrv.Mod
         thread.start()
     for thread in threads:
         thread.join()
-    assert stream.to_host(out).view("i4").tolist()[0] == 50 * 11111111
+    assert stream.to_host(out).tolist() == [50 * 11111111, 0]
 
 
 def test_a_launcher_of_a_closed_stream_or_module_says_so(context: cudadrv.Context) -> None:

@@ -20,13 +20,13 @@ class StandIn:
     Attributes:
         modules: what is loaded of it.
         make: an array over memory of ours.
-        move: let an array be over other memory.
+        move: let an array be over other memory; None where arrays stay where they are.
         current: the number of its current stream; None where it tells of none.
     """
 
     modules: dict[str, Any]
     make: Callable[[AnyDeviceArray], Any]
-    move: Callable[[Any, AnyDeviceArray], None]
+    move: Callable[[Any, AnyDeviceArray], None] | None
     current: dict[int, int] | None = field(default_factory=lambda: {0: 0, 1: 0})
 
 
@@ -59,7 +59,7 @@ def torch() -> StandIn:
         def is_conj(self) -> bool:
             return False
 
-    dtypes = {name: object() for name in ("float32", "float64")}
+    dtypes = {name: Dtype(f"torch.{name}") for name in ("float32", "float64")}
     module = _module(
         "torch",
         Tensor=Tensor,
@@ -71,6 +71,18 @@ def torch() -> StandIn:
     return StandIn({"torch": module}, Tensor, _set_array, streams)
 
 
+class Dtype:
+    """A dtype of PyTorch, whose text is its name."""
+
+    is_complex = False
+
+    def __init__(self, name: str) -> None:
+        self.name_of_torch = name
+
+    def __str__(self) -> str:
+        return self.name_of_torch
+
+
 def cupy() -> StandIn:
     """CuPy: `x.data.ptr`, `x.data.device_id`, and the current stream as an object."""
     streams = {0: 0, 1: 0}
@@ -78,6 +90,7 @@ def cupy() -> StandIn:
     class NdArray:
         def __init__(self, array: AnyDeviceArray) -> None:
             self.data = SimpleNamespace(ptr=array.ptr, device_id=array.context.ordinal)
+            self.dtype = array.dtype
 
     runtime = SimpleNamespace(is_hip=False)
 
@@ -97,7 +110,7 @@ def numba() -> StandIn:
             device = SimpleNamespace(id=array.context.ordinal)
             context = SimpleNamespace(device=device)
             self.gpu_data = SimpleNamespace(device_pointer=array.ptr, context=context)
-            self.stream = 0
+            self.stream, self.dtype = 0, array.dtype
 
     def move(moved: Any, array: AnyDeviceArray) -> None:
         moved.gpu_data = DeviceNDArray(array).gpu_data
@@ -117,6 +130,7 @@ def jax() -> StandIn:
         def __init__(self, array: AnyDeviceArray) -> None:
             device = devices[array.context.ordinal]
             self.array, self.deleted, self.ready = array, False, True
+            self.dtype = array.dtype
             self.sharding = SimpleNamespace(_device=device, device_set={device})
 
         def unsafe_buffer_pointer(self) -> int:
@@ -127,6 +141,9 @@ def jax() -> StandIn:
         def is_ready(self) -> bool:
             return self.ready
 
+        def is_deleted(self) -> bool:
+            return self.deleted
+
         def __dlpack_device__(self) -> tuple[int, int]:
             return self.array.__dlpack_device__()
 
@@ -134,7 +151,7 @@ def jax() -> StandIn:
             return self.array.__dlpack__(stream=stream)
 
     module = _module("jaxlib._jax", ArrayImpl=ArrayImpl)
-    return StandIn({"jaxlib._jax": module}, ArrayImpl, _set_array, None)
+    return StandIn({"jaxlib._jax": module}, ArrayImpl, None, None)
 
 
 class SimpleDevice(SimpleNamespace):
@@ -166,6 +183,7 @@ def warp() -> StandIn:
         def __init__(self, array: AnyDeviceArray) -> None:
             self.ptr: int | None = array.ptr
             self.device = SimpleNamespace(ordinal=array.context.ordinal)
+            self.dtype = type(array.dtype.name, (), {})
 
     def move(moved: Any, array: AnyDeviceArray) -> None:
         moved.ptr = array.ptr

@@ -50,6 +50,15 @@ def reader_of(value: object) -> Reader:
     return found.reader
 
 
+def address(value: object) -> int | None:
+    """What a launch finds: all that is wrong is said before the address is read."""
+    reader = reader_of(value)
+    if reader.examine is not None:
+        reader.examine(value)
+    assert reader.is_lazy is None or not reader.is_lazy(value)
+    return reader.address(value)
+
+
 @pytest.fixture
 def refusal() -> Iterator[Callable[[object], str]]:
     """What a launch says of an argument; a launch with one of ours comes before and after."""
@@ -72,7 +81,6 @@ def refusal() -> Iterator[Callable[[object], str]]:
 
 def test_the_address_of_a_tensor_is_read_anew(torch: Any) -> None:
     x = torch.zeros(16)
-    address = reader_of(x).address
     assert address(x) == x.data_ptr()
     assert address(x[3:]) == x.data_ptr() + 12
     assert address(x.reshape(4, 4).T) == x.data_ptr()
@@ -88,7 +96,6 @@ def test_the_address_of_a_tensor_is_read_anew(torch: Any) -> None:
 
 def test_a_tensor_whose_bytes_are_not_its_values_has_no_address(torch: Any) -> None:
     z = torch.zeros(4, dtype=torch.complex64)
-    address = reader_of(z).address
     assert address(z) == z.data_ptr()
     for lazy in (z.conj(), z.conj().imag, torch._neg_view(torch.zeros(4))):
         with pytest.raises(BufferError, match=r"give tensor\.resolve_conj\(\) or"):
@@ -100,7 +107,6 @@ def test_a_tensor_whose_bytes_are_not_its_values_has_no_address(torch: Any) -> N
 
 def test_a_tensor_without_memory_has_no_address(torch: Any) -> None:
     freed = torch.zeros(4)
-    address = reader_of(freed).address
     freed.untyped_storage().resize_(0)
     from torch._subclasses import FakeTensorMode  # type: ignore[import-not-found, unused-ignore]
 
@@ -157,12 +163,13 @@ def test_arrays_of_jax_are_refused_on_the_host_and_where_they_are_gone(
 ) -> None:
     x = jax.device_put(np.ones(2, "f4"), jax.devices("cpu")[0])
     reader = reader_of(x)
+    assert address(x.block_until_ready()) == x.unsafe_buffer_pointer()
     assert reader.device(x) == -1
-    assert reader.address(x.block_until_ready()) == x.unsafe_buffer_pointer()
     assert "argument 0 of kernel 'twice' is of type ArrayImpl" in refusal(x)
     x.delete()
+    assert reader.address(x) is None
     with pytest.raises(RuntimeError, match="deleted"):
-        reader.address(x)
+        address(x)
 
     def traced(v: Any) -> Any:
         assert "argument 0 of kernel 'twice' is of type" in refusal(v)

@@ -1,0 +1,156 @@
+"""What a pointer parameter of a kernel points to, and which arrays it takes.
+
+An array of another type is refused where that is surely a mistake. The sign of integers does not
+matter, complex numbers are two floats, and structures and bytes may be anything.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+_SIZED: Final = {
+    8: ("int8", "uint8", "bool"), 16: ("int16", "uint16"), 32: ("int32", "uint32"),
+    64: ("int64", "uint64"),
+}  # fmt: skip
+_HALF, _BFLOAT, _E4M3, _E5M2 = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
+_SINGLE: Final = ("float32", "complex64")
+_DOUBLE: Final = ("float64", "complex128")
+# By the letters of the Itanium C++ ABI: the words, bytes, and names of NumPy's and ml_dtypes'.
+# Neither plain and unsigned characters, which any bytes are, nor void.
+_TYPES: Final[dict[str, tuple[str, int, tuple[str, ...]]]] = {
+    "b": ("bool", 1, _SIZED[8]),
+    "a": ("signed char", 1, _SIZED[8]),
+    "s": ("short", 2, _SIZED[16]),
+    # Halves are often given as their bits.
+    "t": ("unsigned short", 2, (*_SIZED[16], _HALF, _BFLOAT)),
+    "i": ("int", 4, _SIZED[32]),
+    "j": ("unsigned int", 4, _SIZED[32]),
+    "l": ("long", 8, _SIZED[64]),
+    "m": ("unsigned long", 8, _SIZED[64]),
+    "x": ("long long", 8, _SIZED[64]),
+    "y": ("unsigned long long", 8, _SIZED[64]),
+    "f": ("float", 4, _SINGLE),
+    "d": ("double", 8, _DOUBLE),
+    "6__half": ("__half", 2, (_HALF, *_SIZED[16])),
+    "7__half2": ("__half2", 4, (_HALF, *_SIZED[16])),
+    "13__nv_bfloat16": ("__nv_bfloat16", 2, (_BFLOAT, *_SIZED[16])),
+    "14__nv_bfloat162": ("__nv_bfloat162", 4, (_BFLOAT, *_SIZED[16])),
+    "13__nv_fp8_e4m3": ("__nv_fp8_e4m3", 1, (_E4M3, *_SIZED[8])),
+    "13__nv_fp8_e5m2": ("__nv_fp8_e5m2", 1, (_E5M2, *_SIZED[8])),
+}
+_UNTYPED: Final = {"v": "void", "c": "char", "h": "unsigned char"}
+_VECTOR: Final = re.compile(r"\d+(u?short|u?int|u?longlong|u?long|float|double)([1-4])")
+_OF_VECTOR: Final = {
+    "short": "s", "ushort": "t", "int": "i", "uint": "j", "long": "l", "ulong": "m",
+    "longlong": "x", "ulonglong": "y", "float": "f", "double": "d",
+}  # fmt: skip
+_SWAPPED: Final = "another byte order"
+# Everything that an array may be of and that is no structure.
+_KNOWN: Final = frozenset(name for _, _, names in _TYPES.values() for name in names) | {
+    "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e3m4",
+    "float8_e8m0fnu", _SWAPPED,
+}  # fmt: skip
+
+
+class Elements:
+    """What a pointer points to.
+
+    Attributes:
+        words: the type in C++, such as "const float".
+        is_const: whether the kernel only reads.
+        nbytes: bytes of one; 1 where any bytes are taken.
+        is_vector: whether an element is several numbers, as of a float4.
+        usual: the name of the dtype that is meant; "" where any is taken.
+    """
+
+    __slots__ = ("_names", "is_const", "is_vector", "nbytes", "usual", "words")
+
+    def __init__(
+        self, words: str, *, is_const: bool, nbytes: int, names: tuple[str, ...], is_vector: bool
+    ) -> None:
+        self.words = f"const {words}" if is_const else words
+        self.is_const = is_const
+        self.nbytes = nbytes
+        self.is_vector = is_vector
+        self.usual = names[0] if names else ""
+        self._names = frozenset(names)
+
+    def takes_any(self) -> bool:
+        """Whether arrays of every type are taken."""
+        return not self._names
+
+    def check(self, dtype: object, *, is_read_only: bool) -> None:
+        """Raise a `BufferError`, whose text goes on from "it ...", for what is not taken."""
+        if is_read_only and not self.is_const:
+            raise BufferError(
+                f"may only be read, but the parameter is {self.described}: give a copy, or declare "
+                "the parameter const"
+            )
+        if dtype not in self:
+            raise BufferError(
+                f"has elements of {dtype_name(dtype)}, but the parameter is {self.described}: give "
+                f"{self.usual}, or the address as a number"
+            )
+
+    @property
+    def described(self) -> str:
+        """The pointer in words."""
+        return f"a device pointer to {self.words}"
+
+    # A dtype is NumPy's, or what another library has for one.
+    def __contains__(self, dtype: Any) -> bool:
+        """Whether arrays of a dtype are taken."""
+        name = dtype_name(dtype)
+        return not self._names or name in self._names or name not in _KNOWN
+
+
+def dtype_name(dtype: Any) -> str:
+    """NumPy's name of a dtype, whichever library it is of; "" for what is none."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype or ""
+    if not getattr(dtype, "isnative", True):
+        return _SWAPPED
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    return str(name).rpartition(".")[2]
+
+
+def named_dtype(name: str) -> np.dtype[Any] | None:
+    """The dtype of a name, of NumPy or of ml_dtypes, where that is loaded; else None."""
+    try:
+        return np.dtype(name) if name else None
+    except TypeError:
+        kind: type | None = getattr(sys.modules.get("ml_dtypes"), name, None)
+        return None if kind is None else np.dtype(kind)
+
+
+@lru_cache(maxsize=256)
+def name_of_typestr(text: str) -> str:
+    """NumPy's name of the dtype that the array interface has as text."""
+    return dtype_name(np.dtype(text))
+
+
+@lru_cache(maxsize=256)
+def elements_of(cpp_type: str) -> Elements | None:
+    """What a pointer of a type in the ABI's letters points to; None for what is no pointer."""
+    if not cpp_type.startswith("P"):
+        return None
+    pointee = cpp_type[1:].lstrip("rVK")
+    is_const = "K" in cpp_type[1 : len(cpp_type) - len(pointee)]
+    vector = _VECTOR.fullmatch(pointee)
+    count = int(vector[2]) if vector is not None else 1
+    found = _TYPES.get(pointee if vector is None else _OF_VECTOR[vector[1]])
+    if found is None:
+        words = _UNTYPED.get(pointee, "a structure")
+        return Elements(words, is_const=is_const, nbytes=1, names=(), is_vector=False)
+    words, nbytes, names = found
+    if vector is not None:
+        words = f"{vector[1]}{count}"
+    is_vector = vector is not None or pointee in ("7__half2", "14__nv_bfloat162")
+    return Elements(
+        words, is_const=is_const, nbytes=nbytes * count, names=names, is_vector=is_vector
+    )
