@@ -102,6 +102,21 @@ def test_dlpack_keeps_dtype_and_shape(
     assert not stream.to_host(taken).any()
 
 
+@pytest.mark.parametrize(
+    ("name", "stand_in", "code"),
+    [("bfloat16", "u2", 4), ("float8_e4m3fn", "u1", 10), ("float8_e5m2", "u1", 12)],
+)
+def test_dlpack_brings_small_floats_where_ml_dtypes_is(
+    stream: cudadrv.Stream, name: str, stand_in: str, code: int
+) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    bits = stream.to_device(np.array([1.5, -2], dtype).view(stand_in))
+    taken = stream.import_array(ByDlpack(bits, code=code))
+    assert taken.dtype == dtype
+    assert stream.to_host(taken).astype("f4").tolist() == [1.5, -2.0]
+
+
 def test_structures_come_by_the_array_interface(stream: cudadrv.Stream) -> None:
     array = stream.to_device(np.array([b"ab", b"cde"], "S3"))
     assert stream.to_host(stream.import_array(ByInterface(array))).tolist() == [b"ab", b"cde"]
@@ -127,8 +142,8 @@ def test_what_has_no_counterpart_here_is_refused(stream: cudadrv.Stream) -> None
         stream.import_array(ByInterface(array, strides=(4, 8, 24)))
     with pytest.raises(CopyError, match="with a mask"):
         stream.import_array(ByInterface(array, mask=array))
-    with pytest.raises(DTypeError, match="type code 4 with 16 bits"):
-        stream.import_array(ByDlpack(array, code=4, bits=16))
+    with pytest.raises(DTypeError, match="type code 4 with 8 bits"):
+        stream.import_array(ByDlpack(array, code=4, bits=8))
     with pytest.raises(DTypeError, match="with 4 bits"):
         stream.import_array(ByDlpack(array, code=1, bits=4))
     for thing in (HOST, 3, None, object()):

@@ -1,0 +1,150 @@
+"""The C++ types of kernels' parameters, from mangled names and from declarations."""
+
+from __future__ import annotations
+
+import pytest
+
+import ptx
+from ptx.declared_types import declared_types
+from ptx.mangled_types import mangled_types
+
+# What NVRTC 13.5 made of the functions beside them.
+MANGLED = {
+    # namespace ns: inner(vec* v, const vec* w, vec* z, float* q)
+    "_ZN2ns5innerEPNS_3vecEPKS0_S1_Pf": ("P2ns3vec", "PK2ns3vec", "P2ns3vec", "Pf"),
+    # ns::tin<float, 3>(T* a, const T* b, box<T>* c, box<T>* d, int n, const float* z)
+    "_ZN2ns3tinIfLi3EEEvPT_PKS1_PNS_3boxIS1_EES7_iPKf": (
+        "Pf", "PKf", "P2ns3boxIfE", "P2ns3boxIfE", "i", "PKf",
+    ),
+    "_Z5plainPKfS0_PfijxydchsbPvPKv": (
+        "PKf", "PKf", "Pf", "i", "j", "x", "y", "d", "c", "h", "s", "b", "Pv", "PKv",
+    ),
+    "_Z4nonev": (),
+    "_Z4vecsP6float4PKS_1SPS3_PKPKiPVfPVKiPfPKd": (
+        "P6float4", "PK6float4", "1S", "P1S", "PKPKi", "PVf", "PVKi", "Pf", "PKd",
+    ),
+    "_Z2t1IKfEvPT_S2_PKS1_S1_": ("PKf", "PKf", "PKKf", "Kf"),
+    "_Z2t2IN2ns3vecE6float4EvT_T0_PKS4_PKS3_": (
+        "2ns3vec", "6float4", "PK6float4", "PK2ns3vec",
+    ),
+    "_Z2t3ILi5EEvPfS0_": ("Pf", "Pf"),
+    "_Z2t6IdEvPN2ns3boxIT_EEPKS3_PNS0_3vecES4_": (
+        "P2ns3boxIdE", "PK2ns3boxIdE", "P2ns3vec", "P2ns3boxIdE",
+    ),
+    "_Z2t7ILb0EN2ns3boxIiEEEvPT0_PKS3_": ("P2ns3boxIiE", "PK2ns3boxIiE"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MANGLED)
+def test_a_mangled_name_says_the_types(name: str) -> None:
+    assert mangled_types(name) == MANGLED[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "saxpy", "_Z", "_Z3", "_Z9short", "_Z1kS_", "_Z1kPS9_", "_Z1kT_", "_Z2fpPFviEPf",
+        "_Z2t4IJiPfEEvDpT_", "_ZN12_GLOBAL__N_11kEPf", "_Z1kILN2ns4ModeE1EEvPf", "_Z1kDn",
+        "_Z1kA3_i", "_ZNSt1kEPf", "_Z1kSsPf", "_ZN", "_Z1kI", "_Z1kILi", "_Z1kP",
+    ],
+)  # fmt: skip
+def test_a_name_that_is_not_understood_says_nothing(name: str) -> None:
+    assert mangled_types(name) is None
+
+
+def test_declarations_of_c_linkage_say_the_types() -> None:
+    source = """
+    #include <cuda_fp16.h>
+    #define REAL float
+    extern "C" __global__ void __launch_bounds__(256, 2)
+    a(const float* __restrict__ x, float const* y, float* const z, int n, unsigned int m, REAL q,
+      REAL* qq, size_t k, long long unsigned t) { if (n) { x; } }
+    extern "C" { static __device__ int f() { return '{'; }
+      __global__ void b(float4* v, const float x[], int y[3], int z[3][4], float** pp, void* w,
+        const void* cw, struct S* s, S t, __half* h, half* hh, char c, unsigned char* uc, bool* bb,
+        uint32_t u, const volatile int* vi); }
+    extern "C" void __global__ c(cudaTextureObject_t t, const unsigned short *p, signed char x,
+        long double y, short int z, unsigned long *ul, int (*fp)(int, int), int n = 3) {}
+    extern "C" __global__ void d(void) {}
+    """
+    assert declared_types(source) == {
+        "a": ("PKf", "PKf", "Pf", "i", "j", "", "", "m", "y"),
+        "b": ("P6float4", "PKf", "Pi", "", "", "Pv", "PKv", "", "", "P6__half", "", "c", "Ph",
+              "Pb", "j", "PKi"),
+        "c": ("", "PKt", "a", "", "s", "Pm", "", ""),
+        "d": (),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '// extern "C" __global__ void k(double* x) {}',
+        '/* extern "C" __global__ void k(double* x) {} */',
+        'const char* s = "extern \\"C\\" __global__ void k(double* x) {}";',
+        'const char* s = R"x(extern "C" __global__ void k(double* x) {} )" )x";',
+        '#define k_ extern "C" __global__ void k(double* x) {}',
+        '#define MAKE(k) \\\n  extern "C" __global__ void k(double* x) {}',
+        '#if 0\nextern "C" __global__ void k(double* x) {}\n#endif',
+        '#ifdef A\n#else\nextern "C" __global__ void k(double* x) {}\n#endif',
+        'namespace n { extern "C" __global__ void k(double* x) {} }',
+        'namespace n { __global__ void k(double* x) {} }',
+        "template <class T> __global__ void k(T* x) {}",
+        "__global__ void k(double* x) {}",
+        'extern "C" { namespace n { __global__ void k(double* x) {} } }',
+        '#define __global__ __device__\nextern "C" __global__ void k(double* x) {}',
+        '#define k other\nextern "C" __global__ void k(double* x) {}',
+        '#ifdef A\nnamespace a {\n#endif\nextern "C" __global__ void k(double* x) {}',
+        '#define BEGIN namespace a {\nBEGIN\nextern "C" __global__ void k(double* x) {}',
+        'EXPORT __global__ void k(double* x) {}',
+        'MACRO(3)\nextern "C" __global__ void k(double* x) {}',
+        '}\nextern "C" __global__ void k(double* x) {}',
+        'extern "C" __global__ void k(double* x',
+    ],
+)  # fmt: skip
+def test_what_may_be_no_declaration_of_the_kernel_says_nothing(source: str) -> None:
+    assert declared_types(source) == {}
+
+
+def test_a_type_that_a_macro_may_stand_for_is_unknown() -> None:
+    source = 'extern "C" __global__ void k(float* x, int* y) {}'
+    assert declared_types(source, ["float"]) == {"k": ("", "Pi")}
+    assert declared_types(f"#define float double\n{source}") == {"k": ("", "Pi")}
+
+
+def types_of(source: str, name: str, **options: object) -> list[str]:
+    made = ptx.CompileOptions(**options)  # type: ignore[arg-type]  # what a test gives
+    image = ptx.compile(source, made, name_expressions=[name] if "<" in name else ())
+    lowered = image.lowered_names.get(name, name)
+    return [param.cpp_type for param in image.signatures[lowered].params]
+
+
+def test_an_image_has_the_types_of_its_kernels() -> None:
+    source = """
+    template <class T> __global__ void scale(T* x, T by, const T* y) {}
+    extern "C" __global__ void plain(const float* x, REAL* y, unsigned long long n) {}
+    """
+    assert types_of(source, "scale<double>", defines={"REAL": "int"}) == ["Pd", "d", "PKd"]
+    assert types_of(source, "plain", defines={"REAL": "int"}) == ["PKf", "", "y"]
+
+
+def test_types_that_are_not_of_the_parameters_are_dropped() -> None:
+    # The declaration is believed; a macro from a header stands for its type all the same.
+    source = '#include "types.h"\nextern "C" __global__ void k(float* x, short n) {}'
+    image = ptx.compile(source, headers={"types.h": "#define short long long\n"})
+    assert [param.cpp_type for param in image.signatures["k"].params] == ["", ""]
+
+
+def test_a_signature_keeps_its_types_in_a_cache() -> None:
+    image = ptx.compile('extern "C" __global__ void k(const float4* x, int n) {}')
+    signature = image.signatures["k"]
+    assert [param.cpp_type for param in signature.params] == ["PK6float4", "i"]
+    assert ptx.KernelSignature.from_line(signature.to_line()) == signature
+    assert image.signatures["k"].params[0].is_pointer is True
+
+
+def test_bare_ptx_says_no_types() -> None:
+    image = ptx.compile("__global__ void k(float* x) {}", name_expressions=["k"])
+    assert image.ptx is not None
+    (signature,) = ptx.Image.from_ptx(image.ptx).signatures.values()
+    assert [param.cpp_type for param in signature.params] == [""]
