@@ -123,7 +123,11 @@ def test_a_texture_is_no_other_argument(stream: cudadrv.Stream, kernels: cudadrv
         launch(stream, LaunchConfig(1, 1), out, 1.0, 2, out)
         for arguments, position, what in (
             ((out, texture, 2, out), 1, "is of type Texture, but the parameter is float32"),
-            ((out, 1.0, texture, out), 2, "is of type Texture, but the parameter is a signed 32-bit"),
+            (
+                (out, 1.0, texture, out),
+                2,
+                "is of type Texture, but the parameter is a signed 32-bit",
+            ),
             ((array, 1.0, 2, out), 0, "of type CudaArray, .*\n  kernels read it through a Texture"),
         ):
             with pytest.raises(ArgumentError, match=what) as caught:

@@ -338,7 +338,8 @@ def test_launches_add_up_by_kernel(context: cudadrv.Context) -> None:
     source = kernel("y[i] = x[2 * i];", "a") + kernel("y[i] = t;", "b")
     module = context.load_module(ptx.compile(source, ptx.CompileOptions(target=context.target)))
     stream = context.new_stream()
-    x, y, idx = (stream.zeros(ELEMENTS, np.float32) for _ in range(3))
+    x, y = (stream.zeros(ELEMENTS, np.float32) for _ in range(2))
+    idx = stream.zeros(ELEMENTS, np.int32)
     with emulator.counting() as counters:
         for name in "aba":
             module.kernel(name).launch(stream, cudadrv.LaunchConfig(2, 64), x, y, idx, 0)
