@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from ptx.emulate.count.counts import Counts, Line
 
+from .. import border
+from ..errors import KernelNotFoundError
+
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
@@ -59,11 +62,13 @@ class Counters:
         """All launches of a kernel.
 
         Raises:
-            KeyError: there was none.
+            KernelNotFoundError: there was none.
         """
         found = [each.total for each in self.launches if each.kernel == kernel]
         if not found:
-            raise KeyError(f"no launch of {kernel!r} was counted, but of {[*self.kernels]}")
+            names = tuple(self.kernels)
+            text = f"no launch of {border.shown(kernel)} was counted, but of {list(names)}"
+            raise KernelNotFoundError(text, name=kernel, available=names)
         return sum(found, Counts())
 
     @property

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .. import border
 from ..errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -99,7 +100,9 @@ def suppressions_of(file: str | os.PathLike[str] | None) -> Suppressions:
     Raises:
         ArgumentValueError: the file cannot be read, or a line says something else.
     """
-    named = os.environ.get(VARIABLE, "").strip() if file is None else os.fspath(file)
+    named = (
+        os.environ.get(VARIABLE, "").strip() if file is None else border.path("suppressions", file)
+    )
     if not named:
         return Suppressions()
     try:

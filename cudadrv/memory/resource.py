@@ -57,7 +57,12 @@ class MemoryStream:
 
     def follow(self, other: MemoryStream) -> None:
         """Let what the stream is given from now on wait for what another one holds now."""
-        self._box.follow(other._box)
+        self._box.follow(border.instance("MemoryStream.follow: other", other, MemoryStream)._box)
+
+
+def given_stream(function: str, stream: MemoryStream) -> MemoryStream:
+    """The stream, if it is what a resource is given."""
+    return border.instance(f"{function}: stream", stream, MemoryStream)
 
 
 class MemoryResource(Protocol):
@@ -85,7 +90,7 @@ class DriverMemory:
         Raises:
             OutOfMemoryError: with the request and the free and total bytes.
         """
-        api = stream._box.api
+        api = given_stream("DriverMemory.allocate", stream)._box.api
         code, pointer = api.cuMemAllocAsync(nbytes, stream.handle)
         if code == errors.OutOfMemoryError.result:
             raise out_of_memory(stream.owner.context, nbytes, "cuMemAllocAsync")
@@ -95,7 +100,7 @@ class DriverMemory:
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Give memory back to the pool."""
-        api = stream._box.api
+        api = given_stream("DriverMemory.deallocate", stream)._box.api
         (code,) = api.cuMemFreeAsync(CUdeviceptr(address), stream.handle)
         if code:
             raise failure(api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes")
@@ -139,6 +144,7 @@ class CountedMemory:
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """Memory of the other resource."""
+        given_stream("CountedMemory.allocate", stream)
         address = self._resource.allocate(nbytes, stream)
         self._events.append(nbytes)
         if len(self._events) > _MOST_EVENTS:
@@ -147,6 +153,7 @@ class CountedMemory:
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Give memory back to the other resource."""
+        given_stream("CountedMemory.deallocate", stream)
         self._events.append(-nbytes)  # first: the other one may hand it out at once
         self._resource.deallocate(address, nbytes, stream)
 

@@ -14,7 +14,7 @@ import cudadrv
 import ptx
 from cudadrv import emulator
 from cudadrv.emulator import Counters, Counts, Executed, InstructionClass
-from cudadrv.errors import DriverSelectionError
+from cudadrv.errors import DriverSelectionError, KernelNotFoundError
 
 WARP = 32
 ELEMENTS = 1 << 14
@@ -348,7 +348,7 @@ def test_launches_add_up_by_kernel(context: cudadrv.Context) -> None:
     assert counters["a"].global_loads.sectors == 2 * 4 * 8
     assert counters.total == counters["a"] + counters["b"]
     assert [*counters.kernels] == ["a", "b"]
-    with pytest.raises(KeyError, match="no launch of 'c' was counted"):
+    with pytest.raises(KernelNotFoundError, match="no launch of 'c' was counted"):
         counters["c"]
     launch = counters.launches[0]
     assert (launch.grid, launch.block, launch.device) == ((2, 1, 1), (64, 1, 1), 0)

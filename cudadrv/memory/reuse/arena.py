@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ... import border
 from ...driver.stream_core import StreamCore
 from ...errors import (
+    ArgumentValueError,
     ClosedError,
     CudadrvError,
     DriverCallFailed,
@@ -20,7 +21,7 @@ from ...errors import (
 from ..array import DeviceArray, checked_dtype
 from ..fill import fill
 from ..order import AnyMemory, use
-from ..resource import MemoryStream
+from ..resource import MemoryStream, given_stream
 from .free_lists import FreeList
 from .slabs import Lease, SlabArena
 from .watched import WatchedHold
@@ -154,13 +155,21 @@ class ArenaMemory:
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """A slab of at least `nbytes` bytes, not zeroed where it is used again."""
-        bucket, slab = self.arena.alloc(stream.owner, nbytes, "ArenaMemory")
+        owner = given_stream("ArenaMemory.allocate", stream).owner
+        bucket, slab = self.arena.alloc(owner, nbytes, "ArenaMemory")
         address, memory = slab.ptr, slab._memory
         self._lent[address] = bucket, slab, memory
         return address
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Give a slab back to the arena."""
-        bucket, slab, _ = self._lent.pop(address)
+        """Give a slab back to the arena.
+
+        Raises:
+            ArgumentValueError: it is none of the arena's.
+        """
+        lent = self._lent.pop(border.integer("ArenaMemory.deallocate: address", address), None)
+        if lent is None:
+            raise ArgumentValueError(f"{address:#x} is no address that this resource has given")
+        bucket, slab, _ = lent
         if not slab.closed:
             self.arena.release(bucket, slab)

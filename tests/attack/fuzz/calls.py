@@ -75,7 +75,8 @@ class _Calls:
         owner = [] if target.owner is None else [chance.choice(owners)]
         is_wrong = chance.random() < 0.5
         args, named = _arguments(target, self._values, chance, is_wrong)
-        result, error = _call(partial(target.function, *owner, *args, **named), chance)
+        function = _function_of(target, *owner)
+        result, error = _call(partial(function, *owner, *args, **named), chance)
         if not is_wrong and type(result).__module__.startswith(("cudadrv", "ptx")):
             self._world.add(result)
         error = error or next(iter(self._unraised), None)
@@ -89,6 +90,15 @@ class _Calls:
             outcome.failures.append(
                 f"{target.name}({', '.join(words)}){on}: {kind}: {error} ({how}; {_place(error)})"
             )
+
+
+def _function_of(target: Target, *owner: object) -> Callable[..., object]:
+    """What is called: a class below may have a function of its own."""
+    for each in owner:
+        found = getattr(type(each), target.name.rpartition(".")[2], None)
+        if isinstance(found, types.FunctionType):
+            return found
+    return target.function
 
 
 def _place(error: BaseException | None) -> str:

@@ -27,7 +27,9 @@ _MADE: Final = frozenset({
     "cudadrv.CapturedGraph", "cudadrv.Context", "cudadrv.Device", "cudadrv.Graph",
     "cudadrv.GraphExec", "cudadrv.Kernel", "cudadrv.Module", "cudadrv.Stream", "cudadrv.Tile",
     "cudadrv.CudaArray.of_level", "cudadrv.emulator.BadDevice", "cudadrv.emulator.MemoryLimit",
-    "cudadrv.emulator.ScheduledFault", "ptx.CompileRequest",
+    "cudadrv.emulator.ScheduledFault", "ptx.CompileRequest", "cudadrv.MemoryStream",
+    "cudadrv.emulator.CountedLaunch", "cudadrv.emulator.Counters", "cudadrv.emulator.HostChange",
+    "cudadrv.emulator.Leak",
 })  # fmt: skip
 
 
