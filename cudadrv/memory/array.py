@@ -336,6 +336,12 @@ def checked_dtype(dtype: npt.DTypeLike) -> AnyDType:
 
 def checked_shape(shape: Shape) -> tuple[int, ...]:
     """The shape as a tuple of extents of 0 or more."""
+    if type(shape) is tuple:  # the most frequent form
+        for extent in shape:
+            if type(extent) is not int or extent < 0:
+                break
+        else:
+            return shape
     extents = _extents(shape)
     if extents and min(extents) < 0:
         raise errors.InvalidValueError(f"shape {extents}: extents are 0 or more")
@@ -343,10 +349,10 @@ def checked_shape(shape: Shape) -> tuple[int, ...]:
 
 
 def _extents(shape: Shape) -> tuple[int, ...]:
-    if type(shape) is int:  # the most frequent form
+    if type(shape) is int:
         return (shape,)
     try:
-        if type(shape) is tuple or isinstance(shape, Sequence):
+        if type(shape) is tuple or isinstance(shape, Sequence):  # the quick test first
             return tuple(map(index, shape))
         return (index(shape),)
     except TypeError:

@@ -16,7 +16,7 @@ from ..errors import ClosedError, CudadrvError
 from .driver_pool import out_of_memory
 from .order import AnyMemory, note
 from .release import BorrowedMemory, GraphMemory, NoMemory, PoolMemory
-from .resource import Choices, ResourceMemory, chosen_for
+from .resource import ResourceMemory, choices_made, chosen_for
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _CLOSED: Final = Closed("the device memory was closed")
@@ -86,8 +86,8 @@ class DeviceMemory(Closing):
         pointer = self._pointer = CUdeviceptr(self._address)
         return pointer
 
-    def _allocate(self, stream: StreamCore, nbytes: int, *, of_pool: bool = False) -> None:
-        """Have fresh memory of a stream, not initialised: as chosen, or of the driver's pool."""
+    def _allocate(self, stream: StreamCore, nbytes: int) -> None:
+        """Have fresh memory of a stream, not initialised."""
         try:
             queue = stream._box
             context = queue.context
@@ -96,10 +96,8 @@ class DeviceMemory(Closing):
             raise border.refused("allocating: stream", stream, "give a Stream") from None
         self.nbytes = nbytes
         self._dependents = None
-        resource = chosen_for(stream) if Choices.were_made and not of_pool else None
-        if nbytes > 0 and resource is not None:
-            memory = ResourceMemory.take(resource, nbytes, stream)
-            self._box, self._pointer, self._address = memory, None, memory.raw
+        if choices_made and nbytes > 0 and self._take(stream, nbytes):
+            pass
         elif nbytes > 0:
             # As the constructors do, at a third of the cost.
             box = _new(PoolMemory) if queue.capture is None else GraphMemory(context, None, queue)
@@ -124,6 +122,15 @@ class DeviceMemory(Closing):
             raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
         if not context.is_primary:
             stream.context._adopt(self)
+
+    def _take(self, stream: StreamCore, nbytes: int) -> bool:
+        """Have memory of the resource that was chosen; False if that is the driver's pool."""
+        resource = chosen_for(stream)
+        if resource is None:
+            return False
+        memory = ResourceMemory.take(resource, nbytes, stream)
+        self._box, self._pointer, self._address = memory, None, memory.raw
+        return True
 
     def _borrow(self, stream: StreamCore, pointer: int, nbytes: int, owner: object) -> None:
         """Have memory that `owner` keeps."""

@@ -12,6 +12,7 @@ from .. import border
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.addresses import known_at
 from ..driver.in_use import failure
+from ..driver.later import drop_now
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import CopyError, CudadrvError, WrongDeviceError
@@ -197,7 +198,10 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
             doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
             raise failure(box.api, code, "cuMemcpyDtoHAsync", doing)
         if wait or not is_reachable(box, dst):
-            stream.synchronize()
+            (code,) = api.cuStreamSynchronize(box.raw)
+            if code:
+                raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {stream!r}")
+            drop_now()
     except BaseException:
         if box.capture is None:
             api.cuStreamSynchronize(box.raw)  # nothing goes on writing the caller's array

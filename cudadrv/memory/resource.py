@@ -106,6 +106,9 @@ class DriverMemory:
             raise failure(api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes")
 
 
+_DRIVER_MEMORY: Final = DriverMemory()
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryStatistics:
     """How a resource was used; sizes in bytes.
@@ -176,14 +179,11 @@ class CountedMemory:
 _MOST_EVENTS: Final = 4096
 
 
-class Choices:
-    """Whether a resource was ever chosen; until then new memory asks no further.
+choices_made: Final[list[bool]] = []
+"""Empty until a resource is chosen, as nearly always; new memory asks no further then.
 
-    Attributes:
-        were_made: so it was.
-    """
-
-    were_made = False
+A list, whose truth is the quickest test; it has one element at most.
+"""
 
 
 _block: Final[ContextVar[MemoryResource | None]] = ContextVar("cudadrv memory", default=None)
@@ -197,8 +197,18 @@ def using_memory(resource: MemoryResource) -> Iterator[None]:
     it goes back where it came from. `DriverMemory()` is the driver's pool.
     """
     checked_resource("using_memory: resource", resource)
-    Choices.were_made = True
+    choices_made[:] = (True,)
     token = _block.set(resource)
+    try:
+        yield
+    finally:
+        _block.reset(token)
+
+
+@contextmanager
+def without_choices() -> Iterator[None]:
+    """Let new memory of a block come from the driver's pool, whatever was chosen."""
+    token = _block.set(_DRIVER_MEMORY)
     try:
         yield
     finally:
@@ -209,7 +219,7 @@ def choose(where: str, resource: MemoryResource | None) -> MemoryResource | None
     """What a stream or a context was given as its choice, checked."""
     if resource is not None:
         checked_resource(where, resource)
-        Choices.were_made = True
+        choices_made[:] = (True,)
     return resource
 
 

@@ -21,7 +21,7 @@ from ...errors import (
 from ..array import DeviceArray, checked_dtype
 from ..fill import fill
 from ..order import AnyMemory, use
-from ..resource import MemoryStream, given_stream
+from ..resource import MemoryStream, given_stream, without_choices
 from .free_lists import FreeList
 from .slabs import Lease, SlabArena
 from .watched import WatchedHold
@@ -111,7 +111,8 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
     def _zeroed(self, stream: StreamCore, bucket: int, lease: Lease) -> ArenaSlab:
         slab: ArenaSlab = object.__new__(ArenaSlab)
         slab.shape, slab.dtype, slab.lease = (bucket,), self.dtype, lease
-        slab._allocate(stream, bucket * self.dtype.itemsize, of_pool=True)
+        with without_choices():  # the arena may be what was chosen
+            slab._allocate(stream, bucket * self.dtype.itemsize)
         watch = stream.context.device.driver.memory_watch
         if watch is not None:
             lease.held = WatchedHold(lease.held, watch, slab.ptr, slab.nbytes)
