@@ -125,7 +125,9 @@ def dlpack_address(
 
 def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
     """The array that an object of another library is; see `Stream.import_array`."""
-    capsule = _exported(value, stream)
+    # PyTorch exports no tensor that requires a gradient, which memory has nothing to do with.
+    detach = getattr(value, "detach", None) if getattr(value, "requires_grad", False) else None
+    capsule = _exported(value if detach is None else detach(), stream)
     if capsule is not None:
         head = DLTensor.of(capsule)
         shape = tuple(head.shape[: head.ndim])

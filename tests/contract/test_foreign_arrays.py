@@ -117,6 +117,22 @@ def test_dlpack_brings_small_floats_where_ml_dtypes_is(
     assert stream.to_host(taken).astype("f4").tolist() == [1.5, -2.0]
 
 
+def test_a_tensor_that_requires_a_gradient_is_taken(stream: cudadrv.Stream) -> None:
+    class Tensor(ByDlpack):
+        requires_grad = True
+
+        def __dlpack__(self, *, stream: int | None = None) -> object:
+            raise BufferError("use tensor.detach()")
+
+        def detach(self) -> ByDlpack:
+            return ByDlpack(self._array)
+
+    array = stream.to_device(HOST)
+    taken = stream.import_array(Tensor(array))
+    assert taken.ptr == array.ptr
+    assert np.array_equal(stream.to_host(taken), HOST)
+
+
 def test_structures_come_by_the_array_interface(stream: cudadrv.Stream) -> None:
     array = stream.to_device(np.array([b"ab", b"cde"], "S3"))
     assert stream.to_host(stream.import_array(ByInterface(array))).tolist() == [b"ab", b"cde"]
