@@ -73,7 +73,8 @@ class Stream(StreamCore):
             if event is not self:
                 self._wait_event(event.record(timing=False))
         else:
-            from .interop.foreign import order_after, stream_handle
+            from .interop.foreign import stream_handle
+            from .interop.ordering import order_after
 
             order_after(self, (stream_handle(event),))
 

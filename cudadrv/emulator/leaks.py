@@ -26,7 +26,7 @@ _LIBRARYS_OWN: Final = (
     ("driver/stream_box.py", "take_event"),
     ("memory/staging.py", ""),
     ("memory/pinned.py", "_wait"),
-    ("interop/foreign.py", ""),
+    ("interop/ordering.py", ""),
     ("stream.py", "default_stream"),
     ("runtime/", ""),
     ("client/cuda_client.py", "_open"),

@@ -88,13 +88,13 @@ class Elements:
         """Raise a `BufferError`, whose text goes on from "it ...", for what is not taken."""
         if is_read_only and not self.is_const:
             raise BufferError(
-                f"may only be read, but the parameter is {self.described}: give a copy, or declare "
-                "the parameter const"
+                f"may only be read, but the parameter is {self.described}\n"
+                "  give a copy, or declare the parameter const"
             )
         if dtype not in self:
             raise BufferError(
-                f"has elements of {dtype_name(dtype)}, but the parameter is {self.described}: give "
-                f"{self.usual}, or the address as a number"
+                f"has elements of {dtype_name(dtype)}, but the parameter is {self.described}\n"
+                f"  give {self.usual}, or the address as a number"
             )
 
     @property

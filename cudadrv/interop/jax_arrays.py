@@ -55,8 +55,8 @@ def _examined(array: Any) -> bool:
     devices = tuple(array.sharding.device_set)
     if len(devices) != 1:
         raise BufferError(
-            f"lies on {len(devices)} devices: give the part of this one, "
-            "array.addressable_data(number)"
+            f"lies on {len(devices)} devices\n"
+            "  give the part on this one, array.addressable_data(number)"
         )
     (device,) = devices
     is_cuda = device.platform in _PLATFORMS

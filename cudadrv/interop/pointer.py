@@ -7,7 +7,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from ..driver.stream_core import StreamCore
 from ..errors import CudadrvError, WrongDeviceError
 from .elements import Elements
-from .foreign import dlpack_address, follow_producers, interface_address
+from .foreign import dlpack_address, interface_address
+from .ordering import follow_producers
 from .reader import Foreign, found_for
 
 _NO_INTERFACE: Final = (KeyError, IndexError, TypeError, ValueError)

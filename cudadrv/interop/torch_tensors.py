@@ -36,8 +36,8 @@ def readers() -> Iterator[tuple[type, Reader]]:
 def _examined(tensor: Any) -> bool:
     if tensor.is_neg() or tensor.is_conj():
         raise BufferError(
-            "is negated or conjugated only when it is read: give tensor.resolve_conj() or "
-            "tensor.resolve_neg()"
+            "is negated or conjugated only when it is read\n"
+            "  give tensor.resolve_conj() or tensor.resolve_neg()"
         )
     if not tensor.data_ptr() and tensor.numel():
         raise BufferError("has no memory: it is fake, meta, a zero tensor, or was freed")

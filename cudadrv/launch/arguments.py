@@ -5,26 +5,23 @@ from __future__ import annotations
 import ctypes
 import operator
 import struct
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 import ptx
 
 from ..driver._api import CUdeviceptr
-from ..driver.context import ContextCore
-from ..driver.handle import AnyBox
 from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, WrongDeviceError
 from ..interop.elements import Elements, elements_of
-from ..interop.reader import Foreign
 from ..memory.array import AnyArray, AnyDeviceArray, AnyDType, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.copy import host_address, is_reachable
-from ..memory.order import AnyMemory
+from .kinds import REALS, WHOLE, Argument, Kind
 
-Packable: TypeAlias = int | float | bytes
+if TYPE_CHECKING:
+    from .kinds import View
 
 _INTEGER_CODE: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 # By the type's letter in the Itanium C++ ABI; char, bool and those unknown take both ranges.
@@ -33,86 +30,6 @@ _FLOAT_CODE: Final = {"f32": "f", "f64": "d"}
 _BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
 _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
 _COMPLEX_NAME: Final = {8: "complex64", 16: "complex128"}
-_NUMPY_SCALARS: Final[frozenset[type]] = frozenset(np.sctypeDict.values())
-# The types that struct packs by their value: any other may have an index that is an address, or be
-# complex and lose a part.
-WHOLE: Final[frozenset[type]] = frozenset(
-    {int, bool, *(t for t in _NUMPY_SCALARS if issubclass(t, np.integer))}
-)
-REALS: Final[frozenset[type]] = WHOLE | {
-    float,
-    *(t for t in _NUMPY_SCALARS if issubclass(t, np.floating)),
-}
-
-
-Word: TypeAlias = Literal[
-    "memory",  # our device memory, whose home must be the launch's stream
-    "array",  # the same as an array, whose dtype must be what the parameter points to
-    "vectors",  # such an array of whole vectors, as of a float4
-    "buffer",  # the same without a dtype, where the parameter has one
-    "whole",  # an integer of one of the types in `WHOLE`
-    "signed",  # such a negative integer, packed with the signed code
-    "real",  # a number of one of the types in `REALS`, for a float
-    "float",  # such a number for a parameter whose text says only bits
-    "foreign",  # memory of another library, by the CUDA array interface
-    "view",  # a texture, which reads its memory; its box has its number
-    "surface",  # a surface, which may write its memory; likewise
-    "converted",  # anything else, through `Parameter.convert`
-]
-Kind: TypeAlias = Word | Foreign
-"""How a launcher reads an argument; the fast path is generated for the kinds it has seen.
-
-Memory of other libraries is of one kind for each type that has a reader.
-"""
-
-
-if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
-
-    class View(Protocol):
-        """A texture or surface, as far as a launch goes."""
-
-        context: ContextCore
-        # How it uses its memory.
-        _is_written: bool
-
-        @property
-        def handle(self) -> int:
-            """The object's number."""
-
-        @property
-        def _memory(self) -> AnyMemory: ...
-
-        @property
-        def _opened(self) -> AnyBox: ...
-
-
-class Argument:
-    """A value ready for struct, the kind it was, and what the launch must order and hold.
-
-    Attributes:
-        value: what is packed.
-        kind: how generated code reads such a value.
-        memory: our memory that it stands for, if it does.
-        writes: whether the kernel may write that.
-        holds: what must live until the launch is queued, and as long as a graph of it.
-    """
-
-    __slots__ = ("holds", "kind", "memory", "value", "writes")
-
-    def __init__(
-        self,
-        value: Packable,
-        kind: Kind,
-        memory: AnyMemory | None = None,
-        *,
-        writes: bool = True,
-        holds: object = None,
-    ) -> None:
-        self.value = value
-        self.kind = kind
-        self.memory = memory
-        self.writes = writes
-        self.holds = holds
 
 
 class Parameter:
@@ -407,29 +324,3 @@ def _described(value: object) -> str:
     if isinstance(value, (int, float, np.generic)):
         return f"{type(value).__name__} {value!r}"
     return f"of type {type(value).__name__}"
-
-
-class ParameterBlock:
-    """Memory for one launch's parameters, and behind them the pointers that the driver reads."""
-
-    __slots__ = ("_view", "address", "buffer")
-
-    def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
-        # Of what is loaded anyway, the buffer that struct fills fastest. The view holds its place.
-        start = -(-max(nbytes, 1) // 8) * 8
-        self.buffer = bytearray(start + 8 * len(offsets))
-        self._view = ctypes.c_char.from_buffer(self.buffer)
-        base = ctypes.addressof(self._view)
-        pointers = (base + offset for offset in offsets)
-        struct.pack_into(f"={len(offsets)}Q", self.buffer, start, *pointers)
-        self.address = base + start if offsets else 0
-
-
-def packer(parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int) -> struct.Struct:
-    """The packer of a parameter block: each value at its offset, padding between."""
-    text, end = "=", 0
-    for parameter, kind in zip(parameters, kinds, strict=True):
-        gap = parameter.param.offset - end
-        text += f"{gap}x" * (gap > 0) + parameter.code(kind)
-        end = parameter.param.offset + parameter.param.nbytes
-    return struct.Struct(text + f"{nbytes - end}x" * (nbytes > end))

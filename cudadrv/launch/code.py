@@ -15,7 +15,7 @@ from types import CodeType, FunctionType
 from typing import Final, TypeAlias
 
 from ..interop.reader import Foreign, Reader
-from .arguments import Kind, Word
+from .kinds import Kind, Word
 
 _LAUNCHER: Final = """
 def launcher({defaults}*rest):

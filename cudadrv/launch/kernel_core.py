@@ -11,7 +11,8 @@ from ..driver._api import CUfunction, CUfunction_attribute as _Attribute, CUmodu
 from ..driver.context import ContextCore
 from ..driver.handle import Part, Uncopied, check
 from ..driver.in_use import failure
-from .arguments import Parameter, ParameterBlock
+from .arguments import Parameter
+from .parameter_block import ParameterBlock
 
 _DEFAULT_DYNAMIC_SHARED: Final = 48 * 1024
 

@@ -26,10 +26,12 @@ from ..interop.elements import named_dtype
 from ..interop.reader import Foreign
 from ..memory.buffer import DeviceBuffer
 from ..memory.order import AnyMemory, Memory, note, use
-from .arguments import REALS, WHOLE, Argument, Kind, Parameter, ParameterBlock, packer
+from .arguments import Parameter
 from .code import LaunchCode, launch_code, prepared_code, readers_of
 from .config import LaunchConfig, native_config
 from .kernel_core import KernelCore, ModuleBox
+from .kinds import REALS, WHOLE, Argument, Kind
+from .parameter_block import ParameterBlock, packer
 from .types import KernelLaunch, Launcher, PreparedLaunch
 
 # What packing raises for a value of the wrong kind: no ._box, not a number, out of range; what is
@@ -353,12 +355,12 @@ def _foreign_names(kinds: tuple[Kind, ...], version: int, stream: StreamCore) ->
     known = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
     if not known and "foreign" not in kinds:
         return {}
-    from ..interop import foreign  # loaded already, by the argument that was of this kind
+    from ..interop import foreign, ordering  # loaded already, by such an argument
 
     names: dict[str, object] = {
         "interface_address": foreign.interface_address,
-        "follow_producers": foreign.follow_producers,
-        "before": foreign.needs_no_wait(stream),
+        "follow_producers": ordering.follow_producers,
+        "before": ordering.needs_no_wait(stream),
         "ordinal": stream.context.ordinal,
         "Exception": Exception,
     }

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ..driver.stream_core import StreamCore
-from .arguments import ParameterBlock
 from .config import LaunchConfig
 from .kernel_core import KernelCore
+from .parameter_block import ParameterBlock
 
 
 class KernelLaunch(Protocol):

@@ -122,7 +122,7 @@ def test_an_array_of_another_type_is_refused_by_code_that_has_seen_a_right_one(
     stream.fill(right, 1)
     text = (
         r"argument 0 of kernel 'twice' is a DeviceArray and has elements of float64, but the "
-        r"parameter is a device pointer to float: give float32, or the address as a number"
+        r"parameter is a device pointer to float\n  give float32, or the address as a number"
     )
     for value in (right, right, right, right.buffer, right.buffer, right.ptr, right.reshape(2, 2)):
         launcher(value)

@@ -131,7 +131,7 @@ def test_closed_deleted_and_freed_arrays_say_so(
     with pytest.raises(ArgumentError, match="of type Buffer and was closed"):
         twice(closed)
     freed.lazy = True
-    with pytest.raises(ArgumentError, match=r"read: give tensor\.resolve_conj\(\)"):
+    with pytest.raises(ArgumentError, match=r"when it is read\n  give tensor\.resolve_conj\(\)"):
         twice(freed)
 
 

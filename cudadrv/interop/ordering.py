@@ -1,0 +1,103 @@
+"""The order of our streams after those of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+from ..driver._api import CUresult, CUstream, CUstreamCaptureStatus
+from ..driver.handle import ContextBox
+from ..driver.in_use import call_bound, failure
+from ..driver.stream_box import EventBox, StreamBox
+from ..driver.stream_core import StreamCore
+
+# The last call of the driver that was made, and what it answered.
+_Answer: TypeAlias = tuple[str, CUresult]
+# The legacy default stream, by both its numbers, and the one a thread.
+_LEGACY: Final = (0, 1)
+_NAMELESS: Final = (*_LEGACY, 2)
+
+
+def needs_no_wait(stream: StreamCore) -> frozenset[int]:
+    """The numbers of streams of other libraries that a stream comes after anyway.
+
+    Beside itself, that is the legacy default stream for the default stream of a primary context,
+    which the driver keeps in order with it ("Stream synchronization behavior" in the CUDA Driver
+    API manual). A capture is no part of that order.
+    """
+    box = stream._box
+    own = int(box.raw)
+    return frozenset((own, *_LEGACY) if box.capture is None and _is_blocking(stream) else (own,))
+
+
+def _is_blocking(stream: StreamCore) -> bool:
+    """Whether it and the legacy stream that other libraries use wait for each other."""
+    return stream._is_default and stream.context.is_primary
+
+
+def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
+    """Let `stream` wait for what foreign streams hold now; a capture waits for it here."""
+    box, before = stream._box, needs_no_wait(stream)
+    for producer in producers:
+        if producer in before:
+            continue
+        call, code = _waited_for(stream, box, producer)
+        if code:
+            raise failure(box.api, code, call, f"ordering {stream!r} after {producer:#x}")
+
+
+def _waited_for(stream: StreamCore, box: StreamBox, producer: int) -> _Answer:
+    wait = _wait_by_event if box.capture is None else _wait_outside
+    if producer not in _NAMELESS:
+        return wait(box, CUstream(producer))
+    if box.capture is not None and producer in _LEGACY and _is_blocking(stream):
+        # Nothing may touch the legacy stream in such a capture: what it holds is from before.
+        (code,) = box.api.cuEventSynchronize(box.capture.before[box.own].raw)
+        return "cuEventSynchronize", code
+    # Which stream this is, the current context says; other libraries use primary ones.
+    context = stream.context.device.primary_context()
+    return call_bound(box.api, context, wait, box, CUstream(producer))
+
+
+def follow_producers(stream: StreamCore, producers: Iterable[int]) -> None:
+    """The same on account of memory, unless the stream's user says that he orders it himself."""
+    if not stream._box.unordered:
+        order_after(stream, producers)
+
+
+def _wait_by_event(box: StreamBox, foreign: CUstream) -> _Answer:
+    event = box.take_event()
+    try:
+        answer = _recorded_and_awaited(box, event, foreign)
+    finally:
+        # The wait is for what the event held then: it may be recorded anew at once.
+        box.spare.append(event)
+    return _wait_across(box, foreign) if answer[1] == CUresult.CUDA_ERROR_INVALID_HANDLE else answer
+
+
+def _wait_across(box: StreamBox, foreign: CUstream) -> _Answer:
+    """The same for a stream of another context, which wants an event of its own context."""
+    code, context = box.api.cuStreamGetCtx(foreign)
+    if code:
+        return "cuStreamGetCtx", code
+    theirs = ContextBox(box.driver, context, box.context.ordinal, is_primary=True)  # not ours
+    return _recorded_and_awaited(box, EventBox(theirs), foreign)
+
+
+def _recorded_and_awaited(box: StreamBox, event: EventBox, foreign: CUstream) -> _Answer:
+    (code,) = box.api.cuEventRecord(event.raw, foreign)
+    if code:
+        return "cuEventRecord", code
+    (code,) = box.api.cuStreamWaitEvent(box.raw, event.raw, 0)
+    return "cuStreamWaitEvent", code
+
+
+def _wait_outside(box: StreamBox, foreign: CUstream) -> _Answer:
+    """A capture cannot wait for a stream outside of it, whose work is waited for on the host."""
+    code, status = box.api.cuStreamIsCapturing(foreign)
+    if code:
+        return "cuStreamIsCapturing", code
+    if status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
+        return _wait_by_event(box, foreign)
+    (code,) = box.api.cuStreamSynchronize(foreign)
+    return "cuStreamSynchronize", code

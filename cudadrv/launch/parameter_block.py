@@ -1,0 +1,36 @@
+"""Where a launch's parameters are packed, and what packs them."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+
+from .arguments import Parameter
+from .kinds import Kind
+
+
+class ParameterBlock:
+    """Memory for one launch's parameters, and behind them the pointers that the driver reads."""
+
+    __slots__ = ("_view", "address", "buffer")
+
+    def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
+        # Of what is loaded anyway, the buffer that struct fills fastest. The view holds its place.
+        start = -(-max(nbytes, 1) // 8) * 8
+        self.buffer = bytearray(start + 8 * len(offsets))
+        self._view = ctypes.c_char.from_buffer(self.buffer)
+        base = ctypes.addressof(self._view)
+        pointers = (base + offset for offset in offsets)
+        struct.pack_into(f"={len(offsets)}Q", self.buffer, start, *pointers)
+        self.address = base + start if offsets else 0
+
+
+def packer(parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int) -> struct.Struct:
+    """The packer of a parameter block: each value at its offset, padding between."""
+    text, end = "=", 0
+    for parameter, kind in zip(parameters, kinds, strict=True):
+        gap = parameter.param.offset - end
+        text += f"{gap}x" * (gap > 0) + parameter.code(kind)
+        end = parameter.param.offset + parameter.param.nbytes
+    return struct.Struct(text + f"{nbytes - end}x" * (nbytes > end))
