@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate.exec.limits import Limits
-from ptx.emulate.model.errors import Runaway, StackOverflow
+from ptx.emulate.model.errors import EndlessLoop, Runaway, StackOverflow
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 FEW = Limits(max_steps=20_000)
@@ -60,3 +60,41 @@ def test_a_loop_of_many_threads_may_turn_less_often_than_one_of_few() -> None:
         turns[blocks] = int(runner.get(out, 1, np.uint32)[0])
     assert turns[1] >= 90_000
     assert 2_000 <= turns[64] <= 6_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # Long, but each turn changes memory alone, or a clock.
+        "A: atom.global.add.u32 %r1, [%rd1], 1; setp.lt.u32 %p, %r1, 100000; @%p bra A; ret;",
+        """mov.u64 %rd2, %globaltimer; A: mov.u64 %rd3, %globaltimer; sub.u64 %rd3, %rd3, %rd2;
+        setp.lt.u64 %p, %rd3, 900000000; @%p bra A; ret;""",
+        """A: ld.shared.u32 %r1, [raw]; add.u32 %r1, %r1, 1; st.shared.u32 [raw], %r1;
+        setp.lt.u32 %p, %r1, 100000; @%p bra A; ret;""",
+    ],
+    ids=["memory", "clock", "shared memory"],
+)
+def test_a_long_wait_that_ends_is_not_taken_for_an_endless_one(body: str) -> None:
+    text = ptx_text(
+        f".reg .pred %p; .reg .b32 %r<3>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [out]; {body}",
+        ".param .u64 out",
+        ".shared .align 4 .b8 raw[4];",
+    )
+    runner = KernelRunner(text)
+    runner.launch("k", 1, 1, runner.put(np.zeros(1, np.uint32)))
+
+
+@pytest.mark.parametrize("blocks", range(1, 6))
+def test_a_wait_whose_turns_are_of_several_blocks_is_endless_too(blocks: int) -> None:
+    steps = "".join(
+        f"L{at}: ld.volatile.global.u32 %r1, [%rd1+{4 * at}]; setp.ne.u32 %p, %r1, 0; @%p bra OUT;"
+        for at in range(blocks)
+    )
+    text = ptx_text(
+        ".reg .pred %p; .reg .b32 %r<3>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [out];"
+        f" {steps} bra L0; OUT: ret;",
+        ".param .u64 out",
+    )
+    runner = KernelRunner(text)
+    with pytest.raises(EndlessLoop, match="32 threads go round for ever"):
+        runner.launch("k", 1, 32, runner.put(np.zeros(8, np.uint32)))
