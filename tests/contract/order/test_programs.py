@@ -32,7 +32,7 @@ def test_programs_of_two_acts_keep_order_and_lifetime(lab: Lab, scene: Scene, ki
 @pytest.mark.parametrize("scene", SCENES, ids=("written", "read", "replayed"))
 @pytest.mark.parametrize("kind", KINDS)
 def test_programs_of_three_acts_keep_order_and_lifetime(lab: Lab, scene: Scene, kind: str) -> None:
-    count = 25 if lab.is_emulated else 40
+    count = 12 if lab.is_emulated else 40
     report = run(lab, sampled(scene, 3, len(lab.contexts), count, SEED, kind=kind))
     assert not report.failures, str(report)
 
@@ -42,7 +42,7 @@ def two_acts(lab: Lab, scene: Scene, kind: str) -> Iterator[Program]:
     if ALL:
         return programs(scene, 2, devices, kind=kind)
     if lab.is_emulated:
-        return sampled(scene, 2, devices, 60, SEED, kind=kind)
+        return sampled(scene, 2, devices, 30, SEED, kind=kind)
     if scene is SCENES[-1]:
         return sampled(scene, 2, devices, 150, SEED, kind=kind)
     return with_few_contexts(programs(scene, 2, devices, kind=kind), scene)
