@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[2]
 _ADDRESS = re.compile(r"0x[0-9a-f]{3,}")
 _FOLDER = re.compile(r"^ {4}\S*[/\\]\S+\n", re.MULTILINE)  # where headers were searched
 _NUMBER = re.compile(r"\b\d+\.\d+ (s|ms|µs)\b")
-_PLUGIN = {"PYTEST_PLUGINS": "cudadrv.testing"}  # as where cudadrv is installed
+# The plugin as where cudadrv is installed, and output that is the same everywhere.
+_ENVIRONMENT = {"PYTEST_PLUGINS": "cudadrv.testing", "COLUMNS": "80", "NO_COLOR": "1"}
 _PTX_LINE = re.compile(r"\bPTX line \d+")  # another one with another NVRTC
 
 
@@ -83,7 +84,7 @@ class Page:
 
     def _run_command(self, command: Command) -> str:
         done = subprocess.run(
-            command.words, env=os.environ | _PLUGIN | command.environment,
+            command.words, env=os.environ | _ENVIRONMENT | command.environment,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
         )  # fmt: skip
         place = f"{self.path}:{command.line}: {command.words}"
