@@ -64,8 +64,8 @@ class Needs:
         uses |= {
             memory: writes for memory, writes in capture.uses.items() if isinstance(memory, Memory)
         }
-        self.memory = tuple(uses.items())
-        self.kept = capture.keeps
+        self.memory: tuple[tuple[AnyMemory, bool], ...] = tuple(uses.items())
+        self.kept: list[object] = capture.keeps
 
     def give_to(self, box: GraphBox) -> None:
         """Let the driver hold all of it for the graph, and for what is made of the graph.
@@ -124,7 +124,7 @@ class ExecBox(Part[CUgraphExec]):
 
     def __init__(self, context: ContextBox, needs: Needs) -> None:
         super().__init__(context)
-        self.needs = needs
+        self.needs: Needs = needs
 
     def _destroy(self) -> None:
         (code,) = self.api.cuGraphExecDestroy(self.raw)
@@ -148,8 +148,9 @@ class Graph(Closing):
     _box: GraphBox
 
     def __init__(self, context: ContextCore) -> None:
-        self.context = context
-        self.allocates = self._is_filled = False
+        self.context: ContextCore = context
+        self.allocates: bool = False
+        self._is_filled = False
         self._shut()
 
     def __repr__(self) -> str:
@@ -223,7 +224,7 @@ class GraphExec(Closing):
         if code:
             doing = f"instantiating a graph on {context!r}"
             raise failure(context._api, code, "cuGraphInstantiate", doing)
-        self.context = context
+        self.context: ContextCore = context
         # The stream for which all memory was ordered, and the epoch of that.
         self._stream: StreamBox | None = None
         self._epoch: object = None

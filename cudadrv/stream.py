@@ -295,7 +295,7 @@ class Context(ContextCore):
         """
         return self._make_stream(_NON_BLOCKING, priority)
 
-    def external_stream(self, stream: CudaStream | CUstream | int) -> Stream:
+    def external_stream(self, stream: CudaStream | int) -> Stream:
         """A stream of another library, to be used here as one of this context; it stays theirs.
 
         Args:

@@ -32,4 +32,5 @@ class PtxArgumentValueError(PtxArgumentError, ValueError):
 class FunctionNotFoundError(PtxArgumentError, KeyError):
     """A PTX module has no function of the name asked for, or only declares it."""
 
-    __str__ = Exception.__str__  # a KeyError shows its text in quotes
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # a KeyError shows its text in quotes

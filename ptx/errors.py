@@ -83,7 +83,7 @@ class CompileError(PtxError):
         self.log = log
         self.options = options
         self.name = name
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         self.remark = remark
         first = self.first_error
         head = f"{name or 'the source'} does not compile"
@@ -142,7 +142,7 @@ class HeaderNotFoundError(CompileError):
     ) -> None:
         self.header = header
         self.package = package
-        self.searched = tuple(searched)
+        self.searched: tuple[str, ...] = tuple(searched)
         self.command = command
         folders = "".join(f"\n    {folder}" for folder in self.searched) or " none"
         remedy = f"Install what goes with NVRTC: {command}" if command else _remedy(header)
@@ -180,7 +180,7 @@ class HeaderVersionError(HeaderNotFoundError):
         diagnostics: Sequence[Diagnostic] = (),
     ) -> None:
         self.folder = folder
-        self.versions = tuple(versions)
+        self.versions: tuple[tuple[str, tuple[int, int]], ...] = tuple(versions)
         self.nvrtc = nvrtc
         told = ", ".join(f"{part} {major}.{minor}" for part, (major, minor) in self.versions)
         super().__init__(
@@ -251,7 +251,7 @@ class UnsupportedTargetError(PtxError):
     def __init__(self, message: str, target: Target | None, supported: Sequence[Target]) -> None:
         super().__init__(message)
         self.target = target
-        self.supported = tuple(supported)
+        self.supported: tuple[Target, ...] = tuple(supported)
 
 
 class LinkError(PtxError):
@@ -260,7 +260,7 @@ class LinkError(PtxError):
     def __init__(self, message: str, log: str, options: Sequence[str]) -> None:
         super().__init__(f"{message}\n{log.strip()}" if log.strip() else message)
         self.log = log
-        self.options = tuple(options)
+        self.options: tuple[str, ...] = tuple(options)
 
 
 class ImageFormatError(PtxError):

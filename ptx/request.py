@@ -31,11 +31,11 @@ class CompileRequest:
         name_expressions: tuple[str, ...],
         headers: tuple[tuple[str, str], ...],
     ) -> None:
-        self.source = source
-        self.options = options
-        self.name = name
-        self.name_expressions = name_expressions
-        self.headers = headers
+        self.source: str = source
+        self.options: CompileOptions = options
+        self.name: str = name
+        self.name_expressions: tuple[str, ...] = name_expressions
+        self.headers: tuple[tuple[str, str], ...] = headers
 
     @classmethod
     def of(

@@ -37,7 +37,7 @@ class Handle:
     __slots__ = ("_idle", "value")
 
     def __init__(self, value: int, idle: deque[int]) -> None:
-        self.value = value
+        self.value: int = value
         self._idle = idle
 
     @classmethod

@@ -36,10 +36,10 @@ class CapturedGraph:
         arena: DeviceBuffer | None,
     ) -> None:
         self.stream = stream
-        self.inputs = inputs
-        self.outputs = outputs
+        self.inputs: tuple[object, ...] = inputs
+        self.outputs: tuple[object, ...] = outputs
         self.arena = arena
-        self.node_count = graph.node_count
+        self.node_count: int = graph.node_count
         self._graph = graph
         self._executable: GraphExec | None = graph.instantiate()
         self._launch_count = 0

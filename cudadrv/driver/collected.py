@@ -31,7 +31,7 @@ class _Alone:
         count: the references that the call itself makes.
     """
 
-    count = 0
+    count: int = 0
     _references = staticmethod(getrefcount)
 
     def __del__(self) -> None:
@@ -40,7 +40,7 @@ class _Alone:
 
 
 _Alone()  # it goes at once
-ALONE: Final = _Alone.count
+ALONE: Final[int] = _Alone.count
 """What `getrefcount` gives in the finalizer of a box that nothing refers to."""
 
 

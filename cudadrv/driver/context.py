@@ -36,7 +36,7 @@ class ContextCore(Closing):
 
     def __init__(self, device: Device, handle: CUcontext | None, *, is_primary: bool) -> None:
         self.device: Final = device
-        self.is_primary = is_primary
+        self.is_primary: bool = is_primary
         self._kept: dict[type, object] = {}
         # Where new memory comes from, if that was chosen; the room of memory knows the type.
         self._resource: object | None = None

@@ -133,7 +133,7 @@ class Device:
             self.attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
         )
 
-    def attribute(self, attribute: DeviceAttribute | CUdevice_attribute) -> int:
+    def attribute(self, attribute: DeviceAttribute | int) -> int:
         """What the driver answers for an attribute; asked once, then remembered.
 
         The binding's own members spare a start the making of `DeviceAttribute`.

@@ -43,8 +43,8 @@ class Event(Closing):
     ) -> None:
         border.instance("Event: context", context, ContextCore)
         flags = (_DEFAULT if timing else UNTIMED) | (_BLOCKING if blocking else _DEFAULT)
-        self.context = context
-        self.timing = timing
+        self.context: ContextCore = context
+        self.timing: bool = timing
         self._box = EventBox(context._box, flags)
         context._adopt(self)
 

@@ -209,10 +209,10 @@ class ContextBox(Box[CUcontext]):
     ) -> None:
         super().__init__(raw)
         self._driver = driver
-        self.ordinal = ordinal
-        self.is_primary = is_primary
-        self.is_going = False
-        self.is_alone = not driver.has_several_devices
+        self.ordinal: int = ordinal
+        self.is_primary: bool = is_primary
+        self.is_going: bool = False
+        self.is_alone: bool = not driver.has_several_devices
         # Two may be each other's peers: neither keeps the other.
         self.peers: Registry[ContextBox] = Registry()
 
@@ -267,6 +267,7 @@ class Part(Box[_RawT]):
     __slots__ = ("context",)
 
     context: ContextBox
+    raw: _RawT
 
     def __init__(self, context: ContextBox, raw: _RawT | None = None) -> None:
         super().__init__(raw)

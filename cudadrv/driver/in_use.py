@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
@@ -46,18 +47,18 @@ class Driver:
         (code,) = api.cuInit(0)
         if code:
             raise failure(api, code, "cuInit", "initialising the CUDA driver")
-        self.api = api
+        self.api: DriverApi = api
         self.is_emulated: bool = getattr(api, "is_emulated", False)
         self.memory_watch: MemoryWatch | None = getattr(api, "memory_watch", None)
-        self.lock = process_lock()
+        self.lock: threading.RLock = process_lock()
         self._pid = os.getpid()
         self._has_several_devices: bool | None = None
         self._caches: dict[type, dict[int, object]] = {}
         self.contexts: Registry[object] = Registry()
         self.streams: Registry[object] = Registry()
         self.launchers: Registry[Dependent] = Registry()
-        self.is_gone = False
-        self.has_failed = False
+        self.is_gone: bool = False
+        self.has_failed: bool = False
         _drivers.add(self)
 
     @property

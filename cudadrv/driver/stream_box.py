@@ -82,13 +82,13 @@ class StreamBox(Part[CUstream]):
     def __init__(
         self, context: ContextBox, raw: CUstream | None, *, is_owned: bool, keeps: object = None
     ) -> None:
-        self.is_owned = is_owned
-        self.keeps = keeps
+        self.is_owned: bool = is_owned
+        self.keeps: object = keeps
         self.spare: list[EventBox] = []
         self.capture: CaptureState | None = None
         self.captured_by: CaptureState | None = None
-        self.unordered = 0
-        self.is_closed = False
+        self.unordered: int = 0
+        self.is_closed: bool = False
         super().__init__(context, raw)  # last: a box without a context was never finished
 
     @property
@@ -233,7 +233,7 @@ class CaptureState:
         self.keeps: list[object] = []
         self.born: dict[int, weakref.ref[AnyBox]] = {}
         self.deferred: list[AnyBox] = []
-        self.is_open = True
+        self.is_open: bool = True
 
     def join(self, stream: StreamName) -> None:
         """Give a stream its twin in this capture; before the driver is told, so that no collection

@@ -34,7 +34,7 @@ class StreamCore(Closing):
 
     def __init__(self, context: ContextCore, box: StreamBox, *, is_default: bool = False) -> None:
         self.context = context
-        self.capturing = False
+        self.capturing: bool = False
         self._is_default = is_default
         # What has the stream's handle built in.
         self._launchers: Registry[Dependent] = Registry()

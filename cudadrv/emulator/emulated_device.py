@@ -54,11 +54,11 @@ class DeviceState:
     def __init__(self, profile: EmulatedDevice, ordinal: int, base: int, pool_handle: int) -> None:
         self.profile = profile
         self.ordinal = ordinal
-        self.attributes = device_attributes(profile, ordinal)
-        self.lock = threading.RLock()
-        self.memory = DeviceMemory(base, profile.total_memory)
+        self.attributes: dict[int, int] = device_attributes(profile, ordinal)
+        self.lock: threading.RLock = threading.RLock()
+        self.memory: DeviceMemory = DeviceMemory(base, profile.total_memory)
         self.host_address: int = self.memory.data.ctypes.data
-        self.model = DeviceModel(
+        self.model: DeviceModel = DeviceModel(
             memory=self.memory,
             compute_capability=profile.compute_capability,
             sm_count=profile.sm_count,
@@ -68,7 +68,7 @@ class DeviceState:
             shared_per_sm=profile.architecture.shared_per_sm,
             clock_khz=profile.clock_khz,
         )
-        self.pool = Pool.empty()
+        self.pool: Pool = Pool.empty()
         self.pool_handle = pool_handle
         self.fault: Failure | None = None
         self.limit: int | None = None

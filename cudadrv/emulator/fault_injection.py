@@ -63,8 +63,8 @@ class ScheduledFault(Planned):
     ) -> None:
         super().__init__(remove)
         self.function = function
-        self.calls = 0
-        self.hits = 0
+        self.calls: int = 0
+        self.hits: int = 0
         self._nth = nth
         self._times = times
         self._code, self._text = refusal

@@ -63,7 +63,7 @@ class CudaError(CudadrvError):
         explained: bool = False,
     ) -> None:
         super().__init__(doing)
-        self.code = self.result if code is None else code
+        self.code: int = self.result if code is None else code
         self.call = call
         self.doing = doing
         self.text = text

@@ -38,9 +38,9 @@ class Parameter:
     __slots__ = ("_integer", "_is_signed", "elements", "kernel", "param", "position")
 
     def __init__(self, kernel: str, position: int, param: ptx.KernelParam) -> None:
-        self.kernel = kernel
-        self.position = position
-        self.param = param
+        self.kernel: str = kernel
+        self.position: int = position
+        self.param: ptx.KernelParam = param
         single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
         self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
         # What it points to, where that is known; whether it is a signed integer, likewise.

@@ -76,13 +76,13 @@ class KernelCore(Uncopied):
         signature: ptx.KernelSignature | None,
     ) -> None:
         self._module = module
-        self.name = name
+        self.name: str = name
         self._function = function
-        self.signature = signature or _asked_signature(module, name, function)
-        self.parameters = tuple(
+        self.signature: ptx.KernelSignature = signature or _asked_signature(module, name, function)
+        self.parameters: tuple[Parameter, ...] = tuple(
             Parameter(name, position, param) for position, param in enumerate(self.signature.params)
         )
-        self.parameter_bytes = self.signature.nbytes
+        self.parameter_bytes: int = self.signature.nbytes
         self._offsets = tuple(param.offset for param in self.signature.params)
         self._attributes: dict[int, int] = {}
         self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
@@ -114,7 +114,7 @@ class KernelCore(Uncopied):
             self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_BINARY_VERSION),
         )
 
-    def attribute(self, attribute: _Attribute) -> int:
+    def attribute(self, attribute: int) -> int:
         """One attribute, which the driver is asked for once.
 
         Source: CUfunction_attribute in the CUDA Driver API manual.

@@ -147,7 +147,7 @@ class BorrowedMemory(Memory[int]):
         self, context: ContextBox, raw: int, stream: StreamBox | None, owner: object
     ) -> None:
         super().__init__(context, raw, stream)
-        self.owner = owner
+        self.owner: object = owner
 
     def __del__(self) -> None:
         # It must not wait for the end of a collection: its owner may refer to an array over it.

@@ -59,10 +59,10 @@ class Slot:
     __slots__ = ("address", "busy", "event", "memory", "stream")
 
     def __init__(self, memory: npt.NDArray[np.uint8], event: EventBox) -> None:
-        self.memory = memory
+        self.memory: npt.NDArray[np.uint8] = memory
         self.address: int = memory.ctypes.data
-        self.event = event
-        self.busy = False
+        self.event: EventBox = event
+        self.busy: bool = False
         self.stream: StreamBox | None = None
 
 

@@ -35,15 +35,15 @@ class Job(Generic[_R]):
     result: _R
 
     def __init__(self, ordinal: int, items: range, call: Callable[[], _R]) -> None:
-        self.ordinal = ordinal
-        self.range = items
+        self.ordinal: int = ordinal
+        self.range: range = items
         self.error: BaseException | None = None
         self._call = call
         # The function sees the caller's context variables, such as decimal's precision.
         self._variables: Variables = copy_context()
         self._handover = Handover(self._run)
-        self.lock = self._handover.lock
-        self.done = threading.Lock()
+        self.lock: int = self._handover.lock
+        self.done: threading.Lock = threading.Lock()
         self.done.acquire()
 
     def do(self, workplace: Workplace) -> None:

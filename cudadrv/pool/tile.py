@@ -55,9 +55,9 @@ class Tile:
     __slots__ = ("_workplace", "context", "ordinal", "range")
 
     def __init__(self, ordinal: int, items: range, context: Context, workplace: Workplace) -> None:
-        self.ordinal = ordinal
-        self.range = items
-        self.context = context
+        self.ordinal: int = ordinal
+        self.range: range = items
+        self.context: Context = context
         self._workplace: Workplace | None = workplace
 
     def __repr__(self) -> str:

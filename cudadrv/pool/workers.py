@@ -44,7 +44,7 @@ class Worker:
         self._workers = workers
         self._name = f"cudadrv device {ordinal}"
         self.jobs: SimpleQueue[AnyJob] = SimpleQueue()
-        self.workplace = Workplace()
+        self.workplace: Workplace = Workplace()
         self.jobs.put(job)
         self._start()
 

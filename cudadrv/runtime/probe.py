@@ -63,14 +63,16 @@ class GpuRuntime:
         policy: GpuDispatchPolicy | None = None,
         memory_budget_bytes: int | None = None,
     ) -> None:
-        self.devices = border.several("GpuRuntime: devices", devices, GpuDeviceInfo)
+        self.devices: tuple[GpuDeviceInfo, ...] = border.several(
+            "GpuRuntime: devices", devices, GpuDeviceInfo
+        )
         if device is None:
             if not self.devices:
                 raise ArgumentValueError("a GpuRuntime needs a device: give one, or several")
             device = self.devices[0]
-        self.device = border.instance("GpuRuntime: device", device, GpuDeviceInfo)
+        self.device: GpuDeviceInfo = border.instance("GpuRuntime: device", device, GpuDeviceInfo)
         border.optional("GpuRuntime: policy", policy, GpuDispatchPolicy)
-        self.memory_budget_bytes = (
+        self.memory_budget_bytes: int = (
             device.memory_budget_bytes()
             if memory_budget_bytes is None
             else border.whole(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
+# Of a class method, which the class's own variable says nothing of.
+_HostT = TypeVar("_HostT", bound=np.generic)
 
 
 class CudaArray(TexelArray[_ScalarT]):
@@ -148,14 +150,14 @@ class CudaArray(TexelArray[_ScalarT]):
     def from_host(
         cls,
         stream: StreamCore,
-        array: npt.NDArray[_ScalarT],
+        array: npt.NDArray[_HostT],
         *,
         channels: int = 1,
         layered: bool = False,
         cubemap: bool = False,
         surface: bool = False,
         gather: bool = False,
-    ) -> CudaArray[_ScalarT]:
+    ) -> CudaArray[_HostT]:
         """An array of a host array's texels; the keywords are those of `CudaArray`.
 
         Args:
@@ -174,7 +176,7 @@ class CudaArray(TexelArray[_ScalarT]):
                     "counts the channels"
                 )
             shape = array.shape[:-1]
-        result: CudaArray[_ScalarT] = CudaArray(
+        result: CudaArray[_HostT] = CudaArray(
             stream.context, shape, array.dtype, channels=channels, layered=layered,
             cubemap=cubemap, surface=surface, gather=gather,
         )  # fmt: skip

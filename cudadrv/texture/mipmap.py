@@ -106,7 +106,7 @@ class MipmappedArray(Texels[_ScalarT]):
             raise TextureError(
                 f"{levels} levels of a CUDA array of shape {extents.shape}: it has 1 to {most}"
             )
-        self.levels = most if levels is None else levels
+        self.levels: int = most if levels is None else levels
         box = border.instance("MipmappedArray: context", context, ContextCore)._box
         memory, descriptor = MipmapMemory(box, None, None), descriptor_of(extents, texel)
         code = memory.make(box.api.cuMipmappedArrayCreate, descriptor, self.levels)

@@ -44,7 +44,7 @@ class ViewBox(Part[CUtexObject | CUsurfObject]):
 
     def __init__(self, context: ContextBox, memory: AnyMemory) -> None:
         super().__init__(context)
-        self.memory = memory
+        self.memory: AnyMemory = memory
 
     @property
     def number(self) -> int:

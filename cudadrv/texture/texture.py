@@ -79,7 +79,7 @@ class Texture(View):
         levels = None if mip_levels is None else _reals("mip_levels", mip_levels)
         if levels is not None and len(levels) != 2:
             raise TextureError(f"mip_levels is {levels}: the least and the greatest level")
-        self.reading = Reading(
+        self.reading: Reading = Reading(
             address_modes=border.several("Texture: address_mode", address_mode, AddressMode),
             filter_mode=border.instance("Texture: filter_mode", filter_mode, FilterMode),
             read_mode=border.instance("Texture: read_mode", read_mode, ReadMode),

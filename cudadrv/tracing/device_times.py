@@ -198,7 +198,7 @@ class ContextTimes(Closing):
     _box: StreamBox
 
     def __init__(self, context: ContextCore, api: DriverApi) -> None:
-        self.ordinal = context.ordinal
+        self.ordinal: int = context.ordinal
         self.spans: list[DeviceSpan] = []
         self.untimed: list[str] = []
         self._api = api

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, TextIO
 
@@ -41,7 +42,7 @@ class Trace:
     _traced: TracedApi | None = None
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = border.path("trace: path", path)
+        self.path: Path = border.path("trace: path", path)
 
     def __enter__(self) -> Trace:
         if self._begun is not None:

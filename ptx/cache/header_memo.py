@@ -39,7 +39,7 @@ class HeaderMemo:
 
     def __init__(self) -> None:
         self._headers: dict[str, Header] = {}
-        self.read_count = 0
+        self.read_count: int = 0
 
     def header(self, path: str) -> Header | None:
         """What a file holds now, or None where there is no such file that can be read."""

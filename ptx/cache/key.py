@@ -36,9 +36,9 @@ class Key:
     def __init__(
         self, digest: str, parts: Mapping[str, str], headers: tuple[tuple[str, str], ...]
     ) -> None:
-        self.digest = digest
-        self.parts = parts
-        self.headers = headers
+        self.digest: str = digest
+        self.parts: Mapping[str, str] = parts
+        self.headers: tuple[tuple[str, str], ...] = headers
 
 
 def key_of(

@@ -29,9 +29,9 @@ class Store:
     """Images and header memos in a folder, bounded by `max_bytes` together."""
 
     def __init__(self, path: Path, max_bytes: int) -> None:
-        self.top = PrivateFolder(path)
-        self.images = self.top.below("images")
-        self.memos = self.top.below("memos")
+        self.top: PrivateFolder = PrivateFolder(path)
+        self.images: PrivateFolder = self.top.below("images")
+        self.memos: PrivateFolder = self.top.below("memos")
         self.max_bytes = max_bytes
         self._locks = self.top.below("locks")
         self._known_bytes: int | None = None

@@ -58,9 +58,9 @@ class Build:
     __slots__ = ("archs", "nbytes", "version")
 
     def __init__(self, version: tuple[int, int], nbytes: int, archs: tuple[int, ...] = ()) -> None:
-        self.version = version
-        self.nbytes = nbytes
-        self.archs = archs
+        self.version: tuple[int, int] = version
+        self.nbytes: int = nbytes
+        self.archs: tuple[int, ...] = archs
 
     def __str__(self) -> str:
         return f"{self.version[0]}.{self.version[1]} ({self.nbytes} bytes)"

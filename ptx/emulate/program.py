@@ -66,7 +66,7 @@ class EmulatedKernel:
         self._program = program
         self._code = code
         self.signature = signature
-        self.name = signature.name
+        self.name: str = signature.name
 
     @cached_property
     def attributes(self) -> KernelAttributes:

@@ -73,7 +73,7 @@ class Cursor:
         tokens: re.Pattern[str] = TOKEN,
     ) -> None:
         stop = len(text) if end is None else end
-        self.text = text
+        self.text: str = text
         self.words: list[str] = []
         self.kinds: list[str] = []
         self.starts: list[int] = []
@@ -84,7 +84,7 @@ class Cursor:
         self.words.append("")
         self.kinds.append("end")
         self.starts.append(stop)
-        self.index = 0
+        self.index: int = 0
 
     @property
     def word(self) -> str:

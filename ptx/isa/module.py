@@ -51,7 +51,7 @@ class PtxModule:
     """
 
     def __init__(self, text: str) -> None:
-        self.text = border.instance("PTX", text, str)
+        self.text: str = border.instance("PTX", text, str)
         self.version = ""
         self.target = ""
         self.address_size = 64

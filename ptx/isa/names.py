@@ -33,8 +33,8 @@ class Scope:
         self.registers: dict[str, Register] = {}
         self.ranges: dict[str, tuple[int, str]] = {}
         self.names: dict[str, str] = {}
-        self.labels = labels
-        self.suffix = suffix
+        self.labels: dict[str, str] = labels
+        self.suffix: str = suffix
         self.operands: dict[str, Operand] = {}
 
     def register(self, name: str) -> tuple[Register | None, bool]:

@@ -26,7 +26,7 @@ from ..graphs import NodeKind
 from ..origin import caller
 from ..refusal import CallDepth, Refusal
 from ..streams import NON_BLOCKING, Stream
-from .choice import Order, choice_of, with_what_it_waits_for
+from .choice import Choice, Order, choice_of, with_what_it_waits_for
 from .host_watch import HostChange, HostWatch, OrderWarning
 from .operation import Operation, State, nothing
 
@@ -64,7 +64,7 @@ class Timeline:
     def __init__(self, order: Order, errors: LateErrors, depth: CallDepth) -> None:
         self.order = order
         self._index = next(self._indices)
-        self.choice = choice_of(order, self._index)
+        self.choice: Choice = choice_of(order, self._index)
         self._trace = os.environ.get(TRACE_VARIABLE, "")
         self.findings: list[HostChange] = []
         self.executed: deque[str] = deque(maxlen=_REMEMBERED)

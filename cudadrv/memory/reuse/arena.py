@@ -18,7 +18,7 @@ from ...errors import (
     OutOfMemoryError,
     StreamCaptureUnsupportedError,
 )
-from ..array import DeviceArray, checked_dtype
+from ..array import AnyDType, DeviceArray, checked_dtype
 from ..fill import fill
 from ..order import AnyMemory, use
 from ..resource import MemoryStream, given_stream, without_choices
@@ -72,7 +72,7 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
             max_cached_bytes = border.integer("DeviceArena: max_cached_bytes", max_cached_bytes)
         if max_cached_bytes is not None and max_cached_bytes < 0:
             raise InvalidValueError(f"an arena's cap of {max_cached_bytes} bytes: 0 or more")
-        self.dtype = checked_dtype(dtype)
+        self.dtype: AnyDType = checked_dtype(dtype)
         super().__init__(self.dtype.itemsize, max_cached_bytes)
 
     def __repr__(self) -> str:

@@ -30,9 +30,9 @@ class BumpArena:
     def __init__(self, base: int, nbytes: int) -> None:
         if base <= 0 or nbytes < 0:
             raise InvalidValueError(f"an arena of {nbytes} bytes at {base:#x}: both are positive")
-        self.base = base
-        self.nbytes = nbytes
-        self.given = 0
+        self.base: int = base
+        self.nbytes: int = nbytes
+        self.given: int = 0
         self._next = _aligned(base)
         self._lock = threading.RLock()
 

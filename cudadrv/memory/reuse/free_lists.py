@@ -35,9 +35,9 @@ class FreeList(deque[_T]):
 
     def __init__(self, nbytes: int, room: int) -> None:
         super().__init__()
-        self.nbytes = nbytes
-        self.room = room
-        self.retired = False
+        self.nbytes: int = nbytes
+        self.room: int = room
+        self.retired: bool = False
 
 
 class FreeLists(Generic[_T]):

@@ -36,8 +36,8 @@ class Lease:
 
     def __init__(self, nbytes: int, ended: deque[Lease]) -> None:
         self.held: list[bool] = [True]
-        self.uses = 1
-        self.nbytes = nbytes
+        self.uses: int = 1
+        self.nbytes: int = nbytes
         self._ended = ended
 
     def take(self) -> None:
@@ -143,7 +143,10 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         self._held_bytes = 0
         self._high_water_bytes = 0
 
-    bucket_of = staticmethod(bucket_of)
+    @staticmethod
+    def bucket_of(elements: int) -> int:
+        """The elements of the bucket that a request of `elements` is served from."""
+        return bucket_of(elements)
 
     def alloc(self, stream: StreamT, elements: int, label: str = "") -> tuple[int, SlabT]:
         """A slab of at least `elements` elements for use on `stream`, with its bucket.

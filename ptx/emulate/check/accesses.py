@@ -124,8 +124,8 @@ class LastAccesses:
     def __init__(self, units: int, reserve: Callable[[int], Stamps], shift: int) -> None:
         self._make: Callable[[], Stamps] = partial(reserve, units)
         self._writes: Stamps | None = None
-        self.reads = Pair(self._make, shift)
-        self.atomics = Pair(self._make, shift)
+        self.reads: Pair = Pair(self._make, shift)
+        self.atomics: Pair = Pair(self._make, shift)
         self._listed: list[_Listed] = []  # apart from each other, by their bytes
         self._count = 0
         # Between which bytes accesses are written down; apart from each other, in order.

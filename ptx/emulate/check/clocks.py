@@ -53,7 +53,7 @@ class Clocks:
 
     def __init__(self, geometry: Geometry, first: int) -> None:
         self._geometry = geometry
-        self.shift = block_shift(geometry.threads_per_block)
+        self.shift: int = block_shift(geometry.threads_per_block)
         self._slot = geometry.index("slot")
         self._warp = geometry.index("warp_slot") // WARP
         self._lane = geometry.index("thread") % WARP

@@ -30,7 +30,7 @@ class Chain:
     __slots__ = ("_known", "_others", "length")
 
     def __init__(self) -> None:
-        self.length = 0
+        self.length: int = 0
         # For a thread, warp or block: positions, and the epoch that is known from there on.
         self._known: dict[int, tuple[list[int], list[int]]] = {}
         self._others: dict[Chain, tuple[list[int], list[int]]] = {}

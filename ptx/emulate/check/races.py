@@ -78,15 +78,17 @@ class RaceCheck:
         findings: Findings,
     ) -> None:
         self.kernel = kernel
-        self.shift = block_shift(block[0] * block[1] * block[2])
-        self.global_shift = _least_element(sites, "global").bit_length() - 1
-        self.shared_shift = _least_element(sites, "shared").bit_length() - 1
-        self.has_narrow = any(
+        self.shift: int = block_shift(block[0] * block[1] * block[2])
+        self.global_shift: int = _least_element(sites, "global").bit_length() - 1
+        self.shared_shift: int = _least_element(sites, "shared").bit_length() - 1
+        self.has_narrow: bool = any(
             role_of(site.instruction, writes=site.writes).scope in NARROW for site in sites
         )
         self.memory = memory
-        self.in_global = LastAccesses(memory.nbytes >> self.global_shift, _reserved, self.shift)
-        self.handovers = Handovers(self.shift)
+        self.in_global: LastAccesses = LastAccesses(
+            memory.nbytes >> self.global_shift, _reserved, self.shift
+        )
+        self.handovers: Handovers = Handovers(self.shift)
         self._files = files
         self._block = block
         self._block_at = block_at

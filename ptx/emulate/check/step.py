@@ -55,9 +55,9 @@ class Step:
         self._unit_shift = unit_shift
         self._starts = starts
         self.count = count
-        self.low = addresses.lowest() + offset
-        self.high = addresses.highest() + offset + nbytes
-        self.is_uniform = addresses.varying is None
+        self.low: int = addresses.lowest() + offset
+        self.high: int = addresses.highest() + offset + nbytes
+        self.is_uniform: bool = addresses.varying is None
 
     @cached_property
     def first_of_run(self) -> int:

@@ -30,7 +30,7 @@ class CallGraph:
         self._module = module
         self._depth: dict[str, int] = {}
         self._active: set[str] = set()
-        self.is_recursive = False
+        self.is_recursive: bool = False
 
     def callees(self, name: str) -> list[str]:
         """The defined functions that a function calls by their names."""

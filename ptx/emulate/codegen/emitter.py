@@ -60,9 +60,9 @@ class Emitter:
 
     def __init__(self, scope: FunctionScope) -> None:
         self.scope = scope
-        self.instruction = Instruction("", (), (), None, 0, None)
-        self.here = 0
-        self.following = 0
+        self.instruction: Instruction = Instruction("", (), (), None, 0, None)
+        self.here: int = 0
+        self.following: int = 0
         self.live_results: frozenset[int] = frozenset()
         self.live_out = 0
         self.targets: tuple[int, ...] = ()
@@ -82,7 +82,8 @@ class Emitter:
 
     def begin(self, here: int, following: int) -> None:
         """Start a block."""
-        self.here, self.following = here, following
+        self.here = here
+        self.following = following
         self._registers.begin()
 
     def start(self, instruction: Instruction) -> None:

@@ -73,11 +73,11 @@ class FunctionScope:
         self.body = body
         self.frame = frame
         self.layout = layout
-        self.aliases = layout.aliases
+        self.aliases: dict[str, str] = layout.aliases
         self.sites = sites
         self._shared = shared
         self._namespace = namespace
-        self.addresses_in = namespace.bind(addresses_in, "addresses_in")
+        self.addresses_in: str = namespace.bind(addresses_in, "addresses_in")
         self.numbers: dict[str, int] = {}
         self.width: list[int] = []
         self.home: list[str] = []

@@ -20,6 +20,7 @@ from ptx.isa.model import Instruction
 if TYPE_CHECKING:
     from ptx.emulate.exec.calls import OpenCall
     from ptx.emulate.exec.device_model import DeviceModel
+    from ptx.emulate.exec.resident_blocks import ResidentBlocks
     from ptx.emulate.exec.scheduler import Scheduler
 
 Bools = NDArray[np.bool_]
@@ -40,8 +41,8 @@ class Lineage:
     __slots__ = ("parent", "written")
 
     def __init__(self, parent: Lineage | None, written: int) -> None:
-        self.parent = parent
-        self.written = written
+        self.parent: Lineage | None = parent
+        self.written: int = written
 
 
 class Fibre:
@@ -66,22 +67,22 @@ class Fibre:
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, regs: Registers, lanes: Index | None, n: int) -> None:
-        self.scheduler = scheduler
-        self.blocks = scheduler.blocks
-        self.regs = regs
+        self.scheduler: Scheduler = scheduler
+        self.blocks: ResidentBlocks = scheduler.blocks
+        self.regs: Registers = regs
         self.lanes = lanes
-        self.n = n
-        self.count = n
+        self.n: int = n
+        self.count: int = n
         self.present: Bools | None = None
         self.prefix: tuple[int, ...] = ()
         self.calls: tuple[OpenCall, ...] = ()
-        self.stack_pointer = 0
+        self.stack_pointer: int = 0
         self.lineage: Lineage | None = None
         self.token: Lineage | None = None
-        self.written = 0
-        self.released = False
+        self.written: int = 0
+        self.released: bool = False
         self.exchange: dict[str, Value] | None = None
-        self.tick = 0
+        self.tick: int = 0
         self._cached: dict[str, Value] = {}
         self._places: dict[str, Value] = {}
 

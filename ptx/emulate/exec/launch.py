@@ -108,31 +108,32 @@ class Launch:
     ) -> None:
         self.code = code
         self.device = device
-        self.memory = device.memory
+        self.memory: DeviceMemory = device.memory
         self.clock: Clock = device.clock
         self.grid = grid
         self.block = block
         self.limits = limits
         self.dynamic_shared = dynamic_shared
-        self.param_bytes = np.frombuffer(params.ljust(-(-len(params) // 8) * 8 + 8), dtype=np.uint8)
-        self.params = Parameters(self.param_bytes)
-        self.shared_bytes = code.shared_bytes + dynamic_shared
-        self.reserved_start = aligned(self.shared_bytes, _SHARED_ALIGN)
+        padded = params.ljust(-(-len(params) // 8) * 8 + 8)
+        self.param_bytes: NDArray[np.uint8] = np.frombuffer(padded, dtype=np.uint8)
+        self.params: Parameters = Parameters(self.param_bytes)
+        self.shared_bytes: int = code.shared_bytes + dynamic_shared
+        self.reserved_start: int = aligned(self.shared_bytes, _SHARED_ALIGN)
         if reserved_shared:
             self.shared_bytes = self.reserved_start + reserved_shared
-        self.shared_stride = aligned(self.shared_bytes, _SHARED_ALIGN)
+        self.shared_stride: int = aligned(self.shared_bytes, _SHARED_ALIGN)
         stack = code.stack_bytes
         if code.calls_by_address:
             stack += limits.stack_bytes // _SHARE_OF_OTHERS
         if code.is_recursive:
             stack = max(stack, limits.stack_bytes)
-        self.local_stride = aligned(stack, 16)
+        self.local_stride: int = aligned(stack, 16)
         self._shared = np.empty(0, dtype=np.uint8)
         self._caches: dict[int, LaunchCache] = {}
-        self.cluster = ClusterShape(grid, cluster)
-        self.is_cluster = cluster != (1, 1, 1)
-        self.workspace = 0
-        self.output = Output()
+        self.cluster: ClusterShape = ClusterShape(grid, cluster)
+        self.is_cluster: bool = cluster != (1, 1, 1)
+        self.workspace: int = 0
+        self.output: Output = Output()
         self._counts = counts
         self.extents = self._extents() if limits.check_bounds else None
         self._races: RaceCheck | None = None

@@ -31,7 +31,7 @@ class Division:
     __slots__ = ("mask", "parts", "places", "positions")
 
     def __init__(self, mask: Bools) -> None:
-        self.mask = mask
+        self.mask: Bools = mask
         self.positions: Index = mask.nonzero()[0]
         self.parts: dict[int, Array] = {}
         self.places: dict[str, Any] = {}  # arrays of any type, as `Fibre.place` gives them

@@ -14,8 +14,10 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, coordinates
 
 if TYPE_CHECKING:
+    from ptx.emulate.check.chunk_races import ChunkRaces
     from ptx.emulate.exec.kernel_code import KernelCode
     from ptx.emulate.exec.launch import Launch
+    from ptx.emulate.exec.launch_cache import LaunchCache
 
 
 class ResidentBlocks:
@@ -34,13 +36,15 @@ class ResidentBlocks:
         self.code: KernelCode = launch.code
         self.geometry = geometry
         self.first = first
-        self.shared_stride = launch.shared_stride
-        self.local_stride = launch.local_stride
-        self.shared = launch.shared_memory(geometry.blocks * self.shared_stride)
-        self.shadow = self._new_shadow() if launch.limits.check_uninitialised else None
-        self.races = launch.races_of(geometry, first, self.shared)
+        self.shared_stride: int = launch.shared_stride
+        self.local_stride: int = launch.local_stride
+        self.shared: NDArray[np.uint8] = launch.shared_memory(geometry.blocks * self.shared_stride)
+        self.shadow: Shadow | None = (
+            self._new_shadow() if launch.limits.check_uninitialised else None
+        )
+        self.races: ChunkRaces | None = launch.races_of(geometry, first, self.shared)
         self.counts = launch.counts_of(geometry, first)
-        self.cache = launch.cache_for(geometry)
+        self.cache: LaunchCache = launch.cache_for(geometry)
         self._local: NDArray[np.uint8] | None = None
         self._mbarriers: Mbarriers | None = None
         self._special: dict[str, Value] = {}

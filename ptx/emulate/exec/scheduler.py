@@ -48,15 +48,15 @@ class Scheduler:
 
     def __init__(self, blocks: ResidentBlocks) -> None:
         self.blocks = blocks
-        self.alive = blocks.geometry.threads
+        self.alive: int = blocks.geometry.threads
         self.exited: list[Index] = []
         self._code = blocks.code
         self.passed_by = PassedBy(self) if blocks.launch.limits.check_synchronisation else None
         self._functions: PassedBy | BlockFunctions = self.passed_by or blocks.code.blocks
         self.waiting = WaitingFibres(self)
         self.successor: Fibre | None = None
-        self.steps = 0
-        self.work = 0
+        self.steps: int = 0
+        self.work: int = 0
         self._counted = 0
         self._changes = 0
         self._runnable: dict[Key, list[Fibre]] = {}

@@ -95,9 +95,9 @@ class DeviceMemory:
             raise ValueError(f"base and nbytes must be positive multiples of {GRANULE}")
         self.base = base
         self.nbytes = nbytes
-        self.data = reserve(nbytes)
-        self.version = 0
-        self.used_bytes = 0
+        self.data: NDArray[np.uint8] = reserve(nbytes)
+        self.version: int = 0
+        self.used_bytes: int = 0
         self._starts: list[int] = []
         self._live: dict[int, tuple[Allocation, int]] = {}
         self._free_starts: list[int] = [base]

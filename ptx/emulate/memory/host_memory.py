@@ -22,8 +22,8 @@ class MappedHostMemory:
     def __init__(self, address: int, nbytes: int, origin: str = "page-locked host memory") -> None:
         if address <= 0 or nbytes <= 0:
             raise ValueError(f"there is no memory of {nbytes} bytes at {address:#x}")
-        self.base = address // _ALIGN * _ALIGN
-        self.nbytes = -(-(address + nbytes - self.base) // _ALIGN) * _ALIGN
+        self.base: int = address // _ALIGN * _ALIGN
+        self.nbytes: int = -(-(address + nbytes - self.base) // _ALIGN) * _ALIGN
         self._allocation = Allocation(address, nbytes, origin)
         # The few bytes around the allocation are part of the view; the checks keep accesses off.
         self._data: NDArray[np.uint8] = np.frombuffer(

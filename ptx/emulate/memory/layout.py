@@ -86,9 +86,9 @@ class ModuleLayout:
         self.module = module
         self._memory = memory
         self._code_addresses = code_addresses
-        self.aliases = module.aliases
+        self.aliases: dict[str, str] = module.aliases
         self.globals: dict[str, tuple[int, int]] = {}
-        self.code = code_addresses.place(self, module.functions)
+        self.code: dict[str, int] = code_addresses.place(self, module.functions)
         placed = [v for v in module.variables.values() if v.space in (Space.GLOBAL, Space.CONST)]
         placed = [v for v in placed if v.nbytes and v.linkage is not Linkage.EXTERN]
         try:
@@ -102,7 +102,7 @@ class ModuleLayout:
         except BaseException:
             self.close()
             raise
-        self.const_ranges = tuple(
+        self.const_ranges: tuple[tuple[int, int], ...] = tuple(
             (self.globals[v.name][0], self.globals[v.name][0] + v.nbytes)
             for v in placed
             if v.space is Space.CONST

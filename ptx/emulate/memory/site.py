@@ -7,7 +7,7 @@ import numpy as np
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.memory.peer_memory import PeerMemory
-from ptx.emulate.model.types import NUMPY
+from ptx.emulate.model.types import NUMPY, Scalar
 from ptx.isa.model import Instruction
 
 Memory = DeviceMemory | PeerMemory | MappedHostMemory
@@ -50,17 +50,18 @@ class Site:
     def __init__(
         self, instruction: Instruction, space: str, kind: str, count: int, *, writes: bool
     ) -> None:
-        self.instruction = instruction
-        self.space = space
-        self.kind = kind
-        self.dtype = NUMPY[kind]
-        self.nbytes = np.dtype(self.dtype).itemsize
-        self.shift = self.nbytes.bit_length() - 1
-        self.count = count
-        self.total = self.nbytes * count
+        self.instruction: Instruction = instruction
+        self.space: str = space
+        self.kind: str = kind
+        self.dtype: Scalar = NUMPY[kind]
+        self.nbytes: int = np.dtype(self.dtype).itemsize
+        self.shift: int = self.nbytes.bit_length() - 1
+        self.count: int = count
+        self.total: int = self.nbytes * count
         used = used_bytes_of(instruction, self.total)
-        self.first, self.end = used[0], used[-1] + 1
-        self.parts = used_elements(instruction, self.nbytes, count)
-        self.writes = writes
+        self.first: int = used[0]
+        self.end: int = used[-1] + 1
+        self.parts: tuple[int, ...] = used_elements(instruction, self.nbytes, count)
+        self.writes: bool = writes
         self.bounds: tuple[int, int, int, Memory | None] = (0, 0, -1, None)
-        self.is_elsewhere = False
+        self.is_elsewhere: bool = False

@@ -27,8 +27,8 @@ class Varying:
     __slots__ = ("_bounds", "_indices", "_line", "_placed", "_run", "array", "cached", "sums")
 
     def __init__(self, array: NDArray[Any], *, cached: bool = False) -> None:
-        self.array = array
-        self.cached = cached
+        self.array: NDArray[Any] = array
+        self.cached: bool = cached
         self.sums: dict[int, Varying] = {}
         self._bounds: tuple[int, int, int] | None = None
         self._line: tuple[int, int] | Literal[0] | None = 0  # 0: not looked for yet
@@ -121,8 +121,8 @@ class Addresses:
     __slots__ = ("base", "varying")
 
     def __init__(self, base: int, varying: Varying | None) -> None:
-        self.base = base
-        self.varying = varying
+        self.base: int = base
+        self.varying: Varying | None = varying
 
     def plus(self, other: Addresses) -> Addresses:
         """The sum; it shares the array where only one of the two has one."""

@@ -18,7 +18,7 @@ class ClusterShape:
     def __init__(self, grid: Dim3, extent: Dim3) -> None:
         self.grid = grid
         self.extent = extent
-        self.blocks = extent[0] * extent[1] * extent[2]
+        self.blocks: int = extent[0] * extent[1] * extent[2]
         self.clusters: Dim3 = (
             grid[0] // extent[0], grid[1] // extent[1], grid[2] // extent[2]
         )  # fmt: skip

@@ -25,9 +25,9 @@ class Geometry:
     def __init__(self, block: Dim3, blocks: int) -> None:
         self.block = block
         self.blocks = blocks
-        self.threads_per_block = block[0] * block[1] * block[2]
-        self.threads = self.threads_per_block * blocks
-        self.warps_per_block = -(-self.threads_per_block // WARP)
+        self.threads_per_block: int = block[0] * block[1] * block[2]
+        self.threads: int = self.threads_per_block * blocks
+        self.warps_per_block: int = -(-self.threads_per_block // WARP)
         self._arrays: dict[str, Value] = {}
 
     def array(self, name: str) -> Value:

@@ -47,9 +47,9 @@ class Decisions:
     __slots__ = ("_state", "late", "trace")
 
     def __init__(self, order: LaunchOrder) -> None:
-        self.late = order.kind == "late"
+        self.late: bool = order.kind == "late"
         self._state = 0 if self.late else order.seed & _MASK
-        self.trace = 0
+        self.trace: int = 0
 
     def below(self, count: int) -> int:
         """A number from 0 to `count` - 1."""

@@ -56,11 +56,11 @@ class LevelReader:
         self.texture = texture
         self.image = image
         self.fetch = fetch
-        self.crosses_edges = image.cube and texture.seamless_cube and texture.linear
+        self.crosses_edges: bool = image.cube and texture.seamless_cube and texture.linear
         # A texel beyond the edge is not brought inside: BORDER tells it apart.
         modes = (AddressMode.BORDER,) * 3 if self.crosses_edges else texture.address_modes
         extents = (image.width, image.height, image.depth)
-        self.axes = [
+        self.axes: list[Axis] = [
             Axis(extent, mode, texture.normalized_coordinates or image.cube)
             for extent, mode, _ in zip(extents, modes, fetch.coordinates, strict=False)
         ]

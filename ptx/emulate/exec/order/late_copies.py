@@ -41,9 +41,9 @@ class LateCopies:
     """
 
     def __init__(self, threads: int, decisions: Decisions) -> None:
-        self.copies = LateGroups(threads, decisions)
-        self.bulk = LateGroups(threads, decisions)
-        self.products = LateGroups(threads, decisions)
+        self.copies: LateGroups = LateGroups(threads, decisions)
+        self.bulk: LateGroups = LateGroups(threads, decisions)
+        self.products: LateGroups = LateGroups(threads, decisions)
         self._decisions = decisions
         self._signals: list[_Signal] = []
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ptx.emulate.exec.fibre import Fibre
     from ptx.emulate.exec.order.ordered_launch import OrderedLaunch
     from ptx.emulate.model.geometry import Geometry
+    from ptx.emulate.model.order import Decisions
 
 
 class OrderedBlocks(ResidentBlocks):
@@ -25,9 +26,9 @@ class OrderedBlocks(ResidentBlocks):
 
     def __init__(self, launch: OrderedLaunch, geometry: Geometry, first: int) -> None:
         super().__init__(launch, geometry, first)
-        self.decisions = launch.decisions
-        self.late_copies = LateCopies(geometry.threads, launch.decisions)
-        self.late_stores = LateStores()
+        self.decisions: Decisions = launch.decisions
+        self.late_copies: LateCopies = LateCopies(geometry.threads, launch.decisions)
+        self.late_stores: LateStores = LateStores()
         self.ways_given = 0
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ptx.emulate.exec.device_model import DeviceModel
     from ptx.emulate.exec.kernel_code import KernelCode
     from ptx.emulate.exec.limits import Limits
+    from ptx.emulate.model.clock import CountedClock
 
 _LONG_TURN: Final = 16384  # basic blocks, for blocks that do not wait for others
 _LATE_TURN: Final = 512
@@ -49,8 +50,9 @@ class OrderedLaunch(Launch):
         super().__init__(
             code, device, grid, block, params, dynamic_shared, limits, cluster, reserved_shared
         )
-        self.decisions = decisions = Decisions(order)
-        self.clock = device.counted_clock
+        self.decisions: Decisions = Decisions(order)
+        decisions = self.decisions
+        self.clock: CountedClock = device.counted_clock
         device.counted_clock.begin()
         self._fill = _LATE_FILL if decisions.late else decisions.below(256)
 

@@ -52,7 +52,7 @@ class OrderedScheduler(Scheduler):
         self._late_copies = blocks.late_copies
         self._late_stores = blocks.late_stores
         super().__init__(blocks)
-        self.waiting = OrderedWaits(self, blocks)
+        self.waiting: OrderedWaits = OrderedWaits(self, blocks)
 
     def run(self, turn: int = ENDLESS) -> bool:
         """Execute all threads to their end, or for a turn; whether they ended.

@@ -33,9 +33,9 @@ class Place:
     __slots__ = ("offset", "site", "where")
 
     def __init__(self, where: Addresses, offset: int, site: Site) -> None:
-        self.where = where
-        self.offset = offset
-        self.site = site
+        self.where: Addresses = where
+        self.offset: int = offset
+        self.site: Site = site
 
     def every(self, count: int) -> NDArray[np.int64]:
         """(count,) the threads' addresses."""
@@ -58,7 +58,8 @@ class Amounts:
     def __init__(
         self, fibre: Fibre, nbytes: Value, instruction: Instruction, unit: int = UNIT
     ) -> None:
-        self.nbytes = np.broadcast_to(np.asarray(nbytes), (fibre.n,)).astype(np.int64)
+        given = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
+        self.nbytes: NDArray[np.int64] = given.astype(np.int64)
         wrong = self.nbytes % unit != 0
         if wrong.any():
             position = int(np.argmax(wrong))
@@ -79,7 +80,7 @@ class Amounts:
         pieces = self.nbytes // unit
         self.thread: Index = np.repeat(np.arange(fibre.n, dtype=np.intp), pieces)
         first = np.cumsum(pieces) - pieces
-        self.start = (np.arange(len(self.thread)) - first[self.thread]) * unit
+        self.start: NDArray[np.int64] = (np.arange(len(self.thread)) - first[self.thread]) * unit
 
     def elements(self, nbytes: int) -> tuple[Index, NDArray[np.int64]]:
         """The same for elements of `nbytes`: the thread of each, and its offset there."""

@@ -48,7 +48,7 @@ class Mbarriers:
         self._blocks = blocks
         self._memory: Words = blocks.shared.view(np.int64)
         self._words: Words = np.zeros(len(self._memory), dtype=np.int64)
-        self.version = 0
+        self.version: int = 0
 
     def initialise(
         self, fibre: Fibre, where: Addresses, offset: int, site: Site, count: Value

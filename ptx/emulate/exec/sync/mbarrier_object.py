@@ -55,10 +55,10 @@ class Objects:
     __slots__ = ("expected", "pending", "phase", "tx")
 
     def __init__(self, words: Words) -> None:
-        self.expected = words & MOST_ARRIVALS
-        self.pending = words >> _PENDING & MOST_ARRIVALS
-        self.tx = (words >> _BYTES & _BYTES_MASK) - _BIAS
-        self.phase = words >> _PHASE
+        self.expected: Words = words & MOST_ARRIVALS
+        self.pending: Words = words >> _PENDING & MOST_ARRIVALS
+        self.tx: Words = (words >> _BYTES & _BYTES_MASK) - _BIAS
+        self.phase: Words = words >> _PHASE
 
     def words(self) -> Words:
         """The objects' bits."""
@@ -83,9 +83,9 @@ class Awaited:
     __slots__ = ("at", "bits", "mask")
 
     def __init__(self, at: Index, bits: Words, mask: int) -> None:
-        self.at = at
-        self.bits = bits
-        self.mask = mask
+        self.at: Index = at
+        self.bits: Words = bits
+        self.mask: int = mask
 
     def part(self, positions: Index) -> Awaited:
         """The same for some of the threads."""

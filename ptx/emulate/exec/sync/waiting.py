@@ -26,10 +26,10 @@ class WaitingFibres:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._blocks = scheduler.blocks
-        self.block_barriers = BlockBarriers(scheduler)
-        self.warp_sync = WarpSync(scheduler)
+        self.block_barriers: BlockBarriers = BlockBarriers(scheduler)
+        self.warp_sync: WarpSync = WarpSync(scheduler)
         self._cluster_barriers: ClusterBarriers | None = None
-        self.timed_waits = TimedWaits(scheduler)
+        self.timed_waits: TimedWaits = TimedWaits(scheduler)
 
     @property
     def cluster_barriers(self) -> ClusterBarriers:

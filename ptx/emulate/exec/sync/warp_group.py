@@ -36,11 +36,11 @@ class Group:
     __slots__ = ("_cache", "_members", "dense", "lanes", "mine", "rows", "slots")
 
     def __init__(self, rows: int, lanes: Index | None, slots: Index, mine: Index) -> None:
-        self.rows = rows
-        self.lanes = lanes
-        self.slots = slots
-        self.mine = mine
-        self.dense = lanes is None and len(mine) == rows * WARP
+        self.rows: int = rows
+        self.lanes: Index | None = lanes
+        self.slots: Index = slots
+        self.mine: Index = mine
+        self.dense: bool = lanes is None and len(mine) == rows * WARP
         self._members: Words | None = None
         self._cache: dict[object, Any] = {}
 

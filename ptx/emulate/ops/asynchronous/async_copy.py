@@ -37,10 +37,10 @@ class Sites:
 
     def __init__(self, i: Instruction, nbytes: int, spaces: tuple[str, str]) -> None:
         count = nbytes // 4
-        self.nbytes = nbytes
-        self.target = Site(i, spaces[0], "u32", count, writes=True)
-        self.source = Site(i, spaces[1], "u32", count, writes=False)
-        self.byte = Site(i, spaces[1], "u8", 1, writes=False)
+        self.nbytes: int = nbytes
+        self.target: Site = Site(i, spaces[0], "u32", count, writes=True)
+        self.source: Site = Site(i, spaces[1], "u32", count, writes=False)
+        self.byte: Site = Site(i, spaces[1], "u8", 1, writes=False)
 
 
 def copy(

@@ -60,12 +60,13 @@ class Fragment:
     def __init__(
         self, rows: int, columns: int, element: str, places: Places, matrix: Index | None = None
     ) -> None:
-        self.rows = rows
-        self.columns = columns
-        self.element = element
-        self.row, self.column = places
+        self.rows: int = rows
+        self.columns: int = columns
+        self.element: str = element
+        self.row: Index = places[0]
+        self.column: Index = places[1]
         place = self.row * columns + self.column
-        self.count = 1
+        self.count: int = 1
         if matrix is not None:
             self.count = int(np.max(matrix)) + 1
             place = place + matrix * (rows * columns)

@@ -44,9 +44,9 @@ class Move:
         line, along = fragment.row, fragment.column
         if order == "col":
             line, along = along, line
-        self.width = WIDTHS[fragment.element]
+        self.width: int = WIDTHS[fragment.element]
         nbytes = self.width * (int(np.max(along)) + 1) // 8
-        self.align = 8 if self.width == 64 else min(16, nbytes)
+        self.align: int = 8 if self.width == 64 else min(16, nbytes)
         each = line.shape[2]
         if _side_by_side(line, along):
             line, along = line[:, :, 0], along[:, :, 0]
@@ -54,9 +54,10 @@ class Move:
         else:
             line, along = line.reshape(32, -1), along.reshape(32, -1)
             kind = f"u{self.width}"
-        self.site = Site(i, space, kind, 1, writes=plain_words(i)[0] == "store")
-        self.line, self.along = line, along * self.width // 8
-        self.units = fragment.registers * (1 if line.shape[1] == fragment.registers else each)
+        self.site: Site = Site(i, space, kind, 1, writes=plain_words(i)[0] == "store")
+        self.line: Index = line
+        self.along: Index = along * self.width // 8
+        self.units: int = fragment.registers * (1 if line.shape[1] == fragment.registers else each)
 
 
 def _side_by_side(line: Index, along: Index) -> bool:
