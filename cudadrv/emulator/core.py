@@ -59,6 +59,8 @@ from .timeline.late_errors import LateErrors
 from .timeline.queues import Timeline
 
 if TYPE_CHECKING:
+    from ptx.emulate.exec.limits import Limits
+
     from .arrays import Array, MipmappedArray
     from .executables import Executable
     from .graphs import Graph
@@ -153,7 +155,7 @@ class Core:
         )
         self._driver_version = driver_version
         self.checks = checks
-        self.limits = checks.limits
+        self.limits: Limits = checks.limits
         self._thread = _ThreadState()
         self._lock = threading.RLock()
         self._late_errors = LateErrors(order)

@@ -15,6 +15,7 @@ from ptx.emulate.model.geometry import Dim3, Geometry, Value, coordinates
 
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
+    from ptx.emulate.count.chunk_counts import ChunkCounts
     from ptx.emulate.exec.kernel_code import KernelCode
     from ptx.emulate.exec.launch import Launch
     from ptx.emulate.exec.launch_cache import LaunchCache
@@ -43,7 +44,7 @@ class ResidentBlocks:
             self._new_shadow() if launch.limits.check_uninitialised else None
         )
         self.races: ChunkRaces | None = launch.races_of(geometry, first, self.shared)
-        self.counts = launch.counts_of(geometry, first)
+        self.counts: ChunkCounts | None = launch.counts_of(geometry, first)
         self.cache: LaunchCache = launch.cache_for(geometry)
         self._local: NDArray[np.uint8] | None = None
         self._mbarriers: Mbarriers | None = None

@@ -20,8 +20,8 @@ class PeerMemory:
 
     def __init__(self, memory: DeviceMemory, is_open: Callable[[Allocation], bool]) -> None:
         """`is_open` says whether kernels may access an allocation."""
-        self.base = memory.base
-        self.nbytes = memory.nbytes
+        self.base: int = memory.base
+        self.nbytes: int = memory.nbytes
         self._memory = memory
         self._is_open = is_open
 
