@@ -317,7 +317,8 @@ def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwar
         # Forty modules, which many versions of cuda.bindings import only to look for NVRTC.
         from cuda.pathfinder import DynamicLibNotFoundError
 
-        if isinstance(error, DynamicLibNotFoundError):
+        # Every driver has cuInit; older bindings say no more than that they did not find it.
+        if isinstance(error, DynamicLibNotFoundError) or function.__name__ == "cuInit":
             raise driver_not_found(error) from error
         raise DriverSymbolMissingError(
             f"{function.__name__} is not in the installed driver ({error}): update the driver"
