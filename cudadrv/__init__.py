@@ -5,8 +5,15 @@ is imported when it is first used: its names stand here twice, for type checkers
 """
 
 import importlib
+import sys
 import types
 import typing
+
+if sys.version_info < (3, 11):  # noqa: UP036  # of a source tree, which no installer has checked
+    raise ImportError(
+        "cudadrv needs Python 3.11 or newer, and this is "
+        f"{sys.version.split()[0]} ({sys.executable}): make the environment with a newer one"
+    )
 
 from .driver.device import (
     Device as Device,

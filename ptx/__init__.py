@@ -5,8 +5,15 @@ in the `__all__` of one of the modules that are imported at the first use of the
 """
 
 import importlib
+import sys
 import types
 import typing
+
+if sys.version_info < (3, 11):  # noqa: UP036  # of a source tree, which no installer has checked
+    raise ImportError(
+        "ptx needs Python 3.11 or newer, and this is "
+        f"{sys.version.split()[0]} ({sys.executable}): make the environment with a newer one"
+    )
 
 from ptx.compiling import compile as compile
 from ptx.errors import (
