@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from ptx.border import Border, described as described, shown as shown
+from ptx.border import Border, InstanceCheck, SeveralCheck, described as described, shown as shown
 
 from .errors import ArgumentTypeError, ArgumentValueError
 
@@ -19,11 +19,11 @@ LARGEST: Final = 2**63 - 1
 """The largest number that every function of the driver takes for a size or a count."""
 
 _own: Final = Border(ArgumentTypeError, ArgumentValueError)
-instance = _own.instance
-several = _own.several
-integer = _own.integer
-text = _own.text
-refused = _own.refused
+instance: InstanceCheck = _own.instance
+several: SeveralCheck = _own.several
+integer: Callable[[str, object], int] = _own.integer
+text: Callable[[str, object], str] = _own.text
+refused: Callable[[str, object, str], TypeError] = _own.refused
 
 
 def optional(where: str, value: object, cls: type[_T] | tuple[type[_T], ...]) -> _T | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from operator import index
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
 
@@ -113,13 +113,29 @@ def shown(value: object) -> str:
     return reprlib.repr(value)
 
 
+class InstanceCheck(Protocol):
+    """`Border.instance`, of one border."""
+
+    def __call__(self, where: str, value: object, cls: type[_T] | tuple[type[_T], ...]) -> _T:
+        """The value, if it is of the class."""
+
+
+class SeveralCheck(Protocol):
+    """`Border.several`, of one border."""
+
+    def __call__(
+        self, where: str, values: object, cls: type[_T] | tuple[type[_T], ...]
+    ) -> tuple[_T, ...]:
+        """The values, if each is of the class."""
+
+
 _own: Final = Border(PtxArgumentTypeError, PtxArgumentValueError)
-instance = _own.instance
-several = _own.several
-integer = _own.integer
-text = _own.text
-path_text = _own.path_text
-refused = _own.refused
+instance: InstanceCheck = _own.instance
+several: SeveralCheck = _own.several
+integer: Callable[[str, object], int] = _own.integer
+text: Callable[[str, object], str] = _own.text
+path_text: Callable[[str, object], str] = _own.path_text
+refused: Callable[[str, object, str], TypeError] = _own.refused
 
 
 def pair(where: str, value: object) -> tuple[int, int]:

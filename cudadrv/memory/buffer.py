@@ -256,7 +256,8 @@ class BufferView(View, DeviceBuffer):
 
     def __init__(self, base: DeviceMemory) -> None:
         self._base = base
-        self.nbytes, self._address, self._pointer = base.nbytes, base._address, base._pointer
+        self.nbytes: int = base.nbytes
+        self._address, self._pointer = base._address, base._pointer
 
     @property
     def buffer(self) -> DeviceBuffer:

@@ -131,7 +131,7 @@ class GraphMemory(PoolMemory):
 
     def __init__(self, context: ContextBox, raw: CUdeviceptr | None, stream: StreamBox) -> None:
         super().__init__(context, raw, stream)
-        self.has_contents = False
+        self.has_contents: bool = False
 
 
 class BorrowedMemory(Memory[int]):

@@ -51,7 +51,7 @@ class CudaTest:
         self.place = place
         self.emulator: Emulator | None = None
         self.has_failed = False
-        self.is_open = False
+        self.is_open: bool = False
         self._item = item
         self._plan = plan
         self._choices = choices

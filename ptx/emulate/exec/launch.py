@@ -21,6 +21,7 @@ from ptx.emulate.exec.launch_cache import LaunchCache
 from ptx.emulate.exec.limits import Limits
 from ptx.emulate.exec.resident_blocks import ResidentBlocks
 from ptx.emulate.exec.scheduler import Scheduler
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.extents import Extents, pointer_at
 from ptx.emulate.memory.layout import aligned
 from ptx.emulate.model.clock import Clock
@@ -135,7 +136,7 @@ class Launch:
         self.workspace: int = 0
         self.output: Output = Output()
         self._counts = counts
-        self.extents = self._extents() if limits.check_bounds else None
+        self.extents: Extents | None = self._extents() if limits.check_bounds else None
         self._races: RaceCheck | None = None
         if limits.findings is not None:
             self._races = RaceCheck(

@@ -51,9 +51,11 @@ class Scheduler:
         self.alive: int = blocks.geometry.threads
         self.exited: list[Index] = []
         self._code = blocks.code
-        self.passed_by = PassedBy(self) if blocks.launch.limits.check_synchronisation else None
+        self.passed_by: PassedBy | None = (
+            PassedBy(self) if blocks.launch.limits.check_synchronisation else None
+        )
         self._functions: PassedBy | BlockFunctions = self.passed_by or blocks.code.blocks
-        self.waiting = WaitingFibres(self)
+        self.waiting: WaitingFibres = WaitingFibres(self)
         self.successor: Fibre | None = None
         self.steps: int = 0
         self.work: int = 0
