@@ -73,11 +73,11 @@ class Elements:
     def __init__(
         self, words: str, *, is_const: bool, nbytes: int, names: tuple[str, ...], is_vector: bool
     ) -> None:
-        self.words = f"const {words}" if is_const else words
-        self.is_const = is_const
-        self.nbytes = nbytes
-        self.is_vector = is_vector
-        self.usual = names[0] if names else ""
+        self.words: str = f"const {words}" if is_const else words
+        self.is_const: bool = is_const
+        self.nbytes: int = nbytes
+        self.is_vector: bool = is_vector
+        self.usual: str = names[0] if names else ""
         self._names = frozenset(names)
 
     def takes_any(self) -> bool:

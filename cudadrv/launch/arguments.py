@@ -44,7 +44,7 @@ class Parameter:
         single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
         self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
         # What it points to, where that is known; whether it is a signed integer, likewise.
-        self.elements = elements_of(param.cpp_type)
+        self.elements: Elements | None = elements_of(param.cpp_type)
         self._is_signed = _SIGNS.get(param.cpp_type)
 
     @property

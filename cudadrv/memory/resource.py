@@ -35,7 +35,7 @@ class MemoryStream:
     __slots__ = ("_box", "owner")
 
     def __init__(self, owner: StreamCore, box: StreamBox) -> None:
-        self.owner = owner
+        self.owner: StreamCore = owner
         self._box = box
 
     def __cuda_stream__(self) -> tuple[int, int]:
@@ -258,9 +258,9 @@ class ResourceMemory(Memory[int]):
     __slots__ = ("nbytes", "place", "resource")
 
     def __init__(self, resource: MemoryResource, nbytes: int, place: MemoryStream) -> None:
-        self.resource = resource
-        self.nbytes = nbytes
-        self.place = place
+        self.resource: MemoryResource = resource
+        self.nbytes: int = nbytes
+        self.place: MemoryStream = place
         super().__init__(place._box.context, None, place._box)
 
     @classmethod

@@ -150,7 +150,7 @@ class ArenaMemory:
     """
 
     def __init__(self, max_cached_bytes: int | None = None) -> None:
-        self.arena = DeviceArena(np.uint8, max_cached_bytes=max_cached_bytes)
+        self.arena: DeviceArena = DeviceArena(np.uint8, max_cached_bytes=max_cached_bytes)
         # With the box, which a context that closes takes from the slab too early.
         self._lent: dict[int, tuple[int, ArenaSlab, AnyMemory]] = {}
 
