@@ -12,7 +12,7 @@ from pathlib import Path
 import benchmarks.emulator
 from benchmarks import report
 
-from . import contract, goals, orders, side_by_side
+from . import checks, contract, goals, orders, side_by_side
 
 
 def main() -> None:
@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write every figure to this file")
     parser.add_argument("--no-peers", action="store_true", help="leave Numba's simulator out")
     parser.add_argument("--orders", action="store_true", help="measure other orders, too")
+    parser.add_argument("--checks", action="store_true", help="measure what checks cost, too")
     given = parser.parse_args()
     where = f"{given.target}, Python {platform.python_version()}, {_versions()}"
     result: dict[str, object] = {"where": where}
@@ -46,6 +47,13 @@ def main() -> None:
             print(line_of_file, flush=True)
             files.append(line_of_file.to_json())
         result["contract"] = files
+    if given.checks:
+        print(f"\n{'':38}{'race':>9}{'init':>9}{'both':>9}  times the launch without", flush=True)
+        costs = []
+        for cost in checks.lines(given.target):
+            print(cost, flush=True)
+            costs.append(cost.to_json())
+        result["checks"] = costs
     if not given.no_peers:
         rows = side_by_side.rows(given.target)
         print(f"\n{report.table(rows)}")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import ptx
 from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import Program
@@ -21,7 +22,7 @@ from .kernels import SOURCE
 class Launch(Protocol):
     """A launch that is ready to be made."""
 
-    def __call__(self, order: LaunchOrder | None = None) -> None:
+    def __call__(self, order: LaunchOrder | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
         """Make it."""
 
 
@@ -50,10 +51,11 @@ class Device:
         places = [self._put(one) if isinstance(one, np.ndarray) else one for one in case.arguments]
         params = _packed(places)
 
-        def launch(order: LaunchOrder | None = None) -> None:
+        def launch(order: LaunchOrder | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
             kernel.launch(
-                case.grid, case.block, params, shared_bytes=case.shared_bytes, order=order
-            )
+                case.grid, case.block, params, shared_bytes=case.shared_bytes, order=order,
+                limits=limits,
+            )  # fmt: skip
 
         def values() -> list[Argument]:
             return [
@@ -66,6 +68,7 @@ class Device:
     def _put(self, array: NDArray[np.generic]) -> np.uint64:
         address = self.memory.allocate(array.nbytes)
         start = address - self.memory.base
+        self.memory.mark_written(address, array.nbytes)
         self.memory.data[start : start + array.nbytes] = array.reshape(-1).view(np.uint8)
         return np.uint64(address)
 

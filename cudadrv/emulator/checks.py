@@ -47,8 +47,9 @@ class Checks:
 
     def found(self, others: Sequence[Found]) -> tuple[Found, ...]:
         """All that was found and is not suppressed; `others` what order found."""
-        races = () if self.limits.findings is None else tuple(self.limits.findings.found)
-        return self.suppressions.visible((*races, *self.faults, *others, *self.leaks))
+        findings = self.limits.findings or self.limits.unwritten
+        found = () if findings is None else tuple(findings.found)
+        return self.suppressions.visible((*found, *self.faults, *others, *self.leaks))
 
 
 def chosen_checks(
@@ -71,10 +72,11 @@ def chosen_checks(
             raise ArgumentValueError(
                 f"{each!r} is no check of kernels: one of {', '.join(CHECKS)}, in {VARIABLE} too"
             )
-    if "race" in checks and limits.findings is None:
-        limits = replace(limits, findings=Findings())
+    findings = Findings() if limits.findings is None else limits.findings
+    if "race" in checks:
+        limits = replace(limits, findings=findings)
     if "init" in checks:
-        limits = replace(limits, check_uninitialised=True)
+        limits = replace(limits, check_uninitialised=True, unwritten=findings)
     if "sync" in checks:
         limits = replace(limits, check_synchronisation=True)
     if "bounds" in checks:

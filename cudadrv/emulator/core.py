@@ -191,6 +191,8 @@ class Core:
             device.others = tuple(each for each in self._devices if each is not device)
             device.has_patterns = self._timeline is not None
             device.note_fault = checks.note
+            if checks.limits.unwritten is not None:
+                device.memory.watch_writes()
         is_late = self._timeline is not None
         self.memory_watch: LentMemory | None = (
             LentMemory(self._devices) if "bounds" in checks.names and not is_late else None

@@ -9,6 +9,9 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.model.errors import EmulationFault, OutOfMemory
@@ -110,8 +113,19 @@ class DeviceState:
             self.fill(piece, FREED)
         self.memory.free(piece.address)
 
+    def begin(self, piece: Piece) -> None:
+        """Nothing has written this memory yet, whoever had it before."""
+        if self.memory.written is not None:
+            self.memory.written.begin(piece.address - self.memory.base, piece.nbytes)
+
+    def flags(self, address: int, nbytes: int) -> NDArray[np.uint8] | None:
+        """Which of some bytes were written, where that is checked."""
+        written = self.memory.written
+        return None if written is None else written.of(address - self.memory.base, nbytes)
+
     def fill(self, piece: Piece, pattern: int) -> None:
-        """Write a pattern over memory."""
+        """Write a pattern over memory that nothing has written yet, or that is free."""
+        self.begin(piece)
         fill(self.host_address + (piece.address - self.memory.base), piece.nbytes, pattern)
 
     @property
@@ -173,6 +187,8 @@ class DeviceState:
         self.pieces[address] = piece
         if self.has_patterns and owner not in (Owner.POOL, Owner.GRAPH):
             self.fill(piece, FRESH)
+        if owner in (Owner.ARRAY, Owner.MIPMAP):  # textures and surfaces do not look
+            self.memory.mark_written(address, nbytes)
         return piece
 
     def hand_over(self, piece: Piece) -> Piece:

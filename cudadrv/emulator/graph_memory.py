@@ -41,6 +41,7 @@ class GraphMemory:
         with self.device.lock:
             self.refuse_if_live()
             self.live = True
+            self.device.begin(self.piece)
 
     def refuse_if_live(self) -> None:
         """What a launch checks first.

@@ -141,6 +141,8 @@ class CopyCalls(CaptureRules):
             with first, second:
                 to, of = places(later)
                 ctypes.memmove(to, staged or of, nbytes)
+                if dst_device is not None:
+                    _copy_flags(dst_device, dst, src_device, src, nbytes)
 
         later, staged = recording or self._timeline is not None, None
         if not later:
@@ -250,6 +252,8 @@ class CopyCalls(CaptureRules):
         def run() -> None:
             with _lock_of(device):
                 _set(self._place(device, address, nbytes, False, later), pattern, nbytes)
+                if device is not None:
+                    device.memory.mark_written(address, nbytes)
 
         if not later:
             self._submit(stream, NodeKind.SET, run)
@@ -258,6 +262,18 @@ class CopyCalls(CaptureRules):
             self._place(device, address, nbytes, False, recording)
         target = self._host_side(device, address, nbytes, is_written=True)
         self._submit(stream, NodeKind.SET, run, () if target.range is None else (target.range,))
+
+
+def _copy_flags(to: DeviceState, dst: int, of: DeviceState | None, src: int, nbytes: int) -> None:
+    """What was not written at the source is not at the target; of the host's memory all is."""
+    flags = None if of is None else of.flags(src, nbytes)
+    written = to.memory.written
+    if written is None:
+        return
+    if flags is None:
+        written.mark(dst - to.memory.base, nbytes)
+    else:
+        written.put(dst - to.memory.base, flags)
 
 
 def _set(place: int, pattern: bytes, nbytes: int) -> None:

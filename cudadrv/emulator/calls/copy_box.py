@@ -9,6 +9,7 @@ import ctypes
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...driver._api import CUDA_MEMCPY3D, CUarray, CUdeviceptr, CUmemorytype, CUresult, CUstream
 from ..arrays import Array
@@ -37,6 +38,11 @@ class _Side:
         """Bytes from the first to the last of the box."""
         width, height, depth = box
         return (depth - 1) * self.slice + (height - 1) * self.row + width
+
+    def rows(self, memory: memoryview, box: tuple[int, int, int]) -> NDArray[np.uint8]:
+        """(depth, height, width) the bytes of the box in memory that begins where it does."""
+        width, height, depth = box
+        return np.ndarray((depth, height, width), np.uint8, memory, 0, (self.slice, self.row, 1))
 
 
 class BoxCopyCalls(CopyCalls):
@@ -68,6 +74,7 @@ class BoxCopyCalls(CopyCalls):
                 if staged is not None:
                     of = ctypes.addressof(staged)
                 _copy_box(of, source, to, target, box)
+                _copy_flags(devices[0], source, devices[1], target, box)
 
         staged = None
         first, second = locks_of(*devices)
@@ -168,13 +175,23 @@ def _copy_box(of: int, source: _Side, to: int, target: _Side, box: tuple[int, in
         ctypes.memmove(to, of, packed)
         return
     written, read = (
-        np.ndarray(
-            (depth, height, width),
-            np.uint8,
-            memoryview((ctypes.c_ubyte * side.span(box)).from_address(address)),
-            0,
-            (side.slice, side.row, 1),
-        )
+        side.rows(memoryview((ctypes.c_ubyte * side.span(box)).from_address(address)), box)
         for address, side in ((to, target), (of, source))
     )
     np.copyto(written, read)
+
+
+def _copy_flags(
+    of: DeviceState | None,
+    source: _Side,
+    to: DeviceState | None,
+    target: _Side,
+    box: tuple[int, int, int],
+) -> None:
+    """What was not written at the source is not at the target; of the host's memory all is."""
+    if to is None or to.memory.written is None:
+        return
+    read = None if of is None else of.flags(source.address, source.span(box))
+    flags = to.memory.written.of(target.address - to.memory.base, target.span(box))
+    target.rows(flags.data, box)[...] = 1 if read is None else source.rows(read.data, box)
+    to.memory.written.version += 1

@@ -94,22 +94,23 @@ class Finding:
     """One fault of a program that a check found.
 
     Attributes:
-        check: the check that found it: "race".
+        check: the check that found it: "race" or "init".
         kernel: the kernel.
-        first, second: both accesses, in the order in which the emulator executed them.
+        first, second: both accesses of a race, in the order in which the emulator executed them; of
+            a read of what nothing has written the only one.
         space: "global" or "shared".
         address: of the first byte that both access.
         nbytes: how many bytes the second one accesses.
         memory: the allocation, in words.
         benign: why it may be meant so, "" where nothing speaks for it.
-        missing: what would order the two.
+        missing: what would order the two, or what should have come before.
         variable: the name of the variable, where it has one.
     """
 
     check: str
     kernel: str
     first: Access
-    second: Access
+    second: Access | None
     space: str
     address: int
     nbytes: int
@@ -121,17 +122,19 @@ class Finding:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Both places."""
-        return tuple(each.place for each in (self.first, self.second))
+        """Both places, or the only one."""
+        return tuple([each.place for each in (self.first, self.second) if each is not None])
 
     def __str__(self) -> str:
         lines = [
             f"{self.check}: kernel {self.kernel}, {self.nbytes} bytes of {self.space} memory at "
             f"{self.address:#x}{f' ({self.memory})' if self.memory else ''}",
             f"  {self.first}",
-            f"  {self.second}",
-            f"  nothing orders the two: {self.missing}",
         ]
+        if self.second is None:
+            lines.append(f"  nothing has written them all: {self.missing}")
+        else:
+            lines += [f"  {self.second}", f"  nothing orders the two: {self.missing}"]
         if self.benign:
             lines.append(f"  it may be meant so: {self.benign}")
         return "\n".join(lines)
@@ -246,11 +249,9 @@ class Findings:
 
     def add(self, finding: Finding) -> None:
         """Keep a finding, unless one of the same two places is known."""
-        key = (
-            finding.check, finding.kernel, _line(finding.first.where),
-            _line(finding.second.where), finding.first.what, finding.second.what,
-            bool(finding.benign),
-        )  # fmt: skip
+        sides = [each for each in (finding.first, finding.second) if each is not None]
+        places = tuple([(each.what, *_line(each.where)) for each in sides])
+        key = (finding.check, finding.kernel, places, bool(finding.benign))
         if key not in self._keys:
             self._keys.add(key)
             self.found.append(finding)

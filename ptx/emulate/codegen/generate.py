@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.analysis.kernel_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.lateness import may_be_late
+from ptx.emulate.codegen.analysis.use_of_loads import uses_of
 from ptx.emulate.codegen.call_graph import CallGraph
 from ptx.emulate.codegen.cfg import (
     Block,
@@ -37,7 +39,7 @@ from ptx.emulate.memory.layout import (
 )
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import UnsupportedInstruction
-from ptx.isa.model import Instruction, SpecialRegister
+from ptx.isa.model import Body, Instruction, SpecialRegister
 from ptx.isa.signature import shared_layout, shared_variables
 
 
@@ -120,6 +122,7 @@ class _KernelWriter:
         self._numbers: dict[CodePlace, int] = {}
         self._late = late
         self._origins = KernelOrigins(code, shared_sizes)
+        self._bodies: list[Body] = []
 
     def write(self) -> KernelCode:
         """Generate all blocks of all functions that the kernel calls by name."""
@@ -134,6 +137,7 @@ class _KernelWriter:
             code.may_be_late = Late(copies=True, stores=True)
         code.find_function = self.find_function
         code.find_origins = self._origins.find
+        code.uses_of = partial(uses_of, self._bodies)
         if code.stack_bytes > MOST_LOCAL_BYTES:
             raise UnsupportedInstruction(
                 code.kernel, ".local", self._layout.module.functions[code.kernel].line,
@@ -240,6 +244,7 @@ class _KernelWriter:
             code.last.append(instructions[-1] if instructions else None)
         code.zeros.append(unit.scope.zeros())
         self._origins.add(unit.blocks, unit.scope, unit.sites)
+        self._bodies.append(unit.scope.body)
         code.may_be_late = may_be_late(unit.blocks, code.may_be_late)
 
 

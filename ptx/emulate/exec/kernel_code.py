@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ptx.emulate.check.unwritten_reads import Use
 from ptx.emulate.count.counted_code import CountedCode
 from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.memory.extents import Origins
@@ -15,6 +16,11 @@ from ptx.isa.model import Instruction
 
 def _no_function(address: int) -> None:
     """Finds nothing: until the kernel is written."""
+
+
+def _all_used(instruction: Instruction) -> tuple[Use, ...]:
+    """Tells nothing: until the kernel is written."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,7 @@ class KernelCode:
             it to the code; None where there is none.
         find_origins: what the addresses of each access are made from, where the parameters at these
             offsets are pointers.
+        uses_of: what becomes of each element that an instruction loads; () where it loads none.
         stack_bytes: local memory of the deepest chain of calls that the module tells of.
         reads_clock: whether it reads a clock, so that what it does depends on time.
         may_be_late: what an ordered launch may do late.
@@ -82,6 +89,7 @@ class KernelCode:
     sites: list[Site] = field(default_factory=list)
     find_function: Callable[[int], int | None] = _no_function
     find_origins: Callable[[frozenset[int]], Origins] = _no_origins
+    uses_of: Callable[[Instruction], tuple[Use, ...]] = _all_used
     calls_by_address: bool = False
     reads_clock: bool = False
     may_be_late: Late = NOTHING_LATE

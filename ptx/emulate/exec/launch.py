@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.check.races import RaceCheck
+from ptx.emulate.check.unwritten_reads import UnwrittenReads
 from ptx.emulate.count.chunk_counts import ChunkCounts
 from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.exec.device_model import DeviceModel
@@ -91,6 +92,7 @@ class Launch:
         extents: how far each access may reach, where that is checked.
         output: what they print; clock: what they read the time from.
         cluster: how its blocks form clusters; is_cluster: whether that was asked for.
+        unwritten: what looks for reads of global memory that nothing wrote, where that is checked.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
     """
 
@@ -137,6 +139,9 @@ class Launch:
         self.output: Output = Output()
         self._counts = counts
         self.extents: Extents | None = self._extents() if limits.check_bounds else None
+        self.unwritten: UnwrittenReads | None = None
+        if limits.unwritten is not None:
+            self.unwritten = UnwrittenReads(code.kernel, code.uses_of, limits.unwritten)
         self._races: RaceCheck | None = None
         if limits.findings is not None:
             self._races = RaceCheck(
@@ -227,6 +232,7 @@ class Launch:
         self.workspace = self.memory.allocate(_WORKSPACE_BYTES, origin="grid workspace")
         after.callback(self.memory.free, self.workspace)
         start = self.workspace - self.memory.base
+        self.memory.mark_written(self.workspace, _WORKSPACE_BYTES)
         self.memory.data[start : start + _WORKSPACE_BYTES] = 0
 
     def _take_turns(self, schedulers: Iterator[Scheduler]) -> None:

@@ -34,6 +34,8 @@ class Limits:
         check_synchronisation: report threads that go around a barrier, or an instruction of their
             warp, at which others wait; a GPU goes on once they have exited.
         findings: where races are put; None looks for none.
+        unwritten: where reads of global memory are put that nothing has written, of memory that
+            has flags for that (`DeviceMemory.watch_writes`); None looks for none.
     """
 
     max_steps: int = 2_000_000
@@ -46,6 +48,7 @@ class Limits:
     check_bounds: bool = False
     check_synchronisation: bool = False
     findings: Findings | None = None
+    unwritten: Findings | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes"):

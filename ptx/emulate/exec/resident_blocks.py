@@ -27,6 +27,7 @@ class ResidentBlocks:
     Attributes:
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
         shadow: which of the shared and local memory was written, where that is checked.
+        unwritten: what looks for reads of global memory that nothing wrote, where that is checked.
         races: what looks for races, where that is checked.
         counts: what counts, in a launch that does.
         cache: what they share with other chunks of their geometry.
@@ -43,6 +44,7 @@ class ResidentBlocks:
         self.shadow: Shadow | None = (
             self._new_shadow() if launch.limits.check_uninitialised else None
         )
+        self.unwritten: UnwrittenReads | None = launch.unwritten
         self.races: ChunkRaces | None = launch.races_of(geometry, first, self.shared)
         self.counts: ChunkCounts | None = launch.counts_of(geometry, first)
         self.cache: LaunchCache = launch.cache_for(geometry)

@@ -55,7 +55,7 @@ def locate(
     if space == "param":
         return _params(threads, addresses, offset, site)
     if space == "global":
-        elements, index = _global(threads, addresses, offset, site)
+        elements, index = _global(threads, addresses, offset, site, values)
     else:
         elements, index = _per_thread(threads, addresses, offset, site, space)
     if blocks.races is not None and is_access:
@@ -67,17 +67,30 @@ def locate(
     return elements, index
 
 
-def _global(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
+def _global(
+    threads: AccessingThreads,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    values: tuple[Value, ...],
+) -> Located:
     memory = _checked(threads, addresses, offset, site)
     elements = memory.view(site.dtype)
     start = addresses.base + offset - memory.base
     varying = addresses.varying
-    if varying is None:
-        return elements, start >> site.shift
-    least, _, bits = varying.bounds()
-    if start < 0 or least < 0 or (bits | start) & (site.nbytes - 1):
-        return elements, (varying.array + np.int64(start)) >> site.shift
-    return elements[start >> site.shift :], varying.index(site.shift)
+    first = 0
+    index: Index | int = start >> site.shift
+    if varying is not None:
+        least, _, bits = varying.bounds()
+        if start < 0 or least < 0 or (bits | start) & (site.nbytes - 1):
+            every: Index = varying.array + np.int64(start)
+            index = every >> site.shift
+        else:
+            first, index = start >> site.shift, varying.index(site.shift)
+    unwritten = threads.blocks.unwritten
+    if unwritten is not None:
+        unwritten.note(threads, memory, first, index, site, values)
+    return elements[first:] if first else elements, index
 
 
 def _in_line(
@@ -98,6 +111,9 @@ def _in_line(
     start = (addresses.base + offset + first - memory.base) >> site.shift
     step >>= site.shift
     stop = start + step * (threads.n - 1) + 1
+    if threads.blocks.unwritten is not None:
+        index = slice(0, stop - start, step)
+        threads.blocks.unwritten.note(threads, memory, start, index, site, values)
     elements = memory.view(site.dtype)
     return [elements[start + k : stop + k : step] for k in site.parts]
 
@@ -277,6 +293,16 @@ def _load_parts(
 
 
 def _load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> list[Value]:
+    unwritten = threads.blocks.unwritten
+    if unwritten is None:
+        return _loaded(threads, addresses, offset, site)
+    unwritten.begin()
+    return unwritten.take(_loaded(threads, addresses, offset, site))
+
+
+def _loaded(
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
+) -> list[Value]:
     lines = _in_line(threads, addresses, offset, site)
     if lines is not None:
         return [line.copy() for line in lines]

@@ -16,7 +16,7 @@ from ptx.emulate.memory.extents import Extents
 from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.memory.peer_memory import PeerMemory
 from ptx.emulate.memory.shadow import Shadow
-from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.geometry import Geometry, Value
@@ -82,6 +82,27 @@ class AccessCheck(Protocol):
         """These threads are about to access memory."""
 
 
+class ReadCheck(Protocol):
+    """What looks for reads of global memory that nothing has written."""
+
+    def begin(self) -> None:
+        """A load begins."""
+
+    def note(
+        self,
+        threads: AccessingThreads,
+        memory: Memory,
+        first: int,
+        index: Index | int | slice,
+        site: Site,
+        values: tuple[Value, ...],
+    ) -> None:
+        """These threads are about to access elements from number `first` of a memory on."""
+
+    def take(self, values: list[Value]) -> list[Value]:
+        """The load that began gave these values."""
+
+
 class BlockMemory(Protocol):
     """The shared and local memory of blocks that are executed together."""
 
@@ -112,6 +133,10 @@ class BlockMemory(Protocol):
     @property
     def races(self) -> AccessCheck | None:
         """What looks for races, where that is checked."""
+
+    @property
+    def unwritten(self) -> ReadCheck | None:
+        """What looks for reads of global memory that nothing wrote, where that is checked."""
 
     @property
     def shadow(self) -> Shadow | None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.written import WrittenBytes
 from ptx.emulate.model.errors import AddressSpaceExhausted, BadFree, OutOfMemory
 
 GRANULE = 256
@@ -54,20 +55,26 @@ def reserve(nbytes: int) -> NDArray[np.uint8]:
     Raises:
         AddressSpaceExhausted: the process may not have that many more addresses.
     """
-    if platform.system() == "Linux":
+    pages = _reserve_pages(nbytes)
+    return np.zeros(nbytes, np.uint8) if pages is None else np.frombuffer(pages, np.uint8)
+
+
+def _reserve_pages(nbytes: int) -> mmap.mmap | None:
+    """The pages of `reserve`; None where the system does not leave them uncommitted."""
+    if platform.system() != "Linux":
+        return None
+    try:
+        pages = _map(nbytes)
+    except OSError:
+        gc.collect()  # devices that nobody uses any more may wait in reference cycles
         try:
             pages = _map(nbytes)
         except OSError:
-            gc.collect()  # devices that nobody uses any more may wait in reference cycles
-            try:
-                pages = _map(nbytes)
-            except OSError:
-                raise AddressSpaceExhausted(nbytes) from None
-        with suppress(OSError):  # a kernel without large pages
-            # First touches of 4 KiB pages take most of a copy's time; large ones halve it.
-            pages.madvise(mmap.MADV_HUGEPAGE)
-        return np.frombuffer(pages, dtype=np.uint8)
-    return np.zeros(nbytes, dtype=np.uint8)
+            raise AddressSpaceExhausted(nbytes) from None
+    with suppress(OSError):  # a kernel without large pages
+        # First touches of 4 KiB pages take most of a copy's time; large ones halve it.
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
 
 
 class DeviceMemory:
@@ -88,6 +95,7 @@ class DeviceMemory:
         parts: arrays within allocations that their owner lends, by address: allocation and size.
         given_back: allocations by address whose owner keeps them, though nobody uses them.
         quarantine_bytes: what may wait; 0 lets the next allocation have what was just freed.
+        written: which bytes were written, where that is checked.
     """
 
     def __init__(self, base: int, nbytes: int) -> None:
@@ -111,6 +119,22 @@ class DeviceMemory:
         self._freed: deque[Allocation] = deque(maxlen=_REMEMBERED)
         self._bounds: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None
         self._views: dict[type[np.generic], NDArray[Any]] = {}
+        self.written: WrittenBytes | None = None
+
+    def watch_writes(self) -> None:
+        """Have a flag for each byte from now on: whether it was written since its allocation.
+
+        Raises:
+            AddressSpaceExhausted: the process may not have so many more addresses.
+        """
+        pages = _reserve_pages(self.nbytes)
+        flags = np.zeros(self.nbytes, np.uint8) if pages is None else np.frombuffer(pages, np.uint8)
+        self.written = WrittenBytes(flags, pages)
+
+    def mark_written(self, address: int, nbytes: int) -> None:
+        """These bytes were written by something else than a kernel."""
+        if self.written is not None:
+            self.written.mark(address - self.base, nbytes)
 
     @property
     def free_bytes(self) -> int:
@@ -145,6 +169,8 @@ class DeviceMemory:
         self._live[address] = (Allocation(address, nbytes, origin), size)
         self.used_bytes += size
         self.version += 1
+        if self.written is not None:
+            self.written.begin(address - self.base, size)
         return address
 
     def free(self, address: int) -> None:

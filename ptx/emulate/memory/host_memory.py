@@ -16,8 +16,10 @@ _ALIGN = 16  # of the first element of a view: the size of the largest element
 class MappedHostMemory:
     """`nbytes` of existing host memory at `address`, seen as `DeviceMemory` is by accesses.
 
-    The caller keeps the memory alive.
+    The caller keeps the memory alive. What the host writes is not seen, so no byte has a flag.
     """
+
+    written: None = None
 
     def __init__(self, address: int, nbytes: int, origin: str = "page-locked host memory") -> None:
         if address <= 0 or nbytes <= 0:

@@ -116,6 +116,7 @@ class ModuleLayout:
         size = TYPE_BYTES[variable.ptx_type]
         data = self._content(variable.initialiser, size)
         start = address - self._memory.base
+        self._memory.mark_written(address, nbytes)
         self._memory.data[start : start + nbytes] = 0
         self._memory.data[start : start + min(len(data), nbytes)] = np.frombuffer(
             data[:nbytes], dtype=np.uint8

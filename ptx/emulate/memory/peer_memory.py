@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
+from ptx.emulate.memory.written import WrittenBytes
 
 
 class PeerMemory:
@@ -24,6 +25,11 @@ class PeerMemory:
         self.nbytes: int = memory.nbytes
         self._memory = memory
         self._is_open = is_open
+
+    @property
+    def written(self) -> WrittenBytes | None:
+        """Which bytes were written, where that is checked."""
+        return self._memory.written
 
     def view(self, dtype: type[np.generic]) -> NDArray[Any]:
         """All of it as elements of `dtype`, from `base` on."""

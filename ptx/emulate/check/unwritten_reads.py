@@ -1,0 +1,234 @@
+"""Reads of global memory that nothing has written.
+
+What nothing has written may be copied: a load whose value is only stored again takes the flags
+along, unless none of what it loads was written. So the padding of structures is no fault. Nor is
+an element of a vector that nothing uses.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.findings import Access, Finding, Findings
+from ptx.emulate.memory.written import WRITTEN, Flags, WrittenBytes
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import Value
+from ptx.isa.model import Instruction
+
+if TYPE_CHECKING:
+    from ptx.emulate.memory.accessing_threads import AccessingThreads
+    from ptx.emulate.memory.site import Memory, Site
+
+_READ_FIRST: Final = ("atom", "red")
+_WIDEST: Final = 8  # bytes of the flags of one element
+_MOST_COPIED: Final = 64  # values that were loaded to be copied, and may still be stored
+
+
+class Use(IntEnum):
+    """What becomes of a value that was loaded."""
+
+    NONE = 0
+    COPIED = 1
+    USED = 2
+
+
+class UnwrittenReads:
+    """The reads of one launch.
+
+    Args:
+        kernel: its name.
+        uses_of: says what becomes of each element that an instruction loads; () if that is no
+            load to registers.
+        findings: where they are put.
+    """
+
+    def __init__(
+        self, kernel: str, uses_of: Callable[[Instruction], tuple[Use, ...]], findings: Findings
+    ) -> None:
+        self._kernel = kernel
+        self._uses_of = uses_of
+        self._findings = findings
+        self._uses: dict[Instruction, tuple[Use, ...]] = {}
+        self._holes: dict[int, Flags] | None = None
+        self._copied: deque[tuple[Value, Flags]] = deque(maxlen=_MOST_COPIED)
+        self._reported: set[Site] = set()
+
+    def begin(self) -> None:
+        """A load begins."""
+        self._holes = None
+
+    def note(
+        self,
+        threads: AccessingThreads,
+        memory: Memory,
+        first: int,
+        index: Index | int | slice,
+        site: Site,
+        values: tuple[Value, ...],
+    ) -> None:
+        """These threads are about to access elements from number `first` of a memory on.
+
+        `index` says which one from there on each thread accesses, or all. `values` is what they
+        store, where that is known.
+        """
+        written = memory.written
+        if written is None:
+            return
+        elements = _Elements(written, first, index, site)
+        reads_first = site.instruction.opcode in _READ_FIRST
+        if (reads_first or not site.writes) and elements.lack():
+            found = elements.flags()
+            if not reads_first:
+                self._holes = found
+            self._judge(threads, memory, elements, found)
+        if not site.writes:
+            return
+        if not self._copied:
+            elements.mark()
+            return
+        for k in range(site.count):
+            elements.put(k, self._flags_of(values[k]) if values else None)
+
+    def take(self, values: list[Value]) -> list[Value]:
+        """The load that began gave these values: some may be copied with their flags."""
+        holes = self._holes
+        if holes is not None and len(holes) == len(values):
+            self._copied.extend(zip(values, holes.values(), strict=True))
+        return values
+
+    def _flags_of(self, value: Value) -> Flags | None:
+        """The flags of a value that was loaded and is stored as it was."""
+        for loaded, flags in self._copied:
+            if (
+                value.ndim
+                and value.nbytes == loaded.nbytes == flags.nbytes
+                and value.ctypes.data == loaded.ctypes.data
+            ):
+                return flags
+        return None
+
+    def _judge(
+        self, threads: AccessingThreads, memory: Memory, elements: _Elements,
+        found: dict[int, Flags],
+    ) -> None:  # fmt: skip
+        """Report a thread that uses what nothing has written, or copies nothing else."""
+        site = elements.site
+        used = self._used(site)
+        if site in self._reported or used is None:
+            return
+        wrong = np.zeros(len(next(iter(found.values()))), dtype=np.bool_)
+        for k, flags in found.items():
+            if used[k] is Use.USED:
+                wrong |= _lacks(flags)
+        if Use.COPIED in used:
+            wrong |= np.logical_and.reduce([_is_empty(flags) for flags in found.values()])
+        if not wrong.any():
+            return
+        self._reported.add(site)
+        position = int(np.argmax(wrong))
+        unwritten = sum(flags[position].tobytes().count(0) for flags in found.values())
+        address = memory.base + elements.byte(position)
+        self._findings.add(
+            Finding(
+                check="init",
+                kernel=self._kernel,
+                first=Access(
+                    "atomic" if site.writes else "read", threads.where(position, site.instruction)
+                ),
+                second=None,
+                space="global",
+                address=address,
+                nbytes=site.total,
+                memory=str(memory.find(address) or ""),
+                benign="",
+                missing=f"a kernel, a copy or a fill that writes the other {unwritten}",
+            )
+        )
+
+    def _used(self, site: Site) -> tuple[Use, ...] | None:
+        """What becomes of each element; None where all of it is copied to memory at once."""
+        instruction = site.instruction
+        if instruction.opcode == "cp" and "reduce" not in instruction.modifiers:
+            return None
+        if instruction.opcode in _READ_FIRST and "exch" not in instruction.modifiers:
+            return (Use.USED,) * site.count
+        found = self._uses.get(instruction)
+        if found is None:
+            found = self._uses[instruction] = self._uses_of(instruction)
+        return found if len(found) == site.count else (Use.USED,) * site.count
+
+
+class _Elements:
+    """The elements of one access, with their flags.
+
+    A flag's array has no element of more than 64 bits: those have two columns.
+    """
+
+    def __init__(
+        self, written: WrittenBytes, first: int, index: Index | int | slice, site: Site
+    ) -> None:
+        self.site = site
+        self._written = written
+        self._first = first
+        self._index = index
+        self._is_wide = site.nbytes > _WIDEST
+        self._whole = WRITTEN[min(site.nbytes, _WIDEST)]
+        flags = written.elements(min(site.nbytes, _WIDEST))
+        self._flags: Flags = flags.reshape(-1, 2) if self._is_wide else flags
+
+    def _of(self, k: int) -> Flags:
+        part = self._flags[self._first + k :]
+        if isinstance(self._index, np.ndarray):
+            found: Flags = part.take(self._index, axis=0, mode="clip")
+            return found
+        return part[self._index]
+
+    def lack(self) -> bool:
+        """Whether some byte that is read was not written."""
+        return any((self._of(k) != self._whole).any() for k in self.site.parts)
+
+    def flags(self) -> dict[int, Flags]:
+        """Those of each element that is read, (threads,) or (threads, 2)."""
+        found = {}
+        for k in self.site.parts:
+            flags = np.array(self._of(k))
+            found[k] = flags if flags.ndim > self._is_wide else flags[None]
+        return found
+
+    def mark(self) -> None:
+        """All are written."""
+        for k in range(self.site.count):
+            self._flags[self._first + k :][self._index] = self._whole
+
+    def put(self, k: int, flags: Flags | None) -> None:
+        """One element of each thread is written, with these flags where it is a copy."""
+        self._flags[self._first + k :][self._index] = self._whole if flags is None else flags
+        if flags is not None:
+            self._written.version += 1
+
+    def byte(self, position: int) -> int:
+        """Where the access of a thread begins."""
+        if isinstance(self._index, slice):
+            at = int(self._index.start) + int(self._index.step or 1) * position
+        else:
+            at = int(np.atleast_1d(self._index)[position])
+        return (self._first + at) * self.site.nbytes
+
+
+def _lacks(flags: Flags) -> NDArray[np.bool_]:
+    return np.asarray(_in_one_row(flags != WRITTEN[flags.itemsize]).any(axis=1))
+
+
+def _is_empty(flags: Flags) -> NDArray[np.bool_]:
+    return np.asarray(_in_one_row(flags == 0).all(axis=1))
+
+
+def _in_one_row(flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(threads, parts of the element)."""
+    return flags.reshape(len(flags), -1)

@@ -1,0 +1,72 @@
+"""What becomes of a value that an instruction reads from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ptx.emulate.check.unwritten_reads import Use
+from ptx.emulate.codegen.registers import registers_in
+from ptx.isa.model import Address, Body, Instruction, Operand, Register, Vector
+
+_STORES = ("st",)
+_WITHOUT_RESULT = ("st", "red", "call", "bar", "barrier", "suld", "sust", "cp", "mbarrier")
+
+
+def uses_of(bodies: Iterable[Body], instruction: Instruction) -> tuple[Use, ...]:
+    """What becomes of each element that a load or atomic operation gives; () where none is known.
+
+    An instruction that is only part of a copy, such as `cp.async`, gives registers nothing.
+    """
+    if not instruction.operands or instruction.opcode in ("red", "cp"):
+        return ()
+    body = next((b for b in bodies if any(s is instruction for s in b.statements)), None)
+    if body is None:
+        return ()
+    target = instruction.operands[0]
+    elements = target.items if isinstance(target, Vector) else (target,)
+    return tuple(_use_of(body, each) for each in elements)
+
+
+def _use_of(body: Body, element: Operand) -> Use:
+    found = Use.NONE
+    waiting = [each.name for each in registers_in(element)]
+    known = set(waiting)
+    while waiting:
+        name = waiting.pop()
+        for reader in _readers(body, name):
+            if reader.opcode == "mov":
+                results = {each.name for each in registers_in(reader.operands[0])} - known
+                known |= results
+                waiting += results
+            elif reader.opcode in _STORES and not _is_address(reader, name):
+                found = max(found, Use.COPIED)
+            else:
+                return Use.USED
+    return found
+
+
+def _readers(body: Body, name: str) -> Iterator[Instruction]:
+    """The instructions that read a register."""
+    for statement in body.statements:
+        if not isinstance(statement, Instruction):
+            continue
+        guard = statement.guard
+        if guard is not None and guard.register.name == name:
+            yield statement
+            continue
+        has_result = statement.opcode not in _WITHOUT_RESULT
+        for position, operand in enumerate(statement.operands):
+            is_result = has_result and position == 0 and isinstance(operand, Register | Vector)
+            if not is_result and any(each.name == name for each in registers_in(operand)):
+                yield statement
+                break
+
+
+def _is_address(store: Instruction, name: str) -> bool:
+    guard = store.guard
+    if guard is not None and guard.register.name == name:
+        return True
+    return any(
+        isinstance(operand, Address) and any(each.name == name for each in registers_in(operand))
+        for operand in store.operands
+    )
