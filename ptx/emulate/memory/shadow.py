@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.site import Site, used_bytes_of
+from ptx.emulate.memory.written import WRITTEN, Flags
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import UninitialisedRead
 from ptx.emulate.model.threads import Threads
@@ -21,9 +22,13 @@ class Shadow:
 
     def __init__(self, blocks: int, shared_stride: int, threads: int, local_stride: int) -> None:
         self._strides = {"shared": shared_stride, "local": local_stride}
-        self._flags: dict[str, NDArray[np.bool_]] = {
-            "shared": np.zeros(blocks * shared_stride, dtype=np.bool_),
-            "local": np.zeros(threads * local_stride, dtype=np.bool_),
+        sizes = {"shared": blocks * shared_stride, "local": threads * local_stride}
+        self._flags: dict[str, NDArray[np.uint8]] = {
+            space: np.zeros(nbytes, dtype=np.uint8) for space, nbytes in sizes.items()
+        }
+        self._views: dict[str, dict[int, Flags]] = {
+            space: {nbytes: flags.view(whole.dtype) for nbytes, whole in WRITTEN.items()}
+            for space, flags in self._flags.items()
         }
 
     def note(
@@ -34,16 +39,24 @@ class Shadow:
         Raises:
             UninitialisedRead: a thread reads what no thread has written.
         """
+        reads = not site.writes or site.instruction.opcode in _READ_FIRST
+        view = self._views[space].get(site.nbytes)
+        if view is not None:
+            elements, whole = view[start >> site.shift :], WRITTEN[site.nbytes]
+            if not reads or all((elements[k:][index] == whole).all() for k in site.parts):
+                for k in range(site.count if site.writes else 0):
+                    elements[k:][index] = whole
+                return
         first = start + (np.atleast_1d(np.asarray(index, dtype=np.int64)) << site.shift)
         every = first[:, None] + np.array(used_bytes_of(site.instruction, site.total))
         flags = self._flags[space]
-        if not site.writes or site.instruction.opcode in _READ_FIRST:
+        if reads:
             known = flags[every].all(axis=1)
             if not known.all():
                 position = int(np.argmin(known))
                 raise self._fault(threads, position, int(first[position]), site, space)
         if site.writes:
-            flags[every] = True
+            flags[every] = 1
 
     def copy(
         self, rows: Index | slice, source: int, target: int, nbytes: int, threads: int

@@ -12,8 +12,10 @@ Flags = NDArray[Any]  # unsigned, of as many bytes as the elements that they sta
 
 MADV_DONTNEED: Final = 4  # Linux; named in mmap only there
 _MANY: Final = 1 << 20  # bytes that are worth a call of the system
-_UNSIGNED: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-WRITTEN: Final = {
+_UNSIGNED: Final[dict[int, type[np.unsignedinteger[Any]]]] = {
+    1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64,
+}  # fmt: skip
+WRITTEN: Final[dict[int, np.unsignedinteger[Any]]] = {
     nbytes: kind(int.from_bytes(b"\1" * nbytes, "little")) for nbytes, kind in _UNSIGNED.items()
 }
 """The flags of an element whose bytes were all written, by its size."""
