@@ -37,6 +37,8 @@ class CaptureRules(Waits):
         if capture is None:
             if self._captures:
                 self._refuse_if_implicit(stream)
+            if self._accesses is not None:
+                run = self._accesses.timed(stream, kind, run)
             if self._timeline is not None:
                 return self._timeline.submit(stream, kind, run, host=host)
             run()

@@ -54,6 +54,7 @@ from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice
 from .refusal import Failure, Refusal, invalid_handle
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
 from .timeline.choice import Order
+from .timeline.concurrent_accesses import ConcurrentAccesses
 from .timeline.freed_memory import FreedMemory
 from .timeline.late_errors import LateErrors
 from .timeline.queues import Timeline
@@ -184,6 +185,11 @@ class Core:
         # Textures and surfaces themselves are in the models of their devices.
         self._texture_owners: dict[int, Context] = {}
         self._captures: set[Capture] = set()
+        self._accesses = (
+            None
+            if checks.limits.findings is None
+            else ConcurrentAccesses(checks.limits.findings, self._allocation_at)
+        )
         self._host = HostMemory()
         self._host.has_patterns = self._timeline is not None
         for device in self._devices:
@@ -191,6 +197,8 @@ class Core:
             device.others = tuple(each for each in self._devices if each is not device)
             device.has_patterns = self._timeline is not None
             device.note_fault = checks.note
+            if self._accesses is not None:
+                device.memory.allocated = self._accesses.born
             if checks.limits.unwritten is not None:
                 device.memory.watch_writes()
         is_late = self._timeline is not None
@@ -340,6 +348,19 @@ class Core:
             if device.holds(address):
                 return device
         return None
+
+    def _allocation_at(self, address: int) -> tuple[int, str] | None:
+        """The allocation that holds an address: where it begins, and what it is."""
+        device = self._device_of(address)
+        if device is not None:
+            with device.lock:
+                found = device.memory.find(address) or device.memory.find_freed(address)
+            return None if found is None else (found.address, str(found))
+        piece = self._host.find(address)
+        if piece is None:
+            return None
+        kind = "managed" if piece.managed else "page-locked"
+        return piece.address, f"{piece.nbytes} bytes of {kind} memory at {piece.address:#x}"
 
     def _context_handle(self) -> int:
         """A handle for a new context; `_lock` is held."""

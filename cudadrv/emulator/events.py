@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .contexts import Context
     from .graphs import Tip
     from .streams import Capture
+    from .timeline.moment import Clock
     from .timeline.operation import Operation
 
 
@@ -19,6 +20,7 @@ class Event:
     Attributes:
         time_ns: host clock when it was last recorded; None if it never was, or that was queued.
         operation: its last record, if that was queued.
+        clock: what is over when its last record is reached, where accesses are compared.
         capture: the capture in which it was last recorded, and `tip` the place there.
     """
 
@@ -27,6 +29,7 @@ class Event:
     flags: int
     time_ns: int | None = None
     operation: Operation | None = None
+    clock: Clock | None = None
     capture: Capture | None = None
     tip: Tip = frozenset()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .graphs import Graph
+    from .timeline.moment import Line
     from .timeline.operation import Operation
     from .user_objects import References
 
@@ -18,6 +20,7 @@ class Executable:
     Attributes:
         user_objects: the references that it has, as many as the graph had.
         last: the end of its last launch, which the next one waits for.
+        clock, lines: the same for the logical time, and the chains of its nodes.
     """
 
     handle: int
@@ -25,6 +28,8 @@ class Executable:
     frees_on_launch: bool
     user_objects: References
     last: Operation | None = None
+    clock: dict[int, int] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
 
     def why_not(self, graph: Graph) -> str:
         """Why a graph cannot take this one's place, in words; "" if it can."""
@@ -46,15 +51,19 @@ class Executable:
         self.graph = graph
         graph.executables += 1
 
-    def launch(self) -> None:
+    def launch(self, runs: Sequence[Callable[[], None]] | None = None) -> None:
         """Run the nodes in the order of their capture, which respects what each depends on.
+
+        `runs` is what is to run in their place.
 
         Raises:
             Refusal: an operation failed; those before it are done.
         """
         self.prepare()
-        for node in self.graph.nodes:
+        for node in self.graph.nodes if runs is None else ():
             node.run()
+        for run in runs or ():
+            run()
 
     def prepare(self) -> None:
         """What a launch does with the memory of the one before.

@@ -43,11 +43,18 @@ class Waits(Core):
         """Let all work of a device end; its errors are for the next call."""
         if self._timeline is not None:
             self._timeline.need(self._timeline.tails_of(device))
+        self._host_has_waited(device)
 
     def _finish_context(self, context: Context) -> None:
         """Likewise of a context."""
         if self._timeline is not None:
             self._timeline.need(self._timeline.tails_of(context))
+        self._host_has_waited(context)
+
+    def _host_has_waited(self, waited: Stream | Context | DeviceState | None) -> None:
+        """What follows comes after this, or after all if None, where accesses are compared."""
+        if self._accesses is not None:
+            self._accesses.host_waits_for(waited)
 
     def _finish_context_of(self, handle: int) -> None:
         """Let the work end of the context in which something was made, before it is freed.
@@ -67,6 +74,7 @@ class Waits(Core):
         """
         if self._timeline is not None:
             self._wait_for(self._timeline.tails_of(context), context)
+        self._host_has_waited(context)
         self._synchronised(context)
 
     def _wait_for_stream(self, stream: Stream) -> None:
@@ -77,6 +85,7 @@ class Waits(Core):
         """
         if self._timeline is not None:
             self._wait_for(self._timeline.tails(stream), stream.context)
+        self._host_has_waited(stream)
         self._synchronised(stream.context)
 
     def _wait_for(self, operations: Iterable[Operation], context: Context) -> None:

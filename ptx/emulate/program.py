@@ -155,6 +155,7 @@ class EmulatedKernel:
                 cluster, self._reserved_shared, order,
             )  # fmt: skip
             ordered.run(cooperative=cooperative)
+            ordered.tell_accesses()
             return ordered.decisions.trace
         code = self._code if counts is None else self._counted_code
         launch = Launch(
@@ -162,6 +163,7 @@ class EmulatedKernel:
             self._reserved_shared, counts,
         )  # fmt: skip
         launch.run(cooperative=cooperative)
+        launch.tell_accesses()
         return 0
 
     def lines_of(self, counts: LaunchCounts) -> dict[Line, Counts]:

@@ -35,6 +35,8 @@ class HostSide:
     is_pageable: bool
 
 
+Ranges = tuple[DeviceState | None, list[tuple[int, int]]]
+"""Addresses and sizes, on a device or the host."""
 _ON_DEVICE: Final = HostSide(None, False)
 
 
@@ -143,10 +145,12 @@ class CopyCalls(CaptureRules):
                 ctypes.memmove(to, staged or of, nbytes)
                 if dst_device is not None:
                     _copy_flags(dst_device, dst, src_device, src, nbytes)
+            self._note_move((src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
 
         later, staged = recording or self._timeline is not None, None
         if not later:
             self._submit(stream, NodeKind.COPY, run)
+            self._wait_if_it_blocks(stream, (src_device, src), (dst_device, dst))
             return
         first, second = locks_of(dst_device, src_device)
         with first, second:
@@ -156,6 +160,26 @@ class CopyCalls(CaptureRules):
         if not recording and source.is_pageable:
             staged = ctypes.string_at(src, nbytes)
         self._submit_copy(stream, run, source, target)
+
+    def _wait_if_it_blocks(
+        self,
+        stream: Stream,
+        source: tuple[DeviceState | None, int],
+        target: tuple[DeviceState | None, int],
+    ) -> None:
+        """A copy that ran at its call has let the host wait, by the rules of `_submit_copy`."""
+        if target[0] is None and (source[0] is None or self._host.find(target[1]) is None):
+            self._host_has_waited(stream)
+
+    def _note_move(self, read: Ranges, written: Ranges) -> None:
+        """A copy or a fill has read and written these, where accesses are compared."""
+        if self._accesses is None:
+            return
+        known = [
+            [r for r in ranges if device is not None or self._host.find(r[0]) is not None]
+            for device, ranges in (read, written)
+        ]
+        self._accesses.moved(*known)
 
     def _host_side(
         self, device: DeviceState | None, address: int, nbytes: int, *, is_written: bool
@@ -184,6 +208,7 @@ class CopyCalls(CaptureRules):
         operation = self._submit(stream, NodeKind.COPY, run, used)
         if operation is not None and (target.is_pageable or len(used) == 2):
             self._wait_for([operation], stream.context)
+            self._host_has_waited(stream)
 
     def _place(
         self, device: DeviceState | None, address: int, nbytes: int, any_host: bool, later: bool
@@ -254,6 +279,7 @@ class CopyCalls(CaptureRules):
                 _set(self._place(device, address, nbytes, False, later), pattern, nbytes)
                 if device is not None:
                     device.memory.mark_written(address, nbytes)
+            self._note_move((device, []), (device, [(address, nbytes)]))
 
         if not later:
             self._submit(stream, NodeKind.SET, run)

@@ -39,6 +39,17 @@ class _Side:
         width, height, depth = box
         return (depth - 1) * self.slice + (height - 1) * self.row + width
 
+    def ranges(self, box: tuple[int, int, int]) -> list[tuple[int, int]]:
+        """Addresses and sizes of the rows; one where they follow each other."""
+        width, height, depth = box
+        if self.span(box) == width * height * depth:
+            return [(self.address, self.span(box))]
+        return [
+            (self.address + z * self.slice + y * self.row, width)
+            for z in range(depth)
+            for y in range(height)
+        ]
+
     def rows(self, memory: memoryview, box: tuple[int, int, int]) -> NDArray[np.uint8]:
         """(depth, height, width) the bytes of the box in memory that begins where it does."""
         width, height, depth = box
@@ -75,6 +86,7 @@ class BoxCopyCalls(CopyCalls):
                     of = ctypes.addressof(staged)
                 _copy_box(of, source, to, target, box)
                 _copy_flags(devices[0], source, devices[1], target, box)
+            self._note_move((devices[0], source.ranges(box)), (devices[1], target.ranges(box)))
 
         staged = None
         first, second = locks_of(*devices)
@@ -82,6 +94,8 @@ class BoxCopyCalls(CopyCalls):
             places(recording)
         if self._timeline is None and not recording:
             self._submit(stream, NodeKind.COPY, run)
+            ends = [(d, side.address) for d, side in zip(devices, (source, target), strict=True)]
+            self._wait_if_it_blocks(stream, *ends)
             return OK
         spans = source.span(box), target.span(box)
         on_host = (

@@ -55,6 +55,7 @@ class EventCalls(CaptureRules):
             if self._captures:
                 self._refuse_if_implicit(stream)
             event.capture, event.tip = None, frozenset()
+            event.clock = None if self._accesses is None else self._accesses.now(stream)
             if self._timeline is None:
                 event.time_ns = time.perf_counter_ns()
             else:
@@ -63,7 +64,7 @@ class EventCalls(CaptureRules):
         with self._lock:
             self._refuse_if_invalid(stream.capture)
             event.capture, event.tip = stream.capture, stream.tip
-            event.time_ns = event.operation = None
+            event.time_ns = event.operation = event.clock = None
         return OK
 
     @call()
@@ -73,6 +74,7 @@ class EventCalls(CaptureRules):
         self._refuse_if_captured(event)
         if event.operation is not None and self._is_pending([event.operation], event.context):
             return (CUresult.CUDA_ERROR_NOT_READY,)
+        self._host_has_waited_for(event)
         return OK
 
     @call()
@@ -82,8 +84,13 @@ class EventCalls(CaptureRules):
         self._refuse_if_captured(event)
         if event.operation is not None:
             self._wait_for([event.operation], event.context)
+        self._host_has_waited_for(event)
         self._synchronised(event.context)
         return OK
+
+    def _host_has_waited_for(self, event: Event) -> None:
+        if self._accesses is not None and event.clock is not None:
+            self._accesses.host_waits(event.clock)
 
     def _refuse_if_captured(self, event: Event) -> None:
         if event.capture is None:

@@ -6,6 +6,7 @@ CUDA Driver API: "Graph Management".
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ...driver._api import (
@@ -17,9 +18,11 @@ from ...driver._api import (
     CUstream,
 )
 from ..executables import Executable
+from ..graph_memory import GraphMemory
 from ..graphs import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
 from ..streams import Stream
+from ..timeline.concurrent_accesses import ConcurrentAccesses
 from ..timeline.operation import Operation
 from ..timeline.queues import Timeline
 from ..user_objects import References
@@ -103,10 +106,24 @@ class GraphCalls(UserObjectCalls):
             self._launch_later(self._timeline, executable, stream, in_flight)
             return OK
         try:
-            executable.launch()
+            executable.launch(
+                self._timed(executable, stream, [n.run for n in executable.graph.nodes])
+            )
         finally:
             self._release(in_flight)
         return OK
+
+    def _timed(
+        self, executable: Executable, stream: Stream, runs: list[Callable[[], None]]
+    ) -> list[Callable[[], None]]:
+        """What is to run in the place of the nodes' functions, where accesses are compared."""
+        accesses = self._accesses
+        if accesses is None:
+            return runs
+        for at, node in enumerate(executable.graph.nodes):
+            if node.memory is not None:
+                runs[at] = partial(_noted, accesses, node.memory, node.kind, runs[at])
+        return accesses.timed_graph(executable, stream, runs)
 
     def _launch_later(
         self, timeline: Timeline, executable: Executable, stream: Stream, in_flight: References
@@ -129,11 +146,13 @@ class GraphCalls(UserObjectCalls):
                 memory.release()
             self._release(in_flight)
 
+        runs = self._timed(executable, stream, [node.run_later for node in graph.nodes])
+
         def add_nodes(add: Callable[..., Operation]) -> None:
             added: list[Operation] = []
             for node in graph.nodes:
                 before = tuple(added[number] for number in sorted(node.after))
-                added.append(add(node.kind, node.run_later, before, node.host))
+                added.append(add(node.kind, runs[len(added)], before, node.host))
 
         executable.last = timeline.submit_together(
             stream, add_nodes, () if executable.last is None else (executable.last,), end
@@ -182,3 +201,11 @@ class GraphCalls(UserObjectCalls):
         if executable is None:
             raise invalid_value(f"{int(handle):#x} is no live executable graph")
         return executable
+
+
+def _noted(
+    accesses: ConcurrentAccesses, memory: GraphMemory, kind: NodeKind, run: Callable[[], None]
+) -> None:
+    """Allocate or free memory of a graph, and say so."""
+    run()
+    accesses.in_graph(memory.piece.address, memory.nbytes, allocates=kind is NodeKind.ALLOC)

@@ -5,6 +5,7 @@ CUDA Driver API: "Execution Control". A captured launch copies its parameters wh
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ...driver._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
@@ -107,6 +108,8 @@ class LaunchCalls(FunctionCalls):
                 stream.capture.invalid = True
             raise
         limits = self.limits
+        if self._accesses is not None:
+            limits = replace(limits, accessed=self._accesses.launched)
         self._submit(
             stream,
             NodeKind.KERNEL,

@@ -107,9 +107,12 @@ class MemoryCalls(CaptureRules):
         if bytesize <= 0:
             return SUCCESS, CUdeviceptr(0)
         if self._freed is not None:
-            return SUCCESS, CUdeviceptr(self._freed.allocate(device, stream, bytesize).address)
-        with device.lock:
-            piece = device.allocate(bytesize, Owner.POOL)
+            piece = self._freed.allocate(device, stream, bytesize)
+        else:
+            with device.lock:
+                piece = device.allocate(bytesize, Owner.POOL)
+        if self._accesses is not None:
+            self._accesses.allocated(stream, piece.address, bytesize)
         return SUCCESS, CUdeviceptr(piece.address)
 
     def _allocate_in(self, capture: Capture, stream: Stream, nbytes: int) -> int:
@@ -177,6 +180,17 @@ class MemoryCalls(CaptureRules):
         if device.fault is not None:
             raise Refusal(device.fault.code, device.fault.text, device.fault.cause)
         self._refuse_unsafe()
+        if self._accesses is not None:
+            with device.lock:
+                found = _freeable(device, address)
+            if stream is not None:
+                self._accesses.freed(stream, address, found.nbytes)
+            elif found.owner is Owner.GRAPH:
+                self._finish_device(device)
+            elif found.owner is Owner.POOL:
+                self._accesses.freed(None, address, found.nbytes)
+            else:
+                self._finish_context_of(found.context)
         if stream is not None and self._freed is not None:
             self._free_in_order(self._freed, device, address, stream)
             return
@@ -234,6 +248,8 @@ class MemoryCalls(CaptureRules):
                 piece = self._host.allocate(
                     nbytes, context.handle, context.device.ordinal, managed=managed
                 )
+            if self._accesses is not None:
+                self._accesses.born(piece.address)
         except (OSError, ValueError, OverflowError) as error:
             raise Refusal(
                 CUresult.CUDA_ERROR_OUT_OF_MEMORY,

@@ -73,6 +73,7 @@ class StreamCalls(CaptureRules):
         timeline = self._timeline
         if timeline is not None and self._is_pending(timeline.tails(stream), stream.context):
             return (CUresult.CUDA_ERROR_NOT_READY,)
+        self._host_has_waited(stream)
         return OK
 
     def _refuse_wait(self, stream: Stream) -> None:
@@ -121,6 +122,8 @@ class StreamCalls(CaptureRules):
                     "a capturing stream cannot wait for an event recorded outside its capture; "
                     "the capture is now invalid",
                 )
+        if self._accesses is not None and stream.capture is None and event.clock is not None:
+            self._accesses.wait(stream, event.clock)
         record = event.operation
         if (
             self._timeline is not None

@@ -98,6 +98,8 @@ class UserObjectCalls(HostFunctionCalls):
                 found.count -= count
                 if not found.count and self._user_objects.pop(found.handle, None) is not None:
                     gone.append(found)
+        if gone:  # what they tell the host, nobody sees
+            self._host_has_waited(None)
         for found in gone:
             self._call_host(found.destructor, found.pointer, here=here)
 

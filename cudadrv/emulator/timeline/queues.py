@@ -172,7 +172,7 @@ class Timeline:
             return [
                 queue[-1]
                 for other, queue in list(self._queues.items())
-                if queue and (other is stream or _wait_for_each_other(stream, other))
+                if queue and (other is stream or wait_for_each_other(stream, other))
             ]
 
     def tails_of(self, owner: Context | DeviceState) -> list[Operation]:
@@ -352,7 +352,7 @@ class Timeline:
             warnings.warn(str(finding), OrderWarning, stacklevel=2)
 
 
-def _wait_for_each_other(one: Stream, other: Stream) -> bool:
+def wait_for_each_other(one: Stream, other: Stream) -> bool:
     """CUDA Driver API, "Stream synchronization behavior", of the legacy default stream."""
     return (
         one.context is other.context

@@ -10,7 +10,7 @@ What nothing else has touched is only listed; most of what a kernel reads is nev
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Final
@@ -223,6 +223,28 @@ class LastAccesses:
             self._writes[:] = 0
         self.reads.reset()
         self.atomics.reset()
+
+    def written_down(self, shift: int) -> Iterator[tuple[bool, int, Stamps]]:
+        """What is written down: whether it was written, the first unit, and the stamps from there.
+
+        `shift` makes a unit of a byte.
+        """
+        reads, atomics = self.reads, self.atomics
+        for low, high in self._touched:
+            first, end = low >> shift, -(-high >> shift)
+            for writes, stamps in (
+                (True, self._writes), (True, atomics.last), (True, atomics.other),
+                (False, reads.last), (False, reads.other),
+            ):  # fmt: skip
+                if stamps is not None:
+                    yield writes, first, stamps[first:end]
+
+    def listed(self) -> Iterator[tuple[bool, list[Step]]]:
+        """What is not written down yet: whether it was written, and steps near each other."""
+        for group in self._listed:
+            yield False, group.reads
+            yield True, group.writes
+            yield True, group.atomics
 
     def _is_touched(self, step: Step) -> bool:
         at = bisect_right(self._touched, step.low, key=itemgetter(1))

@@ -95,6 +95,8 @@ class ChunkRaces:
             self._clocks.now, lanes, number, addresses, offset, threads.n, site.total, shift, starts
         )  # fmt: skip
         if step.low < 0 or step.high > most:
+            if space == "global":
+                launch.note_elsewhere(step, writes=role.writes)
             return  # another device's memory, the host's, or that of another block
         same = SameValues(data, values, step)
         if role.strong:

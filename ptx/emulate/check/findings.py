@@ -70,11 +70,14 @@ class Access:
 
     Attributes:
         what: "read", "write" or "atomic".
-        where: kernel, block, thread, and the lines of PTX and CUDA.
+        where: kernel, block, thread, and the lines of PTX and CUDA; of a copy and the like, which
+            is named as the instruction of no kernel, the line of the host's program.
+        queued_at: where the host launched the kernel, if another launch or a copy is compared.
     """
 
     what: str
     where: Where
+    queued_at: str = ""
 
     @property
     def place(self) -> Place:
@@ -86,6 +89,11 @@ class Access:
         line = f"PTX line {where.ptx_line}"
         if where.source_line is not None:
             line = f"{where.shown_file}:{where.source_line} ({line})"
+        if not where.kernel:
+            return f"{self.what} by a {where.instruction}, called at {self.queued_at}"
+        if where.block is None:
+            at = f", launched at {self.queued_at}" if self.queued_at else ""
+            return f"{self.what} by kernel {where.kernel}, at {line}{at}"
         return f"{self.what} by block {where.block}, thread {where.thread}, at {line}"
 
 
@@ -95,7 +103,7 @@ class Finding:
 
     Attributes:
         check: the check that found it: "race" or "init".
-        kernel: the kernel.
+        kernel: the kernel, that of the second access where two race; "" where none has part.
         first, second: both accesses of a race, in the order in which the emulator executed them; of
             a read of what nothing has written the only one.
         space: "global" or "shared".
@@ -126,8 +134,9 @@ class Finding:
         return tuple([each.place for each in (self.first, self.second) if each is not None])
 
     def __str__(self) -> str:
+        kernel = f"kernel {self.kernel}, " if self.kernel else ""
         lines = [
-            f"{self.check}: kernel {self.kernel}, {self.nbytes} bytes of {self.space} memory at "
+            f"{self.check}: {kernel}{self.nbytes} bytes of {self.space} memory at "
             f"{self.address:#x}{f' ({self.memory})' if self.memory else ''}",
             f"  {self.first}",
         ]

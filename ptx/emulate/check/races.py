@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from ptx.emulate.check.stamps import (
     sites_of,
     threads_of,
 )
+from ptx.emulate.check.step import Step
 from ptx.emulate.memory.device_memory import DeviceMemory, reserve
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import Where
@@ -35,6 +37,7 @@ from ptx.emulate.model.geometry import Dim3, coordinates
 if TYPE_CHECKING:
     from ptx.isa.model import Instruction
 
+_MOST_ELSEWHERE = 1 << 23  # accesses of threads
 NARROW = ("cta", "cluster")
 # Why a race may be meant so.
 GUESS = "the value read is a guess that a compare-and-swap checks"
@@ -98,6 +101,39 @@ class RaceCheck:
         self._sites: list[tuple[Site, AccessRole]] = []
         self._swaps = swaps_of(site.instruction for site in sites)
         self._reported: set[tuple[int, int]] = set()
+        self.elsewhere: list[tuple[Step, bool]] = []
+        self._steps_elsewhere = 0
+
+    @property
+    def site_count(self) -> int:
+        """How many sites have accessed memory."""
+        return len(self._sites)
+
+    def is_wide(self, number: int) -> bool:
+        """Whether a site's accesses may meet those of other launches: atomic or volatile ones."""
+        role = self.role(number)
+        return role.strong and role.scope not in NARROW
+
+    def note_elsewhere(self, step: Step, *, writes: bool) -> None:
+        """Threads access memory that is not the device's own; it is not looked at within a launch.
+
+        Where that is much, what comes later is left out.
+        """
+        self._steps_elsewhere += step.count
+        if self._steps_elsewhere <= _MOST_ELSEWHERE:
+            self.elsewhere.append((step, writes))
+
+    def access_of_any(self, number: int, queued_at: str) -> Access:
+        """An access by a site, by some thread or other."""
+        site, role = self._sites[number]
+        what = "atomic" if role.is_atomic else "write" if role.writes else "read"
+        return Access(what, replace(self._where(0, site.instruction), block=None, thread=None),
+                      queued_at)  # fmt: skip
+
+    def let_go(self) -> None:
+        """Forget all accesses."""
+        self.in_global = LastAccesses(0, _reserved, self.shift)
+        self.elsewhere.clear()
 
     def number_of(self, site: Site) -> int:
         """The number of a site; those beyond what a stamp holds share the last one."""

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.check.races import RaceCheck
 from ptx.emulate.check.unwritten_reads import UnwrittenReads
@@ -177,6 +178,12 @@ class Launch:
         if self._counts is None:
             return None
         return ChunkCounts(self._counts, shape, first, self.shared_stride)
+
+    def tell_accesses(self) -> None:
+        """At the end: what was accessed, if somebody compares that with other launches."""
+        races, accessed = self._races, self.limits.accessed
+        if races is not None and accessed is not None:
+            accessed(LaunchAccesses(races))
 
     def cache_for(self, shape: Geometry) -> LaunchCache:
         """What the chunks of a geometry share."""

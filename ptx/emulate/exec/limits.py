@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ptx import border
+from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.findings import Findings
 from ptx.errors import PtxArgumentValueError
 
@@ -36,6 +38,7 @@ class Limits:
         findings: where races are put; None looks for none.
         unwritten: where reads of global memory are put that nothing has written, of memory that
             has flags for that (`DeviceMemory.watch_writes`); None looks for none.
+        accessed: where races are looked for, called at the end with what the launch accessed.
     """
 
     max_steps: int = 2_000_000
@@ -49,6 +52,7 @@ class Limits:
     check_synchronisation: bool = False
     findings: Findings | None = None
     unwritten: Findings | None = None
+    accessed: Callable[[LaunchAccesses], None] | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes"):

@@ -10,6 +10,7 @@ import mmap
 import platform
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -96,6 +97,7 @@ class DeviceMemory:
         given_back: allocations by address whose owner keeps them, though nobody uses them.
         quarantine_bytes: what may wait; 0 lets the next allocation have what was just freed.
         written: which bytes were written, where that is checked.
+        allocated: told of the address of each new allocation.
     """
 
     def __init__(self, base: int, nbytes: int) -> None:
@@ -120,6 +122,7 @@ class DeviceMemory:
         self._bounds: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None
         self._views: dict[type[np.generic], NDArray[Any]] = {}
         self.written: WrittenBytes | None = None
+        self.allocated: Callable[[int], None] | None = None
 
     def watch_writes(self) -> None:
         """Have a flag for each byte from now on: whether it was written since its allocation.
@@ -171,6 +174,8 @@ class DeviceMemory:
         self.version += 1
         if self.written is not None:
             self.written.begin(address - self.base, size)
+        if self.allocated is not None:
+            self.allocated(address)
         return address
 
     def free(self, address: int) -> None:

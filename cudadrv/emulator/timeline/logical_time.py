@@ -1,0 +1,132 @@
+"""What happens before what, by streams, events, graphs and waits of the host; not by the clock.
+
+Each stream, and each chain of a graph's nodes, is a line of moments with numbers. A clock says up
+to which moment of each line everything is over. The driver's manual has the rules: "Stream
+synchronization behavior", "API synchronization behavior". All threads of the host are taken as
+one: what one of them has waited for, others may know of by locks that nobody sees here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from ..graphs import NodeKind
+from ..streams import Stream
+from .moment import Clock, Line, Moment
+from .queues import wait_for_each_other
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+    from ..emulated_device import DeviceState
+    from ..executables import Executable
+
+
+class LogicalTime:
+    """The lines of an emulator. Its owner's lock is held."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Stream, Line] = {}
+        self._line_numbers = itertools.count(1)
+        self._moments = itertools.count(1)
+        self._host: Clock = {}
+
+    def next_number(self) -> int:
+        """A number for something that is no moment, in the same order."""
+        return next(self._moments)
+
+    def moment(self, stream: Stream, kind: NodeKind, place: str) -> Moment:
+        """An operation is put into a stream."""
+        after = self.now(stream)
+        line = self._lines.get(stream)
+        if line is None:
+            line = self._lines[stream] = Line(next(self._line_numbers))
+        return self._add(line, after, kind, place)
+
+    def moment_of_host(self, place: str, kind: NodeKind) -> Moment:
+        """The host itself does something."""
+        line = Line(next(self._line_numbers))
+        found = self._add(line, dict(self._host), kind, place)
+        self._host = line.clock
+        return found
+
+    def moments_of_graph(self, executable: Executable, stream: Stream, place: str) -> list[Moment]:
+        """A graph is launched: one for each of its nodes."""
+        start = self.now(stream)
+        _join(start, executable.clock)
+        nodes = executable.graph.nodes
+        end, clocks, found = dict(start), list[Clock](), list[Moment]()
+        ends_of_chains: dict[int, Line] = {}  # by the node that is the last of its chain
+        free = list(executable.lines)
+        for number, node in enumerate(nodes):
+            after = dict(start)
+            for each in node.after:
+                _join(after, clocks[each])
+            chain = next((ends_of_chains.pop(e) for e in node.after if e in ends_of_chains), None)
+            if chain is None:
+                chain = free.pop() if free else Line(next(self._line_numbers))
+                if chain not in executable.lines:
+                    executable.lines.append(chain)
+            ends_of_chains[number] = chain
+            found.append(self._add(chain, after, node.kind, place))
+            clocks.append(chain.clock)
+            _join(end, chain.clock)
+        executable.clock = end
+        self.wait(stream, end)
+        return found
+
+    def _add(self, line: Line, after: Clock, kind: NodeKind, place: str) -> Moment:
+        line.last += 1
+        line.clock = {**after, line.number: line.last}
+        return Moment(next(self._moments), line.number, line.last, after, kind, place)
+
+    def now(self, stream: Stream) -> Clock:
+        """What is over once all is that a stream has, or would wait for, now."""
+        found = dict(self._host)
+        for other, line in self._lines.items():
+            if other is stream or wait_for_each_other(stream, other):
+                _join(found, line.clock)
+        return found
+
+    def wait(self, stream: Stream, clock: Clock) -> None:
+        """What comes next in a stream comes after this."""
+        line = self._lines.get(stream)
+        if line is None:
+            line = self._lines[stream] = Line(next(self._line_numbers))
+        line.clock = dict(line.clock)
+        _join(line.clock, clock)
+
+    def of(self, owner: Context | DeviceState) -> Clock:
+        """What is over once all work of a context or a device is."""
+        found: Clock = {}
+        for stream, line in self._lines.items():
+            if owner in (stream.context, stream.context.device):
+                _join(found, line.clock)
+        return found
+
+    def all(self) -> Clock:
+        """What is over once everything is that was called."""
+        found: Clock = {}
+        for line in self._lines.values():
+            _join(found, line.clock)
+        return found
+
+    def host_waits(self, clock: Clock) -> Clock:
+        """The host has waited for this; gives all that is over for it, and so for what comes.
+
+        Nothing of it is to be compared any more, so that no clock has to tell of it.
+        """
+        over = dict(self._host)
+        _join(over, clock)
+        for stream, line in list(self._lines.items()):
+            line.clock = {n: index for n, index in line.clock.items() if over.get(n, 0) < index}
+            if not line.clock:
+                del self._lines[stream]
+        self._host = {}
+        return over
+
+
+def _join(into: Clock, more: Clock) -> None:
+    for line, index in more.items():
+        if into.get(line, 0) < index:
+            into[line] = index

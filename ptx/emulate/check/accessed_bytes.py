@@ -1,0 +1,176 @@
+"""What a launch accessed, as ranges of bytes, to be compared with what comes beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.findings import Access
+from ptx.emulate.check.stamps import sites_of
+from ptx.emulate.check.step import Step
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.accesses import LastAccesses
+    from ptx.emulate.check.races import RaceCheck
+
+Sites = NDArray[np.uint16]  # 1 + the number of the site that accessed a unit last; 0 for none
+Places = NDArray[np.int64]
+
+_MOST_RANGES: Final = 4096  # beyond them, ranges of several sites are told as one
+_SPARSE: Final = 8  # units of a stretch for each that is accessed, from which on it is sorted
+
+
+@dataclass(frozen=True, slots=True)
+class AccessedBytes:
+    """Ranges of bytes, in order and apart, that were accessed in one way.
+
+    Attributes:
+        starts, ends: absolute addresses.
+        sites: the number of a site that accessed each range.
+        writes: whether they were written, or written and read; else they were only read.
+        strong: whether by atomic or volatile accesses of a scope that reaches other launches.
+    """
+
+    starts: Places
+    ends: Places
+    sites: NDArray[np.int64]
+    writes: bool
+    strong: bool
+
+
+class LaunchAccesses:
+    """All that a launch accessed of global memory."""
+
+    def __init__(self, check: RaceCheck) -> None:
+        self._check = check
+        self.kernel = check.kernel
+        self.parts = tuple(_merged(list(_parts(check))))
+
+    def access(self, part: AccessedBytes, at: int, queued_at: str) -> Access:
+        """One side of a race: the range number `at` of a part."""
+        return self._check.access_of_any(int(part.sites[at]), queued_at)
+
+    def let_go(self) -> None:
+        """Forget all but what names the accesses."""
+        self._check.let_go()
+
+
+def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
+    shift, base = check.global_shift, check.memory.base
+    strong = np.array([False, *(check.is_wide(k) for k in range(check.site_count))])
+    for writes, first, sites in _units(check.in_global, check.elsewhere, shift):
+        for is_strong in (False, True):
+            chosen = np.where(strong[sites] == is_strong, sites, 0)
+            if not chosen.any():
+                continue
+            starts, ends = _runs(chosen)
+            if isinstance(first, np.ndarray):  # the units themselves, in order
+                starts, ends, named = _of_units(first, starts, ends, chosen)
+            else:
+                named = chosen[starts].astype(np.int64) - 1
+                starts, ends = starts + first, ends + first
+            yield AccessedBytes(
+                (starts << shift) + base, (ends << shift) + base, named, writes, is_strong
+            )
+
+
+def _units(
+    accesses: LastAccesses, elsewhere: list[tuple[Step, bool]], shift: int
+) -> Iterator[tuple[bool, int | Places, Sites]]:
+    """Whether it was written, the first unit or all of them, and the site of each."""
+    for writes, first, stamps in accesses.written_down(shift):
+        yield writes, first, np.where(stamps != 0, sites_of(stamps) + 1, 0).astype(np.uint16)
+    for writes, steps in (*accesses.listed(), *_by_kind(elsewhere)):
+        if steps:
+            yield writes, *_listed(steps, shift)
+
+
+def _by_kind(elsewhere: list[tuple[Step, bool]]) -> Iterator[tuple[bool, list[Step]]]:
+    for writes in (False, True):
+        yield writes, [step for step, is_write in elsewhere if is_write == writes]
+
+
+def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
+    low = min(step.low for step in steps) >> shift
+    high = -(-max(step.high for step in steps) >> shift)
+    many = sum(0 if step.first_of_run >= 0 else step.count for step in steps)
+    runs = sum(step.count for step in steps if step.first_of_run >= 0)
+    if (many + runs) * _SPARSE < high - low:
+        units = np.concatenate([_numbers(step) for step in steps])
+        sites = np.concatenate([np.full(len(_numbers(s)), s.site + 1, np.uint16) for s in steps])
+        there, first = np.unique(units, return_index=True)
+        return there, sites[first]
+    found: Sites = np.zeros(high - low, dtype=np.uint16)
+    for step in steps:
+        units_of = step.units
+        if isinstance(units_of, slice):
+            found[units_of.start - low : units_of.stop - low] = step.site + 1
+        else:
+            found[units_of - low] = step.site + 1
+    return low, found
+
+
+def _numbers(step: Step) -> Places:
+    units = step.units
+    if isinstance(units, slice):
+        return np.arange(units.start, units.stop, dtype=np.int64)
+    return units.astype(np.int64)
+
+
+def _runs(sites: Sites) -> tuple[Places, Places]:
+    """Where runs of units of one site begin and end; of any, where there are too many."""
+    bounds = _changes(sites)
+    if len(bounds) > _MOST_RANGES:
+        bounds = _changes(sites != 0)
+    starts, ends = bounds[:-1], bounds[1:]
+    there = sites[starts] != 0
+    return starts[there], ends[there]
+
+
+def _changes(values: NDArray[np.generic]) -> Places:
+    inner = np.flatnonzero(values[1:] != values[:-1]) + 1
+    return np.concatenate([[0], inner, [len(values)]]).astype(np.int64)
+
+
+def _of_units(
+    units: Places, starts: Places, ends: Places, sites: Sites
+) -> tuple[Places, Places, Places]:
+    """Ranges of units that are given one by one: cut where they do not follow each other."""
+    inside = np.zeros(len(units), dtype=np.bool_)
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        inside[start:end] = True
+    first = inside.copy()
+    first[1:] &= ~inside[:-1] | (units[1:] != units[:-1] + 1)
+    begins = np.flatnonzero(first)
+    last = inside.copy()
+    last[:-1] &= ~inside[1:] | (units[1:] != units[:-1] + 1)
+    return units[begins], units[np.flatnonzero(last)] + 1, sites[begins].astype(np.int64) - 1
+
+
+def _merged(parts: list[AccessedBytes]) -> Iterator[AccessedBytes]:
+    """One part for each way of access, its ranges in order and apart."""
+    for writes in (False, True):
+        for strong in (False, True):
+            some = [each for each in parts if (each.writes, each.strong) == (writes, strong)]
+            if some:
+                yield merged(some)
+
+
+def merged(parts: list[AccessedBytes]) -> AccessedBytes:
+    """Parts of one way of access as one."""
+    if len(parts) == 1:
+        return parts[0]
+    starts = np.concatenate([each.starts for each in parts])
+    order = np.argsort(starts, kind="stable")
+    starts = starts[order]
+    ends = np.maximum.accumulate(np.concatenate([each.ends for each in parts])[order])
+    sites = np.concatenate([each.sites for each in parts])[order]
+    begins = np.flatnonzero(np.r_[True, starts[1:] > ends[:-1]])
+    last = np.r_[begins[1:] - 1, len(starts) - 1]
+    return AccessedBytes(
+        starts[begins], ends[last], sites[begins], parts[0].writes, parts[0].strong
+    )
