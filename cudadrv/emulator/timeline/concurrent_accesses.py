@@ -7,6 +7,7 @@ host has waited for is forgotten, as all that follows comes after it.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _MOST_PARTS: Final = 24  # of a line in one way, before they are made one
 _MOST_LOOKED_AT: Final = 64  # ranges of two parts that meet
+_MOST_BORN: Final = 64  # allocations at one address that are told apart
 _MISSING: Final = (
     "an event that the later one's stream waits for, a stream for both, or a wait of the host"
 )
@@ -103,7 +105,9 @@ class ConcurrentAccesses:
         self._lock = threading.RLock()
         self._time = LogicalTime()
         self._past: dict[int, dict[Ways, list[_Past]]] = {}
-        self._born: dict[int, int] = {}  # when the allocation that begins at an address was made
+        # When the allocations were made that began at an address.
+        self._born: dict[int, list[int]] = {}
+        self._pending: dict[int, Moment] = {}
         self._current = threading.local()
 
     # When something happens.
@@ -112,6 +116,7 @@ class ConcurrentAccesses:
         """An operation is put into a stream: what is to be run in its place."""
         with self._lock:
             moment = self._time.moment(stream, kind, caller())
+            self._pending[moment.number] = moment
         return self._at(moment, run)
 
     def timed_graph(
@@ -120,6 +125,7 @@ class ConcurrentAccesses:
         """A graph is launched: what is to be run in the place of each node's function."""
         with self._lock:
             moments = self._time.moments_of_graph(executable, stream, caller())
+            self._pending |= {moment.number: moment for moment in moments}
         return [self._at(moment, run) for moment, run in zip(moments, runs, strict=True)]
 
     def _at(self, moment: Moment, run: Callable[[], None]) -> Callable[[], None]:
@@ -130,6 +136,7 @@ class ConcurrentAccesses:
                 run()
             finally:
                 self._current.moment = former
+                self._pending.pop(moment.number, None)
             if moment.kind is NodeKind.HOST:  # what it tells the host, nobody sees
                 self.host_waits({**moment.after, moment.line: moment.index})
 
@@ -148,7 +155,11 @@ class ConcurrentAccesses:
     def host_waits(self, clock: Clock) -> None:
         """The host has waited for what an event says."""
         with self._lock:
-            over = self._time.host_waits(clock)
+            # What was called before, and runs later, may still meet what the host has waited for.
+            forgets = not any(m.index > clock.get(m.line, 0) for m in self._pending.values())
+            over = self._time.host_waits(clock, forgets=forgets)
+            if not forgets:
+                return
             for line, ways in list(self._past.items()):
                 index = over.get(line, 0)
                 for way, past in list(ways.items()):
@@ -172,13 +183,19 @@ class ConcurrentAccesses:
     def born(self, address: int) -> None:
         """An allocation begins here; what was done to its place before is of another one."""
         with self._lock:
-            self._born[address] = self._time.next_number()
+            self._begin(address, self._time.next_number())
+
+    def _begin(self, address: int, number: int) -> None:
+        born = self._born.setdefault(address, [])
+        born.append(number)
+        if len(born) > _MOST_BORN:
+            del born[: _MOST_BORN // 2]
 
     def allocated(self, stream: Stream, address: int, nbytes: int) -> None:
         """Memory is there from here on in a stream."""
         with self._lock:
             moment = self._time.moment(stream, NodeKind.ALLOC, caller())
-            self._born[address] = moment.number
+            self._begin(address, moment.number)
             self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
 
     def freed(self, stream: Stream | None, address: int, nbytes: int) -> None:
@@ -196,7 +213,7 @@ class ConcurrentAccesses:
         if moment is not None:
             with self._lock:
                 if allocates:
-                    self._born[address] = moment.number
+                    self._begin(address, moment.number)
                 self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
 
     def moved(self, read: Iterable[Range], written: Iterable[Range]) -> None:
@@ -256,10 +273,10 @@ class ConcurrentAccesses:
             return
 
     def _is_stale(self, address: int, *doers: _Doer) -> bool:
-        """Whether one of these was done to what was there before."""
+        """Whether these were done to two allocations, one after the other at this address."""
         allocation = self._allocation_at(address)
-        born = 0 if allocation is None else self._born.get(allocation[0], 0)
-        return any(doer.moment.number < born for doer in doers)
+        born = [] if allocation is None else self._born.get(allocation[0], [])
+        return len({bisect_right(born, doer.moment.number) for doer in doers}) > 1
 
     def _report(
         self, first: Access, second: Access, where: Range, doers: tuple[_Doer, _Doer]

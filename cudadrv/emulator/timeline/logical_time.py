@@ -111,10 +111,10 @@ class LogicalTime:
             _join(found, line.clock)
         return found
 
-    def host_waits(self, clock: Clock) -> Clock:
+    def host_waits(self, clock: Clock, *, forgets: bool) -> Clock:
         """The host has waited for this; gives all that is over for it, and so for what comes.
 
-        Nothing of it is to be compared any more, so that no clock has to tell of it.
+        `forgets`: nothing of it is compared any more, so that no clock has to tell of it.
         """
         over = dict(self._host)
         _join(over, clock)
@@ -122,7 +122,7 @@ class LogicalTime:
             line.clock = {n: index for n, index in line.clock.items() if over.get(n, 0) < index}
             if not line.clock:
                 del self._lines[stream]
-        self._host = {}
+        self._host = {} if forgets else over
         return over
 
 
