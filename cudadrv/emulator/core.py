@@ -11,6 +11,8 @@ Locks:
   bookkeeping only.
 - `Timeline._lock`, one an emulator that has a timeline. It guards the queues, and is held over
   bookkeeping only. An operation runs without it, in the thread of a call that needs it.
+- `ConcurrentAccesses._lock`, one an emulator that looks for races. It guards what operations
+  accessed, is held over bookkeeping only, and taken at the end of a launch under its device's lock.
 - `DeviceState.lock`, one a device. It guards the device's memory, its pool, the state of graphs'
   memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
   runs under it, so calls on its device wait for it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -88,6 +88,8 @@ class _Past:
         if len(self.doers) == 1:
             return self
         late = np.array([doer.moment.index > index for doer in self.doers])[self.whose]
+        if not late.any():
+            return None
         return _Past(_chosen(self.part, late), self.doers, self.whose[late], self.last)
 
 
@@ -181,9 +183,11 @@ class ConcurrentAccesses:
     # What is accessed.
 
     def born(self, address: int) -> None:
-        """An allocation begins here; what was done to its place before is of another one."""
-        with self._lock:
-            self._begin(address, self._time.next_number())
+        """An allocation begins here; what was done to its place before is of another one.
+
+        It takes no lock: the device's is held.
+        """
+        self._begin(address, self._time.next_number())
 
     def _begin(self, address: int, number: int) -> None:
         born = self._born.setdefault(address, [])
@@ -196,7 +200,7 @@ class ConcurrentAccesses:
         with self._lock:
             moment = self._time.moment(stream, NodeKind.ALLOC, caller())
             self._begin(address, moment.number)
-            self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
+        self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
 
     def freed(self, stream: Stream | None, address: int, nbytes: int) -> None:
         """Memory is there no more from here on in a stream, or for the host."""
@@ -205,72 +209,74 @@ class ConcurrentAccesses:
                 moment = self._time.moment_of_host(caller(), NodeKind.FREE)
             else:
                 moment = self._time.moment(stream, NodeKind.FREE, caller())
-            self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
+        self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
 
     def in_graph(self, address: int, nbytes: int, *, allocates: bool) -> None:
         """The operation that runs now allocates or frees memory of its graph."""
         moment = getattr(self._current, "moment", None)
         if moment is not None:
-            with self._lock:
-                if allocates:
-                    self._begin(address, moment.number)
-                self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
+            if allocates:
+                self._begin(address, moment.number)
+            self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
 
     def moved(self, read: Iterable[Range], written: Iterable[Range]) -> None:
         """The operation that runs now reads and writes these ranges, such as a copy does."""
         moment = getattr(self._current, "moment", None)
         if moment is not None:
             parts = [_range(list(read), writes=False), _range(list(written), writes=True)]
-            with self._lock:
-                self._add(_Doer(moment, None), parts)
+            self._add(_Doer(moment, None), parts)
 
     def launched(self, launch: LaunchAccesses) -> None:
         """The operation that runs now is a launch that accessed this."""
         launch.let_go()
         moment = getattr(self._current, "moment", None)
         if moment is not None:
-            with self._lock:
-                self._add(_Doer(moment, launch), launch.parts)
+            self._add(_Doer(moment, launch), launch.parts)
 
     def _add(self, doer: _Doer, parts: Iterable[AccessedBytes]) -> None:
-        """The lock is held."""
+        """Compare with what is known, keep it, and report; the lock is not held."""
         parts = [each for each in parts if len(each.starts)]
+        with self._lock:
+            pairs = list(self._pairs(doer, parts))
+            own = self._past.setdefault(doer.moment.line, {})
+            for part in parts:
+                past = own.setdefault((part.writes, part.strong), [])
+                past.append(_Past.of(part, doer))
+                if len(past) > _MOST_PARTS:
+                    past[:] = [_as_one(past)]
+        for earlier, part in pairs:
+            self._compare(earlier, part, doer)
+
+    def _pairs(
+        self, doer: _Doer, parts: list[AccessedBytes]
+    ) -> Iterator[tuple[_Past, AccessedBytes]]:
+        """What an operation does not come after, and may not meet, with what it does there."""
         for line, ways in self._past.items():
             if line == doer.moment.line:
                 continue
             known = doer.moment.after.get(line, 0)
             for (writes, strong), past in ways.items():
-                for part in parts:
-                    if (writes or part.writes) and not (strong and part.strong):
-                        for each in past:
-                            self._compare(each, known, part, doer)
-        own = self._past.setdefault(doer.moment.line, {})
-        for part in parts:
-            past = own.setdefault((part.writes, part.strong), [])
-            past.append(_Past.of(part, doer))
-            if len(past) > _MOST_PARTS:
-                past[:] = [_as_one(past)]
+                some = [p for p in parts if (writes or p.writes) and not (strong and p.strong)]
+                late = [each for each in (one.since(known) for one in past) if each is not None]
+                for each in late:
+                    for part in some:
+                        if (
+                            each.part.starts[0] < part.ends[-1]
+                            and part.starts[0] < each.part.ends[-1]
+                        ):
+                            yield each, part
 
-    def _compare(self, past: _Past, known: int, part: AccessedBytes, doer: _Doer) -> None:
-        if past.last <= known or not len(past.part.starts):
-            return
-        starts, ends = past.part.starts, past.part.ends
-        if starts[0] >= part.ends[-1] or part.starts[0] >= ends[-1]:
-            return
-        late = past.since(known)
-        if late is None or not len(late.part.starts):
-            return
-        for at, mine in _meeting(late.part, part):
-            other = late.doers[int(late.whose[at])]
-            address = int(max(late.part.starts[at], part.starts[mine]))
-            end = int(min(late.part.ends[at], part.ends[mine]))
-            if other.moment.comes_after(doer.moment) or self._is_stale(address, other, doer):
-                continue
-            self._report(
-                other.access(late.part, at), doer.access(part, mine), (address, end - address),
-                (other, doer),
-            )  # fmt: skip
-            return
+    def _compare(self, past: _Past, part: AccessedBytes, doer: _Doer) -> None:
+        for at, mine in _meeting(past.part, part):
+            other = past.doers[int(past.whose[at])]
+            address = int(max(past.part.starts[at], part.starts[mine]))
+            end = int(min(past.part.ends[at], part.ends[mine]))
+            if not other.moment.comes_after(doer.moment) and not self._is_stale(
+                address, other, doer
+            ):
+                sides = other.access(past.part, at), doer.access(part, mine)
+                self._report(*sides, (address, end - address), (other, doer))
+                return
 
     def _is_stale(self, address: int, *doers: _Doer) -> bool:
         """Whether these were done to two allocations, one after the other at this address."""

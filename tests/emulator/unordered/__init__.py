@@ -1,0 +1,1 @@
+"""Ground truth for races between launches, copies and fills, each beside its right twin."""

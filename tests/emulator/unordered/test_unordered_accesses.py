@@ -1,0 +1,115 @@
+"""Operations that nothing orders are found by what they access, and no others."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from cudadrv import emulator
+from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.errors import CudadrvError
+from tests.emulator.order_faults.bench import Bench as OrderBench, Body as OrderBody
+from tests.emulator.order_faults.programs import PROGRAMS as PROGRAMS_OF_ORDER
+
+from .bench import Bench, Body, N, findings_of
+from .programs import (
+    PROGRAMS,
+    copy_beside_a_kernel,
+    freed_too_early,
+    known_up_to_a_point,
+    two_kernels,
+)
+
+FOUND_IN_PROGRAMS_OF_ORDER = (
+    "event_recorded_before_the_work", "wrong_event", "event_waited_for_before_it_is_recorded",
+    "freed_while_another_stream_reads", "used_before_it_was_allocated",
+    "two_streams_over_one_array", "double_buffering_without_a_wait",
+    "default_stream_taken_for_a_barrier", "graph_branches_not_joined",
+    "two_graphs_over_one_array", "peer_copy_not_waited_for",
+)  # fmt: skip
+of_each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda body: body.__name__)
+in_each_order = pytest.mark.parametrize(
+    ("order", "seed"), [("immediate", None), ("late", None), ("random", 3)]
+)
+
+
+@in_each_order
+@of_each_program
+def test_a_missing_order_is_found(program: Body, order: OrderName, seed: int | None) -> None:
+    found = findings_of(program, False, order, seed)
+    if program is freed_too_early and order != "immediate":
+        return  # the kernel comes too late, which is a fault
+    assert found
+    assert {(each.check, each.space) for each in found} == {("race", "global")}
+
+
+@in_each_order
+@of_each_program
+def test_a_right_program_is_not_accused(program: Body, order: OrderName, seed: int | None) -> None:
+    assert [str(each) for each in findings_of(program, True, order, seed)] == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS_OF_ORDER, ids=lambda body: body.__name__)
+def test_programs_of_order_are_found_at_their_call(program: OrderBody) -> None:
+    def found(ok: bool) -> list[str]:
+        with emulator.session(devices=2, check=("race",), raise_findings=False) as machine:
+            try:
+                program(OrderBench(), ok)
+            except CudadrvError:
+                assert not ok
+        return [str(each) for each in machine.findings]
+
+    assert bool(found(False)) == (program.__name__ in FOUND_IN_PROGRAMS_OF_ORDER)
+    assert found(True) == []
+
+
+def test_a_finding_names_kernels_lines_and_calls() -> None:
+    (found,) = findings_of(two_kernels, False)
+    lines, first = inspect.getsourcelines(Bench.run)
+    said = str(found).splitlines()
+    assert said[0].startswith("race: kernel read, 1024 bytes of global memory at 0x")
+    assert "write by kernel set, at " in said[1]
+    assert "unordered.cu:4 (PTX line" in said[1]
+    assert re.search(r"launched at .*bench\.py:(\d+)$", said[1])
+    assert first < int(said[1].rpartition(":")[2]) < first + len(lines)
+    assert "read by kernel read, at " in said[2]
+    assert "an event that the later one's stream waits for" in said[3]
+
+
+def test_a_copy_is_named_by_its_call() -> None:
+    found = findings_of(copy_beside_a_kernel, False)
+    lines, first = inspect.getsourcelines(copy_beside_a_kernel)
+    at = first + next(k for k, line in enumerate(lines) if "b.copy(" in line)
+    second = found[0].second
+    assert second is not None
+    assert str(second).startswith("write by a memcpy, called at ")
+    assert str(second).endswith(f"programs.py:{at}")
+
+
+def test_the_bytes_are_those_that_nothing_orders() -> None:
+    (found,) = findings_of(known_up_to_a_point, False)
+    assert found.nbytes == 4
+    assert "read by kernel read" in str(found)
+
+
+def test_what_the_host_waited_for_is_forgotten() -> None:
+    with emulator.session(check=("race",)) as machine:
+        bench = Bench()
+        x, out = bench.ints(), bench.ints()
+        accesses = machine._accesses
+        assert accesses is not None
+        for _ in range(100):
+            bench.run(bench.a, "set", x, N, 1)
+            bench.b.wait(bench.a)
+            bench.run(bench.b, "read", out, x, N)
+            bench.a.wait(bench.b)
+        assert sum(len(past) for ways in accesses._past.values() for past in ways.values()) < 100
+        bench.context.synchronize()
+        assert accesses._past == {}
+
+
+def test_nothing_is_compared_where_nothing_is_checked() -> None:
+    assert emulator.Emulator(check=())._accesses is None
+    assert emulator.Emulator(check=("init",))._accesses is None
