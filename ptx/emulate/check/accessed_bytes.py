@@ -14,7 +14,6 @@ from ptx.emulate.check.stamps import sites_of
 from ptx.emulate.check.step import Step
 
 if TYPE_CHECKING:
-    from ptx.emulate.check.accesses import LastAccesses
     from ptx.emulate.check.races import RaceCheck
 
 Sites = NDArray[np.uint16]  # 1 + the number of the site that accessed a unit last; 0 for none
@@ -62,7 +61,8 @@ class LaunchAccesses:
 def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
     shift, base = check.global_shift, check.memory.base
     strong = np.array([False, *(check.is_wide(k) for k in range(check.site_count))])
-    for writes, first, sites in _units(check.in_global, check.elsewhere, shift):
+    yield from _runs_of_steps(check)
+    for writes, first, sites in _units(check):
         for is_strong in (False, True):
             chosen = np.where(strong[sites] == is_strong, sites, 0)
             if not chosen.any():
@@ -78,39 +78,50 @@ def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
             )
 
 
-def _units(
-    accesses: LastAccesses, elsewhere: list[tuple[Step, bool]], shift: int
-) -> Iterator[tuple[bool, int | Places, Sites]]:
+def _units(check: RaceCheck) -> Iterator[tuple[bool, int | Places, Sites]]:
     """Whether it was written, the first unit or all of them, and the site of each."""
-    for writes, first, stamps in accesses.written_down(shift):
+    shift = check.global_shift
+    for writes, first, stamps in check.in_global.written_down(shift):
         yield writes, first, np.where(stamps != 0, sites_of(stamps) + 1, 0).astype(np.uint16)
-    for writes, steps in (*accesses.listed(), *_by_kind(elsewhere)):
-        if steps:
-            yield writes, *_listed(steps, shift)
+    for writes, steps in _listed_steps(check):
+        some = [step for step in steps if step.first_of_run < 0]
+        if some:
+            yield writes, *_listed(some, shift)
 
 
-def _by_kind(elsewhere: list[tuple[Step, bool]]) -> Iterator[tuple[bool, list[Step]]]:
+def _listed_steps(check: RaceCheck) -> Iterator[tuple[bool, list[Step]]]:
+    yield from check.in_global.listed()
     for writes in (False, True):
-        yield writes, [step for step, is_write in elsewhere if is_write == writes]
+        yield writes, [step for step, is_write in check.elsewhere if is_write == writes]
+
+
+def _runs_of_steps(check: RaceCheck) -> Iterator[AccessedBytes]:
+    """Steps whose threads access one unit after the other need no flags."""
+    shift, base = check.global_shift, check.memory.base
+    for writes, steps in _listed_steps(check):
+        for is_strong in (False, True):
+            some = [s for s in steps if s.first_of_run >= 0 and check.is_wide(s.site) == is_strong]
+            if some:
+                starts = np.array([step.first_of_run for step in some], dtype=np.int64)
+                ends = starts + np.array([step.count for step in some])
+                sites = np.array([step.site for step in some], dtype=np.int64)
+                found = AccessedBytes(
+                    (starts << shift) + base, (ends << shift) + base, sites, writes, is_strong
+                )
+                yield merged([found])
 
 
 def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
     low = min(step.low for step in steps) >> shift
     high = -(-max(step.high for step in steps) >> shift)
-    many = sum(0 if step.first_of_run >= 0 else step.count for step in steps)
-    runs = sum(step.count for step in steps if step.first_of_run >= 0)
-    if (many + runs) * _SPARSE < high - low:
+    if sum(step.count for step in steps) * _SPARSE < high - low:
         units = np.concatenate([_numbers(step) for step in steps])
         sites = np.concatenate([np.full(len(_numbers(s)), s.site + 1, np.uint16) for s in steps])
         there, first = np.unique(units, return_index=True)
         return there, sites[first]
     found: Sites = np.zeros(high - low, dtype=np.uint16)
     for step in steps:
-        units_of = step.units
-        if isinstance(units_of, slice):
-            found[units_of.start - low : units_of.stop - low] = step.site + 1
-        else:
-            found[units_of - low] = step.site + 1
+        found[_numbers(step) - low] = step.site + 1
     return low, found
 
 
@@ -161,9 +172,7 @@ def _merged(parts: list[AccessedBytes]) -> Iterator[AccessedBytes]:
 
 
 def merged(parts: list[AccessedBytes]) -> AccessedBytes:
-    """Parts of one way of access as one."""
-    if len(parts) == 1:
-        return parts[0]
+    """Parts of one way of access as one, whose ranges may be in any order and overlap."""
     starts = np.concatenate([each.starts for each in parts])
     order = np.argsort(starts, kind="stable")
     starts = starts[order]

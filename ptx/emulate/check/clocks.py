@@ -7,6 +7,8 @@ happened in an epoch below it is over for all of them.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,9 +39,22 @@ class Fences:
     """
 
     def __init__(self, threads: int) -> None:
-        self.ended: Stamps = np.full(threads, -1, dtype=np.int64)
-        self.block: Stamps = np.zeros(threads, dtype=np.int64)
-        self.warp: Stamps = np.zeros(threads, dtype=np.int64)
+        self._threads = threads
+
+    @cached_property
+    def ended(self) -> Stamps:
+        """Made when first needed, as most kernels have no fences."""
+        return np.full(self._threads, -1, dtype=np.int64)
+
+    @cached_property
+    def block(self) -> Stamps:
+        """Likewise."""
+        return np.zeros(self._threads, dtype=np.int64)
+
+    @cached_property
+    def warp(self) -> Stamps:
+        """Likewise."""
+        return np.zeros(self._threads, dtype=np.int64)
 
 
 class Clocks:
