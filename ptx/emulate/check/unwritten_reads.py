@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.findings import Access, Finding, Findings
-from ptx.emulate.memory.written import WRITTEN, Flags, WrittenBytes
+from ptx.emulate.memory.written import WRITTEN, Flags, Use, WrittenBytes
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
@@ -28,14 +27,6 @@ if TYPE_CHECKING:
 _READ_FIRST: Final = ("atom", "red")
 _WIDEST: Final = 8  # bytes of the flags of one element
 _MOST_COPIED: Final = 64  # values that were loaded to be copied, and may still be stored
-
-
-class Use(IntEnum):
-    """What becomes of a value that was loaded."""
-
-    NONE = 0
-    COPIED = 1
-    USED = 2
 
 
 class UnwrittenReads:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ptx.emulate.check.unwritten_reads import Use
 from ptx.emulate.count.counted_code import CountedCode
 from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.memory.extents import Origins
 from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.written import Use
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
 

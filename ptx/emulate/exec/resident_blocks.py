@@ -109,4 +109,6 @@ class ResidentBlocks:
 
     def _new_shadow(self) -> Shadow:
         shape = self.geometry
-        return Shadow(shape.blocks, self.shared_stride, shape.threads, self.local_stride)
+        return Shadow(
+            shape.blocks, self.shared_stride, shape.threads, self.local_stride, self.code.uses_of
+        )

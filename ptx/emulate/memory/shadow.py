@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.site import Site, used_bytes_of
-from ptx.emulate.memory.written import WRITTEN, Flags
+from ptx.emulate.memory.written import WRITTEN, Flags, Use
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import UninitialisedRead
 from ptx.emulate.model.threads import Threads
+from ptx.isa.model import Instruction
 
 _READ_FIRST = ("atom", "red")
 
@@ -17,10 +20,19 @@ _READ_FIRST = ("atom", "red")
 class Shadow:
     """One flag for each byte of the shared memory of `blocks` and of the local one of `threads`.
 
-    The strides are the bytes that each block and each thread has.
+    The strides are the bytes that each block and each thread has. `uses_of` says what becomes of
+    each element that an instruction loads; () if that is no load to registers.
     """
 
-    def __init__(self, blocks: int, shared_stride: int, threads: int, local_stride: int) -> None:
+    def __init__(
+        self,
+        blocks: int,
+        shared_stride: int,
+        threads: int,
+        local_stride: int,
+        uses_of: Callable[[Instruction], tuple[Use, ...]],
+    ) -> None:
+        self._uses_of = uses_of
         self._strides = {"shared": shared_stride, "local": local_stride}
         sizes = {"shared": blocks * shared_stride, "local": threads * local_stride}
         self._flags: dict[str, NDArray[np.uint8]] = {
@@ -48,15 +60,34 @@ class Shadow:
                     elements[k:][index] = whole
                 return
         first = start + (np.atleast_1d(np.asarray(index, dtype=np.int64)) << site.shift)
-        every = first[:, None] + np.array(used_bytes_of(site.instruction, site.total))
+        used = np.array(used_bytes_of(site.instruction, site.total))
+        every = first[:, None] + used
         flags = self._flags[space]
         if reads:
-            known = flags[every].all(axis=1)
-            if not known.all():
-                position = int(np.argmin(known))
+            wrong = self._wrong(flags[every] != 0, used, site)
+            if wrong.any():
+                position = int(np.argmax(wrong))
                 raise self._fault(threads, position, int(first[position]), site, space)
         if site.writes:
             flags[every] = 1
+
+    def _wrong(self, known: NDArray[np.bool_], used: Index, site: Site) -> NDArray[np.bool_]:
+        """Which threads use bytes that are not known, or copy none that is.
+
+        `known` is (threads, bytes); the bytes are those of the numbers `used` of an access.
+        """
+        uses: tuple[Use, ...] = ()
+        if not site.writes and not known.all():
+            uses = self._uses_of(site.instruction)
+            if site.instruction.opcode == "cp":
+                uses = (Use.COPIED,) * site.count
+        if len(uses) != site.count:
+            uses = (Use.USED,) * site.count
+        of_byte = np.array(uses)[used // site.nbytes]
+        wrong = ~known[:, of_byte == Use.USED].all(axis=1)
+        if Use.COPIED in uses:
+            wrong |= ~known.any(axis=1)
+        return np.asarray(wrong)
 
     def copy(
         self, rows: Index | slice, source: int, target: int, nbytes: int, threads: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from mmap import PAGESIZE, mmap
 from typing import Any, Final
 
@@ -19,6 +20,14 @@ WRITTEN: Final[dict[int, np.unsignedinteger[Any]]] = {
     nbytes: kind(int.from_bytes(b"\1" * nbytes, "little")) for nbytes, kind in _UNSIGNED.items()
 }
 """The flags of an element whose bytes were all written, by its size."""
+
+
+class Use(IntEnum):
+    """What becomes of a value that was loaded."""
+
+    NONE = 0
+    COPIED = 1
+    USED = 2
 
 
 class WrittenBytes:

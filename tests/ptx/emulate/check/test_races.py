@@ -92,8 +92,8 @@ def test_a_race_is_found_with_what_would_order_it(kernel: str, grid: int, block:
     assert FAULTY[kernel] in " ".join(each.missing for each in found)
     lines = Path(__file__).with_name("races.cu").read_text().splitlines()
     for each in found:
-        for access in (each.first, each.second):
-            line = access.where.source_line
+        for place in each.places:
+            line = place.line
             assert line is not None
             above = [text for text in lines[:line] if text.startswith("KERNEL")]
             assert above[-1].split("(")[0].split()[-1] == kernel
@@ -113,7 +113,7 @@ def test_what_may_be_meant_so_is_told_apart(kernel: str, grid: int, block: int) 
 def test_findings_do_not_depend_on_which_blocks_run_together(kernel: str) -> None:
     places = [
         {
-            (each.first.where.source_line, each.second.where.source_line)
+            tuple([place.line for place in each.places])
             for each in found_in(kernel, 6, 256, chunk_threads=threads)
         }
         for threads in (512, 65536)
@@ -131,8 +131,9 @@ def test_a_finding_names_both_accesses_and_the_memory() -> None:
     assert (finding.check, finding.kernel, finding.space) == ("race", "other_value", "global")
     assert finding.address == o
     assert finding.nbytes == 4
-    assert (finding.first.what, finding.second.what) == ("write", "write")
-    assert finding.first.where.thread != finding.second.where.thread
+    first, second = finding.places
+    assert (first.what, second.what) == ("write", "write")
+    assert first.where != second.where
     said = str(finding)
     assert "the result" in said
     assert said.count("races.cu:") == 2

@@ -198,7 +198,7 @@ def test_unused_bytes_need_not_be_initialised_and_used_ones_do() -> None:
         st.shared.v2.b32 [raw], {%r0, %r0};
         .pragma "used_bytes_mask MASK";
         ld.shared.v4.b32 {%r1, %r2, %r3, %r4}, [raw];
-        add.u32 %r1, %r1, %r2; st.global.u32 [%rd1], %r1; ret;""",
+        add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3; st.global.u32 [%rd1], %r1; ret;""",
         ".param .u64 out",
         ".shared .align 16 .b8 raw[16];",
     )

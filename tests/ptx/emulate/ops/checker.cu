@@ -42,3 +42,16 @@ extern "C" __global__ void missing_lanes(int* out) {
   if (lane < 8) out[lane] = __shfl_sync(0xffffffffu, lane, 0);
   else __syncthreads();
 }
+
+struct Padded { char tag; double value; };
+extern "C" __global__ void padding(Padded* out, int* sum, int as_bytes) {
+  __shared__ Padded s[32];
+  Padded& mine = s[threadIdx.x];
+  mine.tag = 1;
+  mine.value = threadIdx.x;
+  __syncthreads();
+  if (!as_bytes) { out[threadIdx.x] = s[threadIdx.x ^ 1]; return; }
+  int total = 0;
+  for (int k = 0; k < 16; k++) total += ((volatile char*)&mine)[k];
+  sum[threadIdx.x] = total;
+}

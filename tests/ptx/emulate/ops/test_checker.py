@@ -66,6 +66,14 @@ def test_an_atomic_reads_what_must_have_been_written(runner: KernelRunner) -> No
     assert caught.value.where.thread == (1, 0, 0)
 
 
+def test_padding_in_shared_memory_is_copied_but_not_used(runner: KernelRunner) -> None:
+    out, total = runner.put(np.zeros(64, np.float64)), runner.put(np.zeros(32, np.int32))
+    runner.launch("padding", 1, 32, out, total, 0, limits=CHECK)
+    assert runner.get(out, 64, np.float64)[1::2].tolist() == [t ^ 1 for t in range(32)]
+    with pytest.raises(UninitialisedRead, match="1 bytes at shared address 0x1,"):
+        runner.launch("padding", 1, 32, out, total, 1, limits=CHECK)
+
+
 def test_kernels_that_write_first_pass_the_check(runner: KernelRunner) -> None:
     out = runner.put(np.zeros(32, np.int32))
     runner.launch("clean", 3, 32, out, shared=32, limits=CHECK)
