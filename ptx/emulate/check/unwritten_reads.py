@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.findings import Access, Finding, Findings
-from ptx.emulate.memory.written import WRITTEN, Flags, Use, WrittenBytes
+from ptx.emulate.memory.written import WORD, WRITTEN, Flags, Use, WrittenBytes
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
@@ -117,7 +117,7 @@ class UnwrittenReads:
         for k, flags in found.items():
             if used[k] is Use.USED:
                 wrong |= _lacks(flags)
-        if Use.COPIED in used:
+        if Use.COPIED in used and site.total >= WORD:
             wrong |= np.logical_and.reduce([_is_empty(flags) for flags in found.values()])
         if not wrong.any():
             return

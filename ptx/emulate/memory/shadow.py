@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.site import Site, used_bytes_of
-from ptx.emulate.memory.written import WRITTEN, Flags, Use
+from ptx.emulate.memory.written import WORD, WRITTEN, Flags, Use
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import UninitialisedRead
 from ptx.emulate.model.threads import Threads
@@ -85,7 +85,9 @@ class Shadow:
             uses = (Use.USED,) * site.count
         of_byte = np.array(uses)[used // site.nbytes]
         wrong = ~known[:, of_byte == Use.USED].all(axis=1)
-        if Use.COPIED in uses:
+        # The padding of a structure that a function takes or gives comes by itself.
+        alone = site.total < WORD or "param" in site.instruction.modifiers
+        if Use.COPIED in uses and not alone:
             wrong |= ~known.any(axis=1)
         return np.asarray(wrong)
 

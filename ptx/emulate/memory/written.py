@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Flags = NDArray[Any]  # unsigned, of as many bytes as the elements that they stand for
 
 MADV_DONTNEED: Final = 4  # Linux; named in mmap only there
+WORD: Final = 4
+"""Fewer bytes that are copied may be padding alone, as code for debuggers copies each by itself."""
 _MANY: Final = 1 << 20  # bytes that are worth a call of the system
 _UNSIGNED: Final[dict[int, type[np.unsignedinteger[Any]]]] = {
     1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64,

@@ -55,3 +55,7 @@ extern "C" __global__ void padding(Padded* out, int* sum, int as_bytes) {
   for (int k = 0; k < 16; k++) total += ((volatile char*)&mine)[k];
   sum[threadIdx.x] = total;
 }
+
+struct Tail { int a; double b; short c[3]; };
+__device__ __noinline__ Tail make(int k) { return {k, 1.0, {1, 2, 3}}; }
+extern "C" __global__ void tail(Tail* out) { out[threadIdx.x] = make(threadIdx.x); }

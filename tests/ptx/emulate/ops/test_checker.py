@@ -74,6 +74,12 @@ def test_padding_in_shared_memory_is_copied_but_not_used(runner: KernelRunner) -
         runner.launch("padding", 1, 32, out, total, 1, limits=CHECK)
 
 
+def test_padding_of_what_a_function_gives_is_no_use_of_it(runner: KernelRunner) -> None:
+    out = runner.put(np.zeros(96, np.int32))
+    runner.launch("tail", 1, 16, out, limits=CHECK)
+    assert runner.get(out, 96, np.int32)[::6].tolist() == list(range(16))
+
+
 def test_kernels_that_write_first_pass_the_check(runner: KernelRunner) -> None:
     out = runner.put(np.zeros(32, np.int32))
     runner.launch("clean", 3, 32, out, shared=32, limits=CHECK)
