@@ -157,8 +157,9 @@ class ConcurrentAccesses:
     def host_waits(self, clock: Clock) -> None:
         """The host has waited for what an event says."""
         with self._lock:
-            # What was called before, and runs later, may still meet what the host has waited for.
-            forgets = not any(m.index > clock.get(m.line, 0) for m in self._pending.values())
+            # What was called before, and runs later or in another thread now, may still meet what
+            # the host has waited for, or be a part of it.
+            forgets = not self._pending
             over = self._time.host_waits(clock, forgets=forgets)
             if not forgets:
                 return

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from cudadrv import emulator
+from cudadrv.emulator.graphs import NodeKind
 from cudadrv.emulator.timeline.choice import OrderName
 from cudadrv.errors import CudadrvError
 from tests.emulator.order_faults.bench import Bench as OrderBench, Body as OrderBody
@@ -108,6 +109,27 @@ def test_what_the_host_waited_for_is_forgotten() -> None:
         assert sum(len(past) for ways in accesses._past.values() for past in ways.values()) < 100
         bench.context.synchronize()
         assert accesses._past == {}
+
+
+def test_a_wait_counts_for_what_another_thread_is_still_running() -> None:
+    with emulator.session(check=("race",)) as machine:
+        bench = Bench()
+        x, accesses = bench.ints(), machine._accesses
+        assert accesses is not None
+        one, other = (machine._stream(each.handle) for each in (bench.a, bench.b))
+
+        def write() -> None:
+            assert accesses is not None
+            accesses.moved([], [(x.ptr, 4)])
+
+        def write_after_a_wait() -> None:
+            assert accesses is not None
+            accesses.host_waits_for(one)  # as another thread does
+            write()
+
+        accesses.timed(one, NodeKind.COPY, write_after_a_wait)()
+        accesses.timed(other, NodeKind.COPY, write)()
+    assert machine.findings == ()
 
 
 def test_nothing_is_compared_where_nothing_is_checked() -> None:
