@@ -15,6 +15,7 @@ from ptx.emulate.model.geometry import Dim3, Geometry, Value, coordinates
 
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
+    from ptx.emulate.check.unwritten_reads import UnwrittenReads
     from ptx.emulate.count.chunk_counts import ChunkCounts
     from ptx.emulate.exec.kernel_code import KernelCode
     from ptx.emulate.exec.launch import Launch
