@@ -1,7 +1,8 @@
 """What a pointer parameter of a kernel points to, and which arrays it takes.
 
 An array of another type is refused where that is surely a mistake. The sign of integers does not
-matter, complex numbers are two floats, and structures and bytes may be anything.
+matter, complex numbers are two floats, and structures, bytes and vectors of integers may be
+anything.
 """
 
 from __future__ import annotations
@@ -150,6 +151,8 @@ def elements_of(cpp_type: str) -> Elements | None:
     words, nbytes, names = found
     if vector is not None:
         words = f"{vector[1]}{count}"
+        if not vector[1].startswith(("float", "double")):
+            names = ()  # a wide load of whatever it is, as of halves by uint4
     is_vector = vector is not None or pointee in ("7__half2", "14__nv_bfloat162")
     return Elements(
         words, is_const=is_const, nbytes=nbytes * count, names=names, is_vector=is_vector

@@ -87,8 +87,8 @@ class Argument:
         writes: bool = True,
         holds: object = None,
     ) -> None:
-        self.value = value
-        self.kind = kind
-        self.memory = memory
-        self.writes = writes
-        self.holds = holds
+        self.value: Packable = value
+        self.kind: Kind = kind
+        self.memory: AnyMemory | None = memory
+        self.writes: bool = writes
+        self.holds: object = holds

@@ -18,12 +18,12 @@ class ParameterBlock:
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
         # Of what is loaded anyway, the buffer that struct fills fastest. The view holds its place.
         start = -(-max(nbytes, 1) // 8) * 8
-        self.buffer = bytearray(start + 8 * len(offsets))
+        self.buffer: bytearray = bytearray(start + 8 * len(offsets))
         self._view = ctypes.c_char.from_buffer(self.buffer)
         base = ctypes.addressof(self._view)
         pointers = (base + offset for offset in offsets)
         struct.pack_into(f"={len(offsets)}Q", self.buffer, start, *pointers)
-        self.address = base + start if offsets else 0
+        self.address: int = base + start if offsets else 0
 
 
 def packer(parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int) -> struct.Struct:

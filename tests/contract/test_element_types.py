@@ -54,13 +54,14 @@ TAKEN = {
     "longs": {"i8", "u8"},
     "bools": {"i1", "u1", "?"},
     "vectors": {"f4", "c8"},
-    "triples": {"i4", "u4"},
     "of<float>": {"f4", "c8"},
     "of<const int>": {"i4", "u4"},
 }
-# Bytes and structures may be anything.
+# Bytes, structures and vectors of integers may be anything.
 ANYTHING = {"S3", "V16", "f4,i4"}
-TAKES_ALL = ("bytes", "chars", "nothing", "pairs", "pointers", "of<unsigned char>")
+TAKES_ALL = (
+    "bytes", "chars", "nothing", "pairs", "pointers", "triples", "of<unsigned char>",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,12 @@ def loaded(name: str, context: cudadrv.Context, *, has_gpu: Callable[[Any], bool
     return module
 
 
+@pytest.fixture(autouse=True)
+def on_device_0(context: cudadrv.Context) -> None:
+    """The libraries make their arrays on the device whose context is current."""
+    context.bind()
+
+
 @pytest.fixture
 def torch(context: cudadrv.Context) -> Any:
     return loaded("torch", context, has_gpu=lambda torch: torch.cuda.is_available())
@@ -182,6 +188,7 @@ def test_every_library_is_read_by_its_own_accessors(
     found = found_for(type(array))
     assert found is not None
     assert found.type is type(array)
+    found.reader.address(array)  # first, as a launch does: with it the device may be noted
     assert found.reader.device(array) == 0
     for _ in range(4):
         assert double_of(array) == [2.0] * 4

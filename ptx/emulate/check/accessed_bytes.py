@@ -46,8 +46,8 @@ class LaunchAccesses:
 
     def __init__(self, check: RaceCheck) -> None:
         self._check = check
-        self.kernel = check.kernel
-        self.parts = tuple(_merged(list(_parts(check))))
+        self.kernel: str = check.kernel
+        self.parts: tuple[AccessedBytes, ...] = tuple(_merged(list(_parts(check))))
 
     def access(self, part: AccessedBytes, at: int, queued_at: str) -> Access:
         """One side of a race: the range number `at` of a part."""

@@ -50,7 +50,7 @@ class WrittenBytes:
             nbytes: flags.view(kind) for nbytes, kind in _UNSIGNED.items()
         }
         self._reached = 0  # nothing from here on was ever written
-        self.version = 0
+        self.version: int = 0
 
     def elements(self, nbytes: int) -> Flags:
         """The flags of all elements of so many bytes."""
