@@ -134,21 +134,26 @@ def test_interrupts_leave_no_file_open(tmp_path: Path) -> None:
     store, digest = Store(tmp_path, 1 << 20), "ab" * 32
 
     def interrupt(*_: object) -> None:
+        interrupted.append(True)
         raise KeyboardInterrupt
 
-    def use_until_interrupted() -> None:
-        while True:
+    def use_until_interrupted(after_s: float) -> None:
+        interrupted.clear()
+        signal.setitimer(signal.ITIMER_REAL, after_s)
+        while not interrupted:  # a finalizer may have swallowed it
             with store.lock(digest):
                 store.write(digest, b"an entry")
             assert store.read(digest) == b"an entry"
+        raise KeyboardInterrupt
+
+    interrupted: list[bool] = []
 
     before = len(os.listdir("/proc/self/fd"))
     old = signal.signal(signal.SIGALRM, interrupt)
     try:
         for number in range(200):
             with pytest.raises(KeyboardInterrupt):
-                signal.setitimer(signal.ITIMER_REAL, 5e-5 + number % 40 * 5e-5)
-                use_until_interrupted()
+                use_until_interrupted(5e-5 + number % 40 * 5e-5)
     finally:
         signal.signal(signal.SIGALRM, old)
     gc.collect()
