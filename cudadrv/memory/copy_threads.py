@@ -13,6 +13,7 @@ from typing import Final
 
 from ..driver.handover import Handover, take
 
+_MOST_A_PROCESSOR: Final = 4  # copies at once share them; it ends what quick copies would start
 MOST_THREADS: Final = 12
 """Threads that serve one copy, its caller among them; more gained nothing on a host of 16 cores."""
 
@@ -20,7 +21,7 @@ _NOTHING: Final = ((),)  # one call without arguments, for `starmap`
 
 
 class _Helpers:
-    """The threads, at most one a processor, and what they wait for.
+    """The threads, some a processor at most, and what they wait for.
 
     Attributes:
         threads: an item for each thread that there is.
@@ -40,8 +41,9 @@ class _Helpers:
             (_,) = starmap(self.idle.pop, _NOTHING)
             self.waiting.put(share)  # no interrupt comes in between
         except IndexError:
+            most = _MOST_A_PROCESSOR * _processors()
             # At its end no thread runs any more ("daemon threads" in Python's manual).
-            if sys.is_finalizing() or len(self.threads) >= _processors():
+            if sys.is_finalizing() or len(self.threads) >= most:
                 return
             self.threads.append(True)
             self.waiting.put(share)
