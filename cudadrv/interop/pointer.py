@@ -67,6 +67,12 @@ def _by_reader(value: object, stream: StreamCore, elements: Elements | None) -> 
     if elements is not None:
         elements.check(dtype, is_read_only=reader.is_read_only)
     address = reader.address(value)
+    if address is None and stream.capturing:
+        # No capture can wait for what JAX still computes: that is waited for on the host.
+        wait = getattr(value, "block_until_ready", None)
+        if wait is not None:
+            wait()
+            address = reader.address(value)
     if address is None:
         return _by_dlpack(value, stream, elements)
     if reader.stream is not None:

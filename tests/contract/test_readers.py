@@ -230,6 +230,39 @@ def test_a_launch_asks_once_for_the_stream_and_waits_for_it(
     assert stream.to_host(a[:1]).tolist() == [12.0 * 10]
 
 
+class Promise(Tensor):
+    """An array that is still computed, as JAX's are; DLPack would let the stream wait for it."""
+
+    is_ready = False
+
+    def block_until_ready(self) -> None:
+        self.is_ready = True
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, *, stream: int) -> object:
+        raise AssertionError(f"stream {stream} would wait for what no capture may wait for")
+
+
+def test_a_capture_waits_on_the_host_for_what_is_still_computed(
+    stream: cudadrv.Stream, twice: cudadrv.Launcher
+) -> None:
+    def address(promise: Promise) -> int | None:
+        return promise.pointer if promise.is_ready else None
+
+    register(Promise, Reader(address, attrgetter("place")))
+    array = ones(stream)
+    promise = Promise(array)
+    with stream.capture() as graph:
+        twice(promise)
+    assert promise.is_ready
+    graph.instantiate().launch(stream)
+    assert stream.to_host(array).tolist() == [2.0] * 4
+    with pytest.raises(ArgumentError, match="would wait"):
+        twice(Promise(array))
+
+
 def test_a_capture_waits_on_the_host_for_what_was_written(
     kernels: cudadrv.Module, stream: cudadrv.Stream, producer: cudadrv.Stream
 ) -> None:
