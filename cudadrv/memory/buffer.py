@@ -90,7 +90,7 @@ class DeviceMemory(Closing):
         """Have fresh memory of a stream, not initialised."""
         try:
             queue = stream._box
-            context = queue.context
+            context, capture = queue.context, queue.capture
             self.stream = stream
         except AttributeError:
             raise border.refused("allocating: stream", stream, "give a Stream") from None
@@ -100,7 +100,7 @@ class DeviceMemory(Closing):
             pass
         elif nbytes > 0:
             # As the constructors do, at a third of the cost.
-            box = _new(PoolMemory) if queue.capture is None else GraphMemory(context, None, queue)
+            box = _new(PoolMemory) if capture is None else GraphMemory(context, None, queue)
             box.context = context
             box.home = queue
             box.moved = None
@@ -112,8 +112,8 @@ class DeviceMemory(Closing):
                 raise out_of_memory(stream.context, nbytes, "") from None
             if code:
                 raise _refused(stream, nbytes, code)
-            if queue.capture is not None:
-                queue.capture.add_born(box)
+            if capture is not None:
+                capture.add_born(box)
             self._box, pointer = box, box.raw
             self._pointer, self._address = pointer, int(pointer)
         elif nbytes == 0:

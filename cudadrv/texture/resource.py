@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from .. import border
 from ..driver._api import CUDA_RESOURCE_DESC, CUdeviceptr, CUresourcetype
 from ..driver.attributes import DeviceAttribute
 from ..errors import TextureError
@@ -130,6 +131,6 @@ def texel_of(resource: Resource, channels: int | None) -> Texel:
             f"a texture over a {type(resource).__name__}: it is over a CudaArray, a MipmappedArray "
             "or a DeviceArray"
         )
-    if channels not in (None, resource.channels):
+    if channels is not None and border.whole("channels", channels) != resource.channels:
         raise TextureError(f"channels={channels} for {resource!r}, which knows its own")
     return resource.texel

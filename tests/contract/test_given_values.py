@@ -283,6 +283,21 @@ def test_a_dtype_with_a_shape_of_its_own_is_refused(stream: cudadrv.Stream) -> N
             make(3, dtype)
 
 
+def test_memory_takes_nothing_else_for_a_stream(stream: cudadrv.Stream) -> None:
+    array: Wrong = stream.zeros(4, "f4")
+    texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (8, 8), "f4", surface=True)
+    surface: Wrong = cudadrv.Surface(texels)
+    for wrong in (array, surface):
+        with pytest.raises(ArgumentTypeError, match="give a Stream"):
+            cudadrv.DeviceBuffer(wrong, 16)
+    channels: Wrong = np.zeros((0, 3))
+    with pytest.raises(ArgumentTypeError, match="channels"):
+        cudadrv.Texture(texels, channels=channels)
+    size: Wrong = None
+    with pytest.raises(ArgumentTypeError, match="deallocate: nbytes"):
+        cudadrv.CudaAllocator(stream).deallocate(8, size)
+
+
 def test_texels_take_no_array_for_a_stream(stream: cudadrv.Stream) -> None:
     texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (8, 8), "f4")
     wrong: Wrong = cudadrv.CudaArray(stream.context, (8, 8), "f4")

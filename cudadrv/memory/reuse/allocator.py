@@ -122,7 +122,7 @@ class CudaAllocator:
         size = None
         try:
             size = self._live.pop(ptr, None)
-            if size != nbytes:
+            if size is None or size != nbytes:
                 raise LookupError
         except (LookupError, TypeError, ValueError):  # what is no number may have no hash or order
             self._deallocate_unknown(ptr, nbytes, size)
@@ -303,7 +303,7 @@ class CudaAllocator:
             self._free_now(ptr)  # becomes a node of the graph
         else:
             size = self._live.pop(ptr, None)
-            if size != nbytes:
+            if size is None or size != nbytes:
                 self._deallocate_unknown(ptr, nbytes, size)
             else:
                 # A block from before the capture cannot be freed by the graph; the stream frees

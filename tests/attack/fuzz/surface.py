@@ -29,7 +29,7 @@ _MADE: Final = frozenset({
     "cudadrv.CudaArray.of_level", "cudadrv.emulator.BadDevice", "cudadrv.emulator.MemoryLimit",
     "cudadrv.emulator.ScheduledFault", "ptx.CompileRequest", "cudadrv.MemoryStream",
     "cudadrv.emulator.CountedLaunch", "cudadrv.emulator.Counters", "cudadrv.emulator.HostChange",
-    "cudadrv.emulator.Leak",
+    "cudadrv.emulator.Leak", "cudadrv.emulator.Occupancy",
 })  # fmt: skip
 
 
