@@ -42,6 +42,19 @@ def helpers() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == "cudadrv-staging"]
 
 
+@pytest.fixture(autouse=True)
+def helpers_that_have_nothing_to_do() -> None:
+    """A share that finds all helpers busy is left to its giver; so each test begins with idle ones.
+
+    On a busy machine they may still have to throw away what the test before gave them.
+    """
+    there = copy_threads._helpers
+    end = time.monotonic() + SECONDS
+    while len(there.idle) < len(there.threads):
+        assert time.monotonic() < end, "helpers are busy with nothing"
+        time.sleep(0.001)
+
+
 def test_every_piece_is_done_once_by_whoever_comes() -> None:
     numbers = itertools.count()
     done: list[int] = []
