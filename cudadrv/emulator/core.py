@@ -24,9 +24,9 @@ Order: no call takes one of these locks while it holds another, but for a copy b
 and a kernel that reaches memory of others, which take theirs in the order of ordinals. No lock is
 held while a host function or the destructor of a user object runs. Both kinds are re-entrant,
 because a collection may call finalizers at any allocation, in a thread that holds one. What they
-give back is put off until the call has ended
-(`Core._begin_call`): so no thread that holds a device's lock waits for another's. What a kernel
-prints is written to `sys.stdout` under its device's lock.
+give back is put off until the call has ended (`CallingThread.begin_call`): so no thread that holds
+a device's lock waits for another's. What a kernel prints is written to `sys.stdout` under its
+device's lock.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ptx.emulate.check.findings import Found
@@ -44,7 +42,7 @@ from ptx.errors import PtxError
 
 from .. import border
 from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
-from ..errors import ArgumentValueError, CudaError
+from ..errors import ArgumentValueError
 from .checks import Checks
 from .contexts import Context
 from .emulated_device import DeviceState
@@ -53,8 +51,9 @@ from .host_memory import HostMemory
 from .leaks import LeakWatch
 from .lent_memory import LentMemory
 from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice
-from .refusal import Failure, Refusal, invalid_handle
+from .refusal import Refusal, invalid_handle
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
+from .thread import CallingThread
 from .timeline.choice import Order
 from .timeline.concurrent_accesses import ConcurrentAccesses
 from .timeline.freed_memory import FreedMemory
@@ -86,45 +85,6 @@ class _Scheduled(Protocol):
 
     def strike(self) -> Refusal:
         """One failure more, to be raised."""
-
-
-class _ThreadState(threading.local):
-    """What the driver keeps for each thread: its contexts, and its last failed call.
-
-    It has no `__init__`: a collection in there would call the driver, and find half of it.
-    """
-
-    stack: list[Context]
-    put_off: deque[tuple[tuple[Context, ...], Callable[[], object]]]
-    failure: Failure | None = None
-    runs_host_function = False
-    depth = 0
-    makes_up = False
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            if name not in ("stack", "put_off"):
-                raise AttributeError(name)
-            # A collection may come between the two steps, and be first.
-            return self.__dict__.setdefault(name, [] if name == "stack" else deque())
-
-
-class _Unraisable:
-    """Hands an error that has no caller to sys.unraisablehook, by raising it in its finalizer."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    def __del__(self) -> None:
-        raise self.error
-
-
-def _refused(call: Callable[[], object], code: int) -> CudaError:
-    """The error of a call that was put off, which nobody waits for."""
-    name = call.func.__name__ if isinstance(call, partial) else ""
-    doing = "giving back what a finalizer let go of in the middle of another call"
-    return CudaError.for_code(int(code))(doing, call=name, code=int(code))
 
 
 class Core:
@@ -159,7 +119,7 @@ class Core:
         self._driver_version = driver_version
         self.checks = checks
         self.limits: Limits = checks.limits
-        self._thread = _ThreadState()
+        self._thread = CallingThread()
         self._lock = threading.RLock()
         self._late_errors = LateErrors(order)
         # Without one every operation runs at its call.
@@ -293,45 +253,6 @@ class Core:
                 due = [fault for fault in scheduled if fault.count()]
                 if due:
                     raise due[0].strike()
-
-    def _begin_call(self, call: Callable[[], object] | None) -> bool:
-        """Begin a call; but one that gives something back in the middle of another is put off.
-
-        It comes from a finalizer then, in a thread that may hold a lock.
-        """
-        thread = self._thread
-        if call is not None and thread.depth:
-            thread.put_off.append((tuple(thread.stack), call))
-            return False
-        thread.depth += 1
-        return True
-
-    @property
-    def _calls(self) -> _ThreadState:
-        return self._thread
-
-    def _make_up(self) -> None:
-        """Do what was put off; what is put off meanwhile, too."""
-        thread = self._thread
-        if thread.makes_up:
-            return
-        thread.makes_up = True
-        try:
-            while thread.put_off:
-                stack, call = thread.put_off.popleft()
-                now, failure = thread.stack, thread.failure
-                thread.stack = list(stack)
-                try:
-                    result = call()
-                finally:
-                    thread.stack, thread.failure = now, failure
-                if isinstance(result, tuple) and result[0]:
-                    _Unraisable(_refused(call, result[0]))
-        finally:
-            thread.makes_up = False
-
-    def _note(self, failure: Failure) -> None:
-        self._thread.failure = failure
 
     def _device(self, handle: CUdevice) -> DeviceState:
         return self._device_at(int(handle))

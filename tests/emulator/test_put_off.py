@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.emulator import core
+from cudadrv.emulator import thread as calling_thread
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def test_releases_are_made_after_a_call_that_an_interrupt_broke_off(
 ) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
     buffer = stream.alloc(64)
-    begin = machine._begin_call
+    begin = calling_thread.CallingThread.begin_call
 
-    def interrupted(call: object) -> bool:
-        begin(call)  # type: ignore[arg-type]
+    def interrupted(self: calling_thread.CallingThread, call: Callable[[], object] | None) -> bool:
+        begin(self, call)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(machine, "_begin_call", interrupted)
+    monkeypatch.setattr(calling_thread.CallingThread, "begin_call", interrupted)
     with pytest.raises(KeyboardInterrupt):
         stream.is_done()
     monkeypatch.undo()
@@ -70,7 +70,7 @@ def test_a_finalizer_may_come_while_a_thread_makes_its_first_call(
     def first_call() -> None:
         done.append(stream.is_done())
 
-    monkeypatch.setattr(core, "deque", collect)
+    monkeypatch.setattr(calling_thread, "deque", collect)
     thread = threading.Thread(target=first_call)
     thread.start()
     thread.join()

@@ -11,7 +11,8 @@ from ..arrays import Array, Layout, MipmappedArray, read_layout
 from ..capture_rules import CaptureRules
 from ..contexts import Context
 from ..pieces import Owner
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
+from .call import call
 
 
 class ArrayCalls(CaptureRules):

@@ -12,7 +12,8 @@ from ..capture_rules import CaptureRules
 from ..contexts import Context
 from ..emulated_device import DeviceState
 from ..pieces import Piece
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_value
+from .call import call
 
 _FLAGS: Final = int(CUctx_flags.CU_CTX_FLAGS_MASK)
 _SCHED_MASK: Final = int(CUctx_flags.CU_CTX_SCHED_MASK)

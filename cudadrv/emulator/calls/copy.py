@@ -19,8 +19,9 @@ from ..emulated_device import DeviceState
 from ..graphs import NodeKind
 from ..host_memory import HostRange
 from ..pieces import Owner
-from ..refusal import OK, call, invalid_value
+from ..refusal import OK, invalid_value
 from ..streams import Stream
+from .call import call
 
 
 @dataclass(frozen=True, slots=True)

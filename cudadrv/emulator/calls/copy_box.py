@@ -15,7 +15,8 @@ from ...driver._api import CUDA_MEMCPY3D, CUarray, CUdeviceptr, CUmemorytype, CU
 from ..arrays import Array
 from ..emulated_device import DeviceState
 from ..graphs import NodeKind
-from ..refusal import OK, call, invalid_value
+from ..refusal import OK, invalid_value
+from .call import call
 from .copy import CopyCalls, locks_of
 
 

@@ -17,8 +17,9 @@ from ...driver._api import (
     CUuuid,
 )
 from ..core import Core
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..texts import RESULT_TEXTS
+from .call import call
 
 
 class _Addressed(Protocol):

@@ -12,8 +12,9 @@ from ...driver._api import CUevent, CUresult, CUstream
 from ..capture_rules import CaptureRules
 from ..events import Event
 from ..graphs import NodeKind
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..timeline.operation import nothing
+from .call import call
 
 _DISABLE_TIMING: Final = 2
 _INTERPROCESS: Final = 4

@@ -10,7 +10,8 @@ from typing import Final
 from ...driver._api import CUfunction, CUfunction_attribute, CUresult
 from ..modules import Function
 from ..occupancy import blocks_per_sm, registers_of
-from ..refusal import OK, SUCCESS, call, invalid_value
+from ..refusal import OK, SUCCESS, invalid_value
+from .call import call
 from .module import ModuleCalls
 
 _MAX_DYNAMIC: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)

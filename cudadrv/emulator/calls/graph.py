@@ -20,12 +20,13 @@ from ...driver._api import (
 from ..executables import Executable
 from ..graph_memory import GraphMemory
 from ..graphs import NodeKind
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
 from ..timeline.operation import Operation
 from ..timeline.queues import Timeline
 from ..user_objects import References
+from .call import call
 from .user_object import UserObjectCalls
 
 _AUTO_FREE: Final = 1

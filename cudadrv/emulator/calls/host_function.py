@@ -16,7 +16,8 @@ from typing import Final
 from ...driver._api import CUresult, CUstream
 from ..capture_rules import CaptureRules
 from ..graphs import NodeKind
-from ..refusal import OK, call, invalid_value
+from ..refusal import OK, invalid_value
+from .call import call
 
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 

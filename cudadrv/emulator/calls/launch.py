@@ -11,8 +11,9 @@ from typing import Final
 from ...driver._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
 from ..graphs import NodeKind
 from ..launch import check, execute, read_parameters
-from ..refusal import OK, Refusal, call, invalid_handle
+from ..refusal import OK, Refusal, invalid_handle
 from ..shape import NO_CLUSTER, Shape
+from .call import call
 from .function import FunctionCalls
 
 _NEEDS_EVENT: Final = (

@@ -23,9 +23,10 @@ from ..graph_memory import GraphMemory
 from ..graphs import NodeKind
 from ..host_memory import HostPiece
 from ..pieces import Owner, Piece
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..streams import Capture, Stream
 from ..timeline.freed_memory import FreedMemory
+from .call import call
 
 _HOST_FLAGS: Final = 7
 _ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST

@@ -13,7 +13,8 @@ from typing import Final
 from ...driver._api import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
 from ..capture_rules import CaptureRules
 from ..modules import Function, Module, check_target, load_program, new_function, read_image
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
+from .call import call
 
 _ERROR_LOG: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
 _ERROR_LOG_SIZE: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)

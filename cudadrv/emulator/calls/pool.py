@@ -19,7 +19,8 @@ from ...driver._api import (
 )
 from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_value
+from .call import call
 
 _THRESHOLD: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 _RESERVED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)

@@ -20,9 +20,10 @@ from ...driver._api import (
 from ..capture_rules import CaptureRules
 from ..events import Event
 from ..graphs import Graph, NodeKind
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_handle, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
+from .call import call
 
 _WAIT_EXTERNAL: Final = 1
 _GREATEST_PRIORITY: Final = -5

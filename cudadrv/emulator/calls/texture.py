@@ -24,8 +24,9 @@ from ...driver._api import (
 from ..arrays import ArrayFlags
 from ..capture_rules import CaptureRules
 from ..contexts import Context
-from ..refusal import OK, SUCCESS, Refusal, call, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..textures import linear_image, pitched_image, read_texture
+from .call import call
 
 
 class TextureCalls(CaptureRules):

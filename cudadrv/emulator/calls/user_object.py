@@ -11,8 +11,9 @@ from typing import Final
 
 from ...driver._api import CUgraph, CUresult, CUuserObject
 from ..graphs import Graph
-from ..refusal import OK, SUCCESS, call, invalid_value
+from ..refusal import OK, SUCCESS, invalid_value
 from ..user_objects import References, UserObject
+from .call import call
 from .host_function import HostFunctionCalls
 
 _NO_DESTRUCTOR_SYNC: Final = 1

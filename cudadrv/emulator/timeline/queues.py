@@ -24,8 +24,9 @@ from ptx.emulate.exec.collection import collection_paused
 
 from ..graphs import NodeKind
 from ..origin import caller
-from ..refusal import CallDepth, Refusal
+from ..refusal import Refusal
 from ..streams import NON_BLOCKING, Stream
+from ..thread import CallingThread
 from .choice import Choice, Order, choice_of, with_what_it_waits_for
 from .host_watch import HostChange, HostWatch, OrderWarning
 from .operation import Operation, State, nothing
@@ -51,7 +52,7 @@ class Timeline:
     Args:
         order: late or random.
         errors: what becomes of an operation that fails.
-        depth: how deep the calling thread is in calls of the driver.
+        thread: what the driver keeps for the calling thread.
 
     Attributes:
         choice: which operation is next.
@@ -61,7 +62,7 @@ class Timeline:
 
     _indices: ClassVar[Iterator[int]] = itertools.count()
 
-    def __init__(self, order: Order, errors: LateErrors, depth: CallDepth) -> None:
+    def __init__(self, order: Order, errors: LateErrors, thread: CallingThread) -> None:
         self.order = order
         self._index = next(self._indices)
         self.choice: Choice = choice_of(order, self._index)
@@ -69,7 +70,7 @@ class Timeline:
         self.findings: list[HostChange] = []
         self.executed: deque[str] = deque(maxlen=_REMEMBERED)
         self._errors = errors
-        self._depth = depth
+        self._thread = thread
         self._lock = threading.RLock()
         self._ended = threading.Condition(self._lock)
         self._numbers = itertools.count(1)
@@ -251,7 +252,7 @@ class Timeline:
             with self._lock:
                 # A finalizer's call comes in the middle of another: it waits for nobody, as it may
                 # hold what the others need.
-                if self._depth.depth > 1 or any(each.thread == own for each in self._running):
+                if self._thread.depth > 1 or any(each.thread == own for each in self._running):
                     return None
                 self._ended.wait(_LOOK_AGAIN_S)
         return None
@@ -340,7 +341,7 @@ class Timeline:
 
     def _end_interrupted(self) -> None:
         """End what an interrupt broke off in this thread, unless it is still under way below."""
-        if self._depth.depth <= 1:
+        if self._thread.depth <= 1:
             own = threading.get_ident()
             for operation in [each for each in self._running if each.thread == own]:
                 self._end(operation)
