@@ -97,14 +97,15 @@ class FaultInjection(Core):
         *,
         nth: int = 1,
         times: int | None = 1,
-        with_: CUresult | int = CUresult.CUDA_ERROR_UNKNOWN,
+        with_: int = int(CUresult.CUDA_ERROR_UNKNOWN),
         text: str = "",
     ) -> ScheduledFault:
         """Make the `nth` call of a driver function, counted from now, return `with_`.
 
-        The call does nothing else. Calls of all threads count. Without `times` limit (None) every
-        call from the nth on fails. `text` is what cuGetErrorString then says. A fault of
-        cuLaunchKernel is one of cuLaunchKernelEx, which cudadrv launches with, too.
+        `with_` is a CUresult or its number, and `text` what cuGetErrorString then says. The call
+        does nothing else. Calls of all threads count. Without `times` limit (None) every call from
+        the nth on fails. A fault of cuLaunchKernel is one of cuLaunchKernelEx, which cudadrv
+        launches with, too.
 
         Raises:
             ValueError: no such function, or a number out of range.
@@ -157,7 +158,7 @@ class FaultInjection(Core):
         self,
         ordinal: int = 0,
         *,
-        with_: CUresult | int = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
+        with_: int = int(CUresult.CUDA_ERROR_ILLEGAL_ADDRESS),
         text: str = "",
     ) -> BadDevice:
         """Make every call on a device fail, as after a kernel's fault.
@@ -185,12 +186,12 @@ class FaultInjection(Core):
         return self._devices[ordinal]
 
 
-def _result(where: str, code: CUresult | int) -> CUresult:
+def _result(where: str, code: int) -> CUresult:
     number = border.integer(where, code)
     try:
-        code = CUresult(number)
+        result = CUresult(number)
     except (ValueError, KeyError):
         raise ArgumentValueError(f"{where} is {number}, which is no CUresult") from None
-    if code == CUresult.CUDA_SUCCESS:
+    if result == CUresult.CUDA_SUCCESS:
         raise ArgumentValueError("a fault cannot be CUDA_SUCCESS")
-    return code
+    return result

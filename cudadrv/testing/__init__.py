@@ -24,7 +24,6 @@ from .tracebacks import is_developed_in, short
 
 if TYPE_CHECKING:
     from ..emulator.emulator import Emulator
-    from ..emulator.fault_injection import FaultInjection
     from ..stream import Context, Stream
 
 _CHOICES: Final = pytest.StashKey[Choices]()
@@ -232,7 +231,7 @@ def emulator(_cuda_emulator: Emulator) -> Emulator:
 
 
 @pytest.fixture
-def fault_injection(_cuda_emulator: Emulator) -> FaultInjection:
+def fault_injection(_cuda_emulator: Emulator) -> Emulator:
     """The emulator of this test, for planning faults: `fail`, `limit_memory`, `break_device`."""
     return _cuda_emulator
 

@@ -54,9 +54,7 @@ class Page:
             if block.language == "output":
                 outputs.append((block, said))
             elif block.file is not None:
-                path = Path(block.file)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(block.text)
+                block.write_to(Path())
             elif block.not_run is None:
                 said = plain(self._run(block))
         return outputs

@@ -44,6 +44,13 @@ class Block:
         """The file that the block is, or None."""
         return self.mark.removeprefix("file: ") if self.mark.startswith("file: ") else None
 
+    def write_to(self, folder: Path) -> None:
+        """Write it into a folder, if it is a file."""
+        if self.file is not None:
+            path = folder / self.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.text)
+
     @property
     def not_run(self) -> str | None:
         """Why it is not run, or None."""

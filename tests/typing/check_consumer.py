@@ -1,8 +1,9 @@
-"""Checks tests/typing/consumer.py and the public types against the installed wheel, nothing else.
+"""Checks consumers and the public types against the installed wheel, nothing else.
 
 The checks run in a folder of their own, without this repository's configuration and stubs, as they
-do for a package that depends on cudadrv: mypy and pyright, both strict, on the consumer; then
-pyright on the completeness of the types of both packages.
+do for a package that depends on cudadrv: mypy and pyright, both strict, on tests/typing/consumer.py
+and on the package of the tutorial with its tests; then pyright on the completeness of the types of
+both packages.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-MYPY = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "consumer.py"]
+from tests.documents.blocks import blocks_of
+
+ROOT = Path(__file__).parents[2]
+MYPY = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "."]
 PYRIGHT = [sys.executable, "-m", "pyright"]
 PACKAGES = ("cudadrv", "ptx")
 
@@ -24,7 +28,9 @@ def main() -> int:
     """Answer the exit status."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(Path(__file__).with_name("consumer.py"), folder)
-        settings = {"typeCheckingMode": "strict", "include": ["consumer.py"]}
+        for block in blocks_of(ROOT / "docs" / "tutorial.md"):
+            block.write_to(Path(folder))
+        settings = {"typeCheckingMode": "strict"}
         Path(folder, "pyrightconfig.json").write_text(json.dumps(settings))
         failed = _run(MYPY, folder)
         missing = _missing_pyright(folder)
