@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -120,10 +120,21 @@ def test_several_copies_at_once_have_helpers_of_their_own() -> None:
     assert counts == [min(2, usable_threads())] * 4
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises; a process that a shell started in the background ignores it."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
 @pytest.mark.skipif(
     usable_threads() < 2 or not hasattr(signal, "pthread_kill"),
     reason="needs a second processor and pthread_kill",
 )
+@pytest.mark.usefixtures("interruptible")
 def test_helpers_are_awaited_through_interrupts() -> None:
     caller, ends = threading.get_ident(), []
 
