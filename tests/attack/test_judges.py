@@ -16,6 +16,8 @@ from .faults.case import Case, run_case, run_clean
 from .faults.world import World, expect
 from .leaks import repeat
 
+pytestmark = pytest.mark.slow
+
 kept: list[object] = []
 
 

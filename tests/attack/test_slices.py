@@ -10,6 +10,8 @@ import pytest
 
 from .campaigns import CAMPAIGNS
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 4.0
 
 

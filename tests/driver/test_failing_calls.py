@@ -15,6 +15,8 @@ from cudadrv.errors import CudadrvError
 from cudadrv.memory.reuse.arena import DeviceArena
 from tests.bump_kernel import PTX
 
+pytestmark = pytest.mark.slow
+
 ONE = LaunchConfig(1, 1)
 # What is left where its own release is refused; a graph keeps what it uses.
 _GRAPHS = {"graphs", "executables", "user objects", "streams", "events", "used"}

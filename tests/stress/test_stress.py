@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.contract.order.lab import Lab
 from tests.stress.model import machine_in
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 

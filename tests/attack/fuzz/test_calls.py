@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import pytest
+
 import cudadrv
 import ptx
 from tests.attack.outcome import Outcome
 
 from .calls import attack_round
 from .surface import Target, targets
+
+pytestmark = pytest.mark.slow
 
 
 def _round_of(function: object) -> Outcome:

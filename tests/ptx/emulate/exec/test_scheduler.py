@@ -285,6 +285,7 @@ GRID_THEN_LOCK = """
     ret;"""
 
 
+@pytest.mark.slow
 def test_a_lock_is_given_up_in_turns_shorter_than_the_patience() -> None:
     blocks = 10
     params = ".param .u64 count, .param .u64 locks, .param .u32 blocks"

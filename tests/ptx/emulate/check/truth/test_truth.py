@@ -10,6 +10,8 @@ from .graph_inputs import DTYPES, SHAPES, graph
 from .judging import judge, programs
 from .program import RIGHT, Program
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = programs()
 SAMPLE = 64
 
