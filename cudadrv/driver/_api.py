@@ -15,6 +15,7 @@ from cuda.bindings import driver as _cuda
 from cuda.bindings.driver import (
     CUDA_ARRAY3D_DESCRIPTOR as CUDA_ARRAY3D_DESCRIPTOR,
     CUDA_MEMCPY3D as CUDA_MEMCPY3D,
+    CUDA_MEMCPY3D_PEER as CUDA_MEMCPY3D_PEER,
     CUDA_RESOURCE_DESC as CUDA_RESOURCE_DESC,
     CUDA_RESOURCE_VIEW_DESC as CUDA_RESOURCE_VIEW_DESC,
     CUDA_TEXTURE_DESC as CUDA_TEXTURE_DESC,
@@ -182,6 +183,36 @@ class DriverApi(Protocol):
     def cuMemsetD32Async(
         self, dst_device: CUdeviceptr, ui: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]: ...
+    def cuMemsetD2D8Async(
+        self,
+        dst_device: CUdeviceptr,
+        dst_pitch: int,
+        uc: int,
+        width: int,
+        height: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuMemsetD2D16Async(
+        self,
+        dst_device: CUdeviceptr,
+        dst_pitch: int,
+        us: int,
+        width: int,
+        height: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuMemsetD2D32Async(
+        self,
+        dst_device: CUdeviceptr,
+        dst_pitch: int,
+        ui: int,
+        width: int,
+        height: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]: ...
     def cuArray3DCreate(
         self, allocate_array: CUDA_ARRAY3D_DESCRIPTOR | None, /
     ) -> tuple[CUresult, CUarray]: ...
@@ -197,6 +228,9 @@ class DriverApi(Protocol):
     ) -> tuple[CUresult]: ...
     def cuMemcpy3DAsync(
         self, copy: CUDA_MEMCPY3D | None, h_stream: CUstream, /
+    ) -> tuple[CUresult]: ...
+    def cuMemcpy3DPeerAsync(
+        self, copy: CUDA_MEMCPY3D_PEER | None, h_stream: CUstream, /
     ) -> tuple[CUresult]: ...
     def cuTexObjectCreate(
         self,

@@ -15,6 +15,7 @@ from .calls.context import ContextCalls
 from .calls.copy_box import BoxCopyCalls
 from .calls.device import DeviceCalls
 from .calls.event import EventCalls
+from .calls.fill import FillCalls
 from .calls.graph import GraphCalls
 from .calls.launch import LaunchCalls
 from .calls.memory import MemoryCalls
@@ -38,6 +39,7 @@ class Emulator(
     EventCalls,
     MemoryCalls,
     BoxCopyCalls,
+    FillCalls,
     ArrayCalls,
     TextureCalls,
     PoolCalls,

@@ -6,6 +6,7 @@ from typing import Final
 
 from cudadrv.driver._api import (
     CUDA_MEMCPY3D,
+    CUDA_MEMCPY3D_PEER,
     CUarray,
     CUcontext,
     CUdeviceptr,
@@ -21,6 +22,7 @@ from cudadrv.emulator import Emulator
 from .calls import LEGACY
 from .descriptors import (
     ARRAY,
+    DEVICE,
     HOST as MEMORY,
     Fields,
     copying,
@@ -49,6 +51,15 @@ def capture(api: Emulator, stream: CUstream) -> tuple[CUresult, object]:
     """End a capture of the stream; the beginning of it is what may be refused."""
     (result,) = api.cuStreamBeginCapture(stream, RELAXED)
     return (result, None) if result else api.cuStreamEndCapture(stream)
+
+
+def peer_box(memory: CUdeviceptr) -> CUDA_MEMCPY3D_PEER:
+    """A copy of eight bytes onto themselves."""
+    copy = CUDA_MEMCPY3D_PEER()
+    copy.srcMemoryType = copy.dstMemoryType = DEVICE
+    copy.srcDevice = copy.dstDevice = memory
+    copy.WidthInBytes, copy.Height, copy.Depth = 8, 1, 1
+    return copy
 
 
 def launch_in(api: Emulator, stream: CUstream) -> CUlaunchConfig:
@@ -147,6 +158,18 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "stream", lambda api, h: api.cuMemsetD32Async(memory(api), 1, 2, h)),
     ("cuMemsetD32Async", "dst_device"): (
         "memory", lambda api, h: api.cuMemsetD32Async(h, 1, 2, LEGACY)),
+    ("cuMemsetD2D8Async", "h_stream"): (
+        "stream", lambda api, h: api.cuMemsetD2D8Async(memory(api), 4, 1, 4, 2, h)),
+    ("cuMemsetD2D8Async", "dst_device"): (
+        "memory", lambda api, h: api.cuMemsetD2D8Async(h, 4, 1, 4, 2, LEGACY)),
+    ("cuMemsetD2D16Async", "h_stream"): (
+        "stream", lambda api, h: api.cuMemsetD2D16Async(memory(api), 4, 1, 2, 2, h)),
+    ("cuMemsetD2D16Async", "dst_device"): (
+        "memory", lambda api, h: api.cuMemsetD2D16Async(h, 4, 1, 2, 2, LEGACY)),
+    ("cuMemsetD2D32Async", "h_stream"): (
+        "stream", lambda api, h: api.cuMemsetD2D32Async(memory(api), 4, 1, 1, 2, h)),
+    ("cuMemsetD2D32Async", "dst_device"): (
+        "memory", lambda api, h: api.cuMemsetD2D32Async(h, 4, 1, 1, 2, LEGACY)),
     ("cuArrayDestroy", "h_array"): ("array", lambda api, h: api.cuArrayDestroy(h)),
     ("cuArray3DGetDescriptor", "h_array"): (
         "array", lambda api, h: api.cuArray3DGetDescriptor(h)),
@@ -156,6 +179,8 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "mipmap", lambda api, h: api.cuMipmappedArrayDestroy(h)),
     ("cuMemcpy3DAsync", "h_stream"): (
         "stream", lambda api, h: api.cuMemcpy3DAsync(box(an_array(api), None), h)),
+    ("cuMemcpy3DPeerAsync", "h_stream"): (
+        "stream", lambda api, h: api.cuMemcpy3DPeerAsync(peer_box(memory(api)), h)),
     ("cuTexObjectDestroy", "tex_object"): (
         "texture", lambda api, h: api.cuTexObjectDestroy(h)),
     ("cuSurfObjectDestroy", "surf_object"): (

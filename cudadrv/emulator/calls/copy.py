@@ -1,4 +1,4 @@
-"""Copies and fills.
+"""Copies.
 
 CUDA Driver API: "Memory Management". Unified addressing: a device pointer may stand where a host
 pointer does, and pinned host memory where a device pointer does. Ranges are checked against the
@@ -42,7 +42,7 @@ _ON_DEVICE: Final = HostSide(None, False)
 
 
 class CopyCalls(CaptureRules):
-    """Copies and fills."""
+    """Copies."""
 
     @call()
     def cuMemcpyHtoDAsync(
@@ -238,58 +238,6 @@ class CopyCalls(CaptureRules):
             raise invalid_value("the host pointer is null")
         return address
 
-    @call()
-    def cuMemsetD8Async(
-        self, dst_device: CUdeviceptr, uc: int, n: int, h_stream: CUstream, /
-    ) -> tuple[CUresult]:
-        """Set `n` bytes."""
-        self._fill(int(dst_device), uc, 1, n, self._stream(h_stream))
-        return OK
-
-    @call()
-    def cuMemsetD16Async(
-        self, dst_device: CUdeviceptr, us: int, n: int, h_stream: CUstream, /
-    ) -> tuple[CUresult]:
-        """Set `n` 16-bit values at a multiple of 2."""
-        self._fill(int(dst_device), us, 2, n, self._stream(h_stream))
-        return OK
-
-    @call()
-    def cuMemsetD32Async(
-        self, dst_device: CUdeviceptr, ui: int, n: int, h_stream: CUstream, /
-    ) -> tuple[CUresult]:
-        """Set `n` 32-bit values at a multiple of 4."""
-        self._fill(int(dst_device), ui, 4, n, self._stream(h_stream))
-        return OK
-
-    def _fill(self, address: int, value: int, width: int, count: int, stream: Stream) -> None:
-        if not 0 <= value < 1 << 8 * width:
-            raise OverflowError(f"{value} does not fit in {width} unsigned bytes")
-        if count <= 0:
-            return
-        if address % width:
-            raise invalid_value(f"{address:#x} is not a multiple of {width}")
-        device = self._device_of(address)
-        pattern = value.to_bytes(width, "little")
-        nbytes = width * count
-        recording = stream.capture is not None
-        later = recording or self._timeline is not None
-
-        def run() -> None:
-            with _lock_of(device):
-                _set(self._place(device, address, nbytes, False, later), pattern, nbytes)
-                if device is not None:
-                    device.memory.mark_written(address, nbytes)
-            self._note_move((device, []), (device, [(address, nbytes)]))
-
-        if not later:
-            self._submit(stream, NodeKind.SET, run)
-            return
-        with _lock_of(device):
-            self._place(device, address, nbytes, False, recording)
-        target = self._host_side(device, address, nbytes, is_written=True)
-        self._submit(stream, NodeKind.SET, run, () if target.range is None else (target.range,))
-
 
 def _copy_flags(to: DeviceState, dst: int, of: DeviceState | None, src: int, nbytes: int) -> None:
     """What was not written at the source is not at the target; of the host's memory all is."""
@@ -303,19 +251,6 @@ def _copy_flags(to: DeviceState, dst: int, of: DeviceState | None, src: int, nby
         written.put(dst - to.memory.base, flags)
 
 
-def _set(place: int, pattern: bytes, nbytes: int) -> None:
-    """Repeat a pattern over host memory: whole bytes at once, others by doubling."""
-    if len(set(pattern)) == 1:
-        ctypes.memset(place, pattern[0], nbytes)
-        return
-    done = len(pattern)
-    ctypes.memmove(place, pattern, done)
-    while done < nbytes:
-        more = min(done, nbytes - done)
-        ctypes.memmove(place + done, place, more)
-        done += more
-
-
 def locks_of(
     one: DeviceState | None, other: DeviceState | None
 ) -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
@@ -327,8 +262,9 @@ def locks_of(
         other = None
     if one is not None and other is not None and one.ordinal > other.ordinal:
         one, other = other, one
-    return _lock_of(one), _lock_of(other)
+    return lock_of(one), lock_of(other)
 
 
-def _lock_of(device: DeviceState | None) -> AbstractContextManager[object]:
+def lock_of(device: DeviceState | None) -> AbstractContextManager[object]:
+    """The lock of a device, or of the host, which needs none."""
     return nullcontext() if device is None else device.lock

@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...driver._api import CUDA_MEMCPY3D, CUarray, CUdeviceptr, CUmemorytype, CUresult, CUstream
+from ...driver._api import (
+    CUDA_MEMCPY3D,
+    CUDA_MEMCPY3D_PEER,
+    CUarray,
+    CUdeviceptr,
+    CUmemorytype,
+    CUresult,
+    CUstream,
+)
 from ..arrays import Array
 from ..emulated_device import DeviceState
 from ..graphs import NodeKind
 from ..refusal import OK, invalid_value
 from .call import call
 from .copy import CopyCalls, locks_of
+
+_BoxCopy: TypeAlias = CUDA_MEMCPY3D | CUDA_MEMCPY3D_PEER
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +74,27 @@ class BoxCopyCalls(CopyCalls):
     @call()
     def cuMemcpy3DAsync(self, copy: CUDA_MEMCPY3D | None, h_stream: CUstream, /) -> tuple[CUresult]:
         """Copy `WidthInBytes` of `Height` rows of `Depth` slices; an empty box copies nothing."""
+        self._submit_box(copy, h_stream)
+        return OK
+
+    @call()
+    def cuMemcpy3DPeerAsync(
+        self, copy: CUDA_MEMCPY3D_PEER | None, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """The same between contexts; the pointers say on which devices, null contexts are fine."""
+        for context in () if copy is None else (copy.dstContext, copy.srcContext):
+            if int(context):
+                self._usable(self._context(context))
+        self._submit_box(copy, h_stream)
+        return OK
+
+    def _submit_box(self, copy: _BoxCopy | None, h_stream: CUstream) -> None:
         if copy is None:
             raise invalid_value("the copy's parameters are null")
         stream = self._stream(h_stream)
         box = int(copy.WidthInBytes), int(copy.Height), int(copy.Depth)
         if 0 in box:
-            return OK
+            return
         source, target = self._source(copy, box), self._target(copy, box)
         devices = self._device_of(source.address), self._device_of(target.address)
         recording = stream.capture is not None
@@ -97,7 +123,7 @@ class BoxCopyCalls(CopyCalls):
             self._submit(stream, NodeKind.COPY, run)
             ends = [(d, side.address) for d, side in zip(devices, (source, target), strict=True)]
             self._wait_if_it_blocks(stream, *ends)
-            return OK
+            return
         spans = source.span(box), target.span(box)
         on_host = (
             self._host_side(devices[0], source.address, spans[0], is_written=False),
@@ -106,9 +132,8 @@ class BoxCopyCalls(CopyCalls):
         if not recording and on_host[0].is_pageable:
             staged = ctypes.create_string_buffer(ctypes.string_at(source.address, spans[0]))
         self._submit_copy(stream, run, *on_host)
-        return OK
 
-    def _source(self, copy: CUDA_MEMCPY3D, box: tuple[int, int, int]) -> _Side:
+    def _source(self, copy: _BoxCopy, box: tuple[int, int, int]) -> _Side:
         at = int(copy.srcXInBytes), int(copy.srcY), int(copy.srcZ)
         try:
             kind = copy.srcMemoryType
@@ -119,7 +144,7 @@ class BoxCopyCalls(CopyCalls):
         pitch, height = int(copy.srcPitch), int(copy.srcHeight)
         return _in_memory(kind, int(copy.srcHost), copy.srcDevice, pitch, height, at, box)
 
-    def _target(self, copy: CUDA_MEMCPY3D, box: tuple[int, int, int]) -> _Side:
+    def _target(self, copy: _BoxCopy, box: tuple[int, int, int]) -> _Side:
         at = int(copy.dstXInBytes), int(copy.dstY), int(copy.dstZ)
         try:
             kind = copy.dstMemoryType

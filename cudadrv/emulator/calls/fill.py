@@ -1,0 +1,156 @@
+"""Fills of rows of memory with one value.
+
+CUDA Driver API: "Memory Management", cuMemsetD8Async and the like.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import NamedTuple
+
+from ...driver._api import CUdeviceptr, CUresult, CUstream
+from ..graphs import NodeKind
+from ..refusal import OK, call, invalid_value
+from .copy import CopyCalls, lock_of
+
+
+class Rows(NamedTuple):
+    """What is filled.
+
+    Attributes:
+        elements: how many a row has.
+        height: how many rows there are.
+        pitch: bytes from a row to the next; of a single one it does not matter.
+    """
+
+    elements: int
+    height: int = 1
+    pitch: int = 0
+
+
+class FillCalls(CopyCalls):
+    """Fills."""
+
+    @call()
+    def cuMemsetD8Async(
+        self, dst_device: CUdeviceptr, uc: int, n: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """Set `n` bytes."""
+        self._fill(int(dst_device), uc, 1, Rows(n), h_stream)
+        return OK
+
+    @call()
+    def cuMemsetD16Async(
+        self, dst_device: CUdeviceptr, us: int, n: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """Set `n` 16-bit values at a multiple of 2."""
+        self._fill(int(dst_device), us, 2, Rows(n), h_stream)
+        return OK
+
+    @call()
+    def cuMemsetD32Async(
+        self, dst_device: CUdeviceptr, ui: int, n: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """Set `n` 32-bit values at a multiple of 4."""
+        self._fill(int(dst_device), ui, 4, Rows(n), h_stream)
+        return OK
+
+    @call()
+    def cuMemsetD2D8Async(
+        self,
+        dst_device: CUdeviceptr,
+        dst_pitch: int,
+        uc: int,
+        width: int,
+        height: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
+        """Set `width` bytes of each of `height` rows, which begin `dst_pitch` bytes apart."""
+        self._fill(int(dst_device), uc, 1, Rows(width, height, dst_pitch), h_stream)
+        return OK
+
+    @call()
+    def cuMemsetD2D16Async(
+        self,
+        dst_device: CUdeviceptr,
+        dst_pitch: int,
+        us: int,
+        width: int,
+        height: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
+        """The same of 16-bit values, at multiples of 2."""
+        self._fill(int(dst_device), us, 2, Rows(width, height, dst_pitch), h_stream)
+        return OK
+
+    @call()
+    def cuMemsetD2D32Async(
+        self,
+        dst_device: CUdeviceptr,
+        dst_pitch: int,
+        ui: int,
+        width: int,
+        height: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
+        """The same of 32-bit values, at multiples of 4."""
+        self._fill(int(dst_device), ui, 4, Rows(width, height, dst_pitch), h_stream)
+        return OK
+
+    def _fill(self, address: int, value: int, width: int, rows: Rows, h_stream: CUstream) -> None:
+        stream = self._stream(h_stream)
+        if not 0 <= value < 1 << 8 * width:
+            raise OverflowError(f"{value} does not fit in {width} unsigned bytes")
+        count, height, pitch = rows
+        if count <= 0 or height <= 0:
+            return
+        if address % width:
+            raise invalid_value(f"{address:#x} is not a multiple of {width}")
+        nbytes = width * count
+        if height == 1:
+            pitch = nbytes
+        elif pitch % width or pitch < nbytes:
+            raise invalid_value(
+                f"rows of {nbytes} bytes cannot begin {pitch} bytes apart: a pitch is a multiple "
+                f"of {width} and no less than a row"
+            )
+        device, span = self._device_of(address), pitch * (height - 1) + nbytes
+        ranges = [(address + row * pitch, nbytes) for row in range(height)]
+        if pitch == nbytes:
+            ranges = [(address, span)]
+        pattern = value.to_bytes(width, "little")
+        recording = stream.capture is not None
+        later = recording or self._timeline is not None
+
+        def run() -> None:
+            with lock_of(device):
+                place = self._place(device, address, span, False, later)
+                for start, length in ranges:
+                    _set(place + start - address, pattern, length)
+                    if device is not None:
+                        device.memory.mark_written(start, length)
+            self._note_move((device, []), (device, ranges))
+
+        if not later:
+            self._submit(stream, NodeKind.SET, run)
+            return
+        with lock_of(device):
+            self._place(device, address, span, False, recording)
+        target = self._host_side(device, address, span, is_written=True)
+        self._submit(stream, NodeKind.SET, run, () if target.range is None else (target.range,))
+
+
+def _set(place: int, pattern: bytes, nbytes: int) -> None:
+    """Repeat a pattern over host memory: whole bytes at once, others by doubling."""
+    if len(set(pattern)) == 1:
+        ctypes.memset(place, pattern[0], nbytes)
+        return
+    done = len(pattern)
+    ctypes.memmove(place, pattern, done)
+    while done < nbytes:
+        more = min(done, nbytes - done)
+        ctypes.memmove(place + done, place, more)
+        done += more
