@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import ptx
 
 from .. import border, errors
-from ..driver._api import CUfunction, CUfunction_attribute as _Attribute, CUmodule, CUresult
+from ..driver._api import CUfunction, CUfunction_attribute as _Attribute, CUresult
 from ..driver.context import ContextCore
-from ..driver.handle import Part, Uncopied, check
+from ..driver.handle import Uncopied
 from ..driver.in_use import failure
+from ..driver.module_box import ModuleBox
 from .arguments import Parameter
 from .parameter_block import ParameterBlock
 
@@ -30,16 +31,6 @@ class KernelAttributes(NamedTuple):
     registers: int
     ptx_version: int
     binary_version: int
-
-
-class ModuleBox(Part[CUmodule]):
-    """Owns a loaded module. Unloading it waits for the device (measured with driver 580)."""
-
-    __slots__ = ()
-
-    def _destroy(self) -> None:
-        (code,) = self.context.call(self.api.cuModuleUnload, self.raw)
-        check(self, code, "cuModuleUnload", f"unloading a module of device {self.context.ordinal}")
 
 
 if TYPE_CHECKING:  # making a protocol takes a start longer than most modules

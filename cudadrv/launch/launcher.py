@@ -18,6 +18,7 @@ from weakref import ref
 from ..driver._api import CUresult
 from ..driver.handle import Closed
 from ..driver.in_use import failure
+from ..driver.module_box import ModuleBox
 from ..driver.registry import Registry
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
@@ -29,7 +30,7 @@ from ..memory.order import AnyMemory, Memory, note, use
 from .arguments import Parameter
 from .code import LaunchCode, launch_code, prepared_code, readers_of
 from .config import LaunchConfig, native_config
-from .kernel_core import KernelCore, ModuleBox
+from .kernel_core import KernelCore
 from .kinds import REALS, WHOLE, Argument, Kind
 from .parameter_block import ParameterBlock, packer
 from .types import KernelLaunch, Launcher, PreparedLaunch

@@ -14,13 +14,16 @@ from ..driver._api import CUfunction, CUjit_option, CUmodule, CUresult
 from ..driver.context import ContextCore
 from ..driver.handle import Closing, ContextBox
 from ..driver.in_use import failure
+from ..driver.module_box import ModuleBox
 from ..driver.registry import Registry
 from ..driver.stream_core import StreamCore
 from ..errors import KernelNotFoundError
-from ..memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_dtype
+from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
+from ..memory.dtypes import TypedDType, checked_dtype
+from ..memory.layout import Shape
 from .config import LaunchConfig, check_launch
-from .kernel_core import KernelCore, ModuleBox
+from .kernel_core import KernelCore
 from .launcher import LauncherState
 from .occupancy import PotentialBlock, potential_block
 from .types import KernelLaunch, Launcher
