@@ -23,13 +23,18 @@ from .driver.stream_core import StreamCore
 from .driver.types import CudaStream
 from .errors import CopyError, WrongDeviceError
 from .launch.module import ImageLike, Module
-from .memory.array import AnyDeviceArray, DeviceArray, Shape, TypedDType, empty as new_array
+from .memory.array import AnyDeviceArray, DeviceArray
 from .memory.buffer import DeviceBuffer, alloc
-from .memory.copy import copy as copy_memory, download, upload
+from .memory.copy import contiguous as new_contiguous, copy as copy_memory, download_any
 from .memory.driver_pool import open_pool
+from .memory.dtypes import TypedDType
 from .memory.fill import fill
 from .memory.host_array import as_array, require_plain
+from .memory.host_copy import upload
+from .memory.layout import Shape, checked_shape
+from .memory.new_array import empty as new_array, empty_pitched as new_pitched, fortran
 from .memory.resource import MemoryResource, choose
+from .memory.strided.assign import assign
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -84,21 +89,45 @@ class Stream(StreamCore):
     if TYPE_CHECKING:
 
         @overload
-        def empty(self, shape: Shape, dtype: TypedDType[_ScalarT]) -> DeviceArray[_ScalarT]: ...
+        def empty(
+            self, shape: Shape, dtype: TypedDType[_ScalarT], order: str = "C"
+        ) -> DeviceArray[_ScalarT]: ...
         # A dtype given as text says nothing to a type checker.
         @overload
-        def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
-        def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]:
-            """A device array, not initialised."""
+        def empty(
+            self, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
+        ) -> DeviceArray[Any]: ...
+        def empty(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]:
+            """A device array, not initialised; in the order "F" the first axis is the nearest."""
+
+        @overload
+        def empty_pitched(
+            self, shape: Shape, dtype: TypedDType[_ScalarT]
+        ) -> DeviceArray[_ScalarT]: ...
+        @overload
+        def empty_pitched(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
+        def empty_pitched(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]:
+            """A device array, not initialised, whose rows begin at multiples of 512 bytes."""
+
+        def contiguous(self, array: DeviceArray[_ScalarT]) -> DeviceArray[_ScalarT]:
+            """The array if its elements lie in C order, one behind the other, else such a copy.
+
+            Raises:
+                WrongDeviceError: the array is of another context.
+            """
     else:
-        empty = new_array
+        empty, empty_pitched, contiguous = new_array, new_pitched, new_contiguous
 
     @overload
-    def zeros(self, shape: Shape, dtype: TypedDType[_ScalarT]) -> DeviceArray[_ScalarT]: ...
+    def zeros(
+        self, shape: Shape, dtype: TypedDType[_ScalarT], order: str = "C"
+    ) -> DeviceArray[_ScalarT]: ...
     @overload
-    def zeros(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
-    def zeros(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]:
-        """A device array of zeros."""
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]: ...
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]:
+        """A device array of zeros; in the order "F" the first axis is the nearest."""
+        if order != "C":
+            return fortran(order, self.zeros(checked_shape(shape)[::-1], dtype))
         array = self.empty(shape, dtype)
         if array.nbytes:
             box, pointer = self._box, array._pointer or array._make_pointer()
@@ -108,11 +137,13 @@ class Stream(StreamCore):
         return array
 
     @overload
-    def to_device(self, array: npt.NDArray[_ScalarT]) -> DeviceArray[_ScalarT]: ...
+    def to_device(
+        self, array: npt.NDArray[_ScalarT], order: str = "C"
+    ) -> DeviceArray[_ScalarT]: ...
     @overload
-    def to_device(self, array: npt.ArrayLike) -> DeviceArray[Any]: ...
-    def to_device(self, array: npt.ArrayLike) -> DeviceArray[Any]:
-        """A device copy of a host array of any strides, in C order.
+    def to_device(self, array: npt.ArrayLike, order: str = "C") -> DeviceArray[Any]: ...
+    def to_device(self, array: npt.ArrayLike, order: str = "C") -> DeviceArray[Any]:
+        """A device copy of a host array of any strides, in the order "C" or "F".
 
         The host array may be changed as soon as this returns.
 
@@ -120,8 +151,10 @@ class Stream(StreamCore):
             CopyError: it has masked elements.
             DTypeError: its elements are Python objects.
         """
-        # A graph reads its array at each replay: it gets one of its own.
         source = array if type(array) is np.ndarray else as_array(array)
+        if order != "C":
+            return fortran(order, self.to_device(source.T))
+        # A graph reads its array at each replay: it gets one of its own.
         if self.capturing:
             source = np.array(source, order="C")
         result = self.empty(source.shape, source.dtype)
@@ -135,7 +168,7 @@ class Stream(StreamCore):
         *,
         wait: bool = True,
     ) -> npt.NDArray[_ScalarT]:
-        """A host copy of a device array, in `out` if given; waits for it.
+        """A host copy of a device array, of any strides, in `out` if given; waits for it.
 
         Args:
             array: the device array.
@@ -160,10 +193,24 @@ class Stream(StreamCore):
                 f"out is {out.shape} {out.dtype}, the device array {array.shape} {array.dtype}: "
                 "both must have one shape and dtype"
             )
-        download(self, out, array, wait)
+        download_any(self, out, array, wait)
         return out
 
     copy = copy_memory
+
+    def assign(self, dst: AnyDeviceArray, value: object) -> None:
+        """Give elements the values of another array, or one value, as `dst[...] = value` does.
+
+        A device or host array is broadcast to the shape, by NumPy's rules. Host values of another
+        dtype are converted where NumPy calls that "same kind", whole numbers where they are in
+        range; one value as by `fill`.
+
+        Raises:
+            CopyError: the shapes do not fit.
+            DTypeError: the values have another dtype, which does not become the array's.
+            InvalidValueError: an element cannot have the value as it is.
+        """
+        assign(self, dst, value)
 
     def fill(self, dst: AnyDeviceArray | DeviceBuffer, value: object) -> None:
         """Set every element of an array, or every byte of a buffer, to `value`."""
@@ -177,7 +224,7 @@ class Stream(StreamCore):
         alive as long as the array, and until the work that was queued with it is done.
 
         Raises:
-            CopyError: its elements are not C-contiguous, or it has a mask.
+            CopyError: it has a mask.
             DTypeError: NumPy has no such dtype, such as bfloat16.
             TypeError: it is no device array.
             WrongDeviceError: the memory lies on another device.

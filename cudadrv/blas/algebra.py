@@ -11,8 +11,8 @@ import numpy as np
 from .. import border
 from ..driver.stream_core import StreamCore
 from ..errors import DTypeError, InvalidValueError, StreamCaptureUnsupportedError
-from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.copy import ready
+from ..memory.array import AnyDeviceArray, DeviceArray, require_contiguous
+from ..memory.host_copy import ready
 from ..memory.order import AnyMemory
 from .failures import NotPositiveDefiniteError
 from .routines import Routines
@@ -313,9 +313,10 @@ def _routines_for(stream: Stream) -> Routines:
 
 
 def _arrays(what: str, **given: AnyDeviceArray) -> None:
-    """Raise `ArgumentTypeError` for what is no device array."""
+    """Raise `ArgumentTypeError` for what is no device array, and for strided views."""
     for name, array in given.items():
         border.instance(f"{what}: {name}", array, DeviceArray)
+        require_contiguous(f"{what}: {name}", array)
 
 
 def _shape(array: AnyDeviceArray, name: str, transposed: bool = False) -> tuple[int, int]:

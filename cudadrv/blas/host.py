@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import StreamCaptureUnsupportedError
-from ..memory.array import AnyArray, AnyDeviceArray
+from ..memory.array import AnyDeviceArray
+from ..memory.dtypes import AnyArray
 
 if TYPE_CHECKING:
     from ..stream import Stream

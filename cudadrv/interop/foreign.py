@@ -30,12 +30,14 @@ from ..errors import (
 )
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
-from ..memory.export import DL_CUDA, DLTensor
+from ..memory.export import DL_CUDA, EXTENDED, DLTensor, is_read_only
+from ..memory.layout import Layout, is_dense
 from .elements import Elements, name_of_typestr, named_dtype
 from .ordering import follow_producers
 
 _DL_MANAGED: Final = 13  # kDLCUDAManaged
 _LARGEST_HANDLE: Final = 2**64 - 1
+_DLPACK_VERSION: Final = (1, 1)
 
 
 _WHERE: Final = (
@@ -46,18 +48,6 @@ _WHERE: Final = (
 
 # dlpack.h: DLDataTypeCode as the kinds of NumPy's dtypes.
 _KIND: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
-# The same, of types that ml_dtypes has, by code and bits.
-_EXTENDED: Final = {
-    (4, 16): "bfloat16",
-    (7, 8): "float8_e3m4",
-    (8, 8): "float8_e4m3",
-    (9, 8): "float8_e4m3b11fnuz",
-    (10, 8): "float8_e4m3fn",
-    (11, 8): "float8_e4m3fnuz",
-    (12, 8): "float8_e5m2",
-    (13, 8): "float8_e5m2fnuz",
-    (14, 8): "float8_e8m0fnu",
-}
 
 
 # Whatever has the interface; a protocol would say no more than that attribute's name.
@@ -107,7 +97,7 @@ def dlpack_address(
     # The capsule's own destructor gives the tensor back; its producer stays with the caller.
     head = DLTensor.of(capsule)
     if elements is not None:
-        elements.check(_dtype_name(head), is_read_only=False)  # this version does not say it
+        elements.check(_dtype_name(head), is_read_only=is_read_only(capsule))
     pointer = (head.data or 0) + int(head.byte_offset)
     if pointer:
         _require_device(pointer, value, stream)
@@ -122,9 +112,11 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
     if capsule is not None:
         head = DLTensor.of(capsule)
         shape = tuple(head.shape[: head.ndim])
-        strides = tuple(head.strides[: head.ndim]) if head.strides else None
+        dtype, strides = _dtype(value, head), None
+        if head.strides:
+            strides = tuple(each * dtype.itemsize for each in head.strides[: head.ndim])
         pointer = (head.data or 0) + int(head.byte_offset)
-        return _borrowed(stream, value, pointer, shape, _dtype(value, head), strides, capsule)
+        return _borrowed(stream, value, pointer, shape, dtype, strides, capsule)
     interface = getattr(value, "__cuda_array_interface__", None)
     if not isinstance(interface, Mapping):
         raise ArgumentTypeError(
@@ -136,8 +128,7 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
     try:
         dtype = np.dtype(interface["typestr"])
         given = interface.get("strides")
-        size = max(dtype.itemsize, 1)
-        strides = None if given is None else tuple(each // size for each in given)
+        strides = None if given is None else tuple(map(int, given))
         producer = interface.get("stream")
         producers = () if producer is None else (_stream_number(producer),)
         pointer, shape = int(interface["data"][0]), tuple(map(int, interface["shape"]))
@@ -229,7 +220,11 @@ def _exported(value: object, stream: StreamCore) -> object | None:
     export = getattr(value, "__dlpack__", None)
     if where is None or export is None or int(where()[0]) not in (DL_CUDA, _DL_MANAGED):
         return None
-    capsule: object = export(stream=int(stream.handle))
+    number = int(stream.handle)
+    try:
+        capsule: object = export(stream=number, max_version=_DLPACK_VERSION)
+    except TypeError:  # a producer from before there were versions
+        capsule = export(stream=number)
     return capsule
 
 
@@ -241,7 +236,7 @@ def _dtype_name(head: DLTensor) -> str:
             return np.dtype(f"{kind}{bits // 8}").name
     except TypeError:
         pass
-    return _EXTENDED.get((head.code, bits), "") if head.lanes == 1 else ""
+    return EXTENDED.get((head.code, bits), "") if head.lanes == 1 else ""
 
 
 def _dtype(value: object, head: DLTensor) -> np.dtype[Any]:
@@ -265,27 +260,13 @@ def _borrowed(
     strides: tuple[int, ...] | None,
     capsule: object,
 ) -> AnyDeviceArray:
-    """An array over memory that `value` keeps; strides count elements."""
-    if strides is not None and not _is_contiguous(shape, strides):
-        raise CopyError(
-            f"a {type(value).__name__} of shape {shape} with strides of {strides} elements is not "
-            "C-contiguous: copy it first"
-        )
+    """An array over memory that `value` keeps; strides are in bytes."""
     if pointer:
         _require_device(pointer, value, stream)
-    nbytes = math.prod(shape) * dtype.itemsize
-    buffer = DeviceBuffer.borrowed(stream, pointer, nbytes, (value, capsule))
-    return DeviceArray(buffer, shape, dtype)
-
-
-def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether the elements lie in C order, one behind the other."""
-    if 0 in shape:
-        return True
-    expected = 1
-    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent != 1:  # the stride of a single one does not matter
-            if stride != expected:
-                return False
-            expected *= extent
-    return True
+    if strides is not None and is_dense(shape, strides, dtype.itemsize):
+        strides = None
+    first, end = 0, math.prod(shape) * dtype.itemsize
+    if strides is not None:
+        first, end = Layout(0, shape, strides).bounds(dtype.itemsize)
+    buffer = DeviceBuffer.borrowed(stream, pointer + first, end - first, (value, capsule))
+    return DeviceArray(buffer, shape, dtype, -first, strides)

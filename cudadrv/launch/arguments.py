@@ -15,9 +15,10 @@ from ..driver._api import CUdeviceptr
 from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, WrongDeviceError
 from ..interop.elements import Elements, elements_of
-from ..memory.array import AnyArray, AnyDeviceArray, AnyDType, DeviceArray
+from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
-from ..memory.copy import host_address, is_reachable
+from ..memory.dtypes import AnyArray, AnyDType
+from ..memory.host_copy import host_address, is_reachable
 from .kinds import REALS, WHOLE, Argument, Kind
 
 if TYPE_CHECKING:
@@ -108,6 +109,12 @@ class Parameter:
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, "
                 f"but the launch is on {stream!r}\n  copy it there with Stream.copy, or let its "
                 "kernels use the memory where it lies by Context.enable_peer_access"
+            )
+        if isinstance(value, DeviceArray) and not value.is_contiguous:
+            raise self._error(
+                f"is {value!r}, whose elements do not lie in C order, one behind the other\n"
+                "  give what Stream.contiguous makes of it, or `array.origin` to a kernel that "
+                "takes strides"
             )
         return Argument(value.ptr, self._memory_kind(value), value._memory)
 

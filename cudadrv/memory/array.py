@@ -1,29 +1,40 @@
-"""`DeviceArray`: a typed, C-contiguous array in device memory."""
+"""`DeviceArray`: a typed array in device memory, and views of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from operator import index
 from typing import (
     TYPE_CHECKING,
     Any,
     Final,
     Generic,
     NoReturn,
+    Protocol,
     SupportsIndex,
     TypeAlias,
     TypeVar,
+    cast,
     overload,
 )  # fmt: skip
 
 import numpy as np
 
 from .. import border, errors
-from ..driver.stream_core import StreamCore
-from ..errors import DTypeError
-from .buffer import DeviceBuffer, DeviceMemory, View
-from .export import DL_CUDA, CudaArrayInterface, array_interface, dlpack_capsule
+from .buffer import BufferView, DeviceBuffer, DeviceMemory, View
+from .dtypes import TypedDType, checked_dtype
+from .export import CudaArrayInterface, array_interface, dlpack, dlpack_device
+from .layout import (
+    Keys,
+    Layout,
+    Shape,
+    checked_axes,
+    checked_shape,
+    dense_strides,
+    extents_of,
+    filled_in,
+    is_dense,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,23 +44,29 @@ _OtherT = TypeVar("_OtherT", bound=np.generic)
 
 _new: Final = object.__new__
 
-Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
-Key: TypeAlias = SupportsIndex | slice
-TypedDType: TypeAlias = type[_ScalarT] | np.dtype[_ScalarT]
-"""A dtype whose scalar type the type checker knows, such as ``np.float32``."""
+
+if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
+
+    class Assigning(Protocol):
+        """What an array's stream does for `a[...] = value`; its room is above this one."""
+
+        def assign(self, dst: AnyDeviceArray, value: object) -> None:
+            """Give the elements of an array the values of another, or of one value."""
 
 
 class DeviceArray(DeviceMemory, Generic[_ScalarT]):
-    """A C-contiguous array of one dtype in device memory.
+    """An array of one dtype in device memory.
 
-    Made by `Stream.empty`, `Stream.zeros` and `Stream.to_device`. Views made by `reshape`, `view`
-    and slicing share the memory and keep it alive; so does ``DeviceArray(buffer, ...)``.
+    Made by `Stream.empty`, `Stream.zeros` and `Stream.to_device`. Views share the memory and keep
+    it alive: those by `reshape`, `view`, `transpose`, indexing and fields, and
+    ``DeviceArray(buffer, ...)``. Elements lie in C order, one behind the other, but for views that
+    pick some of them or order the axes otherwise (`is_contiguous`).
 
     Attributes:
         ptr: the address of the first element; reading it after `close` raises `ClosedError`.
         shape: the extents.
         dtype: the NumPy dtype.
-        nbytes: the size in bytes.
+        nbytes: the size of the elements in bytes.
         buffer: the memory.
         stream: the stream that the memory came from.
         context: the context of the memory.
@@ -62,31 +79,44 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
     shape: tuple[int, ...]
 
     def __new__(
-        cls, buffer: DeviceBuffer, shape: Shape, dtype: npt.DTypeLike, offset: int = 0
+        cls,
+        buffer: DeviceBuffer,
+        shape: Shape,
+        dtype: npt.DTypeLike,
+        offset: int = 0,
+        strides: Sequence[int] | None = None,
     ) -> DeviceArray[_ScalarT]:
-        """An array in a buffer, `offset` bytes behind its beginning."""
+        """An array in a buffer, `offset` bytes behind its beginning; strides are in bytes."""
         kind: np.dtype[_ScalarT] = checked_dtype(dtype)
         extents = checked_shape(shape)
         if type(offset) is not int:
             offset = border.integer("DeviceArray: offset", offset)
         if not isinstance(buffer, DeviceBuffer):
             raise border.refused("DeviceArray: buffer", buffer, "give a DeviceBuffer")
-        nbytes = math.prod(extents) * kind.itemsize
+        if strides is None:
+            steps, first, end = None, 0, math.prod(extents) * kind.itemsize
+        else:
+            steps = extents_of(tuple(strides))
+            if len(steps) != len(extents):
+                raise errors.InvalidValueError(f"strides {steps} for the shape {extents}")
+            first, end = Layout(0, extents, steps).bounds(kind.itemsize)
         start = buffer.ptr
-        if not 0 <= offset <= buffer.nbytes - nbytes:
+        if offset < 0 or offset + first < 0 or offset + end > buffer.nbytes:
             raise errors.InvalidValueError(
-                f"an array of {nbytes} bytes at offset {offset} does not fit a buffer of "
-                f"{buffer.nbytes} bytes"
+                f"an array of {end - first} bytes at offset {offset + first} does not fit a buffer "
+                f"of {buffer.nbytes} bytes"
             )
-        return _view(buffer, start + offset, extents, kind, nbytes)
+        return view_of(buffer, start + offset, extents, kind, steps)
 
     @property
     def _closed_text(self) -> str:
         return f"the device array of shape {self.shape} {self.dtype} was closed"
 
     def __repr__(self) -> str:
+        strides = "" if self.is_contiguous else f" of strides {self.strides}"
         state = ", closed" if self.closed else ""
-        return f"<DeviceArray {self.shape} {self.dtype} on device {self.context.ordinal}{state}>"
+        where = f"on device {self.context.ordinal}{state}"
+        return f"<DeviceArray {self.shape} {self.dtype}{strides} {where}>"
 
     # Python would hand over the address, by `__index__`, where the caller may mean the element.
     def __int__(self) -> NoReturn:
@@ -108,51 +138,40 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
         """The rows of the first axis, each a view."""
         return (self[row] for row in range(len(self)))
 
-    def __getitem__(self, key: Key | tuple[Key, ...]) -> DeviceArray[_ScalarT]:
-        """The elements at `key`, as a view: whole numbers, and slices of step 1.
+    # The dtype of a field is known at run time.
+    @overload
+    def __getitem__(self, key: str) -> DeviceArray[Any]: ...
+    @overload
+    def __getitem__(self, key: Keys) -> DeviceArray[_ScalarT]: ...
+    def __getitem__(self, key: Keys | str) -> DeviceArray[Any]:
+        """The elements at `key`, as a view, by NumPy's rules: whole numbers, slices, ..., None.
 
-        They must lie together in memory: behind a slice of several, the other axes are whole.
+        Text names a field of a structured dtype.
 
         Raises:
-            IndexError: the array has no such element or axis.
-            InvalidValueError: the elements do not lie together.
+            IndexError: the array has no such element, axis or field.
         """
-        keys = key if isinstance(key, tuple) else (key,)
-        if len(keys) > self.ndim:
-            raise errors.ArgumentIndexError(
-                f"{len(keys)} indices for an array of {self.ndim} dimensions"
-            )
-        shape: list[int] = []
-        start_at = address = self.ptr
-        row, together, several = self.nbytes, True, False
-        for key, extent in zip(keys, self.shape, strict=False):
-            row = row // extent if extent else 0
-            if isinstance(key, slice):
-                try:
-                    start, stop, step = key.indices(extent)
-                except (TypeError, ValueError) as error:
-                    raise errors.ArgumentTypeError(f"{key} is no slice of whole numbers") from error
-                if step != 1:
-                    raise errors.InvalidValueError(
-                        f"a device array takes slices of step 1, not {step}"
-                    )
-                shape.append(max(stop - start, 0))
-                taken = shape[-1]
-            else:
-                start, taken = _place(key, extent), 1
-            together &= not several or taken == extent
-            several |= taken > 1
-            address += start * row
-        shape += self.shape[len(keys) :]
-        if 0 in shape:  # what has no elements lies anywhere
-            address = start_at
-        elif not together:
-            raise errors.InvalidValueError(
-                f"{self!r} has no view at {keys}: its elements do not lie together"
-            )
-        return _view(
-            self, address, tuple(shape), self.dtype, math.prod(shape) * self.dtype.itemsize
-        )
+        if isinstance(key, str):
+            return self._field(key)
+        found = self._layout.at(key if isinstance(key, tuple) else (key,))
+        return view_of(self, self.ptr + found.offset, found.shape, self.dtype, found.strides)
+
+    def __setitem__(self, key: Keys | str, value: object) -> None:
+        """Give the elements at `key` the values of a device or host array, or of one value.
+
+        That is `Stream.assign` on the stream that the memory came from.
+        """
+        cast("Assigning", self.stream).assign(self[key], value)
+
+    def _field(self, name: str) -> DeviceArray[Any]:
+        """The field of every element, with the axes that it has itself behind the array's."""
+        fields = self.dtype.fields
+        if fields is None or name not in fields:
+            raise errors.ArgumentIndexError(f"{self!r} has no field {name!r}")
+        kind, offset = fields[name][:2]
+        kind, inner = kind.subdtype or (kind, ())
+        strides = (*self.strides, *dense_strides(inner, kind.itemsize))
+        return view_of(self, self.ptr + offset, (*self.shape, *inner), kind, strides)
 
     @property
     def size(self) -> int:
@@ -164,6 +183,40 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
         """The number of dimensions."""
         return len(self.shape)
 
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        return dense_strides(self.shape, self.dtype.itemsize)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in C order, one behind the other, as kernels take arrays."""
+        return True
+
+    @property
+    def origin(self) -> DeviceBuffer:
+        """The memory from the first element on, for kernels that take strides as well."""
+        return BufferView(self._root, self.ptr, self._layout.bounds(self.dtype.itemsize)[1])
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout(0, self.shape, self.strides)
+
+    @property
+    def T(self) -> DeviceArray[_ScalarT]:  # noqa: N802  # NumPy's name
+        """A view with the axes in the reverse order."""
+        return self.transpose()
+
+    def transpose(self, *axes: SupportsIndex) -> DeviceArray[_ScalarT]:
+        """A view with the axes in another order; in the reverse one where none is given.
+
+        Raises:
+            IndexError: they are not each of the axes once.
+        """
+        order = checked_axes(axes, self.ndim) if axes else range(self.ndim)[::-1]
+        found = self._layout.transposed(order)
+        return view_of(self, self.ptr, found.shape, self.dtype, found.strides)
+
     @overload
     def reshape(self, shape: Shape, /) -> DeviceArray[_ScalarT]: ...
     @overload
@@ -172,16 +225,20 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
         """A view of the same elements in C order; one extent may be -1.
 
         Raises:
-            InvalidValueError: the shape has another number of elements.
+            InvalidValueError: the shape has another number of elements, or has no view as they lie.
         """
         # Several are extents, or the one is; whatever else fails there.
-        shape = _extents(extents[0] if len(extents) == 1 else extents)  # type: ignore[arg-type]
-        known = math.prod(extent for extent in shape if extent != -1)
-        if shape.count(-1) == 1 and known and self.size % known == 0:
-            shape = tuple(self.size // known if extent == -1 else extent for extent in shape)
-        if -1 in shape or math.prod(shape) != self.size:
-            raise errors.InvalidValueError(f"{self.size} elements do not reshape to {shape}")
-        return _view(self, self.ptr, shape, self.dtype, self.nbytes)
+        given = extents_of(extents[0] if len(extents) == 1 else extents)  # type: ignore[arg-type]
+        shape = filled_in(given, self.size)
+        if self.is_contiguous:
+            return view_of(self, self.ptr, shape, self.dtype)
+        found = self._layout.reshaped(shape, self.dtype.itemsize)
+        if found is None:
+            raise errors.InvalidValueError(
+                f"{self!r} has no view of the shape {shape}: make it contiguous by "
+                "Stream.contiguous first"
+            )
+        return view_of(self, self.ptr, shape, self.dtype, found.strides)
 
     @overload
     def view(self, dtype: TypedDType[_OtherT]) -> DeviceArray[_OtherT]: ...
@@ -192,19 +249,18 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
         """A view of the same bytes as another dtype; the last extent changes with its size.
 
         Raises:
-            InvalidValueError: the last extent's bytes are no multiple of the new item size.
+            InvalidValueError: the last extent's bytes are no multiple of the new item size, or do
+                not lie together.
         """
-        new = checked_dtype(dtype)
-        if not self.shape:
-            shape: tuple[int, ...] = ()
-            fits = new.itemsize == self.dtype.itemsize
-        else:
-            row, rest = divmod(self.shape[-1] * self.dtype.itemsize, new.itemsize)
-            shape = (*self.shape[:-1], row)
-            fits = rest == 0
-        if not fits:
-            raise errors.InvalidValueError(f"{self.shape} of {self.dtype} has no view as {new}")
-        return _view(self, self.ptr, shape, new, self.nbytes)
+        new, size = checked_dtype(dtype), self.dtype.itemsize
+        if new.itemsize == size:
+            return view_of(self, self.ptr, self.shape, new, self.strides)
+        last = self.shape[-1:]
+        row, rest = divmod(math.prod(last) * size, new.itemsize)
+        if rest or not last or not (self.strides[-1] == size or last in ((0,), (1,))):
+            raise errors.InvalidValueError(f"{self!r} has no view as {new}")
+        strides = (*self.strides[:-1], new.itemsize)
+        return view_of(self, self.ptr, (*self.shape[:-1], row), new, strides)
 
     @property
     def __cuda_array_interface__(self) -> CudaArrayInterface:
@@ -217,7 +273,7 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """(kDLCUDA, ordinal)."""
-        return DL_CUDA, self.context.ordinal
+        return dlpack_device(self)
 
     def __dlpack__(
         self,
@@ -231,20 +287,9 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
 
         Raises:
             DTypeError: DLPack has no such dtype.
-            ExportError: a copy or another device is asked for.
+            ExportError: a copy or another device is asked for, or strides that DLPack cannot say.
         """
-        border.optional("__dlpack__: copy", copy, bool)
-        if dl_device is not None:
-            # Producers give its kind as an enumeration or as a plain number.
-            border.instance("__dlpack__: dl_device", dl_device, tuple)
-            dl_device = tuple(border.integer("__dlpack__: dl_device", n) for n in dl_device)  # type: ignore[assignment]  # compared, of whatever length
-        if copy or dl_device not in (None, self.__dlpack_device__()):
-            raise errors.ExportError(
-                "a device array is exported in place: no copy, no other device"
-            )
-        if stream is not None:
-            stream = border.whole("__dlpack__: stream", stream, -1, 2**64 - 1)
-        return dlpack_capsule(self, stream)
+        return dlpack(self, stream, max_version, dl_device, copy)
 
 
 class ArrayView(View, DeviceArray[_ScalarT]):
@@ -253,124 +298,73 @@ class ArrayView(View, DeviceArray[_ScalarT]):
     __slots__ = ()
 
 
-def _view(
+class StridedArray(ArrayView[_ScalarT]):
+    """A view whose elements do not lie in C order, one behind the other.
+
+    What takes an array for the bytes from its address on would go wrong with it: so it has no
+    `_address`, which all that do ask for.
+    """
+
+    __slots__ = ("_start", "strides")
+
+    _start: int
+    strides: tuple[int, ...]
+
+    if not TYPE_CHECKING:  # the slot of another class, which the type checker knows
+
+        @property
+        def _address(self) -> NoReturn:
+            raise AttributeError("the elements of a strided view do not lie together")
+
+    @property
+    def ptr(self) -> int:
+        """The device address of the first element.
+
+        Raises:
+            ClosedError: the memory was given back.
+        """
+        self._memory  # noqa: B018  # raises once it was
+        return self._start
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in C order, one behind the other, as kernels take arrays."""
+        return False
+
+
+def view_of(
     of: DeviceMemory,
     address: int,
     shape: tuple[int, ...],
     dtype: np.dtype[_ScalarT],
-    nbytes: int,
+    strides: tuple[int, ...] | None = None,
 ) -> DeviceArray[_ScalarT]:
-    view: ArrayView[_ScalarT] = _new(ArrayView)
+    """A view of elements from an address on; without strides they lie in C order."""
+    view: ArrayView[_ScalarT]
+    if strides is None or is_dense(shape, strides, dtype.itemsize):
+        view = _new(ArrayView)
+        view._address = address
+    else:
+        view = strided = _new(StridedArray)
+        strided._start, strided.strides = address, strides
     view._base = of._root
-    view._address, view._pointer, view.nbytes = address, None, nbytes
+    view._pointer, view.nbytes = None, math.prod(shape) * dtype.itemsize
     view.shape, view.dtype = shape, dtype
     return view
 
 
-def empty(stream: StreamCore, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:
-    """A device array, not initialised."""
-    kind: AnyDType
-    if dtype.__class__ in _NUMBERS:
-        kind = dtype
-        nbytes = kind.itemsize
-    else:
-        try:
-            kind, nbytes = _NAMED[dtype]
-        except (KeyError, TypeError):
-            kind = checked_dtype(dtype)
-            nbytes = kind.itemsize
-    if type(shape) is int and shape >= 0:
-        extents: tuple[int, ...] = (shape,)
-        nbytes *= shape
-    else:
-        extents = checked_shape(shape)
-        nbytes *= math.prod(extents)
-    array: AnyDeviceArray = _new(DeviceArray)
-    array.shape, array.dtype = extents, kind
-    array._allocate(stream, nbytes)
-    return array
+def require_contiguous(where: str, *arrays: AnyDeviceArray) -> None:
+    """Raise for a view that what takes arrays of C order would get wrong.
+
+    Raises:
+        InvalidValueError: it is one.
+    """
+    for array in arrays:
+        if not array.is_contiguous:
+            raise errors.InvalidValueError(
+                f"{where}: {array!r} does not lie in C order, one element behind the other: give "
+                "what Stream.contiguous makes of it"
+            )
 
 
-# What takes arrays of every dtype says so with Any: the dtype is the caller's affair.
-AnyArray: TypeAlias = "npt.NDArray[Any]"
-# A dtype made from text or an object has no static scalar type.
-AnyDType: TypeAlias = np.dtype[Any]
 AnyDeviceArray: TypeAlias = DeviceArray[Any]
-
-
-def as_dtype(dtype: npt.DTypeLike) -> AnyDType:
-    """What NumPy makes of what is given as a dtype.
-
-    Raises:
-        DTypeError: it makes none of it.
-    """
-    try:
-        return np.dtype(dtype)
-    except Exception as error:  # NumPy raises whatever the object's parts do
-        raise DTypeError(f"{border.described(dtype)}, is no dtype: {error}") from error
-
-
-# NumPy takes longer to find a dtype than the driver to find memory: here are those of numbers.
-_CODES: Final = "?bBhHiIlLqQefdFD"
-_NUMBERS: Final = frozenset(np.dtype(code).__class__ for code in _CODES)
-_NAMED: Final[dict[object, tuple[AnyDType, int]]] = {
-    name: (np.dtype(name), dtype.itemsize)
-    for dtype in map(np.dtype, _CODES)
-    for name in (dtype.type, dtype.char, dtype.name, dtype.str, dtype.str[1:])
-}
-
-
-def checked_dtype(dtype: npt.DTypeLike) -> AnyDType:
-    """The dtype, if device memory can hold it.
-
-    Raises:
-        DTypeError: it is none, holds Python objects, has no size or a shape of its own.
-    """
-    result = as_dtype(dtype)
-    if result.subdtype is not None:
-        raise DTypeError(f"dtype {result} has a shape of its own: give that with the array's shape")
-    if result.hasobject or result.itemsize == 0:
-        raise DTypeError(f"dtype {result} cannot live in device memory: use a fixed-size dtype")
-    return result
-
-
-def checked_shape(shape: Shape) -> tuple[int, ...]:
-    """The shape as a tuple of extents of 0 or more."""
-    if type(shape) is tuple:  # the most frequent form
-        for extent in shape:
-            if type(extent) is not int or extent < 0:
-                break
-        else:
-            return shape
-    extents = _extents(shape)
-    if extents and min(extents) < 0:
-        raise errors.InvalidValueError(f"shape {extents}: extents are 0 or more")
-    return extents
-
-
-def _extents(shape: Shape) -> tuple[int, ...]:
-    if type(shape) is int:
-        return (shape,)
-    try:
-        if type(shape) is tuple or isinstance(shape, Sequence):  # the quick test first
-            return tuple(map(index, shape))
-        return (index(shape),)
-    except TypeError:
-        pass
-    try:
-        return tuple(map(index, shape))  # type: ignore[arg-type]  # such as an array of extents
-    except TypeError:
-        what = f"a whole number or several, not {border.shown(shape)}"
-        raise errors.ArgumentTypeError(f"a shape is {what}") from None
-
-
-def _place(key: SupportsIndex, extent: int) -> int:
-    """The position that an index names on an axis."""
-    try:
-        place = index(key)
-    except TypeError:
-        what = f"whole numbers and slices of step 1, not {type(key).__name__}"
-        raise errors.ArgumentTypeError(f"a device array is indexed by {what}") from None
-    if not -extent <= place < extent:
-        raise errors.ArgumentIndexError(f"index {place} is out of range for an axis of {extent}")
-    return place % extent

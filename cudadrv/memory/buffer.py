@@ -52,7 +52,7 @@ class DeviceMemory(Closing):
     @property
     def buffer(self) -> DeviceBuffer:
         """The memory as bytes; closing it closes everything over it."""
-        return BufferView(self)
+        return BufferView(self, self._address, self.nbytes)
 
     @property
     def ptr(self) -> int:
@@ -250,14 +250,14 @@ class DeviceBuffer(DeviceMemory):
 
 
 class BufferView(View, DeviceBuffer):
-    """The memory of an array as bytes."""
+    """The memory of an array as bytes, or a part of it."""
 
     __slots__ = ()
 
-    def __init__(self, base: DeviceMemory) -> None:
+    def __init__(self, base: DeviceMemory, address: int, nbytes: int) -> None:
         self._base = base
-        self.nbytes: int = base.nbytes
-        self._address, self._pointer = base._address, base._pointer
+        self.nbytes: int = nbytes
+        self._address, self._pointer = address, None
 
     @property
     def buffer(self) -> DeviceBuffer:

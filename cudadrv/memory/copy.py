@@ -1,42 +1,30 @@
-"""Copies between host arrays and device memory, on one device and between devices."""
+"""Copies between arrays of the host and of devices, whatever their strides."""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from typing import Final
 
 import numpy as np
 
 from .. import border
-from ..driver._api import CUdeviceptr, CUresult
-from ..driver.addresses import known_at
+from ..driver._api import CUdeviceptr
 from ..driver.in_use import failure
-from ..driver.later import drop_now
-from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
-from ..errors import CopyError, CudadrvError, WrongDeviceError
-from .array import AnyArray, AnyDeviceArray, DeviceArray
-from .buffer import DeviceBuffer
+from ..errors import CopyError, InvalidValueError, WrongDeviceError
+from .array import AnyDeviceArray, DeviceArray, StridedArray
+from .buffer import DeviceBuffer, alloc
 from .driver_pool import open_pool
 from .host_array import require_plain
-from .order import AnyMemory, use
+from .host_copy import ArrayOrBuffer, HostArray, download, opened, ready, upload
+from .new_array import empty
+from .order import use
 from .release import PoolMemory
-from .staging import LEAST_STAGED_BYTES, ring_of
+from .resource import without_choices
+from .strided.strided_copy import copy_strided, copy_to_peer, side_of
 from .transfer import transfer
 
-HostArray: TypeAlias = AnyArray
-ArrayOrBuffer: TypeAlias = AnyDeviceArray | DeviceBuffer
 _SIDES: Final = (DeviceArray, DeviceBuffer, np.ndarray)
-# What the driver takes into its queue before it returns.
-_SMALL_BYTES: Final = 32 << 10
-# Where the content of a bytes object begins, from its address (CPython's PyBytesObject: the content
-# ends the structure, of which one byte, the terminator's, is counted).
-_BYTES_HEADER: Final = bytes.__basicsize__ - 1
 _ndarray: Final = np.ndarray
-_addressof: Final = ctypes.addressof
-# An array is a buffer; before Python 3.12 the type checker cannot know.
-_from_buffer: Final = cast("Callable[[AnyArray], ctypes.c_char]", ctypes.c_char.from_buffer)
 
 
 def copy(
@@ -67,11 +55,14 @@ def copy(
     if type(src) is _ndarray and isinstance(dst, DeviceArray):
         if dst.shape != src.shape or dst.dtype is not src.dtype:
             _check_alike(dst, src)
-        upload(stream, dst, src, wait)
+        if dst.__class__ is StridedArray:
+            _upload_strided(stream, dst, src, wait)
+        else:
+            upload(stream, dst, src, wait)
     elif type(dst) is _ndarray and isinstance(src, DeviceArray):
         if dst.shape != src.shape or dst.dtype is not src.dtype:
             _check_alike(dst, src)
-        download(stream, dst, src, wait)
+        download_any(stream, dst, src, wait)
     else:
         _copy_others(stream, dst, src, wait)
 
@@ -86,12 +77,15 @@ def _copy_others(
             if isinstance(dst, np.ndarray):
                 raise CopyError("both sides are host arrays: NumPy copies those")
             require_plain(src)
-            upload(stream, dst, src, wait)
+            if isinstance(dst, StridedArray):
+                _upload_strided(stream, dst, src, wait)
+            else:
+                upload(stream, dst, src, wait)
         elif isinstance(dst, np.ndarray):
             require_plain(dst)
-            download(stream, dst, src, wait)
+            download_any(stream, dst, src, wait)
         else:
-            _device_to_device(stream, dst, src)
+            copy_on_device(stream, dst, src)
     except AttributeError:
         border.instance("Stream.copy: dst", dst, _SIDES)
         border.instance("Stream.copy: src", src, _SIDES)
@@ -109,203 +103,53 @@ def _check_alike(dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray)
         )
 
 
-def upload(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool = True) -> None:
-    """Copy a host array of any strides to device memory of the same size.
-
-    Small arrays are handed over at once, large ones that are not pinned go through the staging
-    ring of the context, strided ones are gathered on the way.
-
-    Args:
-        stream: a stream of the memory's context.
-        dst: the device memory.
-        src: the host array.
-        wait: whether a pinned array is waited for, so that it may be changed on return. Others
-            may be changed in any case.
-    """
-    box = stream._box
-    memory = dst._box
-    nbytes = dst.nbytes
-    if memory.home is not box:
-        memory = ready(stream, dst, writes=True)
-    if nbytes == 0:
-        return
-    if box.capture is not None:
-        _upload_in_capture(box, dst, src)
-    elif nbytes <= _SMALL_BYTES:
-        # The driver takes these bytes over before its call returns. They are a copy, since
-        # whether the caller's array is pinned, and so still read after the return, costs more
-        # to ask.
-        data = src.tobytes()
-        to, of = dst._pointer or dst._make_pointer(), id(data) + _BYTES_HEADER
-        function = box.context._driver.api.cuMemcpyHtoDAsync
-        if box.context.is_alone:  # a call less for most
-            (code,) = function(to, of, nbytes, box.raw)
-        else:
-            code = transfer(box, function, to, of, nbytes, box.raw)
-        if code:
-            raise _upload_failure(box, code, nbytes)
-    elif nbytes < LEAST_STAGED_BYTES:
-        _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
+def download_any(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool) -> None:
+    """Copy device memory of any strides to a host array of the same size and any strides."""
+    if not isinstance(src, StridedArray):
+        download(stream, dst, src, wait)
+    elif (turned := src.T).is_contiguous and dst.ndim:
+        download(stream, dst.T, turned, wait)
     else:
-        pinned = src.flags.c_contiguous and is_reachable(box, src)
-        ring = None if pinned else ring_of(stream.context)
-        if ring is None:
-            _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
-        else:
-            ring.upload(box, dst._address, src)
-    del memory  # held until here, whoever closes the array meanwhile
+        download(stream, dst, contiguous(stream, src), wait)
 
 
-def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool = True) -> None:
-    """Copy device memory to a host array of the same size and any strides.
+def _upload_strided(stream: StreamCore, dst: AnyDeviceArray, src: HostArray, wait: bool) -> None:
+    """Copy a host array by way of memory whose elements lie together, if need be."""
+    _require_apart(dst)
+    if (turned := dst.T).is_contiguous:
+        upload(stream, turned, src.T, wait)
+        return
+    ready(stream, dst, writes=True)
+    dense = temporary(stream, dst)
+    upload(stream, dense, src, wait)
+    copy_on_device(stream, dst, dense)
 
-    Args:
-        stream: a stream of the memory's context.
-        dst: the host array.
-        src: the device memory.
-        wait: whether to wait for what arrives in a pinned C-contiguous array; without it the array
-            has its values once the stream is synchronised. Others are always waited for.
+
+def contiguous(stream: StreamCore, array: AnyDeviceArray) -> AnyDeviceArray:
+    """The array if its elements lie in C order, one behind the other, else a copy of which they do.
 
     Raises:
-        CopyError: the host array is read-only.
+        WrongDeviceError: the array is of another context.
     """
-    box = stream._box
-    memory = src._box
-    if memory.home is not box:
-        memory = ready(stream, src, writes=False)
-    nbytes = src.nbytes
-    if nbytes == 0:
-        _require_writeable(dst)
-        return
-    if nbytes > _SMALL_BYTES and _download_staged(stream, dst, src):
-        return
-    try:
-        # As `host_address` does. No array passes that is read-only or not C-contiguous: asking
-        # for its flags would cost as much again.
-        to = _addressof(_from_buffer(dst))
-    except (TypeError, ValueError, BufferError):
-        _download_indirectly(stream, dst, src, wait)
-        return
-    if box.capture is not None:
-        box.capture.keeps.append(dst)
-    api, of = box.context._driver.api, src._pointer or src._make_pointer()
-    try:
-        if box.context.is_alone:
-            (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, box.raw)
-        else:
-            code = transfer(box, api.cuMemcpyDtoHAsync, to, of, nbytes, box.raw)
-        if code:
-            doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
-            raise failure(box.api, code, "cuMemcpyDtoHAsync", doing)
-        if wait or not is_reachable(box, dst):
-            (code,) = api.cuStreamSynchronize(box.raw)
-            if code:
-                raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {stream!r}")
-            drop_now()
-    except BaseException:
-        if box.capture is None:
-            api.cuStreamSynchronize(box.raw)  # nothing goes on writing the caller's array
-        raise
-    del memory  # held until here, whoever closes the array meanwhile
+    if array.is_contiguous:
+        return array
+    ready(stream, array, writes=False)
+    dense = temporary(stream, array)
+    copy_on_device(stream, dense, array)
+    return dense
 
 
-def ready(stream: StreamCore, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemory:
-    """The box of memory that the stream may use now: of its context, open, and waited for.
+def temporary(stream: StreamCore, like: AnyDeviceArray) -> AnyDeviceArray:
+    """Memory of the driver's pool for an array's elements, in C order."""
+    with without_choices():
+        return empty(stream, like.shape, like.dtype)
 
-    Raises:
-        ClosedError: the stream or the memory was closed.
-        WrongDeviceError: the memory is of another context.
+
+def copy_on_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
+    """Copy between arrays or buffers of one size, of one device or of two.
+
+    What overlaps is copied as if all was read before anything is written.
     """
-    box, found = stream._box, memory._memory
-    if memory.context is not stream.context:
-        raise wrong_context(stream, memory)
-    if memory.nbytes:
-        use(found, _opened(box), writes=writes)
-    return found
-
-
-def _opened(box: StreamBox) -> StreamBox:
-    box.raw  # noqa: B018  # raises once the stream is closed
-    return box
-
-
-def _download_indirectly(
-    stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool
-) -> None:
-    """Copy to an array that is strided, or whose dtype the buffer protocol has no word for."""
-    _require_writeable(dst)
-    if dst.flags.c_contiguous:
-        download(stream, dst.reshape(-1).view(np.uint8), src, wait)
-    else:
-        dense = np.empty(dst.shape, dst.dtype)
-        download(stream, dense, src)
-        dst[...] = dense
-
-
-def _require_writeable(dst: HostArray) -> None:
-    if not dst.flags.writeable:
-        raise CopyError("the host array to copy to is read-only")
-
-
-def _download_staged(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer) -> bool:
-    """Copy what is large and not pinned through the staging ring; whether it was copied."""
-    _require_writeable(dst)
-    box = stream._box
-    if box.capture is not None or src.nbytes < LEAST_STAGED_BYTES:
-        return False
-    if dst.flags.c_contiguous and is_reachable(box, dst):
-        return False
-    ring = ring_of(stream.context)
-    if ring is None:
-        return False
-    ring.download(box, dst, src._address)
-    return True
-
-
-def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool) -> None:
-    to, of, api = CUdeviceptr(pointer), host_address(source), box.api
-    try:
-        code = transfer(box, api.cuMemcpyHtoDAsync, to, of, source.nbytes, box.raw)
-        if code:
-            raise _upload_failure(box, code, source.nbytes)
-        # From pageable memory the call returns when the bytes are staged; from pinned memory it
-        # returns at once, and the caller might change them too early.
-        if wait and is_reachable(box, source):
-            (code,) = api.cuStreamSynchronize(box.raw)
-            if code:
-                doing = f"waiting for {source.nbytes} bytes from pinned memory"
-                raise failure(api, code, "cuStreamSynchronize", doing)
-    except BaseException:
-        if box.capture is None:
-            api.cuStreamSynchronize(box.raw)  # nothing goes on reading the caller's array
-        raise
-
-
-def _upload_in_capture(box: StreamBox, dst: ArrayOrBuffer, src: HostArray) -> None:
-    """Record a copy; each replay reads the array anew, which the graph keeps alive for that."""
-    if not src.flags.c_contiguous:
-        raise CopyError("a copy of a strided array cannot be captured: make it contiguous first")
-    assert box.capture is not None
-    box.capture.keeps.append(src)
-    _upload_directly(box, dst._address, src, wait=False)
-
-
-def _upload_failure(box: StreamBox, code: CUresult, nbytes: int) -> CudadrvError:
-    doing = f"copying {nbytes} bytes from the host to device {box.context.ordinal}"
-    return failure(box.api, code, "cuMemcpyHtoDAsync", doing)
-
-
-def host_address(array: HostArray) -> int:
-    """The address of a C-contiguous array's first byte."""
-    try:
-        # Four times as fast as `array.ctypes.data`.
-        return _addressof(_from_buffer(array))
-    except (TypeError, ValueError, BufferError):
-        # Read-only arrays, and dtypes that the buffer protocol has no word for.
-        return array.ctypes.data
-
-
-def _device_to_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
     if stream.context not in (dst.context, src.context):
         raise WrongDeviceError(
             f"{stream!r} copies from {src!r} to {dst!r}: use a stream of one of the two devices"
@@ -313,10 +157,18 @@ def _device_to_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer
     to_box, of_box, nbytes = dst._memory, src._memory, dst.nbytes
     if nbytes == 0:
         return
-    box = _opened(stream._box)
+    if isinstance(dst, StridedArray) or isinstance(src, StridedArray):
+        _copy_strided(stream, _as_array(dst, src), _as_array(src, dst))
+        return
+    to_address, of_address = dst._address, src._address
+    if to_address < of_address + nbytes and of_address < to_address + nbytes:
+        if to_address != of_address:
+            _copy_overlapping(stream, dst, src)
+        return
+    box = opened(stream._box)
     use(of_box, box, writes=False)
     use(to_box, box)
-    to, of = CUdeviceptr(dst._address), CUdeviceptr(src._address)
+    to, of = CUdeviceptr(to_address), CUdeviceptr(of_address)
     if dst.context is src.context:
         call = "cuMemcpyDtoDAsync"
         code = transfer(box, box.api.cuMemcpyDtoDAsync, to, of, nbytes, box.raw)
@@ -332,26 +184,67 @@ def _device_to_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer
         raise failure(box.api, code, call, doing)
 
 
+def _copy_strided(stream: StreamCore, dst: AnyDeviceArray, src: AnyDeviceArray) -> None:
+    """Copy between arrays of one shape and dtype, of which one's elements lie apart."""
+    _require_apart(dst)
+    if _overlap(dst, src):
+        if dst.ptr != src.ptr or dst.strides != src.strides:
+            _copy_overlapping(stream, dst, src)
+        return
+    box, to_box, of_box = opened(stream._box), dst._memory, src._memory
+    use(of_box, box, writes=False)
+    use(to_box, box)
+    if dst.context is src.context:
+        sides = side_of(dst), side_of(src)
+        copy_strided(stream.context, box, dst.shape, dst.dtype.itemsize, *sides)
+    else:
+        if box.capture is None:
+            _open_pools(dst, src)
+        copy_to_peer(box, dst, src, (to_box.context, of_box.context))
+
+
+def _copy_overlapping(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
+    """Copy by way of other memory, as the driver reads and writes in an order of its own."""
+    with without_choices():
+        if isinstance(src, DeviceBuffer):
+            apart: ArrayOrBuffer = alloc(stream, src.nbytes)
+        else:
+            apart = empty(stream, src.shape, src.dtype)
+    copy_on_device(stream, apart, src)
+    copy_on_device(stream, dst, apart)
+
+
+def _as_array(side: ArrayOrBuffer, other: ArrayOrBuffer) -> AnyDeviceArray:
+    """A side of a copy; a buffer as the array of C order that the other one is."""
+    if isinstance(side, DeviceBuffer):
+        assert isinstance(other, DeviceArray)
+        return DeviceArray(side, other.shape, other.dtype)
+    return side
+
+
+def _overlap(one: AnyDeviceArray, other: AnyDeviceArray) -> bool:
+    """Whether two arrays reach from and to the same bytes."""
+    (low, high), (first, end) = _bounds(one), _bounds(other)
+    return low < end and first < high
+
+
+def _bounds(array: AnyDeviceArray) -> tuple[int, int]:
+    low, high = array._layout.bounds(array.dtype.itemsize)
+    return array.ptr + low, array.ptr + high
+
+
+def _require_apart(dst: AnyDeviceArray) -> None:
+    """Raise where elements to be written share bytes, as what is written last is nobody's choice.
+
+    Raises:
+        InvalidValueError: they do.
+    """
+    if dst._layout.overlaps_itself(dst.dtype.itemsize):
+        raise InvalidValueError(f"{dst!r} cannot be written: its elements overlap each other")
+
+
 def _open_pools(*sides: ArrayOrBuffer) -> None:
     """Let each of two devices access the other's pool, as far as the memory comes from there."""
     for side, other in (sides, reversed(sides)):
         if isinstance(side._memory, PoolMemory):
             open_pool(side.context.device, other.context.device)
-
-
-def wrong_context(stream: StreamCore, memory: ArrayOrBuffer) -> WrongDeviceError:
-    """The error for memory of another context than the stream's."""
-    return WrongDeviceError(
-        f"{memory!r} is used on {stream!r}: use a stream of its own context, or copy it there"
-    )
-
-
-def is_reachable(stream: StreamBox, array: HostArray) -> bool:
-    """Whether the driver knows the host memory, and so the device may use it after a call's return.
-
-    Managed memory may count as the device's.
-
-    Raises:
-        CudaError: the driver refused to say.
-    """
-    return known_at(stream.context, host_address(array)) is not None

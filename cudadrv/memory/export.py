@@ -1,8 +1,8 @@
 """Device arrays for other libraries, in place: the CUDA array interface and DLPack.
 
-Sources: CUDA Array Interface, version 3 (Numba); dlpack.h, version 0.8 (the unversioned
-DLManagedTensor), and the Python specification of DLPack: the capsule is named "dltensor" until a
-consumer renames it "used_dltensor" and owns it.
+Sources: CUDA Array Interface, version 3 (Numba); dlpack.h, version 1.1, and the Python
+specification of DLPack: the capsule is named "dltensor", or "dltensor_versioned" for a consumer
+that knows version 1, until a consumer renames it "used_..." and owns it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,41 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 import numpy as np
 
+from .. import border
 from ..driver._api import CUstream
 from ..driver.context import ContextCore
 from ..driver.in_use import failure
 from ..driver.stream_box import EventBox
-from ..errors import DTypeError
+from ..errors import DTypeError, ExportError
 from .order import AnyMemory, gather
 
 DL_CUDA: Final = 2  # kDLCUDA
 _NO_SYNC: Final = -1
 _KIND_CODE: Final = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+EXTENDED: Final = {
+    (4, 16): "bfloat16",
+    (7, 8): "float8_e3m4",
+    (8, 8): "float8_e4m3",
+    (9, 8): "float8_e4m3b11fnuz",
+    (10, 8): "float8_e4m3fn",
+    (11, 8): "float8_e4m3fnuz",
+    (12, 8): "float8_e5m2",
+    (13, 8): "float8_e5m2fnuz",
+    (14, 8): "float8_e8m0fnu",
+}
+"""Types that ml_dtypes has, by their code and bits in DLPack."""
+_EXTENDED_CODE: Final = {name: code for code, name in EXTENDED.items()}
+_PLAIN, _VERSIONED = b"dltensor", b"dltensor_versioned"
+_MAJOR: Final = 1
+_READ_ONLY: Final = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 
 # A prototype of this file: those of `ctypes.pythonapi` itself are shared with whatever else in the
 # process sets their argument types.
 _capsule_pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_is_capsule: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
 )
 
 
@@ -63,6 +83,14 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
             """The number of dimensions."""
 
         @property
+        def strides(self) -> tuple[int, ...]:
+            """Bytes from one element to the next along each axis."""
+
+        @property
+        def is_contiguous(self) -> bool:
+            """Whether the elements lie in C order, one behind the other."""
+
+        @property
         def _memory(self) -> AnyMemory: ...
 
 
@@ -87,9 +115,37 @@ class DLTensor(ctypes.Structure):
         """The tensor in a capsule that no consumer has taken; it lives as long as that.
 
         Raises:
-            ValueError: the capsule has another name than "dltensor".
+            ValueError: the capsule has another name than DLPack's.
+            BufferError: it is of a version with another layout.
         """
-        return cls.from_address(int(_capsule_pointer(capsule, b"dltensor")))
+        if not _is_capsule(capsule, _VERSIONED):
+            return cls.from_address(int(_capsule_pointer(capsule, _PLAIN)))
+        head = _Versioned.from_address(int(_capsule_pointer(capsule, _VERSIONED)))
+        if head.major > _MAJOR:
+            raise BufferError(f"is of DLPack {head.major}.{head.minor}, of which 1 is known")
+        tensor: DLTensor = head.tensor
+        return tensor
+
+
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", DLTensor),
+    )
+
+
+def is_read_only(capsule: object) -> bool:
+    """Whether the producer of a capsule says that nobody may write; version 1 can say it."""
+    if not _is_capsule(capsule, _VERSIONED):
+        return False
+    head = _Versioned.from_address(int(_capsule_pointer(capsule, _VERSIONED)))
+    return bool(head.flags & _READ_ONLY)
 
 
 class _Anchor(ctypes.c_char):
@@ -115,48 +171,100 @@ def array_interface(array: Exported) -> CudaArrayInterface:
         "shape": array.shape,
         "typestr": array.dtype.str,
         "data": (array.ptr, False),
-        "strides": None,
+        "strides": None if array.is_contiguous else array.strides,
         "stream": None if last is None else int(last.raw),
         "version": 3,
     }
 
 
-def dlpack_capsule(array: Exported, stream: int | None) -> object:
-    """A "dltensor" capsule over a device array, with the consumer's stream ordered after it.
+def dlpack_device(array: Exported) -> tuple[int, int]:
+    """(kDLCUDA, ordinal)."""
+    return DL_CUDA, array.context.ordinal
 
-    The capsule is NumPy's, of an array of the same shape over one byte, whose tensor is then made
-    to describe the device array. So its destructor and its deleter are NumPy's, in C: Python code
-    would lose the exception that may be on its way when a consumer drops what it was given.
+
+def dlpack(
+    array: Exported, stream: object, max_version: object, dl_device: object, copy: object
+) -> object:
+    """What `DeviceArray.__dlpack__` does.
 
     Args:
         array: what to export; it stays alive until the consumer gives it back.
         stream: the consumer's CUstream as an int; None or 1 is the legacy default stream, -1 asks
             for no ordering.
+        max_version: the newest version that the consumer knows; None is one before 1.
+        dl_device: where the consumer wants it.
+        copy: whether it wants a copy.
 
     Raises:
         DTypeError: DLPack has no such dtype.
+        ExportError: a copy or another device is asked for, or strides that DLPack cannot say.
     """
-    dtype = array.dtype
-    if dtype.kind not in _KIND_CODE or not dtype.isnative or dtype.itemsize > 16:
-        raise DTypeError(f"DLPack has no dtype {dtype}")
+    border.optional("__dlpack__: copy", copy, bool)
+    if copy or _numbers("dl_device", dl_device) not in (None, dlpack_device(array)):
+        raise ExportError("a device array is exported in place: no copy, no other device")
+    version = _numbers("max_version", max_version) or (0,)
+    if stream is not None:
+        stream = border.whole("__dlpack__: stream", stream, _NO_SYNC, 2**64 - 1)
+    code, bits = _type_code(array.dtype)
+    if any(stride % array.dtype.itemsize for stride in array.strides):
+        raise ExportError(
+            f"{array!r} has strides of {array.strides} bytes, and DLPack counts whole elements: "
+            "export what Stream.contiguous makes of it"
+        )
     if stream != _NO_SYNC:
-        _order_consumer(array, 1 if stream is None else stream)
+        _order_consumer(array, 1 if stream is None else int(stream))
+    capsule = _shell(array, is_versioned=version >= (_MAJOR,))
+    tensor = DLTensor.of(capsule)
+    tensor.data = array.ptr or None
+    tensor.device_type, tensor.device_id = dlpack_device(array)
+    tensor.code, tensor.bits, tensor.lanes = code, bits, 1
+    tensor.byte_offset = 0
+    if tensor.strides:
+        for axis, stride in enumerate(array.strides):
+            tensor.strides[axis] = stride // array.dtype.itemsize
+    return capsule
+
+
+def _shell(array: Exported, *, is_versioned: bool) -> object:
+    """A capsule of NumPy's, of an array of the same shape over one byte.
+
+    Its destructor and its deleter are NumPy's, in C: Python code would lose the exception that may
+    be on its way when a consumer drops what it was given.
+    """
     anchor = _Anchor()
     anchor.array = array
     buffer: Any = anchor  # before Python 3.12 a type checker cannot know what is a buffer
     shell = np.ndarray(array.shape, np.uint8, buffer, 0, (0,) * array.ndim)
-    capsule: object = shell.__dlpack__()
-    tensor = DLTensor.of(capsule)
-    tensor.data = array.ptr or None
-    tensor.device_type, tensor.device_id = DL_CUDA, array.context.ordinal
-    tensor.code, tensor.bits, tensor.lanes = _KIND_CODE[dtype.kind], dtype.itemsize * 8, 1
-    tensor.byte_offset = 0
-    if tensor.strides:
-        stride = 1
-        for axis in reversed(range(array.ndim)):
-            tensor.strides[axis] = stride
-            stride *= max(array.shape[axis], 1)
-    return capsule
+    if is_versioned:
+        try:
+            capsule: object = shell.__dlpack__(max_version=(_MAJOR, 0))
+        except TypeError:
+            pass  # NumPy before 2.1 knows no versions; the consumer takes what has none
+        else:
+            return capsule
+    return shell.__dlpack__()
+
+
+def _type_code(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """DLPack's code and bits of a dtype.
+
+    Raises:
+        DTypeError: it has none.
+    """
+    found = _EXTENDED_CODE.get(dtype.name)
+    if found is not None:
+        return found
+    if dtype.kind not in _KIND_CODE or not dtype.isnative or dtype.itemsize > 16:
+        raise DTypeError(f"DLPack has no dtype {dtype}")
+    return _KIND_CODE[dtype.kind], dtype.itemsize * 8
+
+
+def _numbers(name: str, given: object) -> tuple[int, ...] | None:
+    """Whole numbers, which producers also give as an enumeration."""
+    if given is None:
+        return None
+    pair = border.instance(f"__dlpack__: {name}", given, tuple)
+    return tuple(border.integer(f"__dlpack__: {name}", n) for n in pair)
 
 
 def _order_consumer(array: Exported, consumer: int) -> None:

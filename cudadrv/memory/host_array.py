@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import border
 from ..errors import ArgumentTypeError, CopyError
-from .array import AnyArray
+from .dtypes import AnyArray
 
 if TYPE_CHECKING:
     import numpy.typing as npt

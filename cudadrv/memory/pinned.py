@@ -14,7 +14,8 @@ from ..driver.device import Device
 from ..driver.handle import ContextBox, Part, check
 from ..driver.in_use import failure
 from ..errors import CudaError
-from .array import AnyArray, AnyDType, Shape, TypedDType, checked_dtype, checked_shape
+from .dtypes import AnyArray, AnyDType, TypedDType, checked_dtype
+from .layout import Shape, checked_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _RawT = TypeVar("_RawT", bound=SupportsInt)

@@ -25,8 +25,8 @@ from ..driver.handle import ContextBox
 from ..driver.in_use import failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..errors import CudadrvError, OutOfMemoryError
-from .array import AnyArray
 from .copy_threads import usable_threads, work_together
+from .dtypes import AnyArray
 from .pinned import pinned_in
 from .transfer import transfer
 

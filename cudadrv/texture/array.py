@@ -12,7 +12,9 @@ from ..driver._api import CUarray
 from ..driver.context import ContextCore
 from ..driver.stream_core import StreamCore
 from ..errors import TextureError
-from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray, Shape, TypedDType, checked_shape
+from ..memory.array import AnyDeviceArray, DeviceArray
+from ..memory.dtypes import AnyArray, TypedDType
+from ..memory.layout import Shape, checked_shape
 from .copy import checked_origin, copy_in, copy_out
 from .descriptor import descriptor_of, refused
 from .extents import Extents

@@ -16,9 +16,11 @@ from ..driver._api import CUDA_MEMCPY3D, CUdeviceptr, CUmemorytype
 from ..driver.in_use import failure
 from ..driver.stream_core import StreamCore
 from ..errors import CopyError, WrongDeviceError
-from ..memory.array import AnyArray, AnyDeviceArray, DeviceArray
-from ..memory.copy import host_address, is_reachable
+from ..memory.array import AnyDeviceArray, DeviceArray
+from ..memory.copy import contiguous, copy_on_device, temporary
+from ..memory.dtypes import AnyArray
 from ..memory.host_array import require_plain
+from ..memory.host_copy import host_address, is_reachable
 from ..memory.order import AnyMemory, use
 from .texel_array import AnyTexelArray
 
@@ -38,6 +40,8 @@ def copy_in(
     box, place = _box(array, source, origin)
     if 0 in box:
         return
+    if isinstance(source, DeviceArray):
+        source = contiguous(stream, source)
     host = None
     if isinstance(source, np.ndarray):
         if stream.capturing and not source.flags.c_contiguous:
@@ -79,6 +83,11 @@ def copy_out(
     if 0 in box:
         return
     target = out
+    if isinstance(out, DeviceArray) and not out.is_contiguous:
+        dense = temporary(stream, out)
+        copy_out(stream, array, dense, origin, wait=wait)
+        copy_on_device(stream, out, dense)
+        return
     if isinstance(out, np.ndarray):
         if not out.flags.writeable:
             raise CopyError("the host array to copy to is read-only")

@@ -11,7 +11,8 @@ from ..driver._api import CUmipmappedArray
 from ..driver.context import ContextCore
 from ..driver.in_use import failure
 from ..errors import TextureError
-from ..memory.array import Shape, TypedDType, checked_shape
+from ..memory.dtypes import TypedDType
+from ..memory.layout import Shape, checked_shape
 from .array import CudaArray
 from .descriptor import descriptor_of, refused
 from .extents import Extents

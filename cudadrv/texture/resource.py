@@ -12,6 +12,7 @@ from ..driver._api import CUDA_RESOURCE_DESC, CUdeviceptr, CUresourcetype
 from ..driver.attributes import DeviceAttribute
 from ..errors import TextureError
 from ..memory.array import AnyDeviceArray, DeviceArray
+from ..memory.layout import dense_strides
 from .array import CudaArray
 from .mipmap import MipmappedArray
 from .texel import Texel
@@ -34,6 +35,7 @@ def describe(resource: Resource, texel: Texel, width: int | None) -> CUDA_RESOUR
         result.res.mipmap.hMipmappedArray = resource.handle
     else:
         _check_start(resource)
+        _check_rows(resource)
         if len(texel_shape(resource, texel)) == 1:
             _describe_row(result, resource, texel, width)
         else:
@@ -67,6 +69,16 @@ def _check_start(array: AnyDeviceArray) -> None:
         )
 
 
+def _check_rows(array: AnyDeviceArray) -> None:
+    dense = dense_strides(array.shape, array.dtype.itemsize)
+    is_pitched = array.ndim > 1 and array.strides[1:] == dense[1:] and array.strides[0] > dense[0]
+    if not (array.is_contiguous or is_pitched):
+        raise TextureError(
+            f"a texture over {array!r}: its texels do not lie in rows, one behind the other; give "
+            "what Stream.contiguous makes of it"
+        )
+
+
 def _describe_row(
     result: CUDA_RESOURCE_DESC, array: AnyDeviceArray, texel: Texel, width: int | None
 ) -> None:
@@ -88,7 +100,7 @@ def _describe_rows(
     result: CUDA_RESOURCE_DESC, array: AnyDeviceArray, texel: Texel, width: int | None
 ) -> None:
     height, texels = texel_shape(array, texel)
-    pitch = texels * texel.nbytes
+    pitch = array.strides[0]
     device = array.context.device
     alignment = device.attribute(DeviceAttribute.TEXTURE_PITCH_ALIGNMENT)
     if pitch % alignment:

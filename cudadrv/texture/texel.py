@@ -10,7 +10,7 @@ import numpy as np
 from .. import border
 from ..driver._api import CUarray_format
 from ..errors import DTypeError, TextureError
-from ..memory.array import as_dtype
+from ..memory.dtypes import as_dtype
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -299,8 +299,8 @@ def test_views_that_do_not_fit_are_refused(stream: cudadrv.Stream) -> None:
         array.reshape(5, 5)
     with pytest.raises(InvalidValueError, match="has no view as"):
         array.view(np.dtype("S7"))
-    with pytest.raises(InvalidValueError, match="step 1"):
-        array[::2]
+    with pytest.raises(InvalidValueError, match="slice step cannot be zero"):
+        array[::0]
     with pytest.raises(IndexError):
         array[4]
 

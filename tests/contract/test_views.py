@@ -12,7 +12,7 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.errors import ArgumentError, InvalidValueError
+from cudadrv.errors import ArgumentError
 
 from .conftest import compile_module
 
@@ -43,14 +43,6 @@ def test_parts_that_lie_together_are_views(
     assert np.array_equal(stream.to_host(array[key]), np.asarray(DATA[key]))
 
 
-@pytest.mark.parametrize("key", [np.s_[:, 0], np.s_[0:2, 1:2], np.s_[1, :, 0:3], np.s_[:, :, :, 4]])
-def test_parts_that_lie_apart_are_refused(
-    stream: cudadrv.Stream, key: tuple[int | slice, ...]
-) -> None:
-    with pytest.raises(InvalidValueError, match="do not lie together"):
-        stream.to_device(DATA)[key]
-
-
 def test_indices_beyond_the_array_are_refused(stream: cudadrv.Stream) -> None:
     array = stream.to_device(DATA)
     with pytest.raises(IndexError, match="index 2 is out of range for an axis of 2"):
@@ -59,8 +51,8 @@ def test_indices_beyond_the_array_are_refused(stream: cudadrv.Stream) -> None:
         array[0, -4]
     with pytest.raises(IndexError, match="5 indices for an array of 4 dimensions"):
         array[0, 0, 0, 0, 0]
-    with pytest.raises(TypeError, match="step 1, not list"):
-        array[[0, 1]]  # type: ignore[index]  # what is tested
+    with pytest.raises(TypeError, match=r"whole numbers, slices, \.\.\. and None, not list"):
+        array[[0, 1]]  # type: ignore[call-overload]  # what is tested
     assert [stream.to_host(row).tolist() for row in array] == DATA.tolist()
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from ...driver._api import CUdeviceptr, CUresult, CUstream
 from ..graphs import NodeKind
-from ..refusal import OK, call, invalid_value
+from ..refusal import OK, invalid_value
+from .call import call
 from .copy import CopyCalls, lock_of
 
 

@@ -18,7 +18,8 @@ from ...errors import (
     OutOfMemoryError,
     StreamCaptureUnsupportedError,
 )
-from ..array import AnyDType, DeviceArray, checked_dtype
+from ..array import DeviceArray
+from ..dtypes import AnyDType, checked_dtype
 from ..fill import fill
 from ..order import AnyMemory, use
 from ..resource import MemoryStream, given_stream, without_choices

@@ -1,0 +1,253 @@
+"""Copies between host arrays and device memory whose elements lie in C order."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Final, TypeAlias, cast
+
+import numpy as np
+
+from ..driver._api import CUdeviceptr, CUresult
+from ..driver.addresses import known_at
+from ..driver.in_use import failure
+from ..driver.later import drop_now
+from ..driver.stream_box import StreamBox
+from ..driver.stream_core import StreamCore
+from ..errors import CopyError, CudadrvError, WrongDeviceError
+from .array import AnyDeviceArray
+from .buffer import DeviceBuffer
+from .dtypes import AnyArray
+from .order import AnyMemory, use
+from .staging import LEAST_STAGED_BYTES, ring_of
+from .transfer import transfer
+
+HostArray: TypeAlias = AnyArray
+ArrayOrBuffer: TypeAlias = AnyDeviceArray | DeviceBuffer
+# What the driver takes into its queue before it returns.
+_SMALL_BYTES: Final = 32 << 10
+# Where the content of a bytes object begins, from its address (CPython's PyBytesObject: the content
+# ends the structure, of which one byte, the terminator's, is counted).
+_BYTES_HEADER: Final = bytes.__basicsize__ - 1
+_addressof: Final = ctypes.addressof
+# An array is a buffer; before Python 3.12 the type checker cannot know.
+_from_buffer: Final = cast("Callable[[AnyArray], ctypes.c_char]", ctypes.c_char.from_buffer)
+
+
+def upload(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool = True) -> None:
+    """Copy a host array of any strides to device memory of the same size.
+
+    Small arrays are handed over at once, large ones that are not pinned go through the staging
+    ring of the context, strided ones are gathered on the way.
+
+    Args:
+        stream: a stream of the memory's context.
+        dst: the device memory.
+        src: the host array.
+        wait: whether a pinned array is waited for, so that it may be changed on return. Others
+            may be changed in any case.
+    """
+    box = stream._box
+    memory = dst._box
+    nbytes = dst.nbytes
+    if memory.home is not box:
+        memory = ready(stream, dst, writes=True)
+    if nbytes == 0:
+        return
+    if box.capture is not None:
+        _upload_in_capture(box, dst, src)
+    elif nbytes <= _SMALL_BYTES:
+        # The driver takes these bytes over before its call returns. They are a copy, since
+        # whether the caller's array is pinned, and so still read after the return, costs more
+        # to ask.
+        data = src.tobytes()
+        to, of = dst._pointer or dst._make_pointer(), id(data) + _BYTES_HEADER
+        function = box.context._driver.api.cuMemcpyHtoDAsync
+        if box.context.is_alone:  # a call less for most
+            (code,) = function(to, of, nbytes, box.raw)
+        else:
+            code = transfer(box, function, to, of, nbytes, box.raw)
+        if code:
+            raise _upload_failure(box, code, nbytes)
+    elif nbytes < LEAST_STAGED_BYTES:
+        _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
+    else:
+        pinned = src.flags.c_contiguous and is_reachable(box, src)
+        ring = None if pinned else ring_of(stream.context)
+        if ring is None:
+            _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
+        else:
+            ring.upload(box, dst._address, src)
+    del memory  # held until here, whoever closes the array meanwhile
+
+
+def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool = True) -> None:
+    """Copy device memory to a host array of the same size and any strides.
+
+    Args:
+        stream: a stream of the memory's context.
+        dst: the host array.
+        src: the device memory.
+        wait: whether to wait for what arrives in a pinned C-contiguous array; without it the array
+            has its values once the stream is synchronised. Others are always waited for.
+
+    Raises:
+        CopyError: the host array is read-only.
+    """
+    box = stream._box
+    memory = src._box
+    if memory.home is not box:
+        memory = ready(stream, src, writes=False)
+    nbytes = src.nbytes
+    if nbytes == 0:
+        _require_writeable(dst)
+        return
+    if nbytes > _SMALL_BYTES and _download_staged(stream, dst, src):
+        return
+    try:
+        # As `host_address` does. No array passes that is read-only or not C-contiguous: asking
+        # for its flags would cost as much again.
+        to = _addressof(_from_buffer(dst))
+    except (TypeError, ValueError, BufferError):
+        _download_indirectly(stream, dst, src, wait)
+        return
+    if box.capture is not None:
+        box.capture.keeps.append(dst)
+    api, of = box.context._driver.api, src._pointer or src._make_pointer()
+    try:
+        if box.context.is_alone:
+            (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, box.raw)
+        else:
+            code = transfer(box, api.cuMemcpyDtoHAsync, to, of, nbytes, box.raw)
+        if code:
+            doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
+            raise failure(box.api, code, "cuMemcpyDtoHAsync", doing)
+        if wait or not is_reachable(box, dst):
+            (code,) = api.cuStreamSynchronize(box.raw)
+            if code:
+                raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {stream!r}")
+            drop_now()
+    except BaseException:
+        if box.capture is None:
+            api.cuStreamSynchronize(box.raw)  # nothing goes on writing the caller's array
+        raise
+    del memory  # held until here, whoever closes the array meanwhile
+
+
+def ready(stream: StreamCore, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemory:
+    """The box of memory that the stream may use now: of its context, open, and waited for.
+
+    Raises:
+        ClosedError: the stream or the memory was closed.
+        WrongDeviceError: the memory is of another context.
+    """
+    box, found = stream._box, memory._memory
+    if memory.context is not stream.context:
+        raise wrong_context(stream, memory)
+    if memory.nbytes:
+        use(found, opened(box), writes=writes)
+    return found
+
+
+def opened(box: StreamBox) -> StreamBox:
+    """The stream's box.
+
+    Raises:
+        ClosedError: it was closed.
+    """
+    box.raw  # noqa: B018  # raises once the stream is closed
+    return box
+
+
+def _download_indirectly(
+    stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool
+) -> None:
+    """Copy to an array that is strided, or whose dtype the buffer protocol has no word for."""
+    _require_writeable(dst)
+    if dst.flags.c_contiguous:
+        download(stream, dst.reshape(-1).view(np.uint8), src, wait)
+    else:
+        dense = np.empty(dst.shape, dst.dtype)
+        download(stream, dense, src)
+        dst[...] = dense
+
+
+def _require_writeable(dst: HostArray) -> None:
+    if not dst.flags.writeable:
+        raise CopyError("the host array to copy to is read-only")
+
+
+def _download_staged(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer) -> bool:
+    """Copy what is large and not pinned through the staging ring; whether it was copied."""
+    _require_writeable(dst)
+    box = stream._box
+    if box.capture is not None or src.nbytes < LEAST_STAGED_BYTES:
+        return False
+    if dst.flags.c_contiguous and is_reachable(box, dst):
+        return False
+    ring = ring_of(stream.context)
+    if ring is None:
+        return False
+    ring.download(box, dst, src._address)
+    return True
+
+
+def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool) -> None:
+    to, of, api = CUdeviceptr(pointer), host_address(source), box.api
+    try:
+        code = transfer(box, api.cuMemcpyHtoDAsync, to, of, source.nbytes, box.raw)
+        if code:
+            raise _upload_failure(box, code, source.nbytes)
+        # From pageable memory the call returns when the bytes are staged; from pinned memory it
+        # returns at once, and the caller might change them too early.
+        if wait and is_reachable(box, source):
+            (code,) = api.cuStreamSynchronize(box.raw)
+            if code:
+                doing = f"waiting for {source.nbytes} bytes from pinned memory"
+                raise failure(api, code, "cuStreamSynchronize", doing)
+    except BaseException:
+        if box.capture is None:
+            api.cuStreamSynchronize(box.raw)  # nothing goes on reading the caller's array
+        raise
+
+
+def _upload_in_capture(box: StreamBox, dst: ArrayOrBuffer, src: HostArray) -> None:
+    """Record a copy; each replay reads the array anew, which the graph keeps alive for that."""
+    if not src.flags.c_contiguous:
+        raise CopyError("a copy of a strided array cannot be captured: make it contiguous first")
+    assert box.capture is not None
+    box.capture.keeps.append(src)
+    _upload_directly(box, dst._address, src, wait=False)
+
+
+def _upload_failure(box: StreamBox, code: CUresult, nbytes: int) -> CudadrvError:
+    doing = f"copying {nbytes} bytes from the host to device {box.context.ordinal}"
+    return failure(box.api, code, "cuMemcpyHtoDAsync", doing)
+
+
+def host_address(array: HostArray) -> int:
+    """The address of a C-contiguous array's first byte."""
+    try:
+        # Four times as fast as `array.ctypes.data`.
+        return _addressof(_from_buffer(array))
+    except (TypeError, ValueError, BufferError):
+        # Read-only arrays, and dtypes that the buffer protocol has no word for.
+        return array.ctypes.data
+
+
+def wrong_context(stream: StreamCore, memory: ArrayOrBuffer) -> WrongDeviceError:
+    """The error for memory of another context than the stream's."""
+    return WrongDeviceError(
+        f"{memory!r} is used on {stream!r}: use a stream of its own context, or copy it there"
+    )
+
+
+def is_reachable(stream: StreamBox, array: HostArray) -> bool:
+    """Whether the driver knows the host memory, and so the device may use it after a call's return.
+
+    Managed memory may count as the device's.
+
+    Raises:
+        CudaError: the driver refused to say.
+    """
+    return known_at(stream.context, host_address(array)) is not None

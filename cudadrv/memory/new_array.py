@@ -1,0 +1,72 @@
+"""New device arrays, not initialised: in C or Fortran order, or with rows that begin aligned."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from .. import border
+from ..driver.stream_core import StreamCore
+from ..errors import InvalidValueError
+from .array import AnyDeviceArray, DeviceArray, view_of
+from .buffer import alloc
+from .dtypes import NAMED, NUMBERS, AnyDType, checked_dtype
+from .layout import Shape, checked_shape, dense_strides
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_new: Final = object.__new__
+# What cuMemAllocPitch rounds to on the devices of today; textures need 32 (driver 580, H100).
+_PITCH_BYTES: Final = 512
+
+
+def empty(
+    stream: StreamCore, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
+) -> AnyDeviceArray:
+    """A device array, not initialised; in the order "F" the first axis is the nearest."""
+    kind: AnyDType
+    if dtype.__class__ in NUMBERS:
+        kind = dtype
+        nbytes = kind.itemsize
+    else:
+        try:
+            kind, nbytes = NAMED[dtype]
+        except (KeyError, TypeError):
+            kind = checked_dtype(dtype)
+            nbytes = kind.itemsize
+    if type(shape) is int and shape >= 0:
+        extents: tuple[int, ...] = (shape,)
+        nbytes *= shape
+    else:
+        extents = checked_shape(shape)
+        nbytes *= math.prod(extents)
+    array: AnyDeviceArray = _new(DeviceArray)
+    array.shape, array.dtype = extents, kind
+    array._allocate(stream, nbytes)
+    if order != "C":
+        array.shape = extents[::-1]
+        return fortran(order, array)
+    return array
+
+
+def fortran(order: str, array: AnyDeviceArray) -> AnyDeviceArray:
+    """A new array in "F" order, from one of C order with the extents the other way round."""
+    if order != "F":
+        raise border.refused("the order of an array", order, 'give "C" or "F"')
+    return array.T
+
+
+def empty_pitched(stream: StreamCore, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:
+    """A device array, not initialised, whose rows begin at multiples of 512 bytes."""
+    kind, extents = checked_dtype(dtype), checked_shape(shape)
+    if not extents:
+        raise InvalidValueError("an array of no dimensions has no rows: give one extent or more")
+    row = extents[-1] * kind.itemsize
+    # A pitch of whole elements, as other libraries count in them.
+    unit = math.lcm(_PITCH_BYTES, kind.itemsize)
+    pitch = -(-row // unit) * unit
+    rows = math.prod(extents[:-1])
+    strides = (*dense_strides(extents[:-1], pitch), kind.itemsize)
+    buffer = alloc(stream, pitch * rows)
+    return view_of(buffer, buffer.ptr, extents, kind, strides)

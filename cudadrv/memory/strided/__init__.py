@@ -1,0 +1,1 @@
+"""Arrays whose elements do not lie one behind the other: copied, filled, assigned to."""

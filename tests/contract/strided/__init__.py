@@ -1,0 +1,1 @@
+"""Strided views of device arrays, against NumPy."""
