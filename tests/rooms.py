@@ -53,10 +53,8 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("tracing", "cudadrv.tracing"),
         ("blas", "cudadrv.blas"),
         ("texture", "cudadrv.texture"),
-        (
-            "stream",
-            "cudadrv.stream cudadrv.capture cudadrv.graph cudadrv.host_function cudadrv.allocators",
-        ),
+        ("stream", "cudadrv.stream cudadrv.allocators"),
+        ("graph", "cudadrv.graph"),
         ("launch", "cudadrv.launch"),
         ("interop", "cudadrv.interop"),
         ("memory/reuse", "cudadrv.memory.reuse"),

@@ -27,7 +27,7 @@ _LIBRARYS_OWN: Final = (
     ("memory/staging.py", ""),
     ("memory/pinned.py", "_wait"),
     ("interop/ordering.py", ""),
-    ("stream.py", "default_stream"),
+    ("stream/context.py", "default_stream"),
     ("runtime/", ""),
     ("client/cuda_client.py", "_open"),
     ("client/cuda_client.py", "module"),

@@ -21,7 +21,9 @@ from .test_named import N, everything_given_back
 LAUNCHES = 10
 """How many late kernels make a stream busy for long."""
 PACKAGE = Path(cudadrv.__file__).parent
-FILES = tuple(str(PACKAGE / name) for name in ("capture.py", "graph.py", "driver/stream_box.py"))
+FILES = tuple(
+    str(PACKAGE / name) for name in ("graph/capture.py", "graph/needs.py", "driver/stream_box.py")
+)
 
 
 class TheirMemory:

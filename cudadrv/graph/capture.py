@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from . import errors
-from .driver._api import CUresult, CUstreamCaptureMode, CUstreamCaptureStatus
-from .driver.handover import finish
-from .driver.in_use import failure
-from .driver.stream_box import CaptureState, StreamBox
-from .driver.stream_core import StreamCore
-from .graph import Graph, GraphBox, Needs
+from .. import errors
+from ..driver._api import CUresult, CUstreamCaptureMode, CUstreamCaptureStatus
+from ..driver.handover import finish
+from ..driver.in_use import failure
+from ..driver.stream_box import CaptureState, StreamBox
+from ..driver.stream_core import StreamCore
+from .graph import Graph
+from .needs import GraphBox, Needs
 
 
 class Capture:

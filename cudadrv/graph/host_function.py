@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any, Final
 
-from . import border, errors
-from .driver.in_use import failure
-from .driver.later import drop_later, drop_now
-from .driver.stream_core import StreamCore
+from .. import border, errors
+from ..driver.in_use import failure
+from ..driver.later import drop_later, drop_now
+from ..driver.stream_core import StreamCore
 
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _numbers: Final = itertools.count(1)
