@@ -264,7 +264,7 @@ def test_errors_are_those_of_the_inner_functions(
         with pytest.raises(cudadrv.CudaError) as caught:
             add_kernel(context, "astray").launch(stream, ONE, stream.zeros(1, "i4"))
             stream.synchronize()
-    assert isinstance(caught.value.__cause__, ptx.emulate.EmulationFault)
+    assert isinstance(caught.value.fault, ptx.emulate.EmulationFault)
 
 
 def test_streams_of_other_libraries_taken_within_the_trace_have_times(

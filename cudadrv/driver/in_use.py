@@ -214,8 +214,7 @@ def call_bound(
 def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvError:
     """The typed error for a driver call that answered `code` while `doing` something.
 
-    The text is the driver's own; the emulator's names the kernel, thread and address of a fault,
-    and its fault is the error's cause.
+    The text is the driver's own; the emulator's names the kernel, thread and address of a fault.
     """
     value = int(code)
     driver = _selection.driver
@@ -227,15 +226,15 @@ def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvErr
                 'driver refuses the child; start processes with multiprocessing "spawn"'
             )
     _, text = api.cuGetErrorString(code)
-    cause = getattr(api, "last_fault", None)
+    fault: Exception | None = getattr(api, "last_fault", None)
     error = CudaError.for_code(value)(
         doing,
         call=call,
         code=value,
         text=text.decode(errors="replace") if text else "",
-        explained=cause is not None,
+        explained=fault is not None,
     )
     if error.sticky and driver is not None:
         driver.has_failed = True
-    error.__cause__ = cause
+    error.fault = fault
     return error

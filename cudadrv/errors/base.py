@@ -46,6 +46,9 @@ class CudaError(CudadrvError):
         text: the driver's description of the result.
         explained: whether the text says what to do, too, as the emulator's does of what it refuses;
             then the general remedy of the CUresult is left out.
+        fault: on the emulator the typed error behind it, such as a kernel's
+            `ptx.emulate.EmulationFault`; None otherwise, and where the error was pickled. It is not
+            the error's cause, as a traceback would print its text twice.
     """
 
     result: ClassVar[int] = 0
@@ -68,6 +71,10 @@ class CudaError(CudadrvError):
         self.doing = doing
         self.text = text
         self.explained = explained
+        self.fault: Exception | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _remade, (type(self), self.args, {**self.__dict__, "fault": None})
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

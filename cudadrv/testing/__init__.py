@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import pytest
@@ -20,7 +19,7 @@ from .choices import VARIABLES, Choices, add_options, read_choices
 from .cuda_test import CudaTest
 from .gpus import WorkerSpec, gpus, spread_workers
 from .plan import CUDA_EMULATOR, CUDA_TEST, MARKERS, Place, Plan, plan_of
-from .tracebacks import is_developed_in, short
+from .tracebacks import hide_frames, is_developed_in
 
 if TYPE_CHECKING:
     from ..emulator.emulator import Emulator
@@ -183,9 +182,9 @@ def pytest_runtest_makereport(
     error = None if call.excinfo is None else call.excinfo.value
     if test is not None and error is not None:
         test.has_failed = True
-    in_full = is_developed_in(item.config.rootpath)
-    with nullcontext() if error is None or in_full else short(error):
-        report = yield
+    if error is not None and not is_developed_in(item.config.rootpath):
+        hide_frames(error)
+    report = yield
     if test is not None and report.failed:
         told = "\n".join(filter(None, [test.found(), test.repeated_by]))
         report.sections += [("cudadrv", told)] if told else []

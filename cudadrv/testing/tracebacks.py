@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
-
-from ptx.errors import PtxError
 
 _PACKAGES: Final = Path(__file__).parents[2]
 # Files of both packages, and the names of code that they make at run time.
@@ -23,13 +20,11 @@ def is_developed_in(folder: Path) -> bool:
     return folder == _PACKAGES
 
 
-@contextmanager
-def short(error: BaseException) -> Iterator[None]:
-    """While pytest writes an error down: without our frames, and without what it says twice.
+def hide_frames(error: BaseException) -> None:
+    """Let pytest write an error down without our frames.
 
-    pytest shows no frame whose globals have `__tracebackhide__`.
+    It shows no frame whose globals have `__tracebackhide__`.
     """
-    told_twice: list[tuple[BaseException, BaseException]] = []
     for each in _chain(error):
         traceback = each.__traceback__
         while traceback is not None:
@@ -38,16 +33,6 @@ def short(error: BaseException) -> Iterator[None]:
             if file.startswith(_OURS) and not file.startswith(_PLUGIN):
                 frame.f_globals.setdefault("__tracebackhide__", True)
             traceback = traceback.tb_next
-        cause = each.__cause__
-        if isinstance(cause, PtxError) and str(cause) in str(each):
-            told_twice.append((each, cause))  # the emulator's fault behind the driver's error
-    for each, _ in told_twice:
-        each.__cause__ = None
-    try:
-        yield
-    finally:
-        for each, cause in told_twice:
-            each.__cause__ = cause
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -17,8 +17,8 @@ from cudadrv.errors import LaunchTimeoutError
 from ptx.emulate.model.errors import Runaway
 
 
-def run(code: str, **environment: str) -> str:
-    done = subprocess.run(
+def completed(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         env={k: v for k, v in os.environ.items() if k != "CUDADRV_DRIVER"} | environment,
         capture_output=True,
@@ -26,6 +26,10 @@ def run(code: str, **environment: str) -> str:
         timeout=120,
         check=False,
     )
+
+
+def run(code: str, **environment: str) -> str:
+    done = completed(code, **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -136,9 +140,26 @@ def test_an_endless_kernel_is_told_with_the_way_to_raise_the_limit() -> None:
         with pytest.raises(LaunchTimeoutError, match=r"Limits\(max_steps=") as caught:
             kernel.launch(stream, cudadrv.LaunchConfig(1, 32))
             stream.synchronize()
-    assert isinstance(caught.value.__cause__, Runaway)
+    assert isinstance(caught.value.fault, Runaway)
     assert "display" not in str(caught.value)
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    remade = pickle.loads(pickle.dumps(caught.value))
+    assert (str(remade), remade.fault) == (str(caught.value), None)
+
+
+def test_a_fault_that_nobody_catches_is_printed_once() -> None:
+    result = completed(f"""
+        import cudadrv
+        from cudadrv import emulator
+
+        with emulator.session(limits=emulator.Limits(max_steps=10_000)):
+            stream = cudadrv.cuda_context_for(0).default_stream
+            kernel = stream.context.load_module({SPIN!r}).kernel("spin")
+            kernel.launch(stream, cudadrv.LaunchConfig(1, 32))
+        """)
+    assert result.returncode == 1
+    assert result.stderr.count("Traceback") == 1
+    assert result.stderr.count("no end after") == 1
+    assert "LaunchTimeoutError: launching kernel 'spin'" in result.stderr
 
 
 @pytest.mark.parametrize(
