@@ -7,11 +7,11 @@ The codes, and which calls invalidate, were measured with driver 580.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ..driver._api import CUresult, CUstreamCaptureMode
 from .contexts import Context
-from .graphs import NodeKind
+from .graphs import NodeKind, Run
 from .host_memory import HostRange
 from .refusal import Refusal
 from .streams import Capture, Stream
@@ -26,7 +26,7 @@ class CaptureRules(Waits):
         self,
         stream: Stream,
         kind: NodeKind,
-        run: Callable[[], None],
+        run: Run,
         host: tuple[HostRange, ...] = (),
     ) -> Operation | None:
         """Run or queue an operation, or record it if the stream is capturing.

@@ -15,7 +15,8 @@ Locks:
   accessed, is held over bookkeeping only, and taken at the end of a launch under its device's lock.
 - `DeviceState.lock`, one a device. It guards the device's memory, its pool, the state of graphs'
   memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
-  runs under it, so calls on its device wait for it.
+  runs under it, so calls on its device wait for it; one that is queued gives it back after each of
+  its turns.
 
 The tables of handles need no lock: each look-up or removal is one operation of a dict, and where a
 removal must be the only one it is done under the lock of what is removed.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .graphs import Graph
+    from .graphs import Graph, Run
     from .timeline.moment import Line
     from .timeline.operation import Operation
     from .user_objects import References
@@ -51,7 +51,7 @@ class Executable:
         self.graph = graph
         graph.executables += 1
 
-    def launch(self, runs: Sequence[Callable[[], None]] | None = None) -> None:
+    def launch(self, runs: Sequence[Run] | None = None) -> None:
         """Run the nodes in the order of their capture, which respects what each depends on.
 
         `runs` is what is to run in their place.

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 from .timeline.patterns import FREED, FRESH
 
 if TYPE_CHECKING:
+    from ptx.emulate.exec.order.ordered_launch import Turns
+
     from .graph_memory import GraphMemory
     from .host_memory import HostRange
     from .user_objects import References
 
 # The nodes after which a stream's next operation comes.
 Tip = frozenset[int]
+Run = Callable[[], "Turns | None"]
+"""What an operation does: at once, or turn by turn where it gives the turns."""
 
 
 class NodeKind(Enum):
@@ -43,17 +47,17 @@ class Node:
     """
 
     kind: NodeKind
-    run: Callable[[], None]
+    run: Run
     after: Tip
     memory: GraphMemory | None = None
     host: tuple[HostRange, ...] = ()
 
-    def run_later(self) -> None:
+    def run_later(self) -> Turns | None:
         """Run after the launch's call, which has kept the accounts of the graph's memory."""
         if self.memory is None:
-            self.run()
-        else:
-            self.memory.fill(FRESH if self.kind is NodeKind.ALLOC else FREED)
+            return self.run()
+        self.memory.fill(FRESH if self.kind is NodeKind.ALLOC else FREED)
+        return None
 
 
 def _allocations(nodes: tuple[Node, ...]) -> tuple[GraphMemory, ...]:

@@ -1,4 +1,4 @@
-"""One launch: its shape, the driver's checks of it, its parameters, and what a fault becomes.
+"""One launch: the driver's checks of it, and its parameters.
 
 CUDA Driver API, "Execution Control". The codes were measured with driver 580 on an H100.
 """
@@ -6,62 +6,20 @@ CUDA Driver API, "Execution Control". The codes were measured with driver 580 on
 from __future__ import annotations
 
 import ctypes
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.count.counts import Counts, Line
-from ptx.emulate.count.launch_counts import LaunchCounts
-from ptx.emulate.exec.limits import Limits
-from ptx.emulate.model.errors import (
-    AssertionFailed,
-    Deadlock,
-    EmulationFault,
-    InvalidBranch,
-    InvalidCall,
-    LaunchError,
-    Misaligned,
-    OutOfBounds,
-    OutOfMemory,
-    Runaway,
-    StackOverflow,
-    SynchronisationFault,
-    UndefinedSymbol,
-    UnsupportedInstruction,
-)
-from ptx.isa import PtxSyntaxError
-
 from ..driver._api import CUdevice_attribute, CUresult
-from .counters import CountedLaunch, Occupancy
 from .occupancy import blocks_per_sm, registers_of
-from .origin import caller
-from .refusal import Failure, Refusal, invalid_handle, invalid_value
+from .refusal import Refusal, invalid_value
 from .shape import NO_CLUSTER, Shape
 
 if TYPE_CHECKING:
-    from ptx.emulate.model.order import LaunchOrder
-
     from .emulated_device import DeviceState
     from .modules import Function
 
 _NON_PORTABLE_CLUSTER: Final = 16
 _APPROVED_SHAPES: Final = 64
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
-
-_CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
-    (Misaligned, CUresult.CUDA_ERROR_MISALIGNED_ADDRESS),
-    (OutOfBounds, CUresult.CUDA_ERROR_ILLEGAL_ADDRESS),
-    # A GPU hangs in these until its watchdog ends the kernel.
-    (Deadlock, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
-    (Runaway, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
-    (StackOverflow, CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR),
-    (InvalidCall, CUresult.CUDA_ERROR_INVALID_PC),
-    (InvalidBranch, CUresult.CUDA_ERROR_INVALID_PC),
-    (AssertionFailed, CUresult.CUDA_ERROR_ASSERT),
-    (SynchronisationFault, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
-    (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
-)
 
 
 def check(function: Function, shape: Shape, device: DeviceState) -> None:
@@ -211,138 +169,3 @@ def _packed(function: Function, extra: int) -> bytes:
             f"`extra` gives {size if pointer else 0}",
         )
     return ctypes.string_at(pointer, function.signature.nbytes)
-
-
-def execute(
-    function: Function,
-    shape: Shape,
-    parameters: bytes,
-    device: DeviceState,
-    limits: Limits,
-    order: LaunchOrder | None = None,
-) -> None:
-    """Run a launch that passed the checks, in an order if one is given; a fault spoils the device.
-
-    Where the device counts, what the launch executed is added to its counters.
-
-    Raises:
-        Refusal: with the code of what the kernel did wrong.
-    """
-    if function.module.context.destroyed:
-        raise Refusal(
-            CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
-            f"the context of kernel {function.name} is destroyed",
-        )
-    if function.closed:
-        raise invalid_handle(f"invalid resource handle: the module of {function.name} is unloaded")
-    peers = function.module.context.peer_memories()
-    devices = sorted((device, *(peer for peer, _ in peers)), key=attrgetter("ordinal"))
-    memories = tuple(memory for _, memory in peers)
-
-    def run() -> None:
-        fault = device.fault
-        if fault is not None:
-            raise Refusal(fault.code, fault.text, fault.cause)
-        device.model.peers = memories
-        _run(function, shape, parameters, device, limits, order)
-
-    _holding([each.lock for each in devices], run)
-
-
-def _holding(locks: Sequence[threading.RLock], work: Callable[[], None]) -> None:
-    """Work under all of these locks. Each has a `with` of its own, so that no interrupt and no
-    depth of calls leaves one behind."""
-    if not locks:
-        work()
-        return
-    with locks[0]:
-        _holding(locks[1:], work)
-
-
-def _run(
-    function: Function,
-    shape: Shape,
-    parameters: bytes,
-    device: DeviceState,
-    limits: Limits,
-    order: LaunchOrder | None,
-) -> None:
-    """Run a launch; the locks are held."""
-    kernel = function.kernel()
-    counters = device.counters
-    counts = LaunchCounts() if counters else None
-    try:
-        device.run_alone(
-            lambda: kernel.launch(
-                shape.grid,
-                shape.block,
-                parameters,
-                shared_bytes=shape.shared_bytes,
-                cooperative=shape.cooperative,
-                cluster=shape.cluster,
-                limits=limits,
-                order=order,
-                counts=counts,
-            )
-        )
-    except EmulationFault as error:
-        raise _spoil(device, error) from None
-    except (LaunchError, UnsupportedInstruction) as error:
-        raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
-    except (PtxSyntaxError, UndefinedSymbol) as error:  # of a function called by its address
-        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
-    except OutOfMemory as error:
-        raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
-    if counts is not None:
-        launch = _counted(function, shape, device, kernel.lines_of(counts))
-        for counting in counters:
-            counting.launches.append(launch)
-
-
-def _counted(
-    function: Function, shape: Shape, device: DeviceState, lines: Mapping[Line, Counts]
-) -> CountedLaunch:
-    """The record of a launch that ran."""
-    x, y, z = shape.block
-    warps = -(-(x * y * z) // device.model.warp_size)
-    registers = registers_of(function, device)
-    shared = function.signature.shared_bytes + shape.shared_bytes
-    blocks = blocks_per_sm(device.attributes, x * y * z, registers, shared)
-    return CountedLaunch(
-        function.name,
-        device.ordinal,
-        shape.grid,
-        shape.block,
-        shape.shared_bytes,
-        Occupancy(
-            blocks, blocks * warps, device.model.threads_per_sm // device.model.warp_size, registers
-        ),
-        sum(lines.values(), Counts()),
-        lines,
-    )
-
-
-def _spoil(device: DeviceState, error: EmulationFault) -> Refusal:
-    code = next(code for kind, code in _CODES if isinstance(error, kind))
-    # Its frames hold the launch's arrays, and the fault is kept as long as the device.
-    fault = error.with_traceback(None)
-    fault.__context__ = fault.__cause__ = None
-    text = f"{fault}{_of_another_device(fault, device)}"
-    told_later = f"{text}\n  which was launched at {caller() or 'an unknown place'}"
-    device.fault = Failure("cuLaunchKernel", code, told_later, fault)
-    device.note_fault(fault)
-    return Refusal(code, text, fault)
-
-
-def _of_another_device(fault: EmulationFault, device: DeviceState) -> str:
-    """What to do about an access to memory of a device that the kernel has no access to."""
-    if isinstance(fault, OutOfBounds):
-        for other in device.others:
-            found = other.memory.find(fault.address) if other.holds(fault.address) else None
-            if found is not None:
-                return (
-                    f"\n  the address is in memory of device {other.ordinal}, {found}: its kernels "
-                    f"alone reach it, unless Context.enable_peer_access opens it to device "
-                    f"{device.ordinal}"
-                )
-    return ""

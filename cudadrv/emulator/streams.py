@@ -7,12 +7,12 @@ Stream Capture").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..driver._api import CUstreamCaptureMode
-from .graphs import Node, NodeKind, Tip
+from .graphs import Node, NodeKind, Run, Tip
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -76,7 +76,7 @@ class Capture:
         self,
         stream: Stream,
         kind: NodeKind,
-        run: Callable[[], None],
+        run: Run,
         memory: GraphMemory | None = None,
         host: tuple[HostRange, ...] = (),
     ) -> None:

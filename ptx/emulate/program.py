@@ -17,7 +17,7 @@ from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.kernel_code import NOTHING_LATE, KernelCode, Late
 from ptx.emulate.exec.launch import Launch
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
-from ptx.emulate.exec.order.ordered_launch import OrderedLaunch
+from ptx.emulate.exec.order.ordered_launch import OrderedLaunch, Turns
 from ptx.emulate.exec.special_registers import RESERVED_BYTES
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.model.errors import LaunchError
@@ -143,19 +143,11 @@ class EmulatedKernel:
             EmulationFault: what the kernel did wrong.
         """
         self._check(grid, block, params, shared_bytes)
-        if cluster == (1, 1, 1):
-            cluster = self._required_cluster
-        if cluster != (1, 1, 1) and any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
-            raise LaunchError(
-                f"kernel {self.name}: the grid {grid} is no multiple of the cluster {cluster}"
-            )
+        cluster = self._checked_cluster(grid, cluster)
         if order is not None and counts is None:
-            ordered = OrderedLaunch(
-                self._ordered_code, self._program.device, grid, block, params, shared_bytes, limits,
-                cluster, self._reserved_shared, order,
-            )  # fmt: skip
-            ordered.run(cooperative=cooperative)
-            ordered.tell_accesses()
+            ordered = self._ordered(grid, block, params, shared_bytes, cluster, limits, order)
+            for _ in ordered.turns(cooperative=cooperative):
+                pass
             return ordered.decisions.trace
         code = self._code if counts is None else self._counted_code
         launch = Launch(
@@ -165,6 +157,47 @@ class EmulatedKernel:
         launch.run(cooperative=cooperative)
         launch.tell_accesses()
         return 0
+
+    def launch_in_turns(
+        self,
+        grid: Dim3,
+        block: Dim3,
+        params: bytes,
+        *,
+        shared_bytes: int,
+        cooperative: bool,
+        cluster: Dim3,
+        limits: Limits,
+        order: LaunchOrder,
+    ) -> Turns:
+        """The same in an order, turn by turn, so that others may run between them.
+
+        Raises:
+            LaunchError: the launch cannot start.
+        """
+        self._check(grid, block, params, shared_bytes)
+        cluster = self._checked_cluster(grid, cluster)
+        ordered = self._ordered(grid, block, params, shared_bytes, cluster, limits, order)
+        return ordered.turns(cooperative=cooperative)
+
+    def _ordered(
+        self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int, cluster: Dim3,
+        limits: Limits, order: LaunchOrder,
+    ) -> OrderedLaunch:  # fmt: skip
+        return OrderedLaunch(
+            self._ordered_code, self._program.device, grid, block, params, shared_bytes, limits,
+            cluster, self._reserved_shared, order,
+        )  # fmt: skip
+
+    def _checked_cluster(self, grid: Dim3, cluster: Dim3) -> Dim3:
+        """The cluster that a launch has, with the kernel's own."""
+        if cluster == (1, 1, 1):
+            cluster = self._required_cluster
+        if cluster != (1, 1, 1) and any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
+            raise LaunchError(
+                f"kernel {self.name}: the grid {grid} is no multiple of the cluster {cluster}"
+            )
+        return cluster
 
     def lines_of(self, counts: LaunchCounts) -> dict[Line, Counts]:
         """What each line executed in a launch that counted."""

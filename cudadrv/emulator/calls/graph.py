@@ -19,7 +19,7 @@ from ...driver._api import (
 )
 from ..executables import Executable
 from ..graph_memory import GraphMemory
-from ..graphs import NodeKind
+from ..graphs import NodeKind, Run
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
@@ -114,9 +114,7 @@ class GraphCalls(UserObjectCalls):
             self._release(in_flight)
         return OK
 
-    def _timed(
-        self, executable: Executable, stream: Stream, runs: list[Callable[[], None]]
-    ) -> list[Callable[[], None]]:
+    def _timed(self, executable: Executable, stream: Stream, runs: list[Run]) -> list[Run]:
         """What is to run in the place of the nodes' functions, where accesses are compared."""
         accesses = self._accesses
         if accesses is None:
@@ -204,9 +202,7 @@ class GraphCalls(UserObjectCalls):
         return executable
 
 
-def _noted(
-    accesses: ConcurrentAccesses, memory: GraphMemory, kind: NodeKind, run: Callable[[], None]
-) -> None:
+def _noted(accesses: ConcurrentAccesses, memory: GraphMemory, kind: NodeKind, run: Run) -> None:
     """Allocate or free memory of a graph, and say so."""
     run()
     accesses.in_graph(memory.piece.address, memory.nbytes, allocates=kind is NodeKind.ALLOC)

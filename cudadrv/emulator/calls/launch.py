@@ -6,15 +6,19 @@ CUDA Driver API: "Execution Control". A captured launch copies its parameters wh
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...driver._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
+from ..execution import execute, execute_in_turns
 from ..graphs import NodeKind
-from ..launch import check, execute, read_parameters
+from ..launch import check, read_parameters
 from ..refusal import OK, Refusal, invalid_handle
 from ..shape import NO_CLUSTER, Shape
 from .call import call
 from .function import FunctionCalls
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.order.ordered_launch import Turns
 
 _NEEDS_EVENT: Final = (
     CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
@@ -111,10 +115,12 @@ class LaunchCalls(FunctionCalls):
         limits = self.limits
         if self._accesses is not None:
             limits = replace(limits, accessed=self._accesses.launched)
-        self._submit(
-            stream,
-            NodeKind.KERNEL,
-            lambda: execute(
-                function, shape, parameters, device, limits, self._order.of_launch(self._launches)
-            ),
-        )
+
+        def run() -> Turns | None:
+            order = self._order.of_launch(self._launches)
+            if order is None:
+                execute(function, shape, parameters, device, limits)
+                return None
+            return execute_in_turns(function, shape, parameters, device, limits, order)
+
+        self._submit(stream, NodeKind.KERNEL, run)

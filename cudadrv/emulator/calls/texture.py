@@ -107,7 +107,7 @@ class TextureCalls(CaptureRules):
         if self._timeline is None:
             del objects[handle]
         else:  # what was launched with it still reads it
-            self._timeline.submit_after_all(context, partial(objects.pop, handle, None))
+            self._timeline.submit_after_all(context, partial(objects.__delitem__, handle))
 
     def _resource(
         self, resource: CUDA_RESOURCE_DESC | None, context: Context

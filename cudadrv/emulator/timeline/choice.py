@@ -116,6 +116,9 @@ class Choice(Protocol):
     def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
         """What runs, of at least one, at a call that needs none; it is asked again after that."""
 
+    def pauses(self, operation: Operation, others: Sequence[Operation]) -> bool:
+        """Whether an operation that has had a turn, and has more, is chosen anew with others."""
+
     def widens(self) -> bool:
         """Whether a call that needs some operations may run others as well."""
 
@@ -143,12 +146,18 @@ class Late:
             pending = [each for each in needed if not each.is_done]
             newest = self._newest = max(pending, key=_number)
             self._leading_there = with_what_it_waits_for([newest])
+        if any(each.seems_to_wait for each in ready):
+            return min(ready, key=lambda each: (each.waits * each.seems_to_wait, -each.number))
         leading = [each for each in ready if each in self._leading_there]
         return max(leading or ready, key=_number)
 
     def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
         """None."""
         return None
+
+    def pauses(self, operation: Operation, others: Sequence[Operation]) -> bool:
+        """Only where it may wait for one of the others."""
+        return operation.seems_to_wait and bool(others)
 
     def widens(self) -> bool:
         """Never."""
@@ -198,7 +207,7 @@ class Seeded:
 
     def _any(self, ready: Sequence[Operation]) -> Operation:
         ranks = self._ranks
-        if ranks is None or len(ready) == 1:
+        if ranks is None or len(ready) == 1 or any(each.seems_to_wait for each in ready):
             return self._among(ready)
         for operation in ready:
             if operation.stream.number not in ranks:
@@ -211,6 +220,10 @@ class Seeded:
     def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
         """Some, seldom many."""
         return self._any(ready) if self._random.random() < self._eagerness else None
+
+    def pauses(self, operation: Operation, others: Sequence[Operation]) -> bool:
+        """As often as not."""
+        return self.flips()
 
     def widens(self) -> bool:
         """As often as not."""

@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,20 @@ from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses
 from ptx.emulate.check.findings import Access, Finding, Findings
 from ptx.emulate.model.errors import Where
 
-from ..graphs import NodeKind
+from ..graphs import NodeKind, Run
 from ..origin import caller
 from ..streams import Stream
 from .logical_time import LogicalTime
 from .moment import Clock, Moment
 
 if TYPE_CHECKING:
+    from ptx.emulate.exec.order.ordered_launch import Turns
+
     from ..contexts import Context
     from ..emulated_device import DeviceState
     from ..executables import Executable
 
+_T = TypeVar("_T")
 _MOST_PARTS: Final = 24  # of a line in one way, before they are made one
 _MOST_LOOKED_AT: Final = 64  # ranges of two parts that meet
 _MOST_BORN: Final = 64  # allocations at one address that are told apart
@@ -114,35 +117,50 @@ class ConcurrentAccesses:
 
     # When something happens.
 
-    def timed(self, stream: Stream, kind: NodeKind, run: Callable[[], None]) -> Callable[[], None]:
+    def timed(self, stream: Stream, kind: NodeKind, run: Run) -> Run:
         """An operation is put into a stream: what is to be run in its place."""
         with self._lock:
             moment = self._time.moment(stream, kind, caller())
             self._pending[moment.number] = moment
         return self._at(moment, run)
 
-    def timed_graph(
-        self, executable: Executable, stream: Stream, runs: list[Callable[[], None]]
-    ) -> list[Callable[[], None]]:
+    def timed_graph(self, executable: Executable, stream: Stream, runs: list[Run]) -> list[Run]:
         """A graph is launched: what is to be run in the place of each node's function."""
         with self._lock:
             moments = self._time.moments_of_graph(executable, stream, caller())
             self._pending |= {moment.number: moment for moment in moments}
         return [self._at(moment, run) for moment, run in zip(moments, runs, strict=True)]
 
-    def _at(self, moment: Moment, run: Callable[[], None]) -> Callable[[], None]:
-        def run_now() -> None:
-            former = getattr(self._current, "moment", None)
-            self._current.moment = moment
+    def _at(self, moment: Moment, run: Run) -> Run:
+        def run_now() -> Turns | None:
+            turns: Turns | None = None
             try:
-                run()
+                turns = self._within(moment, run)
             finally:
-                self._current.moment = former
-                self._pending.pop(moment.number, None)
+                if turns is None:
+                    self._pending.pop(moment.number, None)
             if moment.kind is NodeKind.HOST:  # what it tells the host, nobody sees
                 self.host_waits({**moment.after, moment.line: moment.index})
+            return None if turns is None else self._in_turns(moment, turns)
 
         return run_now
+
+    def _in_turns(self, moment: Moment, turns: Turns) -> Turns:
+        try:
+            while (waits := self._within(moment, lambda: next(turns, None))) is not None:
+                yield waits
+        finally:
+            self._pending.pop(moment.number, None)
+            turns.close()
+
+    def _within(self, moment: Moment, work: Callable[[], _T]) -> _T:
+        """Do an operation, or a part of it."""
+        former = getattr(self._current, "moment", None)
+        self._current.moment = moment
+        try:
+            return work()
+        finally:
+            self._current.moment = former
 
     def now(self, stream: Stream) -> Clock:
         """What an event says that is recorded in a stream now."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..graphs import NodeKind
 
 if TYPE_CHECKING:
+    from ptx.emulate.exec.order.ordered_launch import Turns
+
+    from ..graphs import Run
     from ..host_memory import HostRange
     from ..streams import Stream
+
+
+_MANY_TURNS: Final = 8
 
 
 class State(Enum):
@@ -36,13 +41,15 @@ class Operation:
         always: it runs on a broken device too.
         host: the host memory that it reads and writes, as far as that is known.
         thread: who runs it.
+        turns: what is left of it, where it is done turn by turn.
+        waits: how many of its turns have left blocks that may wait for what others write.
         ended_ns: host clock when it was done.
     """
 
     number: int
     kind: NodeKind
     stream: Stream
-    run: Callable[[], object]
+    run: Run
     place: str
     is_marker: bool = False
     always: bool = False
@@ -50,6 +57,8 @@ class Operation:
     state: State = State.QUEUED
     missing: int = 0
     thread: int = 0
+    turns: Turns | None = None
+    waits: int = 0
     ended_ns: int | None = None
     before: tuple[Operation, ...] = ()
     after: list[Operation] = field(default_factory=list)
@@ -57,6 +66,11 @@ class Operation:
     def __str__(self) -> str:
         where = f", queued at {self.place}" if self.place else ""
         return f"{self.kind.value} {self.number}{where}"
+
+    @property
+    def seems_to_wait(self) -> bool:
+        """Whether it has had many turns and still has blocks that may wait for others."""
+        return self.waits >= _MANY_TURNS
 
     @property
     def is_done(self) -> bool:

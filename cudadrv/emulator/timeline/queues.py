@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from ptx.emulate.exec.collection import collection_paused
 
-from ..graphs import NodeKind
+from ..graphs import NodeKind, Run
 from ..origin import caller
 from ..refusal import Refusal
 from ..streams import NON_BLOCKING, Stream
@@ -87,7 +87,7 @@ class Timeline:
         self,
         stream: Stream,
         kind: NodeKind,
-        run: Callable[[], object],
+        run: Run,
         *,
         after: Iterable[Operation] = (),
         host: tuple[HostRange, ...] = (),
@@ -110,7 +110,7 @@ class Timeline:
         stream: Stream,
         parts: Callable[[Callable[..., Operation]], None],
         after: Iterable[Operation],
-        end: Callable[[], object],
+        end: Run,
     ) -> Operation:
         """Queue operations with an order of their own, such as a graph's, as one of the stream.
 
@@ -127,7 +127,7 @@ class Timeline:
 
             def add(
                 kind: NodeKind,
-                run: Callable[[], object],
+                run: Run,
                 waits: tuple[Operation, ...],
                 host: tuple[HostRange, ...] = (),
             ) -> Operation:
@@ -146,7 +146,7 @@ class Timeline:
         self,
         stream: Stream,
         kind: NodeKind,
-        run: Callable[[], object],
+        run: Run,
         place: str,
         before: Iterable[Operation],
         host: tuple[HostRange, ...] = (),
@@ -190,7 +190,7 @@ class Timeline:
         with self._lock:
             return operation.is_done or operation in with_what_it_waits_for(self.tails(stream))
 
-    def submit_after_all(self, context: Context, run: Callable[[], object]) -> None:
+    def submit_after_all(self, context: Context, run: Run) -> None:
         """Do something for a device once all that is queued on it now is done."""
         with collection_paused(), self._lock:
             apart = Stream(0, context, NON_BLOCKING, 0)
@@ -258,7 +258,10 @@ class Timeline:
         return None
 
     def _take(self, needed: set[Operation], widens: bool) -> Operation | None:
-        """An operation that may run now, among those needed unless it `widens`."""
+        """An operation that may run now, among those needed unless it `widens`.
+
+        Kernels that seem to wait for what others write let all others run as well.
+        """
         with collection_paused(), self._lock:
             marker = self._take_marker()
             if marker is not None:
@@ -266,6 +269,8 @@ class Timeline:
             ready = self._ready if widens else [each for each in self._ready if each in needed]
             if not ready:
                 return None
+            if all(each.seems_to_wait for each in ready):
+                ready = self._ready
             operation = self.choice.pick(ready, needed)
             self._ready.remove(operation)
             return self._taken(operation)
@@ -294,25 +299,50 @@ class Timeline:
     # How one runs.
 
     def _run(self, operation: Operation) -> None:
+        """Run an operation to its end, or turns of it until others may go on."""
         findings: list[HostChange] = []
+        is_over = True
         try:
             if operation.always or self._errors.lets_run(operation):
-                if self._watch.is_needed(operation):
-                    with collection_paused(), self._lock:
-                        findings = self._watch.run(operation, caller())
-                operation.run()
+                if operation.turns is None:
+                    if self._watch.is_needed(operation):
+                        with collection_paused(), self._lock:
+                            findings = self._watch.run(operation, caller())
+                    operation.turns = operation.run()
+                is_over = self._goes_on_to_its_end(operation)
         except Refusal as refusal:
             self._errors.keep(operation, refusal)
         finally:
-            self._end(operation)
+            if is_over:
+                self._end(operation)
+            else:
+                self._pause(operation)
         if findings:
             self._tell(findings)
+
+    def _goes_on_to_its_end(self, operation: Operation) -> bool:
+        """Run the turns that are left, unless others are to go on before the last one."""
+        for waits in operation.turns or ():
+            operation.waits += waits
+            with self._lock:
+                if self.choice.pauses(operation, self._ready):
+                    return False
+        return True
+
+    def _pause(self, operation: Operation) -> None:
+        """Its next turn comes when it is chosen again."""
+        with collection_paused(), self._lock:
+            operation.state = State.QUEUED
+            self._running.remove(operation)
+            self._ready.append(operation)
+            self._ended.notify_all()
 
     def _end(self, operation: Operation) -> None:
         """An operation is done, and what waited for it alone is ready."""
         with collection_paused(), self._lock:
             if operation.is_done:
                 return
+            turns, operation.turns = operation.turns, None
             operation.state, operation.ended_ns = State.DONE, time.perf_counter_ns()
             self._running.remove(operation)
             self._watch.end(operation)
@@ -331,6 +361,8 @@ class Timeline:
             if not queue:
                 del self._queues[stream]
             self._ended.notify_all()
+        if turns is not None:
+            turns.close()
 
     def _note(self, operation: Operation) -> None:
         what = f"{operation.number} {operation.kind.value} on stream {operation.stream.number}"

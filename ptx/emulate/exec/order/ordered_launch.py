@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,9 @@ _LONG_TURN: Final = 16384  # basic blocks, for blocks that do not wait for other
 _LATE_TURN: Final = 512
 _LONGEST_TURN: Final = 12  # up to 2**12, where it is drawn
 _LATE_FILL: Final = 0xFF  # bytes of shared memory that nothing has written
+Turns = Generator[bool, None, None]
+"""A launch that runs as it is asked to. After each turn but the last: whether the blocks are not at
+their end, as they may wait for what others write."""
 
 
 class OrderedLaunch(Launch):
@@ -56,7 +60,7 @@ class OrderedLaunch(Launch):
         device.counted_clock.begin()
         self._fill = _LATE_FILL if decisions.late else decisions.below(256)
 
-    def run(self, *, cooperative: bool = False) -> None:
+    def turns(self, *, cooperative: bool) -> Turns:
         """Execute the grid, chunk by chunk; chunks take turns.
 
         Raises:
@@ -68,11 +72,12 @@ class OrderedLaunch(Launch):
             blocks, threads, self.cluster.blocks, self._chunk_blocks(threads, blocks),
             self.code.may_be_late.stores, self.decisions,
         )  # fmt: skip
-        with np.errstate(all="ignore"), ExitStack() as after:
+        with ExitStack() as after:
             after.callback(self.output.flush)
             if cooperative:
                 self._make_workspace(after)
-            self._run_chunks(chunks)
+            yield from self._run_chunks(chunks)
+        self.tell_accesses()
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
         """Shared memory for the next chunk: a pattern, and zeros where the system has variables."""
@@ -84,7 +89,7 @@ class OrderedLaunch(Launch):
             found.reshape(-1, self.shared_stride)[:, self.reserved_start :] = 0
         return found
 
-    def _run_chunks(self, chunks: list[Chunk]) -> None:
+    def _run_chunks(self, chunks: list[Chunk]) -> Turns:
         """Every chunk begins, and those that are not at their end go on in turn.
 
         The device need not hold all blocks at once: some programs wait for blocks of lower numbers,
@@ -104,9 +109,15 @@ class OrderedLaunch(Launch):
                 coming = next(ahead, None)
             else:
                 scheduler = unfinished.pop(at)
-            if not scheduler.run(self._turn()):
+            if self.extents is not None:  # another launch may have run, whose arrays sites know
+                self.memory.version += 1
+            with np.errstate(all="ignore"):
+                ended = scheduler.run(self._turn())
+            if not ended:
                 unfinished.append(scheduler)
                 self._shared = np.empty(0, dtype=np.uint8)  # its blocks need their own
+            if coming is not None or unfinished:
+                yield not ended
         for scheduler in begun:
             scheduler.show_stores()
 
