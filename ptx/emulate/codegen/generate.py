@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.analysis.kernel_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.lateness import may_be_late
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
+from ptx.emulate.codegen.block_writer import BlockWriter, Unit, bits
 from ptx.emulate.codegen.call_graph import CallGraph
-from ptx.emulate.codegen.cfg import (
-    Block,
-    CfgBuilder,
-    find_live_registers,
-)
-from ptx.emulate.codegen.count_writer import (
-    begin_block,
-    count_block,
-    count_end,
-    count_instruction,
-)
+from ptx.emulate.codegen.cfg import CfgBuilder, find_live_registers
 from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.lane.lane_writer import LaneWriter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
-from ptx.emulate.codegen.table import Effect
 from ptx.emulate.count.counted_code import CountedCode
 from ptx.emulate.exec.block_functions import BlockFunctions
-from ptx.emulate.exec.fibre import GONE
 from ptx.emulate.exec.kernel_code import NOTHING_LATE, KernelCode, Late
+from ptx.emulate.exec.lane.lane_code import LaneCode
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,
@@ -37,7 +27,6 @@ from ptx.emulate.memory.layout import (
     aligned,
     frame_layout,
 )
-from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa.model import Body, Instruction, SpecialRegister
 from ptx.isa.signature import shared_layout, shared_variables
@@ -81,26 +70,6 @@ def _reads_clock(instruction: Instruction) -> bool:
     )
 
 
-def bits(mask: int) -> Iterator[int]:
-    """Positions of the set bits."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-class _Unit:
-    """One function of the kernel while it is generated."""
-
-    def __init__(self, layout: ModuleLayout, blocks: list[Block], scope: FunctionScope) -> None:
-        self.layout = layout
-        self.function = scope.function
-        self.blocks = blocks
-        self.scope = scope
-        self.first = 0
-        self.sites: list[Site] = []
-
-
 class _KernelWriter:
     """Writes a kernel and the functions that it calls by name; others when they are called."""
 
@@ -123,6 +92,7 @@ class _KernelWriter:
         self._late = late
         self._origins = KernelOrigins(code, shared_sizes)
         self._bodies: list[Body] = []
+        self._units: list[Unit] = []
 
     def write(self) -> KernelCode:
         """Generate all blocks of all functions that the kernel calls by name."""
@@ -138,6 +108,9 @@ class _KernelWriter:
         code.find_function = self.find_function
         code.find_origins = self._origins.find
         code.uses_of = partial(uses_of, self._bodies)
+        if code.counted is None and self._late == NOTHING_LATE:
+            writer = LaneWriter(code, self._units)
+            code.lanes = LaneCode(writer.write, writer.write_loop)
         if code.stack_bytes > MOST_LOCAL_BYTES:
             raise UnsupportedInstruction(
                 code.kernel, ".local", self._layout.module.functions[code.kernel].line,
@@ -168,7 +141,7 @@ class _KernelWriter:
         """Generate a function and all that it calls by name, behind what there is."""
         code, layout = self._code, place.layout
         graph = self._graphs.setdefault(layout, CallGraph(layout.module))
-        units: dict[CodePlace, _Unit] = {}
+        units: dict[CodePlace, Unit] = {}
         waiting = [place]
         while waiting:
             found = waiting.pop(0)
@@ -188,7 +161,7 @@ class _KernelWriter:
             self._append(unit, lines)
         self._numbers = known
 
-    def _unit(self, place: CodePlace) -> _Unit:
+    def _unit(self, place: CodePlace) -> Unit:
         layout, name = place
         function = layout.module.functions[name]
         body = layout.module.body(name)
@@ -208,19 +181,19 @@ class _KernelWriter:
             found = sorted(invariant_definitions(blocks, scope.kernel_parameters))
             steps = [blocks[block].steps[position] for block, position in found]
             scope.invariants = {id(step.instruction): slot for slot, step in enumerate(steps)}
-        return _Unit(layout, blocks, scope)
+        return Unit(layout, blocks, scope)
 
-    def _written(self, unit: _Unit, functions: dict[str, int]) -> list[list[str]]:
+    def _written(self, unit: Unit, functions: dict[str, int]) -> list[list[str]]:
         """The lines of each block."""
         emitter = Emitter(unit.scope)
-        emitter.functions = functions
+        emitter.functions = unit.functions = functions
         emitter.first = unit.first
         first = len(self._code.sites)
-        written = [_BlockWriter(unit, block, emitter).write() for block in unit.blocks]
+        written = [BlockWriter(unit, block, emitter).write() for block in unit.blocks]
         unit.sites = self._code.sites[first:]
         return written
 
-    def _append(self, unit: _Unit, written: list[list[str]]) -> None:
+    def _append(self, unit: Unit, written: list[list[str]]) -> None:
         """Take a function into the kernel's code."""
         code = self._code
         code.entries.append(unit.first)
@@ -245,78 +218,5 @@ class _KernelWriter:
         code.zeros.append(unit.scope.zeros())
         self._origins.add(unit.blocks, unit.scope, unit.sites)
         self._bodies.append(unit.scope.body)
+        self._units.append(unit)
         code.may_be_late = may_be_late(unit.blocks, code.may_be_late)
-
-
-class _BlockWriter:
-    """Writes one basic block."""
-
-    def __init__(self, unit: _Unit, block: Block, emitter: Emitter) -> None:
-        self._unit = unit
-        self._block = block
-        self._emitter = emitter
-
-    def write(self) -> list[str]:
-        """The lines of its function."""
-        block, emitter, first = self._block, self._emitter, self._unit.first
-        following = first + block.following if block.following is not None else GONE
-        emitter.begin(first + block.index, following)
-        begin_block(emitter)
-        waits = bool(block.steps) and block.steps[0].operation.effect is Effect.SYNCS
-        if not waits:
-            count_block(emitter)
-        emitter.targets = tuple(first + target for target in block.targets)
-        live_out = 0
-        for successor in block.successors:
-            live_out |= self._unit.blocks[successor].live
-        emitter.live_out = live_out
-        after = self._live_after_each(live_out)
-        before = self._unit.blocks[block.index - 1] if block.index else None
-        is_skipped = before is not None and before.skipped is not None
-        ended = False
-        for step, live in zip(block.steps, after, strict=True):
-            emitter.start(step.instruction)
-            emitter.live_results = live
-            if step.operation.effect is Effect.PURE and not live:
-                continue
-            count_instruction(emitter, is_skipped=is_skipped)
-            try:
-                step.operation.emit(emitter, step.instruction)
-            except KeyError as missing:
-                raise emitter.refuse(f"it uses {missing}, which is not executed") from None
-            if step.operation.effect is Effect.SYNCS:
-                count_block(emitter)
-            ended = step.operation.effect is Effect.ENDS
-        if not ended:
-            self._leave(live_out, following)
-        return emitter.lines
-
-    def _leave(self, live_out: int, following: int) -> None:
-        block, emitter, first = self._block, self._emitter, self._unit.first
-        count_end(emitter, block.branch, block.skipped)
-        if block.guard is None:
-            emitter.flush(live_out)
-            target = following if block.target is None else first + block.target
-            emitter.line(f"return {target}")
-            return
-        assert block.target is not None
-        condition = emitter.value(block.guard.register, "pred")
-        if block.guard.negated:
-            condition = f"~{condition}"
-        emitter.flush(live_out)
-        emitter.line(f"return f.split({condition}, {first + block.target}, {following})")
-
-    def _live_after_each(self, live_out: int) -> list[frozenset[int]]:
-        """For each step, which of the registers that it writes are read later."""
-        block = self._block
-        live = set(bits(live_out))
-        if block.guard is not None:
-            live.add(self._unit.scope.numbers[block.guard.register.name])
-        found: list[frozenset[int]] = []
-        for step in reversed(block.steps):
-            writes = frozenset(step.writes)
-            found.append(writes & live)
-            live -= writes
-            live.update(step.reads)
-        found.reverse()
-        return found

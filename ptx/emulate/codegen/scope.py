@@ -50,6 +50,7 @@ class FunctionScope:
             its instruction.
         late: what is not done at once.
         counted: where the instructions are listed of code that counts them, None in any other.
+        lane_values: floats that the code of single threads names.
         width: bytes of each register; home: the kind in which it is held between blocks.
     """
 
@@ -92,6 +93,7 @@ class FunctionScope:
             self.width.append(TYPE_BYTES[register.ptx_type])
             self.home.append(kind if kind[0] in "fp" else unsigned(kind))
         self.invariants: dict[int, int] = {}
+        self.lane_values: dict[object, object] = {}
         self._parameters = {
             *frame.params,
             *(param.name for param in (*function.returns, *function.params)),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.lane.row_fibres import value_in
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.scheduler import Scheduler
@@ -65,7 +66,7 @@ class EndlessWait:
         for place, each in sorted(fibres, key=lambda found: found[0]):
             yield place, each.count, each.lane_numbers().tobytes()
             for number in live[place[-1]]:
-                value = each.regs[number]
+                value = value_in(each, number)
                 yield value.shape, value.tobytes()
 
     def _sums(self) -> tuple[int, ...]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.exec.lane.row_fibres import part_of_rows
+from ptx.emulate.exec.lane.rows import Row
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import InvalidBranch, Trap, Where
 from ptx.emulate.model.geometry import Value
@@ -58,12 +60,14 @@ class Fibre:
         written: registers written since it was split off `lineage`.
         released: what it waited for is there; its block is executed again with this set.
         exchange: values that lanes in other fibres brought where it waited, by name.
+        few: blocks that it executed since it is of few threads, in this form.
+        rows: the registers thread by thread, for few threads; None where `regs` has them.
     """
 
     __slots__ = (
-        "_cached", "_places", "blocks", "calls", "count", "exchange", "lanes", "lineage", "n",
-        "prefix", "present", "regs", "released", "scheduler", "stack_pointer", "tick", "token",
-        "written",
+        "_cached", "_places", "blocks", "calls", "count", "exchange", "few", "lanes", "lineage",
+        "n", "prefix", "present", "regs", "released", "rows", "scheduler", "stack_pointer", "tick",
+        "token", "written",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, regs: Registers, lanes: Index | None, n: int) -> None:
@@ -82,6 +86,8 @@ class Fibre:
         self.written: int = 0
         self.released: bool = False
         self.exchange: dict[str, Value] | None = None
+        self.few: int = 0
+        self.rows: list[Row] | None = None
         self.tick: int = 0
         self._cached: dict[str, Value] = {}
         self._places: dict[str, Value] = {}
@@ -220,6 +226,8 @@ class Fibre:
 
     def subset(self, positions: Index, live: tuple[int, ...]) -> Fibre:
         """A fibre of some of this one's elements, with just the live registers."""
+        if self.rows is not None:
+            return part_of_rows(self, positions, live)
         mine = self.regs
         regs: Registers = [_UNSET] * len(mine)
         for number in live:
@@ -232,6 +240,7 @@ class Fibre:
         found.stack_pointer = self.stack_pointer
         found.lineage = self.lineage
         found.written = self.written
+        found.few = self.few
         return found
 
     def compact(self, live: tuple[int, ...]) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from ptx.emulate.count.counted_code import CountedCode
 from ptx.emulate.exec.block_functions import BlockFunctions
+from ptx.emulate.exec.lane.lane_code import LaneCode
 from ptx.emulate.memory.extents import Origins
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.written import Use
@@ -67,6 +71,7 @@ class KernelCode:
         reads_clock: whether it reads a clock, so that what it does depends on time.
         may_be_late: what an ordered launch may do late.
         counted: which instructions each block has, if the code counts them.
+        lanes: the same for few threads, where there is such code.
     """
 
     kernel: str
@@ -97,6 +102,15 @@ class KernelCode:
     stack_bytes: int = 0
     registers: int = 0
     counted: CountedCode | None = None
+    lanes: LaneCode | None = None
+    _dtypes: dict[int, list[np.dtype[Any]]] = field(default_factory=dict)
+
+    def dtypes(self, function: int) -> list[np.dtype[Any]]:
+        """The types of a function's registers."""
+        found = self._dtypes.get(function)
+        if found is None:
+            found = self._dtypes[function] = [value.dtype for value in self.zeros[function]]
+        return found
 
     def reachable(self, block: int) -> set[int]:
         """The blocks that control may come to behind a block."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from ptx.emulate.exec.calls import OpenCall, registers_of
 from ptx.emulate.exec.fibre import Fibre, Registers
+from ptx.emulate.exec.lane.row_fibres import leave_rows, merge_rows
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 
@@ -18,6 +19,12 @@ def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
     A fibre that kept its arrays takes its parts back: only what they wrote is copied. The rest are
     joined in the order of their lanes.
     """
+    if any(fibre.rows is not None for fibre in fibres):
+        joined = merge_rows(fibres)
+        if joined is not None:
+            return joined
+        for fibre in fibres:
+            leave_rows(fibre, live)
     base = max(fibres, key=lambda fibre: (fibre.present is not None, fibre.n))
     if base.present is None:
         return _union(fibres, live)
@@ -122,6 +129,7 @@ def _union(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
     found = Fibre(fibres[0].scheduler, regs, lanes, count)
     first = fibres[0]
     found.prefix, found.stack_pointer = first.prefix, first.stack_pointer
+    found.few = min(fibre.few for fibre in fibres)
     found.calls = _merged_calls(fibres, places, lanes, count)
     if all(fibre.lineage is first.lineage for fibre in fibres):
         found.lineage = first.lineage

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.exec.endless import EndlessWait
 from ptx.emulate.exec.fibre import GONE, Fibre
+from ptx.emulate.exec.lane.bench import Bench
+from ptx.emulate.exec.lane.lane_runner import LaneRunner, lane_runner
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.passed_by import PassedBy
 from ptx.emulate.exec.sync.waiting import WaitingFibres
@@ -40,6 +42,8 @@ class Scheduler:
         alive: threads that have not exited; exited: the lanes of those that have.
         passed_by: who passes by where others wait, where that is checked.
         waiting: fibres that wait for others, or for a time.
+        lanes: runs fibres of few threads, where nothing needs to look at every access.
+        bench: what the code of single threads has at hand.
         successor: the fibre that a block's function left to run in place of its own.
         steps: basic blocks executed so far.
         work: the same, where a block of many threads counts more than one of few, and going from
@@ -55,6 +59,9 @@ class Scheduler:
             PassedBy(self) if blocks.launch.limits.check_synchronisation else None
         )
         self._functions: PassedBy | BlockFunctions = self.passed_by or blocks.code.blocks
+        self.lanes: LaneRunner | None = lane_runner(self)
+        self._few = self.lanes.most if self.lanes is not None else 0
+        self.bench: Bench | None = None
         self.waiting: WaitingFibres = WaitingFibres(self)
         self.successor: Fibre | None = None
         self.steps: int = 0
@@ -136,6 +143,11 @@ class Scheduler:
         return bool(self._heap)
 
     @property
+    def next_place(self) -> Key | None:
+        """The smallest place at which a fibre waits for its turn."""
+        return self._heap[0] if self._heap else None
+
+    @property
     def runnable(self) -> list[tuple[Key, Fibre]]:
         """The fibres that are ready to run, with their places."""
         return [(key, fibre) for key, fibres in self._runnable.items() for fibre in fibres]
@@ -143,11 +155,17 @@ class Scheduler:
     def run_one(self, fibre: Fibre, block: int) -> None:
         """Execute one block of a fibre whose wait is over; it then waits for its turn."""
         fibre.written |= self._code.defined[block]
-        following = self._functions[block](fibre, fibre.regs)
+        following = self._step(fibre, block)
         if self.successor is not None:
             fibre, self.successor = self.successor, None
         if following != GONE:
             self.wait(fibre, following)
+
+    def _step(self, fibre: Fibre, block: int) -> int:
+        """Execute one block of a fibre."""
+        if self.lanes is not None and (fibre.count <= self._few or fibre.rows is not None):
+            return self.lanes.run(fibre, block, 0)
+        return self._functions[block](fibre, fibre.regs)
 
     def _next(self) -> tuple[Fibre, int, int]:
         """The fibre with the smallest place, merged with all that wait there; its quantum."""
@@ -169,7 +187,7 @@ class Scheduler:
         """
         code = self._code
         functions, defined, pure, live = self._functions, code.defined, code.is_pure, code.live
-        heap = self._heap
+        heap, few, lanes = self._heap, self._few, self.lanes
         budget = quantum
         while True:
             if fibre.present is not None and not pure[block]:
@@ -177,7 +195,12 @@ class Scheduler:
             self.steps += 1
             self._place = (*fibre.prefix, block)
             fibre.written |= defined[block]
-            following = functions[block](fibre, fibre.regs)
+            if fibre.count <= few or fibre.rows is not None:
+                assert lanes is not None  # there are no few else
+                room = 0 if budget else self._deadline - self.steps + 1
+                following = lanes.run(fibre, block, room)
+            else:
+                following = functions[block](fibre, fibre.regs)
             if self.successor is not None:
                 fibre, self.successor = self.successor, None
             if following == GONE:

@@ -11,7 +11,11 @@ from ptx.emulate.model.types import NUMPY, Scalar
 from ptx.isa.model import Instruction
 
 Memory = DeviceMemory | PeerMemory | MappedHostMemory
+Window = tuple[int, int, int, int, memoryview, memoryview]
 _MASKED = ("ld", "ldu")
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_WIDEST = 8  # bytes of an element that Python has a number for
+_CLOSED: Window = (1, 0, -1, 0, memoryview(b""), memoryview(b""))
 
 
 def used_bytes_of(instruction: Instruction, total: int) -> tuple[int, ...]:
@@ -40,11 +44,13 @@ class Site:
             of the device's allocation table then, and the memory that it is in; replaced as a
             whole, as several threads may launch the kernel at once.
         is_elsewhere: whether an access reached another device's memory, or the host's.
+        window: the same bounds for code of single threads: least and greatest address, version,
+            address of the first element in units of elements, the elements, and their bits.
     """
 
     __slots__ = (
         "bounds", "count", "dtype", "end", "first", "instruction", "is_elsewhere", "kind",
-        "nbytes", "parts", "shift", "space", "total", "writes",
+        "nbytes", "parts", "shift", "space", "total", "window", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -65,3 +71,15 @@ class Site:
         self.writes: bool = writes
         self.bounds: tuple[int, int, int, Memory | None] = (0, 0, -1, None)
         self.is_elsewhere: bool = False
+        self.window: Window = _CLOSED
+
+    def open_window(self) -> None:
+        """Let single threads access what the last access was in, where that is known."""
+        least, end, version, memory = self.bounds
+        greatest = end - self.total
+        if memory is None or self.window[:3] == (least, greatest, version):
+            return
+        elements = memory.view(self.dtype)
+        bits = elements.view(_UNSIGNED[self.nbytes]) if self.nbytes <= _WIDEST else elements
+        first = memory.base >> self.shift
+        self.window = (least, greatest, version, first, elements.data, bits.data)

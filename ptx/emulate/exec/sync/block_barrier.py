@@ -60,6 +60,10 @@ class BlockBarriers:
         self._barriers: dict[int, _Barrier] = {}
         self._gone: Counts = np.zeros(self._blocks.geometry.blocks, dtype=np.int64)
         self._exits_seen = 0
+        limits = self._blocks.launch.limits
+        strict = limits.strict_barriers or limits.check_synchronisation
+        # Whether a fibre of all that are alive passes, and nobody is told.
+        self._is_plain = not strict and self._blocks.races is None
 
     # Called by generated code.
 
@@ -70,6 +74,9 @@ class BlockBarriers:
         """
         blocks = self._blocks
         scheduler = self._scheduler
+        is_alone = threads is None and not self._barriers and self._is_plain
+        if is_alone and fibre.count == scheduler.alive and which.ndim == 0 and which < BARRIERS:
+            return block
         parts = self._alike(fibre, which, threads, blocks.code.live[block])
         if len(parts) > 1:
             for part, one, expected in parts:

@@ -1,0 +1,141 @@
+"""One basic block as a Python function, or some of its instructions as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptx.emulate.codegen.cfg import Block, mask_of
+from ptx.emulate.codegen.count_writer import (
+    begin_block,
+    count_block,
+    count_end,
+    count_instruction,
+)
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.scope import FunctionScope
+from ptx.emulate.codegen.table import Effect
+from ptx.emulate.exec.fibre import GONE
+from ptx.emulate.memory.layout import ModuleLayout
+from ptx.emulate.memory.site import Site
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Positions of the set bits."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class Unit:
+    """One function of the kernel, from which its code is made.
+
+    Attributes:
+        first: the number of its first block.
+        functions: number of each function of the kernel that is called by its name.
+    """
+
+    def __init__(self, layout: ModuleLayout, blocks: list[Block], scope: FunctionScope) -> None:
+        self.layout = layout
+        self.function = scope.function
+        self.blocks = blocks
+        self.scope = scope
+        self.first = 0
+        self.sites: list[Site] = []
+        self.functions: dict[str, int] = {}
+
+    def live_behind(self, block: Block) -> int:
+        """Bit mask of the registers that are read after a block."""
+        found = 0
+        for successor in block.successors:
+            found |= self.blocks[successor].live
+        return found
+
+    def live_behind_each(self, block: Block) -> list[int]:
+        """For each step of a block, bit mask of the registers that are read behind it."""
+        live = self.live_behind(block)
+        if block.guard is not None:
+            live |= 1 << self.scope.number(block.guard.register)
+        found: list[int] = []
+        for step in reversed(block.steps):
+            found.append(live)
+            live &= ~mask_of(step.writes)
+            live |= mask_of(step.reads)
+        found.reverse()
+        return found
+
+    def following(self, block: Block) -> int:
+        """The number of the block behind it, GONE where control never gets there."""
+        return self.first + block.following if block.following is not None else GONE
+
+
+class BlockWriter:
+    """Writes one basic block."""
+
+    def __init__(self, unit: Unit, block: Block, emitter: Emitter) -> None:
+        self._unit = unit
+        self._block = block
+        self._emitter = emitter
+
+    def write(self) -> list[str]:
+        """The lines of its function."""
+        block, emitter, first = self._block, self._emitter, self._unit.first
+        following = self._unit.following(block)
+        emitter.begin(first + block.index, following)
+        begin_block(emitter)
+        waits = bool(block.steps) and block.steps[0].operation.effect is Effect.SYNCS
+        if not waits:
+            count_block(emitter)
+        emitter.targets = tuple(first + target for target in block.targets)
+        live_out = self._unit.live_behind(block)
+        emitter.live_out = live_out
+        after = self._live_after_each(live_out)
+        before = self._unit.blocks[block.index - 1] if block.index else None
+        is_skipped = before is not None and before.skipped is not None
+        ended = False
+        for step, live in zip(block.steps, after, strict=True):
+            emitter.start(step.instruction)
+            emitter.live_results = live
+            if step.operation.effect is Effect.PURE and not live:
+                continue
+            count_instruction(emitter, is_skipped=is_skipped)
+            try:
+                step.operation.emit(emitter, step.instruction)
+            except KeyError as missing:
+                raise emitter.refuse(f"it uses {missing}, which is not executed") from None
+            if step.operation.effect is Effect.SYNCS:
+                count_block(emitter)
+            ended = step.operation.effect is Effect.ENDS
+        if not ended:
+            self._leave(live_out, following)
+        return emitter.lines
+
+    def _leave(self, live_out: int, following: int) -> None:
+        block, emitter, first = self._block, self._emitter, self._unit.first
+        count_end(emitter, block.branch, block.skipped)
+        if block.guard is None:
+            emitter.flush(live_out)
+            target = following if block.target is None else first + block.target
+            emitter.line(f"return {target}")
+            return
+        assert block.target is not None
+        condition = emitter.value(block.guard.register, "pred")
+        if block.guard.negated:
+            condition = f"~{condition}"
+        emitter.flush(live_out)
+        emitter.line(f"return f.split({condition}, {first + block.target}, {following})")
+
+    def _live_after_each(self, live_out: int) -> list[frozenset[int]]:
+        """For each step, which of the registers that it writes are read later."""
+        block = self._block
+        live = set(bits(live_out))
+        if block.guard is not None:
+            live.add(self._unit.scope.numbers[block.guard.register.name])
+        found: list[frozenset[int]] = []
+        for step in reversed(block.steps):
+            writes = frozenset(step.writes)
+            found.append(writes & live)
+            live -= writes
+            live.update(step.reads)
+        found.reverse()
+        return found

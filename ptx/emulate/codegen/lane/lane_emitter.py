@@ -1,0 +1,382 @@
+"""What the code of an instruction for a single thread is written with.
+
+Expressions are of Python numbers, as `exec/lane/rows.py` has them: an integer's bits, unsigned and
+within its width; a float; a bool. An operation without such code is left to NumPy: `NoLaneCode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from ptx.emulate.codegen.constants import Constants
+from ptx.emulate.codegen.scope import FunctionScope
+from ptx.emulate.exec.lane.rows import double_of_long, float_of_word, long_of_double, word_of_float
+from ptx.emulate.exec.special_registers import known_special
+from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW
+from ptx.emulate.model.types import kind_of, width_of
+from ptx.isa.model import (
+    FloatImmediate,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Sink,
+    SpecialRegister,
+    Symbol,
+)
+
+_FLOATS = ("f32", "f64")
+_BENCH = {"F": "f32", "I": "u32", "D": "f64", "Q": "u64"}  # one element each, seen as another type
+
+
+class NoLaneCode(Exception):
+    """An instruction, or this form of it, has no code for a single thread."""
+
+
+def held_as(kind: str) -> str:
+    """How a row holds a kind: "f32", "f64", "pred" or, as bits, "int"."""
+    return kind if kind in (*_FLOATS, "pred") else "int"
+
+
+class LaneEmitter:
+    """Writes the code of a part of a basic block.
+
+    Attributes:
+        scope: the function's registers, symbols and names.
+        instruction: the one that is being emitted.
+        alone: whether the code is for one thread, which may go slow ways; that for several stops.
+        sites: of the accesses so far.
+    """
+
+    def __init__(self, scope: FunctionScope, *, alone: bool) -> None:
+        self.scope = scope
+        self.instruction: Instruction = Instruction("", (), (), None, 0, None)
+        self.alone = alone
+        self.lines: list[str] = []
+        self.sites: list[Site] = []
+        self._constants = Constants(scope)
+        self._held: dict[int, str] = {}
+        self._views: dict[tuple[int, str], str] = {}
+        self._read: set[int] = set()
+        self._written: dict[int, None] = {}
+        self._prelude: dict[str, str] = {}
+        self._temporaries = 0
+        self._is_loaded = False
+
+    # For the writers.
+
+    def begin(self) -> None:
+        """Start a part: nothing is loaded."""
+        self.sites = []
+        self._prelude.clear()
+        self._temporaries = 0
+        self._is_loaded = False
+        self._start()
+
+    def begin_block(self) -> None:
+        """Start a block of a loop: each register is in its variable, as a row holds it."""
+        self._is_loaded = True
+        self._start()
+
+    def _start(self) -> None:
+        self.lines = []
+        for known in (self._held, self._views, self._read, self._written):
+            known.clear()
+
+    def end_block(self, live: int) -> None:
+        """Have each variable as a row holds it that was written and is in the mask `live`."""
+        for number in self._written:
+            home = held_as(self.scope.home[number])
+            if live >> number & 1 and self._held[number] != home:
+                self.lines.append(f"r{number} = {self._as(number, home)}")
+
+    def flush(self, live: int) -> None:
+        """Store the registers that were written and are in the mask `live`."""
+        for number in self._written:
+            if live >> number & 1:
+                home = held_as(self.scope.home[number])
+                self.lines.append(f"R[{number}] = {self._as(number, home)}")
+
+    @property
+    def changes_what_it_reads(self) -> bool:
+        """Whether the part cannot be begun again with the registers that it leaves."""
+        return not self._read.isdisjoint(self._written)
+
+    @property
+    def prelude(self) -> list[str]:
+        """What is set before all."""
+        return [f"{each} = {value}" for each, value in self._prelude.items()]
+
+    def function(self, name: str, result: int | None) -> str:
+        """The part as a function; `result` is what it gives for all threads, if that is known."""
+        head = self.prelude
+        body = self.lines or ["pass"]
+        if self.alone:
+            return f"def {name}(f, R):\n    " + "\n    ".join((*head, *body))
+        loop = "\n        ".join(("for R in rows:", *body))
+        if result is not None:
+            return f"def {name}(f, rows):\n    " + "\n    ".join((*head, loop, f"return {result}"))
+        return f"def {name}(f, rows):\n    " + "\n    ".join((*head, "N = []", loop, "return N"))
+
+    # For operations: reading.
+
+    def refuse(self) -> NoReturn:
+        """Leave the instruction to NumPy."""
+        raise NoLaneCode
+
+    def bits(self, operand: Operand, ptx_type: str) -> str:
+        """An expression (a name or a number) for an operand's bits, as an unsigned number."""
+        kind = kind_of(ptx_type)
+        ones = self.ones(kind)
+        if isinstance(operand, Register):
+            number = self.scope.number(operand)
+            size = self.scope.width[number]
+            if size < width_of(kind) or size > 8 or self.scope.home[number] == "pred":
+                self.refuse()
+            name = self._as(number, "int")
+            return name if size == width_of(kind) else f"({name} & {ones})"
+        if isinstance(operand, Immediate):
+            return str(operand.value & ones)
+        if isinstance(operand, SpecialRegister):
+            return self._special(operand.name, kind)
+        if isinstance(operand, Symbol):
+            return self._symbol(operand, ones)
+        raise NoLaneCode
+
+    def signed(self, operand: Operand, ptx_type: str) -> str:
+        """The same as a signed number."""
+        bits = 8 * width_of(kind_of(ptx_type))
+        if isinstance(operand, Immediate):
+            value = operand.value & (1 << bits) - 1
+            return f"({value - (value >> bits - 1 << bits)})"
+        top = 1 << bits - 1
+        return f"(({self.bits(operand, ptx_type)} ^ {top}) - {top})"
+
+    def integer(self, operand: Operand, ptx_type: str) -> str:
+        """The number that an operand of an integer type is."""
+        return (
+            self.signed(operand, ptx_type) if ptx_type[0] == "s" else self.bits(operand, ptx_type)
+        )
+
+    def ordered(self, operand: Operand, ptx_type: str) -> str:
+        """A number that is in the same order as the operand of an integer type."""
+        if ptx_type[0] != "s":
+            return self.bits(operand, ptx_type)
+        top = 1 << 8 * width_of(kind_of(ptx_type)) - 1
+        found = self.bits(operand, ptx_type)
+        return str(int(found) ^ top) if found.isdigit() else f"({found} ^ {top})"
+
+    def real(self, operand: Operand, ptx_type: str) -> str:
+        """A name or a number for an operand of type f32 or f64."""
+        if isinstance(operand, Register):
+            number = self.scope.number(operand)
+            if self.scope.width[number] != width_of(ptx_type) or ptx_type not in _FLOATS:
+                self.refuse()
+            return self._as(number, ptx_type)
+        if isinstance(operand, Immediate):
+            return self.constant(float(operand.value))
+        if isinstance(operand, FloatImmediate):
+            name = self._constants.exact(operand, ptx_type)
+            scalar = self.scope.scalar(name) if name else None
+            if scalar is None:
+                self.refuse()
+            if ptx_type == "f32":
+                return self.constant(float_of_word(int.from_bytes(scalar.tobytes(), "little")))
+            return self.constant(double_of_long(int.from_bytes(scalar.tobytes(), "little")))
+        raise NoLaneCode
+
+    def predicate(self, operand: Operand) -> str:
+        """A name for a predicate."""
+        if isinstance(operand, Negated):
+            return f"(not {self.predicate(operand.operand)})"
+        if isinstance(operand, Register) and self.scope.home[self.scope.number(operand)] == "pred":
+            return self._as(self.scope.number(operand), "pred")
+        if isinstance(operand, Immediate):
+            return str(bool(operand.value))
+        raise NoLaneCode
+
+    def held(self, register: Register) -> str:
+        """How a register is held just now."""
+        number = self.scope.number(register)
+        self._load(number)
+        return self._held[number]
+
+    @staticmethod
+    def ones(ptx_type: str) -> int:
+        """All bits of a type."""
+        return (1 << 8 * width_of(kind_of(ptx_type))) - 1
+
+    def constant(self, value: float) -> str:
+        """The name of a float, or itself."""
+        if value - value == 0.0:
+            return repr(value) if str(value)[0] != "-" else f"({value!r})"
+        bits = long_of_double(value)
+        return self.helper_value(("float", bits), value)
+
+    def helper_value(self, key: object, value: object) -> str:
+        """The name of a value that equal keys share."""
+        known: dict[object, object] = self.scope.lane_values
+        return self.scope.bind(known.setdefault(key, value), "v")
+
+    def helper(self, function: Callable[..., object]) -> str:
+        """The name by which generated code calls a Python function."""
+        return self.scope.bind(function, function.__name__)
+
+    def bench(self, name: str) -> str:
+        """A variable that the part sets before all: an attribute of the fibre's `Bench`."""
+        self._prelude.setdefault("B", "f.scheduler.bench")
+        self._prelude.setdefault(name, f"B.{name}")
+        return name
+
+    def before(self, name: str, expression: str) -> str:
+        """A variable that the part sets before all, from its `Bench` B."""
+        self._prelude.setdefault("B", "f.scheduler.bench")
+        self._prelude.setdefault(name, expression)
+        return name
+
+    # For operations: writing.
+
+    def line(self, code: str) -> None:
+        """One statement."""
+        self.lines.append(code)
+
+    def temporary(self, expression: str) -> str:
+        """The name of a new variable."""
+        self._temporaries += 1
+        name = f"t{self._temporaries}"
+        self.lines.append(f"{name} = {expression}")
+        return name
+
+    def target(self, operand: Operand, ptx_type: str) -> str:
+        """The variable that is to be set to a result of a type, by lines that follow.
+
+        Where the type has the destination's width and there is no guard; else a temporary that
+        `assign` is then given.
+        """
+        if (
+            isinstance(operand, Register)
+            and self.instruction.guard is None
+            and self.scope.width[self.scope.number(operand)] == width_of(kind_of(ptx_type))
+        ):
+            return f"r{self.scope.number(operand)}"
+        self._temporaries += 1
+        return f"t{self._temporaries}"
+
+    def assign(self, operand: Operand, ptx_type: str, expression: str) -> None:
+        """Write a destination; the expression is what a row holds for `ptx_type`.
+
+        A wider register is filled by its sign or by zeros. Under a guard a thread that it excludes
+        keeps the old value.
+        """
+        if isinstance(operand, Sink):
+            return
+        if not isinstance(operand, Register):
+            self.refuse()
+        number = self.scope.number(operand)
+        kind = kind_of(ptx_type)
+        size = self.scope.width[number]
+        held = held_as(kind)
+        if (kind == "pred") != (self.scope.home[number] == "pred") or size > 8:
+            self.refuse()
+        if kind != "pred" and size != width_of(kind):
+            if held != "int" or size < width_of(kind):
+                self.refuse()
+            if kind[0] == "s":
+                top = 1 << 8 * width_of(kind) - 1
+                expression = f"(({expression}) ^ {top}) - {top} & {(1 << 8 * size) - 1}"
+        name = f"r{number}"
+        guard = self.instruction.guard
+        if guard is None:
+            if expression != name:
+                self.lines.append(f"{name} = {expression}")
+        else:
+            old = self._as(number, held)
+            condition = self._as(self.scope.number(guard.register), "pred")
+            yes, no = (old, expression) if guard.negated else (expression, old)
+            self.lines.append(f"{name} = {yes} if {condition} else {no}")
+        self._drop_views(number)
+        self._held[number] = held
+        self._written[number] = None
+
+    def as_home(self, number: int) -> str:
+        """A register's variable, as a row holds it."""
+        return self._as(number, held_as(self.scope.home[number]))
+
+    def set_home(self, number: int, expression: str) -> None:
+        """Set a register to what a row holds of it."""
+        self.lines.append(f"r{number} = {expression}")
+        self._drop_views(number)
+        self._held[number] = held_as(self.scope.home[number])
+        self._written[number] = None
+
+    # Registers.
+
+    def _load(self, number: int) -> None:
+        if number not in self._held:
+            if self.scope.width[number] > 8:
+                self.refuse()
+            self._held[number] = held_as(self.scope.home[number])
+            if not self._is_loaded:
+                self.lines.append(f"r{number} = R[{number}]")
+                self._read.add(number)
+
+    def _as(self, number: int, held: str) -> str:
+        """A register's variable, held in one way or another."""
+        self._load(number)
+        current = self._held[number]
+        if current == held:
+            return f"r{number}"
+        if "pred" in (current, held):
+            self.refuse()
+        view = self._views.get((number, held))
+        if view is None:
+            view = self._views[number, held] = f"r{number}_{held}"
+            self._convert(view, f"r{number}", current, held, self.scope.width[number])
+        return view
+
+    def _convert(self, view: str, name: str, current: str, held: str, size: int) -> None:
+        if (current in _FLOATS and held in _FLOATS) or size not in (4, 8):
+            self.refuse()
+        if size == 8:
+            source, target = ("Q", "D") if current == "int" else ("D", "Q")
+            self.bench(source), self.bench(target)
+            self.lines += [f"{source}[0] = {name}", f"{view} = {target}[0]"]
+            return
+        self.bench("F"), self.bench("I")
+        if current == "int":
+            self.lines += [
+                f"I[0] = {name}", f"{view} = F[0]",
+                f"if {view} != {view}: {view} = {self.helper(float_of_word)}({name})",
+            ]  # fmt: skip
+        else:
+            self.lines += [
+                f"F[0] = {name}", f"{view} = I[0]",
+                f"if {name} != {name}: {view} = {self.helper(word_of_float)}({name})",
+            ]  # fmt: skip
+
+    def _drop_views(self, number: int) -> None:
+        for held in ("int", *_FLOATS):
+            self._views.pop((number, held), None)
+
+    # Operands of each form.
+
+    def _special(self, name: str, kind: str) -> str:
+        found = known_special(name)
+        if found is None or "clock" in name or "timer" in name:
+            self.refuse()  # a time is read once for all threads
+        value = f"B.special({name[1:]!r}, R)"
+        self.before("B", "f.scheduler.bench")
+        return self.temporary(f"{value} & {self.ones(kind)}")
+
+    def _symbol(self, symbol: Symbol, ones: int) -> str:
+        """The address of a symbol, as `mov` gives it."""
+        space, expression = self.scope.symbol(symbol.name, self.instruction)
+        offset = symbol.offset
+        if self.scope.is_parameter(symbol.name):
+            offset += PARAM_WINDOW if space == "param" else LOCAL_WINDOW
+        if expression.isdigit():
+            return str(int(expression) + offset & ones)
+        return f"({expression} + {offset} & {ones})"

@@ -1,0 +1,35 @@
+"""The operations that have code for a single thread, by the names of the table of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
+from ptx.emulate.codegen.table import Operation, type_suffix
+from ptx.isa.model import Instruction
+
+EmitLane = Callable[[LaneEmitter, Instruction], None]
+LOADS, STORES = frozenset({"ld", "ldu"}), frozenset({"st"})
+_LANE: dict[tuple[str, str], EmitLane] = {}
+
+
+def lane_operation(name: str, types: Iterable[str], emit: EmitLane) -> None:
+    """Give an operation code for a single thread.
+
+    Raises:
+        ValueError: it has one already.
+    """
+    for suffix in types:
+        if (name, suffix) in _LANE:
+            raise ValueError(f"lane code of {name} of type {suffix or '(none)'} is defined twice")
+        _LANE[name, suffix] = emit
+
+
+def find_lane(operation: Operation, instruction: Instruction) -> EmitLane | None:
+    """What writes an instruction's code for a single thread; None if nothing does."""
+    return _LANE.get((operation.name, type_suffix(instruction)))
+
+
+def lane_operations() -> tuple[tuple[str, str], ...]:
+    """The name and the type of each."""
+    return tuple(_LANE)

@@ -1,0 +1,112 @@
+"""A kernel's code for single threads: made a block at a time, where few threads come again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptx.emulate.exec.fibre import Fibre, Registers
+from ptx.emulate.exec.lane.rows import Row
+from ptx.emulate.memory.site import Site
+
+VectorFunction = Callable[[Fibre, Registers], int]
+GOES_ON = -3  # what a part gives that is not the last one of its block
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPart:
+    """Instructions that NumPy executes for all threads of a fibre at once.
+
+    Attributes:
+        reads, writes: registers that it takes, and that are read behind it.
+        needs: those that it uses in a fibre without rows, as a call does; None where any will do.
+        returns: whether it needs such a fibre only where calls are open.
+        sites: of its accesses.
+    """
+
+    function: VectorFunction
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    needs: tuple[int, ...] | None = None
+    returns: bool = False
+    sites: tuple[Site, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LanePart:
+    """Instructions that are executed thread by thread.
+
+    What several threads do instruction by instruction is the same as what they do one after
+    another: a part has one store at most, and no load beside it.
+
+    Attributes:
+        function: of a fibre and one row, giving the next block; or of the rows of several threads,
+            giving that of all or a list with that of each.
+        instead: the same for all threads at once, for what goes wrong or elsewhere.
+        sites: of its accesses.
+        undo: whether it changes registers that it reads, and may stop halfway.
+    """
+
+    function: Callable[[Fibre, Any], Any]  # whether one row or several, its table tells
+    instead: Callable[[], tuple[Part, ...]]
+    sites: tuple[Site, ...]
+    undo: bool
+
+
+Part = VectorPart | LanePart
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Blocks that are executed thread by thread, from one to another, until a thread leaves them.
+
+    Attributes:
+        function: of a fibre, its rows, the block that they are at, and how many blocks a thread may
+            execute; fills a list with the block where each thread is then, and gives how many
+            blocks are left of those for the thread that executed most.
+        blocks: their numbers; last: the greatest.
+        defined: bit mask of the registers that it writes.
+    """
+
+    function: Callable[[Fibre, list[Row], list[int], int, int], int]
+    blocks: tuple[int, ...]
+    last: int
+    defined: int
+
+
+@dataclass(slots=True)
+class LaneCode:
+    """The parts of each block, for one thread and for several; none until they were made.
+
+    Attributes:
+        write: makes the parts of a block; write_loop: the loop around it, if that can be done.
+        heat: how often one thread, or several, came to each block without rows.
+        held: whether rows can hold the registers of each function.
+    """
+
+    write: Callable[[int, bool], tuple[Part, ...]]
+    write_loop: Callable[[int, bool], Loop | None]
+    loops: dict[tuple[int, bool], Loop | None] = field(default_factory=dict)
+    alone: dict[int, tuple[Part, ...]] = field(default_factory=dict)
+    together: dict[int, tuple[Part, ...]] = field(default_factory=dict)
+    heat: dict[tuple[int, bool], int] = field(default_factory=dict)
+    held: dict[int, bool] = field(default_factory=dict)
+
+    def loop(self, block: int, *, alone: bool) -> Loop | None:
+        """The loop around a block, for one thread or for several, made when first asked for."""
+        key = (block, alone)
+        if key not in self.loops:
+            self.loops[key] = found = self.write_loop(block, alone)
+            if found is not None:
+                for each in found.blocks:
+                    self.loops[each, alone] = found
+        return self.loops[key]
+
+    def parts(self, block: int, *, alone: bool) -> tuple[Part, ...]:
+        """The parts of a block, made when first asked for."""
+        table = self.alone if alone else self.together
+        found = table.get(block)
+        if found is None:
+            found = table[block] = self.write(block, alone)
+        return found

@@ -1,0 +1,213 @@
+"""Runs basic blocks for fibres of few threads, each with its own row of registers.
+
+A fibre changes to rows where it comes to code that few threads executed often; it changes back
+where it comes to other code, where it meets others and becomes wide, and where an operation needs
+all of its registers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptx.emulate.exec.fibre import GONE, Fibre, Registers
+from ptx.emulate.exec.lane.bench import Bench
+from ptx.emulate.exec.lane.choice import choice
+from ptx.emulate.exec.lane.lane_access import Elsewhere
+from ptx.emulate.exec.lane.lane_code import GOES_ON, LaneCode, LanePart, Loop, Part, VectorPart
+from ptx.emulate.exec.lane.row_fibres import dtypes_of, enter_rows, leave_rows, with_rows
+from ptx.emulate.exec.lane.rows import Row, column, is_held, value_of
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.scheduler import Scheduler
+
+
+def lane_runner(scheduler: Scheduler) -> LaneRunner | None:
+    """What runs fibres of few threads; None where something needs to see every access."""
+    blocks = scheduler.blocks
+    watched = (
+        blocks.shadow, blocks.unwritten, blocks.races, blocks.counts, blocks.launch.extents,
+        scheduler.passed_by,
+    )  # fmt: skip
+    lanes = blocks.code.lanes
+    if lanes is None or any(each is not None for each in watched) or not choice().most:
+        return None
+    return LaneRunner(scheduler, lanes)
+
+
+class LaneRunner:
+    """The fibres of few threads of one chunk.
+
+    Attributes:
+        most: threads of a fibre that is one of few.
+    """
+
+    def __init__(self, scheduler: Scheduler, lanes: LaneCode) -> None:
+        self._scheduler = scheduler
+        self._code = scheduler.blocks.code
+        self._lanes = lanes
+        self._choice = choice()
+        self.most: int = self._choice.most
+
+    def run(self, fibre: Fibre, block: int, room: int) -> int:
+        """Execute a block for a fibre; what comes next, as a block's own function says it.
+
+        More blocks, up to `room`, where they are a loop and no fibre waits before its end.
+        """
+        rows = fibre.rows
+        if rows is None or len(rows) > self.most or self._choice.random is not None:
+            rows = self._formed(fibre, block)
+            if rows is None:
+                return self._code.blocks[block](fibre, fibre.regs)
+        lanes, alone = self._lanes, len(rows) == 1
+        parts = (lanes.alone if alone else lanes.together).get(block)
+        if parts is None and not self._is_hot(block, alone=alone):
+            leave_rows(fibre, self._code.live[block])
+            return self._code.blocks[block](fibre, fibre.regs)
+        loop = lanes.loop(block, alone=alone)
+        if loop is not None and room >= len(loop.blocks) and self._is_free(fibre, loop):
+            return self._run_loop(fibre, rows, loop, block, room)
+        if parts is None:
+            parts = lanes.parts(block, alone=alone)
+        return (
+            self._run_alone(fibre, rows[0], parts)
+            if alone
+            else self._run_together(fibre, rows, parts)
+        )
+
+    def _is_free(self, fibre: Fibre, loop: Loop) -> bool:
+        """Whether no fibre waits for its turn before the end of a loop."""
+        place = self._scheduler.next_place
+        return place is None or place > (*fibre.prefix, loop.last)
+
+    def _run_loop(self, fibre: Fibre, rows: list[Row], loop: Loop, block: int, room: int) -> int:
+        """Each thread goes through a loop, to where it leaves it."""
+        following: list[int] = []
+        fibre.written |= loop.defined
+        try:
+            left = loop.function(fibre, rows, following, block, room)
+        except Elsewhere:
+            return self._stopped(fibre, rows, following, block)
+        self._scheduler.steps += room - left - 1
+        return self._split(fibre, following)
+
+    def _stopped(self, fibre: Fibre, rows: list[Row], following: list[int], block: int) -> int:
+        """The threads that have not gone through a loop execute its next block together."""
+        done = len(following)
+        if done:
+            for part, to in zip(rows[:done], following, strict=True):
+                self._scheduler.wait(with_rows(fibre, [part]), to)
+            rest = with_rows(fibre, rows[done:])
+            self._scheduler.successor = rest
+            fibre, rows = rest, rows[done:]
+        alone = len(rows) == 1
+        parts = self._lanes.parts(block, alone=alone)
+        if alone:
+            return self._run_alone(fibre, rows[0], parts)
+        return self._run_together(fibre, rows, parts)
+
+    def _formed(self, fibre: Fibre, block: int) -> list[Row] | None:
+        """The rows that a fibre is to have at a block."""
+        if fibre.count > self.most or self._choice.draws_other():
+            leave_rows(fibre, self._code.live[block])
+            fibre.few = 0
+        elif fibre.rows is None:
+            fibre.few += 1
+            is_hot = self._is_hot(block, alone=fibre.count == 1)
+            if is_hot and fibre.few > self._choice.settled and self._may_have_rows(fibre):
+                enter_rows(fibre, self._code.live[block])
+                if self._scheduler.bench is None:
+                    self._scheduler.bench = Bench(self._scheduler.blocks)
+        return fibre.rows
+
+    def _may_have_rows(self, fibre: Fibre) -> bool:
+        function = fibre.calls[-1].function if fibre.calls else 0
+        found = self._lanes.held.get(function)
+        if found is None:
+            found = self._lanes.held[function] = all(map(is_held, dtypes_of(fibre)))
+        return found
+
+    def _is_hot(self, block: int, *, alone: bool) -> bool:
+        """Whether few threads came here so often that code of their own is worth its making."""
+        heat = self._lanes.heat
+        key = (block, alone)
+        found = heat[key] = heat.get(key, 0) + 1
+        return found > self._choice.heat
+
+    def _run_alone(self, fibre: Fibre, row: Row, parts: tuple[Part, ...]) -> int:
+        following = GOES_ON
+        for part in parts:
+            if isinstance(part, LanePart):
+                following = part.function(fibre, row)
+            else:
+                following = self._run_vector(fibre, part)
+            if following != GOES_ON:
+                return following
+        return following
+
+    def _run_together(self, fibre: Fibre, rows: list[Row], parts: tuple[Part, ...]) -> int:
+        following: int | list[int] = GOES_ON
+        for part in parts:
+            if isinstance(part, LanePart):
+                following = self._run_part(fibre, rows, part)
+            else:
+                following = self._run_vector(fibre, part)
+            if following != GOES_ON:
+                break
+        return following if isinstance(following, int) else self._split(fibre, following)
+
+    def _run_part(self, fibre: Fibre, rows: list[Row], part: LanePart) -> int | list[int]:
+        kept = [row.copy() for row in rows] if part.undo else None
+        try:
+            found: int | list[int] = part.function(fibre, rows)
+            return found
+        except Elsewhere:
+            if kept is not None:
+                rows[:] = kept
+        following: int | list[int] = GOES_ON
+        for each in part.instead():
+            if isinstance(each, LanePart):
+                following = each.function(fibre, rows)
+            else:
+                following = self._run_vector(fibre, each)
+                same = {id(site.instruction): site for site in each.sites}
+                for site in part.sites:
+                    site.bounds = same[id(site.instruction)].bounds
+                    site.open_window()
+        return following
+
+    def _run_vector(self, fibre: Fibre, part: VectorPart) -> int:
+        """Execute instructions with NumPy."""
+        if part.needs is not None and (fibre.calls or not part.returns):
+            leave_rows(fibre, part.needs)
+            return part.function(fibre, fibre.regs)
+        rows = fibre.rows
+        assert rows is not None
+        if not (part.reads or part.writes):
+            return part.function(fibre, [])
+        dtypes = dtypes_of(fibre)
+        regs: Registers = [None] * len(dtypes)
+        for number in part.reads:
+            regs[number] = value_of([row[number] for row in rows], dtypes[number])
+        following = part.function(fibre, regs)
+        if following != GONE:
+            for number in part.writes:
+                for row, value in zip(rows, column(regs[number], len(rows)), strict=True):
+                    row[number] = value
+        return following
+
+    def _split(self, fibre: Fibre, following: list[int]) -> int:
+        """A branch: the threads that go to the smallest block run on, the others wait."""
+        least = min(following)
+        if following.count(least) == len(following):
+            return least
+        groups: dict[int, list[Row]] = {}
+        assert fibre.rows is not None
+        for row, block in zip(fibre.rows, following, strict=True):
+            groups.setdefault(block, []).append(row)
+        for block, rows in groups.items():
+            part = with_rows(fibre, rows)
+            if block == least:
+                self._scheduler.successor = part
+            else:
+                self._scheduler.wait(part, block)
+        return least

@@ -1,0 +1,108 @@
+"""Fibres whose threads have rows: how they come to be, part, meet, and end."""
+
+from __future__ import annotations
+
+from operator import is_, itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptx.emulate.exec.lane.rows import LANE, PLACES, Row, column, value_of
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import Value
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.fibre import Fibre
+
+_lane_of = itemgetter(LANE)
+
+
+def dtypes_of(fibre: Fibre) -> list[np.dtype[Any]]:
+    """The types of the registers of the function that a fibre is in."""
+    code = fibre.blocks.code
+    return code.dtypes(fibre.calls[-1].function if fibre.calls else 0)
+
+
+def enter_rows(fibre: Fibre, live: tuple[int, ...]) -> None:
+    """Give each thread a row of its own, with just the live registers."""
+    fibre.compact(live)
+    blocks = fibre.blocks
+    size = blocks.geometry.threads_per_block
+    nones = [None] * len(fibre.regs)
+    rows: list[Row] = [
+        [*nones, lane // size * blocks.shared_stride, lane * blocks.local_stride, lane]
+        for lane in fibre.lane_numbers().tolist()
+    ]
+    count = fibre.n
+    for number in live:
+        values = column(fibre.regs[number], count)
+        for row, value in zip(rows, values, strict=True):
+            row[number] = value
+    fibre.rows = rows
+    fibre.regs = []
+
+
+def leave_rows(fibre: Fibre, live: tuple[int, ...]) -> None:
+    """Have the live registers as NumPy values again."""
+    rows = fibre.rows
+    if rows is None:
+        return
+    dtypes = dtypes_of(fibre)
+    unset: Value = np.uint32(0)
+    fibre.regs = [unset] * len(dtypes)
+    for number in live:
+        fibre.regs[number] = value_of([row[number] for row in rows], dtypes[number])
+    fibre.rows = None
+
+
+def value_in(fibre: Fibre, number: int) -> Value:
+    """A register of a fibre in any form."""
+    if fibre.rows is None:
+        return fibre.regs[number]
+    return value_of([row[number] for row in fibre.rows], dtypes_of(fibre)[number])
+
+
+def with_rows(fibre: Fibre, rows: list[Row]) -> Fibre:
+    """A fibre of those threads of another one that have these rows."""
+    lanes = np.array([row[LANE] for row in rows], dtype=np.intp)
+    found = type(fibre)(fibre.scheduler, [], lanes, len(rows))
+    found.rows = rows
+    found.prefix = fibre.prefix
+    found.calls = fibre.calls
+    found.stack_pointer = fibre.stack_pointer
+    found.lineage = fibre.lineage
+    found.written = fibre.written
+    found.few = fibre.few
+    return found
+
+
+def part_of_rows(fibre: Fibre, positions: Index, live: tuple[int, ...]) -> Fibre:
+    """`Fibre.subset`; without a live register it is given no row."""
+    rows = fibre.rows
+    assert rows is not None
+    found = with_rows(fibre, [rows[each] for each in positions.tolist()])
+    if not live:
+        unset: Value = np.uint32(0)
+        found.regs = [unset] * (len(rows[0]) - PLACES)
+        found.rows = None
+    return found
+
+
+def merge_rows(fibres: list[Fibre]) -> Fibre | None:
+    """One fibre of all, which have rows and the same calls open; None where they have not."""
+    first = fibres[0]
+    rows: list[Row] = []
+    for fibre in fibres:
+        if fibre.rows is None or not all(map(is_, fibre.calls, first.calls)):
+            return None
+        rows += fibre.rows
+    rows.sort(key=_lane_of)
+    found = with_rows(first, rows)
+    if found.n == first.blocks.geometry.threads:
+        found.lanes = None
+    found.lineage, found.written = None, 0
+    if all(fibre.lineage is first.lineage for fibre in fibres):
+        found.lineage = first.lineage
+        for fibre in fibres:
+            found.written |= fibre.written
+    return found
