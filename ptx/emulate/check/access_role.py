@@ -10,6 +10,7 @@ from ptx.isa.model import Address, Instruction, Operand
 
 _STRONG: Final = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 _SCOPES: Final = ("cta", "cluster", "gpu", "sys")
+_COPIES: Final = ("cp", "st", "red")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class AccessRole:
         strong: an atomic, volatile or relaxed access: such ones may meet.
         scope: of a strong access: "cta", "cluster", "gpu" or "sys".
         acquires, releases: whether it is a fence as well.
-        is_copy: whether it is written some time before the thread's next wait for copies.
+        is_copy: whether an asynchronous operation makes it, some time after the instruction.
         is_guess: an ordinary read of what a compare-and-swap then checks.
     """
 
@@ -72,7 +73,7 @@ def role_of(instruction: Instruction, *, writes: bool, swaps: Swaps | None = Non
         scope=scope,
         acquires="acquire" in words or "acq_rel" in words,
         releases="release" in words or "acq_rel" in words,
-        is_copy=writes and opcode == "cp" and words[0] == "async" and "bulk" not in words,
+        is_copy=opcode in _COPIES and "async" in words,
         # What is read behind the last one is no guess.
         is_guess=not writes and instruction.line < (swaps or {}).get(place_of(instruction), 0),
     )

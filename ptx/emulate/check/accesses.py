@@ -67,6 +67,13 @@ class Pair:
                 apart = threads_of(winners) >> distance != threads_of(stamps) >> distance
                 self.other[units[apart]] = stamps[apart]
 
+    def change(self, units: Index, old: Stamps, new: Stamps) -> None:
+        """What had these stamps has new ones, where it is still there."""
+        for each in (self.last, self.other):
+            if each is not None:
+                same = each[units] == old
+                each[units[same]] = new[same]
+
     def clear(self, units: Units) -> None:
         """Forget the accesses to these units."""
         if self.last is not None and self.other is not None and self.last[units].any():

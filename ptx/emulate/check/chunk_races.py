@@ -9,30 +9,21 @@ from numpy.typing import NDArray
 
 from ptx.emulate.check.access_role import AccessRole
 from ptx.emulate.check.accesses import LastAccesses, in_memory
-from ptx.emulate.check.clocks import Clocks, Fences, Words
-from ptx.emulate.check.copies import Copies
-from ptx.emulate.check.handover import (
-    Order,
-    Place,
-    key_of_block,
-    key_of_strong,
-    key_of_thread,
-    key_of_warp,
-)
+from ptx.emulate.check.chunk_order import ChunkOrder
+from ptx.emulate.check.copies import Copies, Kind
+from ptx.emulate.check.handover import Order
 from ptx.emulate.check.stamps import (
     MOST_SITES,
     THREAD_SHIFT,
-    WARP_SHIFT,
-    Bools,
     Stamps,
-    epochs_of,
     in_flight,
     sites_of,
     threads_of,
 )
 from ptx.emulate.check.step import Step
+from ptx.emulate.memory.cluster_shared import owners
 from ptx.emulate.memory.site import Site
-from ptx.emulate.model.addresses import Addresses, Index
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Geometry, Value
 
 if TYPE_CHECKING:
@@ -44,7 +35,11 @@ from ptx.emulate.check.same_values import SameValues
 
 
 class ChunkRaces:
-    """The races of the blocks that are executed together, of which `first` is the first."""
+    """The races of the blocks that are executed together, of which `first` is the first.
+
+    Attributes:
+        order: what their threads know of each other.
+    """
 
     def __init__(
         self, launch: RaceCheck, geometry: Geometry, first: int, shared: NDArray[np.uint8]
@@ -54,16 +49,13 @@ class ChunkRaces:
         shared_stride = len(shared) // geometry.blocks
         self._shared_stride = shared_stride
         self._several = geometry.blocks > 1
-        self._most = shared_stride if self._several else shared_stride * geometry.blocks
         units = geometry.blocks * shared_stride >> launch.shared_shift
         self._in_shared = LastAccesses(units, in_memory, launch.shift)
         self._first = first
-        self._shared = f"shared {first}"
-        self._clocks = Clocks(geometry, first)
-        self._wide = Fences(geometry.threads)
-        self._narrow = Fences(geometry.threads)
-        self._meeting = Fences(geometry.threads)
+        self.order: ChunkOrder = ChunkOrder(launch, geometry, first)
+        self._clocks = self.order.clocks
         self._copies = Copies(geometry.threads)
+        self._bulk = Copies(geometry.threads)
 
     # What accesses tell.
 
@@ -77,60 +69,160 @@ class ChunkRaces:
         values: tuple[Value, ...] = (),
     ) -> None:
         """These threads are about to access memory; nothing of it is done yet."""
-        if space not in ("global", "shared"):
-            return
-        launch, starts = self._launch, None
-        if space == "global":
-            accesses, offset = launch.in_global, offset - launch.memory.base
-            data, most, shift = launch.memory.data, launch.memory.nbytes, launch.global_shift
-        else:
-            accesses = self._in_shared
-            data, most, shift = self._data, self._most, launch.shared_shift
-            if self._several:
-                starts = threads.start_index("shared", 0)
+        launch = self._launch
         number = launch.number_of(site)
         role = launch.role(number)
+        if role.is_copy:
+            return  # it is told when it is issued
+        step = self._step(threads, space, addresses, offset, site, number)
+        if step is None:
+            return
+        accesses = launch.in_global if space == "global" else self._in_shared
+        if role.strong:
+            self.order.pass_on(space, step, role)
+            if role.scope in NARROW or not role.writes or not accesses.lists_atomic(step):
+                accesses.settle(step)
+                self._strong(space, accesses, step, role, self._same(space, values, step))
+        elif role.writes:
+            if not accesses.lists_write(step):
+                accesses.settle(step)
+                self._write(space, accesses, step, self._same(space, values, step))
+        elif not accesses.lists_read(step):
+            if step.is_uniform and step.count > 2:
+                step = step.ends()
+            self._read(space, accesses, step)
+            accesses.reads.add(step.units, step.stamps)
+
+    def issue(
+        self,
+        threads: AccessingThreads,
+        addresses: Addresses,
+        offset: int,
+        site: Site,
+        objects: Index | None = None,
+    ) -> None:
+        """These threads begin to copy, and this is one side of it.
+
+        `objects`: the mbarrier object that counts the copy of each thread; None where that belongs
+        to a group of its thread.
+        """
+        launch, space = self._launch, site.space
+        number = launch.number_of(site)
+        role = launch.role(number)
+        step = self._step(threads, space, addresses, offset, site, number)
+        if step is None:
+            return
+        accesses = launch.in_global if space == "global" else self._in_shared
+        same = self._same(space, (), step)
+        kind: Kind = "combine" if role.is_atomic else "write" if role.writes else "read"
+        if objects is None:
+            self._access(space, accesses, step, role, same)
+            self._groups_of(site).issue(kind, accesses, step)
+            return
+        if kind == "read":
+            self._read(space, accesses, step)
+        else:
+            self._access(space, accesses, step, role, same)
+        self._put_counted(kind, accesses, step, objects)
+
+    def count_copies(self, lanes: Index, objects: Index) -> None:
+        """The copies that these threads began are counted by objects from now on."""
+        if not self._copies:
+            return
+        now = self._clocks.now.copy()
+        now[lanes] = self._counted(lanes, objects, 0)
+        self._copies.wait(lanes, -1, now)
+
+    def _counted(self, lanes: Index, objects: Index, site: int) -> Stamps:
+        clocks = self._clocks
+        blocks = objects * 8 // self._shared_stride + self._first
+        issuers = threads_of(clocks.now[lanes])
+        what = f"mbarrier {self._first}"
+        return self._launch.counted.stamps(what, objects, blocks, issuers, site)
+
+    def _put_counted(self, kind: Kind, accesses: LastAccesses, step: Step, objects: Index) -> None:
+        counted = step.by(self._counted(step.threads, objects, step.site))
+        units = counted.units
+        if kind == "write":
+            units = np.arange(units.start, units.stop) if isinstance(units, slice) else units
+            accesses.put(units, counted.stamps, step)
+        elif kind == "combine":
+            accesses.settle(step)
+            accesses.atomics.add(units, counted.stamps)
+        elif not accesses.lists_read(counted):
+            accesses.settle(step)
+            accesses.reads.add(units, counted.stamps)
+
+    def _step(
+        self, threads: AccessingThreads, space: str, addresses: Addresses, offset: int, site: Site,
+        number: int,
+    ) -> Step | None:  # fmt: skip
+        """An access as a step; None where it is of no memory that is looked at."""
+        launch, starts = self._launch, None
+        if space == "global":
+            most, shift = launch.memory.nbytes, launch.global_shift
+            offset -= launch.memory.base
+        elif space == "shared":
+            most, shift = self._shared_stride, launch.shared_shift
+            if addresses.lowest() + offset < 0 or addresses.highest() + offset + site.total > most:
+                slots, within = owners(threads, addresses, offset)
+                starts, addresses, offset = slots * most, addresses_in(within), 0
+            elif self._several:
+                starts = threads.start_index("shared", 0)
+        else:
+            return None
         lanes = None if threads.lanes is None else threads.lane_numbers()
         step = Step(
             self._clocks.now, lanes, number, addresses, offset, threads.n, site.total, shift, starts
         )  # fmt: skip
         if step.low < 0 or step.high > most:
-            if space == "global":
-                launch.note_elsewhere(step, writes=role.writes)
-            return  # another device's memory, the host's, or that of another block
-        same = SameValues(data, values, step)
+            if space == "global":  # another device's memory, or the host's
+                launch.note_elsewhere(step, writes=launch.role(number).writes)
+            return None
+        return step
+
+    def _same(self, space: str, values: tuple[Value, ...], step: Step) -> SameValues:
+        data = self._launch.memory.data if space == "global" else self._data
+        return SameValues(data, values, step)
+
+    def _groups_of(self, site: Site) -> Copies:
+        return self._bulk if "bulk" in site.instruction.modifiers else self._copies
+
+    def _access(
+        self, space: str, accesses: LastAccesses, step: Step, role: AccessRole, same: SameValues
+    ) -> None:
+        """One side of a copy."""
         if role.strong:
-            self._pass_on(space, step, role)
-            if role.scope in NARROW or not role.writes or not accesses.lists_atomic(step):
-                accesses.settle(step)
-                self._strong(space, accesses, step, role, same)
-        elif role.is_copy:
+            accesses.settle(step)
+            self._strong(space, accesses, step, role, same)
+        elif role.writes:
             accesses.settle(step)
             self._write(space, accesses, step, same)
-            self._copies.issue(accesses, step)
-        elif role.writes:
-            if not accesses.lists_write(step):
-                accesses.settle(step)
-                self._write(space, accesses, step, same)
         elif not accesses.lists_read(step):
-            if step.is_uniform and step.count > 2:
-                step = step.ends()
-            accesses.settle(step)
-            atomics = accesses.atomics.found_by_others(step.units, step.stamps)
-            for old in accesses.written(step.units) + atomics:
-                self._compare(space, old, step)
+            self._read(space, accesses, step)
             accesses.reads.add(step.units, step.stamps)
+
+    def _read(self, space: str, accesses: LastAccesses, step: Step) -> None:
+        accesses.settle(step)
+        atomics = accesses.atomics.found_by_others(step.units, step.stamps)
+        for old in accesses.written(step.units) + atomics:
+            self._compare(space, old, step)
 
     def _write(self, space: str, accesses: LastAccesses, step: Step, same: SameValues) -> None:
         units, stamps = step.units, step.stamps
         for old in accesses.written(units):
             self._compare(space, old, step, same)
         atomics = accesses.atomics.found_by_others(units, stamps)
-        for old in accesses.reads.found(units) + atomics:
+        for old in accesses.reads.found(units) + atomics + self._copied(accesses, step):
             self._compare(space, old, step)
         lost = accesses.write(step)
         if lost is not None:
             self._same_step(space, step, same)
+
+    def _copied(self, accesses: LastAccesses, step: Step) -> list[Stamps]:
+        """The copies that may still read these units."""
+        found = [each.reads_of(accesses, step) for each in (self._copies, self._bulk) if each]
+        return [each for each in found if each is not None]
 
     def _strong(
         self, space: str, accesses: LastAccesses, step: Step, role: AccessRole, same: SameValues
@@ -139,11 +231,13 @@ class ChunkRaces:
         for old in accesses.written(units):
             self._compare(space, old, step, same if not role.reads else None)
         if role.writes:
-            for old in accesses.reads.found(units):
+            for old in accesses.reads.found(units) + self._copied(accesses, step):
                 self._compare(space, old, step)
         narrow = self._launch.has_narrow
         for old in accesses.atomics.found(units) if narrow else ():
             self._compare(space, old, step)
+        if role.is_copy:
+            return
         if not role.writes:
             accesses.reads.add(units, stamps)
             return
@@ -155,15 +249,16 @@ class ChunkRaces:
     def _compare(self, space: str, old: Stamps, step: Step, same: SameValues | None = None) -> None:
         """Report where an access is not after an old one."""
         stamps = step.stamps
+        flying = in_flight(old) if self._copies or self._bulk else None
         compared = (old != 0) & (old >> THREAD_SHIFT != stamps >> THREAD_SHIFT)
-        if self._copies:
-            compared |= in_flight(old)
+        if flying is not None:
+            compared |= flying
         others = np.flatnonzero(compared)
         if not len(others):
             return
         is_over = self._clocks.over(old[others], step.lanes[others])
-        if self._copies:
-            is_over &= ~in_flight(old[others])
+        if flying is not None:
+            is_over &= ~flying[others]
         open_ones = others[~is_over]
         if not len(open_ones):
             return
@@ -178,20 +273,20 @@ class ChunkRaces:
             other = launch.role(first)
             if role.strong and other.strong:
                 positions = self._out_of_scope(old, stamps, positions, role, other)
-            if not len(positions):
-                continue
-            self._report_first(space, old, step, positions, same)
+            if len(positions):
+                over = self.order.over_for_blocks(old[positions], step.lanes[positions])
+                positions = positions[~over]
+            if len(positions):
+                self._report_first(space, old, step, positions, same)
 
     def _out_of_scope(
         self, old: Stamps, stamps: Stamps, positions: Index, role: AccessRole, other: AccessRole
     ) -> Index:
         if not (role.writes or other.writes):
             return positions[:0]
-        if role.scope not in NARROW and other.scope not in NARROW:
-            return positions[:0]
-        shift = self._clocks.shift
-        one, two = (threads_of(each[positions]) >> shift for each in (old, stamps))
-        found: Index = positions[one != two]
+        level = min(self._launch.level_of(each.scope) for each in (role, other))
+        reached = self.order.reaches(old[positions], stamps[positions], level)
+        found: Index = positions[~reached]
         return found
 
     def _report_first(
@@ -201,7 +296,7 @@ class ChunkRaces:
         may_be_meant: dict[str, int] = {}
         first, second = (int(each[positions[0]]) & MOST_SITES - 1 for each in (old, stamps))
         for at in positions.tolist():
-            order = self._order(int(old[at]), int(stamps[at]), first, second)
+            order = self.order.of(int(old[at]), int(stamps[at]))
             if order is Order.KNOWN:
                 continue
             if order is Order.HEARD:
@@ -214,19 +309,8 @@ class ChunkRaces:
             may_be_meant = {GUESS if is_guess else "": at}
             break
         for benign, at in may_be_meant.items():
-            address = self._address(space, step, at)
-            launch.report(int(old[at]), int(stamps[at]), space, address, benign=benign)
-
-    def _order(self, old: int, new: int, first: int, second: int) -> Order:
-        """The order that memory gives two accesses, by their stamps and sites."""
-        launch = self._launch
-        if not launch.handovers.anything:
-            return Order.NONE
-        both = np.array([old, new], dtype=np.int64)
-        one, other = threads_of(both).tolist()
-        strong, as_strong = launch.role(first).strong, launch.role(second).strong
-        epoch = int(epochs_of(both)[0])
-        return launch.handovers.order(one, epoch, other, strong=strong, as_strong=as_strong)
+            place = self._place(space, step, at)
+            launch.report(int(old[at]), int(stamps[at]), space, *place, benign=benign)
 
     def _same_step(self, space: str, step: Step, same: SameValues) -> None:
         """Threads that write one place by the same instruction at once."""
@@ -244,115 +328,34 @@ class ChunkRaces:
         else:
             one, two = int(order[twice[0]]), int(order[twice[0] + 1])
         reason = SAME_VALUE if benign else ""
-        address = self._address(space, step, one)
-        self._launch.report(int(stamps[one]), int(stamps[two]), space, address, benign=reason)
+        place = self._place(space, step, one)
+        self._launch.report(int(stamps[one]), int(stamps[two]), space, *place, benign=reason)
 
-    def _address(self, space: str, step: Step, at: int) -> int:
+    def _place(self, space: str, step: Step, at: int) -> tuple[int, int]:
+        """The address of a unit, and the number of the block whose memory it lies in."""
         if space == "global":
-            return (step.unit(at) << self._launch.global_shift) + self._launch.memory.base
-        return (step.unit(at) << self._launch.shared_shift) % self._shared_stride
+            return (step.unit(at) << self._launch.global_shift) + self._launch.memory.base, 0
+        slot, within = divmod(step.unit(at) << self._launch.shared_shift, self._shared_stride)
+        return within, self._first + slot
 
-    # What barriers and fences tell.
+    # What barriers and waits tell.
 
     def pass_block(self, lanes: Index) -> None:
         """These threads, all that their blocks have, pass a barrier."""
-        if len(lanes) == len(self._clocks.now):
-            self._clocks.pass_blocks()
+        alone = self._launch.cluster_blocks == 1 and not self._launch.counted
+        if self.order.pass_block(lanes) and alone:
             self._in_shared.reset()
-            self._copies.put_again()
-            slots = np.arange(len(self._clocks.block_known))
-        else:
-            slots = self._clocks.pass_block(lanes)
-        if self._launch.handovers.anything:
-            first = int(threads_of(self._clocks.now[0])) >> self._clocks.shift
-            for slot in slots.tolist():
-                self._launch.handovers.meet_block(first + slot)
+            for each in (self._copies, self._bulk):
+                each.put_again(self._in_shared)
 
-    def pass_warps(self) -> None:
-        """All threads of the chunk meet those of their warps."""
-        self._clocks.pass_warps()
-        known = self._launch.handovers
-        if known.anything:
-            threads = threads_of(self._clocks.now)
-            for warp in np.unique(threads >> WARP_SHIFT).tolist():
-                known.meet_threads(threads[threads >> WARP_SHIFT == warp].tolist())
-
-    def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
-        """These threads meet those of their warps that their masks name; `whole`: all of them."""
-        self._clocks.pass_warp(lanes, masks, whole)
-        known = self._launch.handovers
-        if known.anything:
-            threads = threads_of(self._clocks.now[lanes])
-            keys = (threads >> WARP_SHIFT << 32) | masks
-            for key in np.unique(keys).tolist():
-                known.meet_threads(threads[keys == key].tolist())
-
-    def arrive(self, lanes: Index, what: str, numbers: Index) -> None:
-        """These threads arrive where others wait: at the objects of these numbers of a kind."""
-        clocks = self._clocks
-        clocks.advance(lanes, self._meeting)
-        threads = threads_of(clocks.now[lanes]).tolist()
-        for lane, thread, number in zip(lanes.tolist(), threads, numbers.tolist(), strict=True):
-            known = self._known(self._meeting, lane)
-            place = f"{what} {self._first}", number
-            self._launch.handovers.write(place, thread, known, wide=True, at_once=True)
-
-    def take(self, lanes: Index, what: str, numbers: Index) -> None:
-        """These threads have waited for all who arrived there."""
-        threads = threads_of(self._clocks.now[lanes]).tolist()
-        for thread, number in zip(threads, numbers.tolist(), strict=True):
-            place = f"{what} {self._first}", number
-            self._launch.handovers.read(place, thread, wide=True, at_once=True)
-
-    def commit_copies(self, threads: AccessingThreads) -> None:
+    def commit_copies(self, lanes: Index, *, bulk: bool) -> None:
         """What these threads began to copy is a group."""
-        self._copies.commit(threads.lane_numbers())
+        (self._bulk if bulk else self._copies).commit(lanes)
 
-    def wait_for_copies(self, threads: AccessingThreads, pending: int) -> None:
+    def wait_for_copies(
+        self, lanes: Index, pending: int, *, bulk: bool, reads_alone: bool = False
+    ) -> None:
         """These threads wait for all but so many groups of copies; -1 for everything."""
-        if self._copies:
-            self._copies.wait(threads.lane_numbers(), pending, self._clocks.now)
-
-    def fence(self, threads: AccessingThreads, scope: str) -> None:
-        """These threads execute a fence."""
-        lanes = threads.lane_numbers()
-        wide = scope not in NARROW
-        self._clocks.advance(lanes, self._narrow, *([self._wide] if wide else []))
-        if self._launch.handovers.anything:
-            for thread in threads_of(self._clocks.now[lanes]).tolist():
-                self._launch.handovers.fence(thread, wide=wide)
-
-    def _pass_on(self, space: str, step: Step, role: AccessRole) -> None:
-        """What these threads take over at a place and hand over there, one after the other."""
-        known, clocks, lanes = self._launch.handovers, self._clocks, step.lanes
-        reaches_all = role.scope not in NARROW
-        if role.releases:
-            clocks.advance(lanes, self._narrow, *([self._wide] if reaches_all else []))
-        for wide, fences in ((True, self._wide), (False, self._narrow))[0 if reaches_all else 1 :]:
-            fenced = fences.ended[lanes] >= 0 if role.writes else np.zeros(len(lanes), np.bool_)
-            if not (role.reads and known.anything) and not fenced.any():
-                continue
-            threads = threads_of(clocks.now[lanes]).tolist()
-            for at, thread in enumerate(threads):
-                place = self._place(space, step.unit(at), thread, wide=wide)
-                if role.reads:
-                    known.read(place, thread, wide=wide, at_once=role.acquires)
-                if fenced[at]:
-                    ended = self._known(fences, int(lanes[at]))
-                    known.write(place, thread, ended, wide=wide, at_once=role.releases)
-
-    def _known(self, fences: Fences, lane: int) -> tuple[tuple[int, int], ...]:
-        """What a thread hands over: up to where it, its warp and its block are over for it."""
-        thread = int(threads_of(self._clocks.now[lane]))
-        return (
-            (key_of_thread(thread), int(fences.ended[lane]) + 1),
-            (key_of_strong(thread), int(epochs_of(self._clocks.now[lane : lane + 1])[0]) + 1),
-            (key_of_warp(thread), int(fences.warp[lane])),
-            (key_of_block(thread, self._clocks.shift), int(fences.block[lane])),
-        )
-
-    def _place(self, space: str, unit: int, thread: int, *, wide: bool) -> Place:
-        # What is handed over within blocks has a place of its own in each.
-        block = thread >> self._clocks.shift
-        name = space if space == "global" else self._shared
-        return (name if wide else f"{name} in {block}"), unit
+        copies = self._bulk if bulk else self._copies
+        if copies:
+            copies.wait(lanes, pending, self._clocks.now, reads_alone=reads_alone)

@@ -105,6 +105,31 @@ class Clocks:
             known |= same_warp & (epoch < self._lane_known[lanes, thread & (WARP - 1)])
         return known
 
+    def slots(self, lanes: Index) -> Index:
+        """The blocks of these threads, by their places in the chunk."""
+        return self._slot[lanes]
+
+    def whole_blocks(self, lanes: Index, numbers: Index) -> Bools:
+        """Which of these threads have their whole block with them, all with one number."""
+        slots = self._slot[lanes]
+        blocks, most = self._geometry.blocks, self._geometry.threads_per_block
+        if len(lanes) < most:
+            return np.zeros(len(lanes), dtype=np.bool_)
+        number = np.zeros(blocks, dtype=np.int64)
+        number[slots] = numbers
+        count = np.bincount(slots[number[slots] == numbers], minlength=blocks)
+        whole: Bools = count[slots] == most
+        return whole
+
+    def advance_blocks(self, lanes: Index) -> list[tuple[int, int]]:
+        """All threads of these blocks end one epoch together: each block's place, and that one."""
+        slots = self._slot[lanes]
+        latest = np.zeros(self._geometry.blocks, dtype=np.int64)
+        np.maximum.at(latest, slots, epochs_of(self.now[lanes]))
+        self._set(lanes, latest[slots] + 1)
+        here = np.unique(slots)
+        return list(zip(here.tolist(), latest[here].tolist(), strict=True))
+
     def pass_block(self, lanes: Index) -> Index:
         """These threads, all that their blocks still have, pass a barrier; the blocks' slots."""
         slots = self._slot[lanes]

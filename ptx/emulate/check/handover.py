@@ -93,41 +93,43 @@ class Order(IntEnum):
 class Handovers:
     """What the threads of a launch know through memory.
 
-    Threads are named by their numbers in the launch, `shift` makes a block's of them. What is
-    handed over to all blocks is told apart, as `wide`, from what is within one: it takes fences
-    and accesses of a scope that reaches the others.
+    Threads are named by their numbers in the launch, `shift` makes a block's of them. How far
+    something is handed over is one of `levels`, from 0, within a block, to the last one, to all
+    blocks: it takes fences and accesses of a scope that reaches so far.
 
     Attributes:
         chains: of the places where something was handed over.
     """
 
-    def __init__(self, shift: int) -> None:
+    def __init__(self, shift: int, levels: int) -> None:
         self._shift = shift
         self.chains: dict[Place, Chain] = {}
         self._knows: dict[int, Knowledge] = {}
         self._block_knows: dict[int, Knowledge] = {}
         self._block_heard: dict[int, Knowledge] = {}
-        # Of each thread, for what is within its block and for what is wide.
-        self._read: tuple[dict[int, Knowledge], dict[int, Knowledge]] = {}, {}
-        self._fenced: tuple[dict[int, Knowledge], dict[int, Knowledge]] = {}, {}
+        # Of each level, by threads.
+        self._read: list[dict[int, Knowledge]] = [{} for _ in range(levels)]
+        self._fenced: list[dict[int, Knowledge]] = [{} for _ in range(levels)]
+        # Up to where those who wait at a place know its chain; all of it where nothing is said.
+        self._complete: dict[Place, int] = {}
 
     @property
     def anything(self) -> bool:
         """Whether anything was handed over."""
         return bool(self.chains)
 
-    def fence(self, thread: int, *, wide: bool) -> None:
+    def fence(self, thread: int, level: int) -> None:
         """A fence takes over what was read before, and hands over what is known now."""
-        if wide:
+        if level:
             self._take(thread, self._block_heard.get(thread >> self._shift, {}))
-        for scope in (False, True)[: 1 + wide]:
-            self._take(thread, self._read[scope].pop(thread, {}))
+        for each in self._read[: level + 1]:
+            self._take(thread, each.pop(thread, {}))
         known = self._all_known(thread)
-        for scope in (False, True)[: 1 + wide]:
-            self._fenced[scope][thread] = known
+        for each in self._fenced[: level + 1]:
+            each[thread] = known
 
     def write(
-        self, place: Place, thread: int, known: Iterable[tuple[int, int]], *, wide: bool,
+        self, place: Place, thread: int, known: Iterable[tuple[int, int]], level: int, *,
         at_once: bool,
     ) -> None:  # fmt: skip
         """Hand over what the thread knew at its last fence, or knows now.
@@ -136,24 +138,48 @@ class Handovers:
             place: where it writes.
             thread: who.
             known: pairs of a key and the epoch below which it is over.
-            wide: whether to all blocks.
+            level: how far.
             at_once: the write is itself a release.
         """
-        others = self._all_known(thread) if at_once else self._fenced[wide].get(thread, {})
-        chain = self.chains.get(place)
-        if chain is None:
-            chain = self.chains[place] = Chain()
-        chain.add(known, others)
+        others = self._all_known(thread) if at_once else self._fenced[level].get(thread, {})
+        self._chain(place).add(known, others)
 
-    def read(self, place: Place, thread: int, *, wide: bool, at_once: bool) -> None:
+    def write_of_block(self, place: Place, block: int, known: tuple[int, int]) -> None:
+        """All threads of a block hand over what they know now."""
+        others = dict(self._block_knows.get(block, {}))
+        for thread, each in self._knows.items():
+            if thread >> self._shift == block:
+                join(others, each)
+        self._chain(place).add((known,), others)
+
+    def read(self, place: Place, thread: int, level: int, *, at_once: bool) -> None:
         """What is read here is known after the next fence, or at once where that is an acquire."""
         chain = self.chains.get(place)
         if chain is None:
             return
+        read = {chain: self._complete.get(place, chain.length)}
         if at_once:
-            self._take(thread, {chain: chain.length})
+            self._take(thread, read)
         else:
-            self._read[wide].setdefault(thread, {})[chain] = chain.length
+            join(self._read[level].setdefault(thread, {}), read)
+
+    def read_by_block(self, place: Place, block: int) -> None:
+        """All threads of a block know at once what is read here."""
+        chain = self.chains.get(place)
+        if chain is not None:
+            read = {chain: self._complete.get(place, chain.length)}
+            _join_with_beginnings(self._block_knows.setdefault(block, {}), read)
+
+    def complete(self, place: Place) -> None:
+        """A phase is complete: who waits for it knows what was handed over so far, and no more."""
+        chain = self.chains.get(place)
+        self._complete[place] = 0 if chain is None else chain.length
+
+    def _chain(self, place: Place) -> Chain:
+        chain = self.chains.get(place)
+        if chain is None:
+            chain = self.chains[place] = Chain()
+        return chain
 
     def _all_known(self, thread: int) -> Knowledge:
         known = dict(self._block_knows.get(thread >> self._shift, {}))
@@ -185,6 +211,11 @@ class Handovers:
             join(together, each)
         for thread in threads:
             self._knows[thread] = dict(together)
+
+    def is_over_for_block(self, block: int, epoch: int, for_block: int) -> bool:
+        """Whether all threads of a block know that an epoch of all of another one is over."""
+        keys = [key_of_block(block << self._shift, self._shift)]
+        return _tells(self._block_knows.get(for_block), keys, epoch)
 
     def order(
         self, thread: int, epoch: int, for_thread: int, *, strong: bool, as_strong: bool

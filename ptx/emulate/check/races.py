@@ -17,6 +17,7 @@ import numpy as np
 
 from ptx.emulate.check.access_role import AccessRole, role_of, swaps_of
 from ptx.emulate.check.accesses import LastAccesses
+from ptx.emulate.check.counted_copies import CountedCopies
 from ptx.emulate.check.findings import Access, Finding, Findings, demangled
 from ptx.emulate.check.handover import Handovers
 from ptx.emulate.check.stamps import (
@@ -45,6 +46,7 @@ SAME_VALUE = "both write the same value"
 HEARD = "the flag or counter was read before a barrier, though no fence comes between"
 # What would order an access after a copy that is under way.
 _COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
+_COUNTED = "a wait for the phase of the mbarrier object that counts the asynchronous copy"
 
 
 def _reserved(units: int) -> Stamps:
@@ -67,6 +69,11 @@ class RaceCheck:
         shared: where each variable lies in a block's shared memory.
         sites: what the kernel accesses memory with.
         findings: where races are put.
+        cluster_blocks: blocks of a cluster.
+
+    Attributes:
+        levels: how many scopes there are: a block, a cluster if it has several, and all.
+        counted: the copies that mbarrier objects count.
     """
 
     def __init__(
@@ -79,8 +86,11 @@ class RaceCheck:
         shared: dict[str, int],
         sites: list[Site],
         findings: Findings,
+        cluster_blocks: int,
     ) -> None:
         self.kernel = kernel
+        self.cluster_blocks = cluster_blocks
+        self.levels: int = 3 if cluster_blocks > 1 else 2
         self.shift: int = block_shift(block[0] * block[1] * block[2])
         self.global_shift: int = _least_element(sites, "global").bit_length() - 1
         self.shared_shift: int = _least_element(sites, "shared").bit_length() - 1
@@ -91,7 +101,8 @@ class RaceCheck:
         self.in_global: LastAccesses = LastAccesses(
             memory.nbytes >> self.global_shift, _reserved, self.shift
         )
-        self.handovers: Handovers = Handovers(self.shift)
+        self.handovers: Handovers = Handovers(self.shift, self.levels)
+        self.counted: CountedCopies = CountedCopies()
         self._files = files
         self._block = block
         self._block_at = block_at
@@ -150,19 +161,39 @@ class RaceCheck:
         """The role of a site by its number."""
         return self._sites[number][1]
 
+    def roles_of(self, stamps: Stamps) -> list[AccessRole]:
+        """The roles of what some stamps tell of."""
+        return [self._sites[number][1] for number in sites_of(stamps).tolist()]
+
+    def level_of(self, scope: str) -> int:
+        """How far a scope reaches: from 0, the block, to the last level, all blocks."""
+        return {"cta": 0, "cluster": self.levels - 2}.get(scope, self.levels - 1)
+
     def is_reported(self, first: int, second: int) -> bool:
         """Whether a race of two sites is known."""
         return (first, second) in self._reported
 
-    def report(self, old: int, new: int, space: str, address: int, *, benign: str) -> None:
-        """Report a race between what two stamps tell of."""
+    def report(
+        self, old: int, new: int, space: str, address: int, owner: int, *, benign: str
+    ) -> None:
+        """Report a race between what two stamps tell of, in the shared memory of a block or not."""
         both = np.array([old, new], dtype=np.int64)
         first, second = sites_of(both).tolist()
-        threads = threads_of(both).tolist()
+        by = threads_of(both)
+        is_counted = bool(self.counted.are_counted(by)[0])
+        threads = [
+            self.counted.issuer(thread, site)
+            for thread, site in zip(by.tolist(), (first, second), strict=True)
+        ]
         if benign not in (SAME_VALUE, HEARD):
             self._reported.add((first, second))
         site = self._sites[second][0]
-        allocation = self.memory.find(address) if space == "global" else None
+        memory = f"of block {self._block_at(owner)}" if self.cluster_blocks > 1 else ""
+        if space == "global":
+            memory = str(self.memory.find(address) or "")
+        missing = self._missing(threads, first, second)
+        if in_flight(both)[0] or is_counted:
+            missing = _COUNTED if is_counted else _COPY
         self._findings.add(
             Finding(
                 check="race",
@@ -172,10 +203,10 @@ class RaceCheck:
                 space=space,
                 address=address,
                 nbytes=site.total,
-                memory=str(allocation or ""),
+                memory=memory,
                 benign=benign,
                 variable=self._variable(space, address),
-                missing=_COPY if in_flight(both)[0] else self._missing(threads, first, second),
+                missing=missing,
             )
         )
 
@@ -209,14 +240,16 @@ class RaceCheck:
         one, other = threads
         roles = self.role(first), self.role(second)
         if all(role.strong for role in roles):
-            narrow = next(role.scope for role in roles if role.scope in NARROW)
+            narrow = min((role.scope for role in roles), key=self.level_of)
             return f"an atomic operation of scope {narrow} does not reach the other block"
         if one >> self.shift != other >> self.shift:
-            atomic = "an atomic operation on both sides" if any(r.strong for r in roles) else ""
-            return (atomic + ", or " if atomic else "") + (
-                "two launches, a grid-wide barrier, or a flag or lock handed over by atomics with "
-                "__threadfence() on both sides"
-            )
+            ways = ["an atomic operation on both sides"] if any(r.strong for r in roles) else []
+            clusters = {(thread >> self.shift) // self.cluster_blocks for thread in threads}
+            if self.cluster_blocks > 1 and len(clusters) == 1:
+                ways.append("a barrier of the cluster, such as cluster.sync()")
+            ways += ["two launches", "a grid-wide barrier"]
+            handed = "a flag or lock handed over by atomics with __threadfence() on both sides"
+            return f"{', '.join(ways)}, or {handed}"
         if one >> WARP_SHIFT == other >> WARP_SHIFT:
             return "__syncwarp() or __syncthreads() between them"
         return "__syncthreads() between them"

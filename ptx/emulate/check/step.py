@@ -86,10 +86,14 @@ class Step:
         return units
 
     @cached_property
+    def threads(self) -> Index:
+        """(count,) the threads, by their numbers in the chunk."""
+        return np.arange(len(self._now)) if self._lanes is None else self._lanes
+
+    @cached_property
     def lanes(self) -> Index:
         """The thread of each unit, by its number in the chunk."""
-        lanes = np.arange(len(self._now)) if self._lanes is None else self._lanes
-        return np.repeat(lanes, self._each) if self._each > 1 else lanes
+        return np.repeat(self.threads, self._each) if self._each > 1 else self.threads
 
     @cached_property
     def stamps(self) -> Stamps:
@@ -97,6 +101,13 @@ class Step:
         stamps = self._now if self._lanes is None else self._now[self._lanes]
         stamps = stamps | self.site
         return np.repeat(stamps, self._each) if self._each > 1 else stamps
+
+    def by(self, stamps: Stamps) -> Step:
+        """The same by others, with these stamps without a site for its threads; to be listed."""
+        step = Step.__new__(Step)
+        step.__dict__.update({name: self.__dict__[name] for name in _KEPT})
+        step.__dict__.update(count=self.count, _now=stamps, _lanes=None)
+        return step
 
     def ends(self) -> Step:
         """The first and the last thread alone, of each block where each has a place of its own.

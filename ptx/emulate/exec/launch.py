@@ -147,7 +147,7 @@ class Launch:
         if limits.findings is not None:
             self._races = RaceCheck(
                 code.kernel, code.files, block, self.cluster.block, device.memory,
-                code.shared_offsets, code.sites, limits.findings,
+                code.shared_offsets, code.sites, limits.findings, self.cluster.blocks,
             )  # fmt: skip
 
     def _extents(self) -> Extents:

@@ -53,16 +53,27 @@ def locate_remote(
             in the cluster.
     """
     blocks = threads.blocks
-    launch = blocks.launch
-    every = addresses.every(threads.n) + offset
-    rank = (every >> OFFSET_BITS) - 1
-    within = every & _OFFSET_MASK
-    within[(every < 0) | (rank >= launch.cluster.blocks)] = -site.total
-    limit = launch.shared_bytes
+    owner, within = owners(threads, addresses, offset)
+    limit = blocks.launch.shared_bytes
     wrong = (within < 0) | (within + site.end > limit) | ((within & (site.total - 1)) != 0)
     if wrong.any():
         raise memory_fault(threads, addresses_in(within), 0, site, "shared", limit)
-    slot = np.asarray(threads.place("slot"), dtype=np.int64)
-    first = slot // launch.cluster.blocks * launch.cluster.blocks
-    owner = np.where(rank >= 0, first + rank, slot)
     return memory.view(site.dtype), (owner * blocks.shared_stride + within) >> site.shift
+
+
+def owners(
+    threads: AccessingThreads, addresses: Addresses, offset: int
+) -> tuple[Index, NDArray[np.int64]]:
+    """The place in the chunk of each thread's target block, and the offset in its shared memory.
+
+    The offset is far below 0 where there is no such block.
+    """
+    cluster = threads.blocks.launch.cluster.blocks
+    every = addresses.every(threads.n) + offset
+    rank = (every >> OFFSET_BITS) - 1
+    within = every & _OFFSET_MASK
+    wrong = (every < 0) | (rank >= cluster)
+    within[wrong] = -(1 << OFFSET_BITS)
+    slot = np.asarray(threads.place("slot"), dtype=np.int64)
+    owner = np.where((rank >= 0) & ~wrong, slot // cluster * cluster + rank, slot)
+    return np.broadcast_to(owner, (threads.n,)), within

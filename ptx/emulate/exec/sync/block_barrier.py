@@ -103,7 +103,7 @@ class BlockBarriers:
             if self._blocks.races is not None:
                 lanes = part[0].lane_numbers()
                 slots = self._blocks.geometry.index("slot")[lanes]
-                self._blocks.races.arrive(lanes, f"barrier {number}", slots)
+                self._blocks.races.order.arrive(lanes, f"barrier {number}", slots)
             self._arrives(part[0], number, count, instruction)
 
     def reduce(
@@ -290,8 +290,8 @@ class BlockBarriers:
             races.pass_block(lanes[~part[slots]])
         if part[slots].any():
             chosen = part[slots]
-            races.arrive(lanes[chosen], f"barrier {number}", slots[chosen])
-            races.take(lanes[chosen], f"barrier {number}", slots[chosen])
+            races.order.arrive(lanes[chosen], f"barrier {number}", slots[chosen])
+            races.order.take(lanes[chosen], f"barrier {number}", slots[chosen])
 
     def _exited_beside(self, barrier: _Barrier) -> Counts:
         """(blocks,) the exited threads of those warps that have waiting threads."""

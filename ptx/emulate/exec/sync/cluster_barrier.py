@@ -46,21 +46,24 @@ class ClusterBarriers:
         self._here: NDArray[np.bool_] = np.zeros(geometry.threads, dtype=np.bool_)
         self.waiting: list[ClusterWait] = []
 
-    def arrive(self, fibre: Fibre, block: int) -> None:
-        """`barrier.cluster.arrive` in `block`.
+    def arrive(self, fibre: Fibre, block: int, *, releases: bool) -> None:
+        """`barrier.cluster.arrive` in `block`; it `releases` unless it is `.relaxed`.
 
         Raises:
             SynchronisationFault: a thread arrives again without having waited.
         """
         lanes = fibre.lane_numbers()
-        again = self._here.take(lanes)
+        again = self._awaited.take(lanes) != _NEVER
         if again.any():
             raise SynchronisationFault(
-                "a thread arrives twice at the cluster's barrier in one phase",
+                "a thread arrives twice at the cluster's barrier without a wait in between",
                 fibre.where(int(np.argmax(again)), self._blocks.code.first[block]),
             )
         if self._blocks.races is not None:
-            self._blocks.races.arrive(lanes, "cluster", self._of_lane.take(lanes))
+            clusters = self._of_lane.take(lanes)
+            self._blocks.races.order.arrive(
+                lanes, "cluster", clusters, "cluster", releases=releases
+            )
         self._here[lanes] = True
         self._awaited[lanes] = self._phase.take(self._of_lane.take(lanes))
         self._complete()
@@ -114,7 +117,7 @@ class ClusterBarriers:
 
     def _pass(self, lanes: Index) -> None:
         if self._blocks.races is not None:
-            self._blocks.races.take(lanes, "cluster", self._of_lane.take(lanes))
+            self._blocks.races.order.take(lanes, "cluster", self._of_lane.take(lanes))
 
     def _complete(self) -> None:
         """Begin the next phase where all threads of a cluster have arrived or exited."""
@@ -125,4 +128,6 @@ class ClusterBarriers:
         full = here.reshape(len(self._phase), -1).all(axis=1)
         if full.any():
             self._phase[full] += 1
+            if self._blocks.races is not None:
+                self._blocks.races.order.complete("cluster", np.flatnonzero(full))
             self._here.reshape(len(self._phase), -1)[full] = False

@@ -78,18 +78,22 @@ class Mbarriers:
     def arrive(
         self, fibre: Fibre, where: Addresses, offset: int, site: Site, count: Value,
         tx: Value | None = None, *, drops: bool = False, completes: bool = True,
+        releases: bool = True, scope: str = "",
     ) -> Value:  # fmt: skip
         """`mbarrier.arrive`, each thread with its count, in their order; the state before, u64.
 
         `tx` is expected before that; `drops`: later phases expect so many fewer arrivals;
-        `completes`: whether the arrival may complete the phase.
+        `completes`: whether the arrival may complete the phase; `releases`: unless it is
+        `.relaxed`; `scope`: the one that it names.
 
         Raises:
             SynchronisationFault: an address holds no object, or it has fewer pending arrivals.
         """
         at, words = self._valid(fibre, where, offset, site)
         if self._blocks.races is not None:
-            self._blocks.races.arrive(fibre.lane_numbers(), "mbarrier", at)
+            self._blocks.races.order.arrive(
+                fibre.lane_numbers(), "mbarrier", at, scope, releases=releases
+            )
         counts = _each(fibre, count)
         found, of = np.unique(at, return_inverse=True)
         total = np.bincount(of, counts, len(found)).astype(np.int64)
@@ -151,8 +155,6 @@ class Mbarriers:
     def deliver(self, fibre: Fibre, where: Addresses, offset: int, site: Site, tx: Value) -> None:
         """`mbarrier.complete_tx`: so many bytes have arrived."""
         at, _ = self._valid(fibre, where, offset, site)
-        if self._blocks.races is not None:
-            self._blocks.races.arrive(fibre.lane_numbers(), "mbarrier", at)
         self._count_bytes(fibre, at, site, -_each(fibre, tx))
 
     def await_arrivals(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
@@ -205,11 +207,11 @@ class Mbarriers:
         over: Bools = ((phase ^ awaited.bits) & awaited.mask) != 0
         return over
 
-    def take(self, fibre: Fibre, awaited: Awaited, over: Bools) -> None:
+    def take(self, fibre: Fibre, awaited: Awaited, over: Bools, *, acquires: bool) -> None:
         """Threads of a fibre know that phases are over."""
         if self._blocks.races is not None and over.any():
             lanes = fibre.lane_numbers()[over]
-            self._blocks.races.take(lanes, "mbarrier", awaited.at[over])
+            self._blocks.races.order.take(lanes, "mbarrier", awaited.at[over], acquires=acquires)
 
     def is_gone(self, awaited: Awaited) -> Bools:
         """(n,) whether the objects were invalidated meanwhile."""
@@ -263,6 +265,10 @@ class Mbarriers:
         return at, words
 
     def _put(self, at: Index, words: Words) -> None:
+        before = self._words[at]
+        if self._blocks.races is not None:
+            complete = (before != 0) & (phase_of(before) != phase_of(words))
+            self._blocks.races.order.complete("mbarrier", at[complete])
         self._words[at] = words
         self._memory[at] = words
         self.version += 1

@@ -66,18 +66,18 @@ class TimedWaits:
 
     def wait(
         self, fibre: Fibre, where: Addresses, offset: int, site: Site, wanted: Value, parity: bool,
-        limit: Value | None, block: int,
+        limit: Value | None, block: int, *, acquires: bool = True,
     ) -> Value | None:  # fmt: skip
         """`mbarrier.test_wait` and `.try_wait`: whether the phases are over.
 
         None where the fibre waits; then `block` is executed again. `limit` is in nanoseconds; 0 is
-        that of `test_wait`, None that of `try_wait`.
+        that of `test_wait`, None that of `try_wait`. It `acquires` unless it is `.relaxed`.
         """
         barriers = self._blocks.mbarriers
         awaited = barriers.awaited(fibre, where, offset, site, wanted, parity)
         over = barriers.has_passed(awaited)
         if over.all() or fibre.released:
-            barriers.take(fibre, awaited, over)
+            barriers.take(fibre, awaited, over, acquires=acquires)
         if over.all():
             fibre.released = False
             return np.bool_(True)

@@ -73,7 +73,7 @@ class WarpSync:
         if not mask.ndim and mask == _FULL:
             if fibre.count == self._scheduler.alive:
                 if fibre.lanes is None and self._blocks.races is not None:
-                    self._blocks.races.pass_warps()
+                    self._blocks.races.order.pass_warps()
                 else:
                     self._tell(fibre.lane_numbers(), mask)
                 return True
@@ -116,7 +116,7 @@ class WarpSync:
         if races is not None:
             masks: Words = np.broadcast_to(np.asarray(mask, dtype=np.uint32), (len(lanes),))
             warps = self._blocks.geometry.index("warp_slot")[lanes] // WARP
-            races.pass_warp(lanes, masks, masks | self._lanes_gone()[warps] == _FULL)
+            races.order.pass_warp(lanes, masks, masks | self._lanes_gone()[warps] == _FULL)
 
     def _check_own_bit(self, fibre: Fibre, mask: Value, block: int) -> None:
         lane = np.asarray(fibre.place("laneid"), dtype=np.uint32)

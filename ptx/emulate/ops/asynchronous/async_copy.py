@@ -17,6 +17,7 @@ from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.late_groups import Stage, chosen, chosen_addresses
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.sync.issued_copies import note_commit, note_copy, note_part, note_wait
 from ptx.emulate.memory.access import load_vector, store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
@@ -163,10 +164,15 @@ def _copy(e: Emitter, i: Instruction) -> None:
     name = e.scope.bind(sites, "sites")
     arguments = f"f, {where}, {to}, {start}, {at}, {name}"
     count_access(e, start, at, e.scope.bind(sites.source, "site"))
+    told = ", ".join(e.scope.bind(each, "site") for each in (sites.target, sites.source))
+    places = f"f, {where}, {to}, {start}, {at}, {told}"
     if rest:
         nbytes = _amount(e, rest[0], size.value)
+        byte = e.scope.bind(sites.byte, "site")
+        e.line(f"{e.helper(note_part)}({places}, {byte}, {nbytes})")
         e.line(f"{e.helper(copy_later if e.late.copies else copy_part)}({arguments}, {nbytes})")
     else:
+        e.line(f"{e.helper(note_copy)}({places})")
         e.line(f"{e.helper(copy_later if e.late.copies else copy)}({arguments})")
 
 
@@ -182,18 +188,6 @@ for _level in ("ca", "cg"):
         f"cp.async.{_level}", ("",), (3, 4, 5), _copy, effect=Effect.MEMORY, writes=0,
         modifiers=_HINTS, section="cp.async",
     )  # fmt: skip
-
-
-def note_commit(fibre: Fibre) -> None:
-    """Tell what looks for races of a group of copies."""
-    if fibre.blocks.races is not None:
-        fibre.blocks.races.commit_copies(fibre)
-
-
-def note_wait(fibre: Fibre, pending: int) -> None:
-    """Tell what looks for races of a wait for all but `pending` groups; -1 for all copies."""
-    if fibre.blocks.races is not None:
-        fibre.blocks.races.wait_for_copies(fibre, pending)
 
 
 def _commit(e: Emitter, i: Instruction) -> None:

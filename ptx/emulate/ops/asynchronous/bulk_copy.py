@@ -8,6 +8,12 @@ from __future__ import annotations
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.sync.bulk_copy import Place, copy_bulk, copy_masked, copy_to_blocks, deliver
+from ptx.emulate.exec.sync.issued_copies import (
+    note_bulk,
+    note_bulk_to_blocks,
+    note_commit,
+    note_wait,
+)
 from ptx.emulate.ops.asynchronous.late_copy import (
     copy_back_later,
     copy_bulk_later,
@@ -16,7 +22,7 @@ from ptx.emulate.ops.asynchronous.late_copy import (
 )
 from ptx.emulate.ops.groups import group_operation
 from ptx.emulate.ops.nothing import nothing
-from ptx.isa.model import Instruction, Operand
+from ptx.isa.model import Immediate, Instruction, Operand
 
 _SECTION = "cp.async.bulk"
 _SPACES = {"global": "global", "shared::cta": "shared", "shared::cluster": "shared"}
@@ -69,8 +75,10 @@ def _copy(e: Emitter, i: Instruction) -> None:
     if many:
         ranks = e.value(operands[4], "u16")
         every = f"{target}, {source}, {nbytes}, {barrier}, {ranks}"
+        e.line(f"{e.helper(note_bulk_to_blocks)}(f, {every})")
         e.line(f"{e.helper(copy_to_blocks_later if e.late.copies else copy_to_blocks)}(f, {every})")
         return
+    e.line(f"{e.helper(note_bulk)}(f, {target}, {source}, {nbytes}, {barrier})")
     if e.late.copies:
         e.line(f"{e.helper(copy_bulk_later)}(f, {target}, {source}, {nbytes}, {barrier})")
         return
@@ -86,7 +94,8 @@ def _copy_back(e: Emitter, i: Instruction) -> None:
         raise e.refuse("its operands do not fit")
     target = place(e, operands[0], "global", "u64", 2, writes=True)
     source = place(e, operands[1], "shared", "u64", 2, writes=False)
-    nbytes = e.value(operands[2], "u32")
+    nbytes = e.temporary(e.value(operands[2], "u32"))
+    e.line(f"{e.helper(note_bulk)}(f, {target}, {source}, {nbytes})")
     if masked:
         byte = e.site("global", "u8", writes=True)
         mask = e.value(operands[3], "u16")
@@ -95,6 +104,20 @@ def _copy_back(e: Emitter, i: Instruction) -> None:
         return
     function = e.helper(copy_back_later if e.late.copies else copy_bulk)
     e.line(f"{function}(f, {target}, {source}, {nbytes})")
+
+
+def _commit(e: Emitter, i: Instruction) -> None:
+    e.line(f"{e.helper(note_commit)}(f, bulk=True)")
+    group_operation("bulk")(e, i)
+
+
+def _wait(e: Emitter, i: Instruction) -> None:
+    count = i.operands[0]
+    if not isinstance(count, Immediate):
+        raise e.refuse("the number of groups is a constant")
+    reads = "read" in i.modifiers
+    e.line(f"{e.helper(note_wait)}(f, {count.value}, bulk=True, reads_alone={reads})")
+    group_operation("bulk")(e, i)
 
 
 operation(
@@ -111,10 +134,10 @@ operation(
     section="cp.async.bulk.prefetch",
 )  # fmt: skip
 operation(
-    "cp.async.bulk.commit_group", ("",), 0, group_operation("bulk"), effect=Effect.MEMORY, writes=0,
+    "cp.async.bulk.commit_group", ("",), 0, _commit, effect=Effect.MEMORY, writes=0,
     section=_SECTION,
 )  # fmt: skip
 operation(
-    "cp.async.bulk.wait_group", ("",), 1, group_operation("bulk"), effect=Effect.MEMORY, writes=0,
+    "cp.async.bulk.wait_group", ("",), 1, _wait, effect=Effect.MEMORY, writes=0,
     modifiers=("read",), section=_SECTION,
 )  # fmt: skip

@@ -17,6 +17,7 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.late_groups import Stage, chosen, without_registers
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, clear_bulk, deliver, load_pieces
+from ptx.emulate.exec.sync.issued_copies import note_bulk, note_sent
 from ptx.emulate.memory.access import store
 from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.geometry import Value
@@ -99,14 +100,15 @@ def _reduce(e: Emitter, i: Instruction) -> None:
     here = place(e, source, "shared", "u64", 2, writes=False)
     amount = e.temporary(e.value(nbytes, "u32"))
     how = f"{_operation_of(i)!r}, {ptx_type!r}"
+    barrier = signal(e, rest[0]) if to == "shared" else "None"
+    e.line(f"{e.helper(note_bulk)}(f, {there}, {here}, {amount}, {barrier})")
     if e.late.copies:
-        barrier = signal(e, rest[0]) if to == "shared" else "None"
         every = f"{there}, {here}, {amount}, {how}, {barrier}"
         e.line(f"{e.helper(reduce_bulk_later)}(f, {every})")
         return
     e.line(f"{e.helper(reduce_bulk)}(f, {there}, {here}, {amount}, {how})")
     if to == "shared":
-        e.line(f"{e.helper(deliver)}(f, {signal(e, rest[0])}, {amount})")
+        e.line(f"{e.helper(deliver)}(f, {barrier}, {amount})")
 
 
 def _store_and_signal(e: Emitter, i: Instruction) -> None:
@@ -118,8 +120,9 @@ def _store_and_signal(e: Emitter, i: Instruction) -> None:
     site = e.site("shared", ptx_type, len(values), writes=True)
     nbytes = e.constant(len(values) * width_of(kind_of(ptx_type)), "u32")
     barrier, data = signal(e, i.operands[2]), ", ".join(values)
+    there = f"{e.helper(Place)}({where}, {offset}, {site})"
+    e.line(f"{e.helper(note_sent)}(f, {there}, {barrier})")
     if e.late.copies:
-        there = f"{e.helper(Place)}({where}, {offset}, {site})"
         e.line(f"{e.helper(store_later)}(f, {there}, {nbytes}, {barrier}, {data})")
         return
     e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {data})")
@@ -133,8 +136,9 @@ def _reduce_and_signal(e: Emitter, i: Instruction) -> None:
     site = e.site("shared", ptx_type, writes=True)
     name = f"{_operation_of(i)!r}, {ptx_type!r}"
     nbytes, barrier = e.constant(width_of(kind_of(ptx_type)), "u32"), signal(e, i.operands[2])
+    there = f"{e.helper(Place)}({where}, {offset}, {site})"
+    e.line(f"{e.helper(note_sent)}(f, {there}, {barrier})")
     if e.late.copies:
-        there = f"{e.helper(Place)}({where}, {offset}, {site})"
         e.line(f"{e.helper(combine_later)}(f, {there}, {nbytes}, {barrier}, {name}, {value})")
         return
     how = f"{name}, ({value},), {value}, False"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
+from ptx.emulate.exec.sync.issued_copies import note_counted
 from ptx.emulate.exec.sync.mbarrier_object import pending_count
-from ptx.emulate.ops.asynchronous.async_copy import note_wait
 from ptx.emulate.ops.asynchronous.late_copy import arrive_later
 from ptx.isa.model import Instruction, Operand, Sink
 
@@ -56,6 +56,10 @@ def _arrive(e: Emitter, i: Instruction) -> None:
         options += ", drops=True"
     if "noComplete" in i.modifiers:
         options += ", completes=False"
+    if "relaxed" in i.modifiers:
+        options += ", releases=False"
+    scope = next((word for word in i.modifiers if word in _SCOPES), "")
+    options += f", scope={scope!r}"
     state = e.temporary(f"{_OBJECTS}.arrive(f, {place}, {last}{options})")
     e.assign(target, "b64", state)
 
@@ -69,7 +73,8 @@ def _wait(e: Emitter, i: Instruction) -> None:
     state = e.value(wanted, "u32" if parity else "u64")
     place = mbarrier_place(e, i, address)
     over = e.temporary(
-        f"f.scheduler.waiting.timed_waits.wait(f, {place}, {state}, {parity}, {limit}, {e.here})"
+        f"f.scheduler.waiting.timed_waits.wait(f, {place}, {state}, {parity}, {limit}, {e.here},"
+        f" acquires={'relaxed' not in i.modifiers})"
     )
     e.line(f"if {over} is None: return -1")
     e.assign(target, "pred", over)
@@ -86,7 +91,7 @@ def _arrive_for_copies(e: Emitter, i: Instruction) -> None:
     Without `.noinc` one more arrival becomes pending before: nothing changes in the end.
     """
     place = mbarrier_place(e, i, i.operands[0])
-    e.line(f"{e.helper(note_wait)}(f, -1)")
+    e.line(f"{e.helper(note_counted)}(f, {place})")
     if e.late.copies:
         e.line(f"{e.helper(arrive_later)}(f, {place}, counted={'noinc' in i.modifiers})")
     elif "noinc" in i.modifiers:

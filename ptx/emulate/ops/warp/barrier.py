@@ -76,7 +76,7 @@ for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
 def note_fence(fibre: Fibre, scope: str) -> None:
     """Tell what looks for races of a fence; every access is done at once, so it orders nothing."""
     if fibre.blocks.races is not None:
-        fibre.blocks.races.fence(fibre, scope)
+        fibre.blocks.races.order.fence(fibre.lane_numbers(), scope)
 
 
 def _fence(e: Emitter, i: Instruction) -> None:

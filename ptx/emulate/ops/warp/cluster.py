@@ -23,7 +23,8 @@ def _rank(e: Emitter, i: Instruction) -> None:
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
-    e.line(f"f.scheduler.waiting.cluster_barriers.arrive(f, {e.here})")
+    releases = "relaxed" not in i.modifiers
+    e.line(f"f.scheduler.waiting.cluster_barriers.arrive(f, {e.here}, releases={releases})")
 
 
 def _wait(e: Emitter, i: Instruction) -> None:

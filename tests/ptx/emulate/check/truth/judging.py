@@ -14,7 +14,14 @@ from ptx.emulate.check.findings import Findings
 from ptx.emulate.exec.limits import Limits
 
 from ...kernel_runner import KernelRunner
-from . import block_programs, graph_programs, group_programs, handover_programs
+from . import (
+    block_programs,
+    bulk_programs,
+    cluster_programs,
+    graph_programs,
+    group_programs,
+    handover_programs,
+)
 from .graph_inputs import SHAPES, SIZES, Input, array, graph
 from .program import HEADER, HEARD, Program
 
@@ -46,7 +53,10 @@ class Verdict:
 
 def programs() -> list[Program]:
     """All of them, by pattern."""
-    rooms = (graph_programs, block_programs, handover_programs, group_programs)
+    rooms = (
+        graph_programs, block_programs, handover_programs, group_programs, cluster_programs,
+        bulk_programs,
+    )  # fmt: skip
     found = [each for room in rooms for pattern in room.PATTERNS for each in pattern.programs()]
     assert len({each.symbol for each in found}) == len(found)
     return found
@@ -59,7 +69,7 @@ def judge(
     end = time.monotonic() + seconds
     for start in range(0, len(chosen), _MODULE):
         some = chosen[start : start + _MODULE]
-        runner = KernelRunner(_compiled(some), 1 << 24)
+        runner = KernelRunner(compiled(some), 1 << 24)
         for program in some:
             for size in sizes:
                 if time.monotonic() > end:
@@ -69,7 +79,8 @@ def judge(
                 yield Verdict(program, size, reports, time.monotonic() - began)
 
 
-def _compiled(some: list[Program]) -> str:
+def compiled(some: list[Program]) -> str:
+    """The PTX of several programs in one module."""
     source = HEADER + "\n".join(each.text for each in some)
     options = ptx.CompileOptions(target=ptx.Target.ptx("compute_90"), lineinfo=True)
     text = ptx.compile(source, options, name="truth.cu").ptx
@@ -108,9 +119,10 @@ def _launched(runner: KernelRunner, program: Program, given: Input) -> list[str]
     limits = Limits(findings=findings, max_steps=_MOST_STEPS, strict_barriers=False)
     raised = []
     try:
+        clusters = -(-given.threads // (program.block * program.cluster))
         runner.launch(
-            program.symbol, -(-given.threads // program.block), program.block, *arguments,
-            cooperative=program.cooperative, limits=limits,
+            program.symbol, clusters * program.cluster, program.block, *arguments,
+            cooperative=program.cooperative, cluster=(program.cluster, 1, 1), limits=limits,
         )  # fmt: skip
     except ptx.PtxError as error:
         raised.append(f"{type(error).__name__}: {error}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 ATOMIC: Final = "atomic left out"
@@ -26,12 +27,13 @@ _SIGNATURES: Final = {
     "int* parent, int* flags",
     "array": "int n, $T* a, $T* o, int* flags",
 }
+_HEADER_FILE: Final = Path(__file__).with_name("asynchronous.cuh")
 HEADER: Final = """\
 #include <cooperative_groups.h>
 #include <cuda_awbarrier_primitives.h>
 #include <cuda_pipeline.h>
 namespace cg = cooperative_groups;
-"""
+""" + _HEADER_FILE.read_text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Pattern:
         types: of the data.
         blocks: threads of a block.
         cooperative: whether the launch is.
+        cluster: blocks of a cluster.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Pattern:
     types: tuple[str, ...] = ("int", "float")
     blocks: tuple[int, ...] = (64, 256)
     cooperative: bool = False
+    cluster: int = 1
 
     def programs(self) -> Iterator[Program]:
         """The right program of each variant, and those with a fault."""
@@ -102,7 +106,7 @@ class Pattern:
         )
         text = text.replace("$T", kind).replace("$BLOCK", str(block))
         return Program(name, symbol, self.name, each.kind, self.over, kind, block,
-                       self.cooperative, text)  # fmt: skip
+                       self.cooperative, self.cluster, text)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class Program:
     Attributes:
         name: tells pattern, type, what it is over, threads of a block, and the fault.
         symbol: the kernel's name.
-        pattern, fault, over, kind, block, cooperative: see `Pattern`.
+        pattern, fault, over, kind, block, cooperative, cluster: see `Pattern`.
         text: in CUDA C++.
     """
 
@@ -124,6 +128,7 @@ class Program:
     kind: str
     block: int
     cooperative: bool
+    cluster: int
     text: str
 
     @property

@@ -1,0 +1,243 @@
+"""What the threads of a chunk know of each other: through barriers, fences and memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ptx.emulate.check.access_role import AccessRole
+from ptx.emulate.check.clocks import Clocks, Fences, Words
+from ptx.emulate.check.handover import (
+    Order,
+    Place,
+    key_of_block,
+    key_of_strong,
+    key_of_thread,
+    key_of_warp,
+)
+from ptx.emulate.check.stamps import (
+    EPOCH_BITS,
+    WARP_SHIFT,
+    Bools,
+    Stamps,
+    epochs_of,
+    threads_of,
+)
+from ptx.emulate.check.step import Step
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import Geometry
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.races import RaceCheck
+
+_SLOT_BITS: Final = 18  # more than the blocks of a chunk
+
+
+class ChunkOrder:
+    """The order of what happens in the blocks from number `first` on, which are one chunk.
+
+    Attributes:
+        clocks: what barriers alone tell.
+    """
+
+    def __init__(self, launch: RaceCheck, geometry: Geometry, first: int) -> None:
+        self.clocks: Clocks = Clocks(geometry, first)
+        self._launch = launch
+        self._known = launch.handovers
+        self._first = first
+        self._fences = [Fences(geometry.threads) for _ in range(launch.levels)]
+        self._meeting = Fences(geometry.threads)
+
+    # What is asked.
+
+    def of(self, old: int, new: int) -> Order:
+        """The order that memory gives two accesses, by their stamps."""
+        launch = self._launch
+        if not self._known.anything:
+            return Order.NONE
+        both = np.array([old, new], dtype=np.int64)
+        one, other = threads_of(both).tolist()
+        strong, as_strong = (role.strong for role in launch.roles_of(both))
+        epoch = int(epochs_of(both)[0])
+        return self._known.order(one, epoch, other, strong=strong, as_strong=as_strong)
+
+    def over_for_blocks(self, old: Stamps, lanes: Index) -> Bools:
+        """Whether all of a lane's block knows that all of an old access's block has got so far."""
+        if not self._known.anything:
+            return np.zeros(len(old), dtype=np.bool_)
+        slots = self.clocks.slots(lanes)
+        keys = threads_of(old) >> self.clocks.shift << EPOCH_BITS | epochs_of(old)
+        keys = keys << _SLOT_BITS | slots
+        found, of = np.unique(keys, return_inverse=True)
+        over = [
+            self._known.is_over_for_block(
+                key >> _SLOT_BITS + EPOCH_BITS,
+                key >> _SLOT_BITS & (1 << EPOCH_BITS) - 1,
+                self._first + (key & (1 << _SLOT_BITS) - 1),
+            )
+            for key in found.tolist()
+        ]
+        return np.array(over, dtype=np.bool_)[of]
+
+    def reaches(self, old: Stamps, new: Stamps, level: int) -> Bools:
+        """Whether a scope of this level that one of the threads names has the other one in it."""
+        launch, shift = self._launch, self.clocks.shift
+        if level == launch.levels - 1:
+            return np.ones(len(old), dtype=np.bool_)
+        one, two = (launch.counted.blocks(threads_of(each), shift) for each in (old, new))
+        if level:
+            one, two = one // launch.cluster_blocks, two // launch.cluster_blocks
+        same: Bools = one == two
+        return same
+
+    # What barriers, fences and accesses tell.
+
+    def pass_block(self, lanes: Index) -> bool:
+        """These threads, all that their blocks have, pass a barrier; whether all threads do."""
+        every = len(lanes) == len(self.clocks.now)
+        if every:
+            self.clocks.pass_blocks()
+            slots = np.arange(len(self.clocks.block_known))
+        else:
+            slots = self.clocks.pass_block(lanes)
+        if self._known.anything:
+            for slot in slots.tolist():
+                self._known.meet_block(self._first + slot)
+        return every
+
+    def pass_warps(self) -> None:
+        """All threads of the chunk meet those of their warps."""
+        self.clocks.pass_warps()
+        if self._known.anything:
+            threads = threads_of(self.clocks.now)
+            for warp in np.unique(threads >> WARP_SHIFT).tolist():
+                self._known.meet_threads(threads[threads >> WARP_SHIFT == warp].tolist())
+
+    def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
+        """These threads meet those of their warps that their masks name; `whole`: all of them."""
+        self.clocks.pass_warp(lanes, masks, whole)
+        if self._known.anything:
+            threads = threads_of(self.clocks.now[lanes])
+            keys = (threads >> WARP_SHIFT << 32) | masks
+            for key in np.unique(keys).tolist():
+                self._known.meet_threads(threads[keys == key].tolist())
+
+    def arrive(
+        self, lanes: Index, what: str, numbers: Index, scope: str = "", *, releases: bool = True
+    ) -> None:
+        """These threads arrive where others wait: at the objects of these numbers of a kind.
+
+        Without a scope all who wait are in it.
+        """
+        if not releases:
+            self._arrive_relaxed(lanes, what, numbers, self._launch.level_of(scope))
+            return
+        whole = self.clocks.whole_blocks(lanes, numbers)
+        if whole.any():
+            objects = dict(zip(self.clocks.slots(lanes).tolist(), numbers.tolist(), strict=True))
+            for slot, epoch in self.clocks.advance_blocks(lanes[whole]):
+                block = self._first + slot
+                key = key_of_block(block << self.clocks.shift, self.clocks.shift)
+                place = self._object(what, objects[slot], scope, block)
+                self._known.write_of_block(place, block, (key, epoch + 1))
+            lanes, numbers = lanes[~whole], numbers[~whole]
+        if not len(lanes):
+            return
+        self.clocks.advance(lanes, self._meeting)
+        threads = threads_of(self.clocks.now[lanes]).tolist()
+        for lane, thread, number in zip(lanes.tolist(), threads, numbers.tolist(), strict=True):
+            known = self._ended(self._meeting, lane)
+            place = self._object(what, number, scope, thread >> self.clocks.shift)
+            self._known.write(place, thread, known, 0, at_once=True)
+
+    def _arrive_relaxed(self, lanes: Index, what: str, numbers: Index, level: int) -> None:
+        """Only what was before a fence of each thread is handed over."""
+        fences = self._fences[level]
+        threads = threads_of(self.clocks.now[lanes]).tolist()
+        fenced = fences.ended[lanes] >= 0
+        for at in np.flatnonzero(fenced).tolist():
+            known = self._ended(fences, int(lanes[at]))
+            place = f"{what} {self._first}", int(numbers[at])
+            self._known.write(place, threads[at], known, level, at_once=False)
+
+    def _object(self, what: str, number: int, scope: str, block: int) -> Place:
+        """The place of what is handed over at an object; within a block each has one of its own."""
+        if scope and not self._launch.level_of(scope) and self._launch.cluster_blocks > 1:
+            return f"{what} {self._first} in {block}", number
+        return f"{what} {self._first}", number
+
+    def complete(self, what: str, numbers: Index) -> None:
+        """A phase of these objects is complete: who waits for it knows what came before."""
+        for number in numbers.tolist():
+            place = f"{what} {self._first}", number
+            self._launch.counted.complete(place, self._known)
+            self._known.complete(place)
+
+    def take(self, lanes: Index, what: str, numbers: Index, *, acquires: bool = True) -> None:
+        """These threads have waited for all who arrived there."""
+        shift, level = self.clocks.shift, self._launch.level_of("cluster")
+        if acquires:
+            whole = self.clocks.whole_blocks(lanes, numbers)
+            slots = self.clocks.slots(lanes[whole]).tolist()
+            for slot, number in set(zip(slots, numbers[whole].tolist(), strict=True)):
+                block = self._first + slot
+                for scope in ("", "cta"):
+                    self._known.read_by_block(self._object(what, number, scope, block), block)
+            lanes, numbers = lanes[~whole], numbers[~whole]
+        threads = threads_of(self.clocks.now[lanes]).tolist()
+        for thread, number in zip(threads, numbers.tolist(), strict=True):
+            for scope in ("", "cta"):
+                place = self._object(what, number, scope, thread >> shift)
+                self._known.read(place, thread, level, at_once=acquires)
+
+    def fence(self, lanes: Index, scope: str) -> None:
+        """These threads execute a fence."""
+        level = self._launch.level_of(scope)
+        self.clocks.advance(lanes, *self._fences[: level + 1])
+        if self._known.anything:
+            for thread in threads_of(self.clocks.now[lanes]).tolist():
+                self._known.fence(thread, level)
+
+    def pass_on(self, space: str, step: Step, role: AccessRole) -> None:
+        """What these threads take over at a place and hand over there, one after the other."""
+        lanes, top = step.lanes, self._launch.level_of(role.scope)
+        if role.releases:
+            self.clocks.advance(lanes, *self._fences[: top + 1])
+        for level in range(top, -1, -1):
+            fences = self._fences[level]
+            fenced = fences.ended[lanes] >= 0 if role.writes else np.zeros(len(lanes), np.bool_)
+            if not (role.reads and self._known.anything) and not fenced.any():
+                continue
+            threads = threads_of(self.clocks.now[lanes]).tolist()
+            for at, thread in enumerate(threads):
+                place = self._place(space, step.unit(at), thread, level)
+                if role.reads:
+                    self._known.read(place, thread, level, at_once=role.acquires)
+                if fenced[at]:
+                    known = (*self._ended(fences, int(lanes[at])), self._strong(int(lanes[at])))
+                    self._known.write(place, thread, known, level, at_once=role.releases)
+
+    def _strong(self, lane: int) -> tuple[int, int]:
+        """Up to where a thread's atomic and volatile writes are seen by who sees its last one."""
+        now = self.clocks.now[lane : lane + 1]
+        return key_of_strong(int(threads_of(now)[0])), int(epochs_of(now)[0]) + 1
+
+    def _ended(self, fences: Fences, lane: int) -> tuple[tuple[int, int], ...]:
+        """What a thread hands over: up to where it, its warp and its block are over for it."""
+        thread = int(threads_of(self.clocks.now[lane : lane + 1])[0])
+        return (
+            (key_of_thread(thread), int(fences.ended[lane]) + 1),
+            (key_of_warp(thread), int(fences.warp[lane])),
+            (key_of_block(thread, self.clocks.shift), int(fences.block[lane])),
+        )
+
+    def _place(self, space: str, unit: int, thread: int, level: int) -> Place:
+        # What is handed over within blocks has a place of its own in each, and so in clusters.
+        name = space if space == "global" else f"shared {self._first}"
+        if level == self._launch.levels - 1:
+            return name, unit
+        block = thread >> self.clocks.shift
+        if level:
+            return f"{name} in cluster {block // self._launch.cluster_blocks}", unit
+        return f"{name} in {block}", unit

@@ -1,0 +1,120 @@
+"""Asynchronous operations, told to what looks for races when they are issued.
+
+What happens of them later, in an ordered launch, is told by the waits for them alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptx.emulate.check.chunk_races import ChunkRaces
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, copies_to_blocks
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
+from ptx.emulate.model.geometry import Value
+
+
+def note_copy(
+    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, target_site: Site,
+    source_site: Site,
+) -> None:  # fmt: skip
+    """`cp.async` of all its bytes."""
+    races = fibre.blocks.races
+    if races is not None:
+        races.issue(fibre, source, at, source_site)
+        races.issue(fibre, target, to, target_site)
+
+
+def note_part(
+    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, target_site: Site,
+    source_site: Site, byte: Site, nbytes: Value,
+) -> None:  # fmt: skip
+    """`cp.async` of the first `nbytes` of each thread; the target is filled up with zeros."""
+    races = fibre.blocks.races
+    if races is None:
+        return
+    amounts = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
+    where = source.every(fibre.n) + at
+    whole: Index = (amounts >= source_site.total).nonzero()[0]
+    if len(whole):
+        races.issue(fibre.subset(whole, ()), addresses_in(where[whole]), 0, source_site)
+    for k in range(source_site.total - 1):
+        some: Index = ((amounts > k) & (amounts < source_site.total)).nonzero()[0]
+        if len(some):
+            races.issue(fibre.subset(some, ()), addresses_in(where[some]), k, byte)
+    races.issue(fibre, target, to, target_site)
+
+
+def note_bulk(
+    fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place | None = None
+) -> None:
+    """A copy or reduction of `nbytes` by each thread, that an object counts or a group."""
+    races = fibre.blocks.races
+    if races is None:
+        return
+    amounts = Amounts(fibre, nbytes, target.site.instruction)
+    if not len(amounts.thread):
+        return
+    objects = None if barrier is None else _begin(races, fibre, barrier)
+    thread, start = amounts.thread, amounts.start
+    _issue(races, fibre, source, thread, start, objects)
+    if target.site.count == 1:  # a reduction, element by element
+        thread, start = amounts.elements(target.site.nbytes)
+    _issue(races, fibre, target, thread, start, objects)
+
+
+def note_bulk_to_blocks(
+    fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place, ranks: Value
+) -> None:
+    """`.multicast::cluster`."""
+    if fibre.blocks.races is not None:
+        for each in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
+            note_bulk(each.fibre, each.target, each.source, each.nbytes, each.barrier)
+
+
+def note_sent(fibre: Fibre, target: Place, barrier: Place) -> None:
+    """`st.async`, `red.async`."""
+    races = fibre.blocks.races
+    if races is not None:
+        objects = _begin(races, fibre, barrier)
+        races.issue(fibre, target.where, target.offset, target.site, objects)
+
+
+def note_counted(fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
+    """`cp.async.mbarrier.arrive`: an object counts what these threads began to copy."""
+    races = fibre.blocks.races
+    if races is not None:
+        races.count_copies(
+            fibre.lane_numbers(), fibre.blocks.mbarriers.places(fibre, where, offset, site)
+        )
+
+
+def note_commit(fibre: Fibre, *, bulk: bool = False) -> None:
+    """What these threads began to copy is a group."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.commit_copies(fibre.lane_numbers(), bulk=bulk)
+
+
+def note_wait(fibre: Fibre, pending: int, *, bulk: bool = False, reads_alone: bool = False) -> None:
+    """A wait for all but `pending` groups, or for what they read; -1 for all copies."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.wait_for_copies(
+            fibre.lane_numbers(), pending, bulk=bulk, reads_alone=reads_alone
+        )
+
+
+def _begin(races: ChunkRaces, fibre: Fibre, barrier: Place) -> Index:
+    """The objects that count; who waits for them knows what their threads have done until now."""
+    objects = fibre.blocks.mbarriers.places(fibre, barrier.where, barrier.offset, barrier.site)
+    races.order.arrive(fibre.lane_numbers(), "mbarrier", objects)
+    return objects
+
+
+def _issue(
+    races: ChunkRaces, fibre: Fibre, place: Place, thread: Index, start: Index,
+    objects: Index | None,
+) -> None:  # fmt: skip
+    part = fibre.subset(thread, ())
+    where = addresses_in(place.every(fibre.n)[thread] + start)
+    races.issue(part, where, 0, place.site, None if objects is None else objects[thread])
