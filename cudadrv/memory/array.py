@@ -34,6 +34,7 @@ from .layout import (
     extents_of,
     filled_in,
     is_dense,
+    rows_at,
 )
 
 if TYPE_CHECKING:
@@ -153,6 +154,11 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
         """
         if isinstance(key, str):
             return self._field(key)
+        if isinstance(key, (int, slice)) and self.shape and self.is_contiguous:
+            begin, rows = rows_at(key, self.shape[0])
+            if rows is not None:
+                row = self.nbytes // (self.shape[0] or 1)
+                return view_of(self, self.ptr + begin * row, rows + self.shape[1:], self.dtype)
         found = self._layout.at(key if isinstance(key, tuple) else (key,))
         return view_of(self, self.ptr + found.offset, found.shape, self.dtype, found.strides)
 

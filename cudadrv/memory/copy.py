@@ -157,7 +157,7 @@ def copy_on_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
     to_box, of_box, nbytes = dst._memory, src._memory, dst.nbytes
     if nbytes == 0:
         return
-    if isinstance(dst, StridedArray) or isinstance(src, StridedArray):
+    if dst.__class__ is StridedArray or src.__class__ is StridedArray:
         _copy_strided(stream, _as_array(dst, src), _as_array(src, dst))
         return
     to_address, of_address = dst._address, src._address

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import border, errors
 from ..driver.stream_core import StreamCore
-from .array import DeviceArray
+from .array import DeviceArray, StridedArray
 from .buffer import DeviceBuffer
 from .dtypes import AnyArray, AnyDType
 from .host_copy import ArrayOrBuffer, ready
@@ -41,7 +41,7 @@ def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
     if dst.nbytes == 0:
         return
     pattern = _pattern(dst, value)
-    if isinstance(dst, DeviceArray) and not dst.is_contiguous:
+    if isinstance(dst, StridedArray):
         fill_strided(stream, dst, pattern)
     else:
         fill_dense(stream._box, dst._address, dst.nbytes, pattern)

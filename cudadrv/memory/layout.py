@@ -118,6 +118,17 @@ class Layout(NamedTuple):
         return False
 
 
+def rows_at(key: int | slice, extent: int) -> tuple[int, tuple[int, ...] | None]:
+    """The first of the rows that a number or a slice takes, and their extents: the quick way.
+
+    None instead of these where the rows do not lie together.
+    """
+    if not isinstance(key, slice):
+        return _place(key, extent), ()
+    begin, count, step = _slice(key, extent)
+    return (begin if count else 0), (count,) if step == 1 else None
+
+
 def dense_strides(shape: tuple[int, ...], itemsize: int, order: str = "C") -> tuple[int, ...]:
     """The strides of elements that lie one behind the other, the last axis the nearest in "C"."""
     strides, stride = [0] * len(shape), itemsize
