@@ -61,6 +61,7 @@ if typing.TYPE_CHECKING:
     from .errors import GpuError as GpuError, OutOfMemoryError as OutOfMemoryError
     from .graph import Graph as Graph, GraphExec as GraphExec
     from .launch.config import LaunchConfig as LaunchConfig
+    from .launch.host_arguments import In as In, InOut as InOut, Out as Out
     from .launch.kernel_core import KernelAttributes as KernelAttributes
     from .launch.module import Kernel as Kernel, Module as Module
     from .launch.types import Launcher as Launcher, PreparedLaunch as PreparedLaunch
@@ -155,6 +156,7 @@ else:
         "errors": "GpuError OutOfMemoryError",
         "graph": "Graph GraphExec",
         "launch.config": "LaunchConfig",
+        "launch.host_arguments": "In InOut Out",
         "launch.kernel_core": "KernelAttributes",
         "launch.module": "Kernel Module",
         "launch.types": "Launcher PreparedLaunch",

@@ -13,12 +13,13 @@ import ptx
 
 from ..driver._api import CUdeviceptr
 from ..driver.stream_core import StreamCore
-from ..errors import ArgumentError, WrongDeviceError
+from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
 from ..interop.elements import Elements, elements_of
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.dtypes import AnyArray, AnyDType
 from ..memory.host_copy import host_address, is_reachable
+from .host_arguments import HostArgument
 from .kinds import REALS, WHOLE, Argument, Kind
 
 if TYPE_CHECKING:
@@ -185,6 +186,9 @@ class Parameter:
             if hasattr(type(value), "_is_written"):
                 # No other class has it; the protocol's own test costs ten times as much.
                 return self._read_view(cast("View", value), stream)
+            if isinstance(value, HostArgument):
+                # Not an ArgumentError: quick code takes it for a refusal, and goes the slow way.
+                raise ArgumentTypeError(f"{value!r} is for a launch, not for what prepares one")
             found = self._read_pointer(value, stream)
             if found is not None:
                 return found
@@ -242,8 +246,8 @@ class Parameter:
             return host_address(value)
         raise self._error(
             f"is {_described(value)}, but the parameter is {self.type_name}\n"
-            "  copy it with Stream.to_device first, or have a C-contiguous one in "
-            "cudadrv.pinned_empty"
+            "  copy it with Stream.to_device first, let the launch copy it by cudadrv.In, Out or "
+            "InOut, or have a C-contiguous one in cudadrv.pinned_empty"
         )
 
     def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:

@@ -30,6 +30,7 @@ from ..memory.order import AnyMemory, Memory, note, use
 from .arguments import Parameter
 from .code import LaunchCode, launch_code, prepared_code, readers_of
 from .config import LaunchConfig, native_config
+from .host_arguments import HostArgument, launch_with
 from .kernel_core import KernelCore
 from .kinds import REALS, WHOLE, Argument, Kind
 from .parameter_block import ParameterBlock, packer
@@ -248,14 +249,22 @@ class LauncherState:
         """Check, pack and launch with whatever `args` are; from the second time on make code."""
         while args and args[-1] is _MISSING:
             args = args[:-1]
-        read, parameters = self._pack(args)
-        block = self._block(parameters)
-        self._launch(read, block)
+        if any(isinstance(argument, HostArgument) for argument in args):
+            launch_with(self._stream, args, self._launch_once)
+            return
+        read, block = self._launch_once(args)
         if self._is_quick():
             self._blocks.append(block)
             self._adapt(tuple(argument.kind for argument in read))
             if not self._is_quick():  # another thread began a capture, or closed something
                 self.renew()
+
+    def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], _Block]:
+        """Check, pack and launch; gives what the arguments were, and what was used."""
+        read, parameters = self._pack(args)
+        block = self._block(parameters)
+        self._launch(read, block)
+        return read, block
 
     def _adapt(self, kinds: tuple[Kind, ...]) -> None:
         """Make code for arguments of these kinds, unless they are the first or it is there."""

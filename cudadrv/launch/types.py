@@ -24,7 +24,8 @@ class KernelLaunch(Protocol):
             stream: a stream of the module's context.
             config: blocks, threads and resources.
             args: numbers of Python, NumPy or ctypes; device arrays and buffers, those of other
-                libraries, pinned host arrays, addresses, None for a null pointer; and bytes, NumPy
+                libraries, pinned host arrays, other host arrays in `In`, `Out` or `InOut`,
+                addresses, None for a null pointer; and bytes, NumPy
                 or ctypes structures and complex numbers for parameters by value.
 
         Raises:

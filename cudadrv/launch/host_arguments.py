@@ -1,0 +1,113 @@
+"""Host arrays as arguments of a launch, which copies them to the device and back.
+
+For short programs and tests: each launch allocates, copies and waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import border
+from ..driver.stream_core import StreamCore
+from ..errors import CopyError, StreamCaptureUnsupportedError
+from ..memory.array import AnyDeviceArray
+from ..memory.copy import download_any
+from ..memory.dtypes import AnyArray
+from ..memory.host_array import as_array, require_plain
+from ..memory.host_copy import upload
+from ..memory.new_array import empty
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class HostArgument:
+    """A host array in the place of a device array; what is copied its subclasses say.
+
+    Attributes:
+        array: the host array.
+    """
+
+    __slots__ = ("array",)
+
+    _goes, _comes = False, False
+
+    def __init__(self, array: AnyArray) -> None:
+        self.array: AnyArray = array
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(host array {self.array.shape} {self.array.dtype})"
+
+    def _placed(self, stream: StreamCore) -> AnyDeviceArray:
+        """Device memory of its shape, with its values if the kernel is to have them."""
+        device = empty(stream, self.array.shape, self.array.dtype)
+        if self._goes:
+            upload(stream, device, self.array)
+        return device
+
+
+class In(HostArgument):
+    """``In(array)``: a host array that the kernel reads; what it writes is lost.
+
+    The array, or what NumPy makes one of, is copied to the device when the launch is queued, and
+    may be changed as soon as that returns.
+    """
+
+    __slots__ = ()
+
+    _goes = True
+
+    def __init__(self, array: npt.ArrayLike) -> None:
+        super().__init__(as_array(array))
+
+
+class Out(HostArgument):
+    """``Out(array)``: a host array that the kernel fills; the launch returns when it has arrived.
+
+    What the kernel does not write has no defined values afterwards: see `InOut`.
+    """
+
+    __slots__ = ()
+
+    _comes = True
+
+    def __init__(self, array: AnyArray) -> None:
+        name = type(self).__name__
+        require_plain(border.instance(f"{name}: array", array, np.ndarray))
+        if not array.flags.writeable:
+            raise CopyError(f"{name}: the host array is read-only")
+        super().__init__(array)
+
+
+class InOut(Out):
+    """``InOut(array)``: a host array that the kernel reads and writes; the launch waits for it."""
+
+    __slots__ = ()
+
+    _goes = True
+
+
+def launch_with(
+    stream: StreamCore, args: tuple[object, ...], launch: Callable[[tuple[object, ...]], object]
+) -> None:
+    """Launch with device memory in the place of host arrays, and bring back what comes.
+
+    Raises:
+        StreamCaptureUnsupportedError: the stream is capturing.
+    """
+    if stream.capturing:
+        raise StreamCaptureUnsupportedError(
+            "launching with In, Out or InOut in a capture: a launch waits for what comes back, and "
+            "a graph cannot; give device arrays and copy by Stream.copy"
+        )
+    placed: dict[HostArgument, AnyDeviceArray] = {}
+    for argument in args:
+        if isinstance(argument, HostArgument) and argument not in placed:
+            placed[argument] = argument._placed(stream)
+    launch(tuple(placed[each] if isinstance(each, HostArgument) else each for each in args))
+    for argument, device in placed.items():
+        if argument._comes:
+            download_any(stream, argument.array, device, wait=True)
