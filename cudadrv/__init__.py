@@ -74,6 +74,11 @@ if typing.TYPE_CHECKING:
         trim_pool as trim_pool,
     )
     from .memory.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
+    from .memory.pools.hooked import HookedMemory as HookedMemory
+    from .memory.pools.memory_pool import (
+        MemoryPool as MemoryPool,
+        PoolStatistics as PoolStatistics,
+    )
     from .memory.resource import (
         CountedMemory as CountedMemory,
         DriverMemory as DriverMemory,
@@ -163,6 +168,8 @@ else:
         "memory.array": "DeviceArray",
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
+        "memory.pools.hooked": "HookedMemory",
+        "memory.pools.memory_pool": "MemoryPool PoolStatistics",
         "memory.pinned": "managed_empty pinned_empty",
         "memory.reuse.allocator": "CudaAllocator",
         "memory.resource": (

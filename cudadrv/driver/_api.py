@@ -43,10 +43,14 @@ from cuda.bindings.driver import (
     CUlaunchConfig as CUlaunchConfig,
     CUmemAccess_flags as CUmemAccess_flags,
     CUmemAccessDesc as CUmemAccessDesc,
+    CUmemAllocationHandleType as CUmemAllocationHandleType,
+    CUmemAllocationType as CUmemAllocationType,
+    CUmemLocation as CUmemLocation,
     CUmemLocationType as CUmemLocationType,
     CUmemoryPool as CUmemoryPool,
     CUmemorytype as CUmemorytype,
     CUmemPool_attribute as CUmemPool_attribute,
+    CUmemPoolProps as CUmemPoolProps,
     CUmipmappedArray as CUmipmappedArray,
     CUmodule as CUmodule,
     CUpointer_attribute as CUpointer_attribute,
@@ -244,6 +248,16 @@ class DriverApi(Protocol):
         self, res_desc: CUDA_RESOURCE_DESC | None, /
     ) -> tuple[CUresult, CUsurfObject]: ...
     def cuSurfObjectDestroy(self, surf_object: CUsurfObject, /) -> tuple[CUresult]: ...
+    def cuMemAllocFromPoolAsync(
+        self, bytesize: int, pool: CUmemoryPool, h_stream: CUstream, /
+    ) -> tuple[CUresult, CUdeviceptr]: ...
+    def cuMemPoolCreate(
+        self, pool_props: CUmemPoolProps | None, /
+    ) -> tuple[CUresult, CUmemoryPool]: ...
+    def cuMemPoolDestroy(self, pool: CUmemoryPool, /) -> tuple[CUresult]: ...
+    def cuMemPoolGetAccess(
+        self, mem_pool: CUmemoryPool, location: CUmemLocation | None, /
+    ) -> tuple[CUresult, CUmemAccess_flags]: ...
     def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]: ...
     def cuMemPoolSetAttribute(
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t, /

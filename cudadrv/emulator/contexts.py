@@ -39,7 +39,8 @@ class Context:
         """The other devices of whose memory kernels of the context reach some, in order."""
         found = []
         for device in self.device.others:
-            if self.device.ordinal in device.pool.peers or self._peers_of(device):
+            opened = any(self.device.ordinal in pool.peers for pool in device.pools.values())
+            if opened or self._peers_of(device):
                 is_open = partial(self._reaches, device)
                 found.append((device, PeerMemory(device.memory, is_open)))
         return found
@@ -51,7 +52,7 @@ class Context:
         """Whether kernels reach memory of another device: the pool's as it says, and a peer's."""
         piece = device.pieces.get(allocation.address)
         if piece is not None and piece.owner in (Owner.POOL, Owner.GRAPH):
-            return self.device.ordinal in device.pool.peers
+            return self.device.ordinal in (piece.pool or device.pool).peers
         peers = self._peers_of(device)
         # What is no piece is a variable of a module.
         return bool(peers) if piece is None else piece.context in peers

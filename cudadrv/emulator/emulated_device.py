@@ -71,8 +71,8 @@ class DeviceState:
             shared_per_sm=profile.architecture.shared_per_sm,
             clock_khz=profile.clock_khz,
         )
-        self.pool: Pool = Pool.empty()
-        self.pool_handle = pool_handle
+        self.pool: Pool = Pool(pool_handle)
+        self.pools: dict[int, Pool] = {pool_handle: self.pool}
         self.fault: Failure | None = None
         self.limit: int | None = None
         self.pieces: dict[int, Piece] = {}
@@ -104,8 +104,25 @@ class DeviceState:
                 self._free(piece)
             finally:
                 self._is_busy = False
-            if piece.owner is Owner.POOL:
-                self.pool.give(piece.nbytes, piece.held)
+            if piece.pool is not None:
+                piece.pool.give(piece.nbytes, piece.held)
+                if not piece.pool.is_open:
+                    self._drop_pool(piece.pool)
+
+    def destroy_pool(self, pool: Pool) -> None:
+        """Take a pool away, with what it reserves; what it gave lives on. The lock is held."""
+        pool.is_open = False
+        self._drop_pool(pool)
+
+    def _drop_pool(self, pool: Pool) -> None:
+        pool.reserved = pool.held
+        if not pool.held:
+            self.pools.pop(pool.handle, None)
+
+    @property
+    def _slack(self) -> int:
+        """Bytes that pools reserve and do not use."""
+        return sum(pool.slack for pool in self.pools.values())
 
     def _free(self, piece: Piece) -> None:
         """Give memory back, which keeps its place from others for a while."""
@@ -148,7 +165,7 @@ class DeviceState:
     @property
     def free_bytes(self) -> int:
         """Bytes that neither an allocation nor a pool's reserve takes."""
-        return max(0, self.capacity - self.memory.used_bytes - self.pool.slack)
+        return max(0, self.capacity - self.memory.used_bytes - self._slack)
 
     def holds(self, address: int) -> bool:
         """Whether an address lies in this device's memory."""
@@ -159,16 +176,26 @@ class DeviceState:
         return self is not other and self.profile.peer_access and other.profile.peer_access
 
     def allocate(
-        self, nbytes: int, owner: Owner, *, context: int = 0, graph: OfGraph | None = None
+        self,
+        nbytes: int,
+        owner: Owner,
+        *,
+        context: int = 0,
+        graph: OfGraph | None = None,
+        pool: Pool | None = None,
     ) -> Piece:
-        """Take memory; the lock is held.
+        """Take memory; the lock is held. Of a pool it comes where one is given, or by its owner.
 
         Raises:
             Refusal: CUDA_ERROR_OUT_OF_MEMORY, with the request and what is free.
         """
-        return self.run_alone(lambda: self._allocate(nbytes, owner, context, graph))
+        if owner is Owner.POOL and pool is None:
+            pool = self.pool
+        return self.run_alone(lambda: self._allocate(nbytes, owner, context, graph, pool))
 
-    def _allocate(self, nbytes: int, owner: Owner, context: int, graph: OfGraph | None) -> Piece:
+    def _allocate(
+        self, nbytes: int, owner: Owner, context: int, graph: OfGraph | None, pool: Pool | None
+    ) -> Piece:
         before = self.memory.used_bytes
         if nbytes > self.capacity:
             raise self._out_of_memory(nbytes)
@@ -179,11 +206,11 @@ class DeviceState:
         except OutOfMemory as error:
             raise self._out_of_memory(nbytes) from error
         held = self.memory.used_bytes - before
-        if not self._account(nbytes, held, owner):
+        if not self._account(nbytes, held, pool):
             self.memory.free(address)
             raise self._out_of_memory(nbytes)
         self._numbered += 1
-        piece = Piece(address, nbytes, held, owner, context, self._numbered, graph)
+        piece = Piece(address, nbytes, held, owner, context, self._numbered, graph, pool)
         self.pieces[address] = piece
         if self.has_patterns and owner not in (Owner.POOL, Owner.GRAPH):
             self.fill(piece, FRESH)
@@ -197,19 +224,23 @@ class DeviceState:
         new = self.pieces[piece.address] = replace(piece, number=self._numbered)
         return new
 
-    def _account(self, nbytes: int, held: int, owner: Owner) -> bool:
+    def _account(self, nbytes: int, held: int, pool: Pool | None) -> bool:
         """Whether `held` bytes, already allocated, fit beside the rest."""
-        left = self.capacity - (self.memory.used_bytes - held) - self.pool.slack
-        if owner is not Owner.POOL:
-            if held > left:  # the driver takes unused reserves before it gives up
-                left += self.pool.slack
-                self.pool.trim(0)
-                left -= self.pool.slack
+        left = self.capacity - (self.memory.used_bytes - held) - self._slack
+        growth = None if pool is None else pool.growth(held, left)
+        if growth is None and held > left:
+            # The driver takes the unused reserves of others before it gives up.
+            for other in self.pools.values():
+                if other is not pool:
+                    left += other.slack
+                    other.trim(0)
+                    left -= other.slack
+            growth = None if pool is None else pool.growth(held, left)
+        if pool is None:
             return held <= left
-        growth = self.pool.growth(held, left)
         if growth is None:
             return False
-        self.pool.take(nbytes, held, growth)
+        pool.take(nbytes, held, growth)
         return True
 
     def _out_of_memory(self, nbytes: int) -> Refusal:

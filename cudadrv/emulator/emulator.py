@@ -19,7 +19,6 @@ from .calls.fill import FillCalls
 from .calls.graph import GraphCalls
 from .calls.launch import LaunchCalls
 from .calls.memory import MemoryCalls
-from .calls.pool import PoolCalls
 from .calls.stream import StreamCalls
 from .calls.texture import TextureCalls
 from .checks import CheckName, chosen_checks
@@ -42,7 +41,6 @@ class Emulator(
     FillCalls,
     ArrayCalls,
     TextureCalls,
-    PoolCalls,
     LaunchCalls,
     GraphCalls,
     FaultInjection,

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from .pools import Pool
+
 
 class OfGraph(Protocol):
     """What a graph knows of memory that it allocates.
@@ -45,6 +47,7 @@ class Piece:
         context: handle of the context that owns it; 0 for what comes from a pool.
         number: CU_POINTER_ATTRIBUTE_BUFFER_ID, unique on the device.
         graph: of a GRAPH one.
+        pool: of a POOL one.
     """
 
     address: int
@@ -54,3 +57,4 @@ class Piece:
     context: int
     number: int
     graph: OfGraph | None = None
+    pool: Pool | None = None

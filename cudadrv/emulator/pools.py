@@ -20,6 +20,9 @@ class Pool:
     """One pool.
 
     Attributes:
+        handle: its number.
+        most: bytes that it may reserve; 0 is no limit.
+        is_open: whether it was not destroyed; what it gave lives on.
         threshold: bytes that a synchronisation leaves reserved.
         used: bytes asked for and not freed.
         held: the same, with the rounding of the allocator.
@@ -29,19 +32,17 @@ class Pool:
         peers: ordinals of the other devices that may access its memory.
     """
 
-    threshold: int
-    used: int
-    used_high: int
-    held: int
-    reserved: int
-    reserved_high: int
-    reuse: dict[int, int]
+    handle: int
+    most: int = 0
+    is_open: bool = True
+    threshold: int = 0
+    used: int = 0
+    used_high: int = 0
+    held: int = 0
+    reserved: int = 0
+    reserved_high: int = 0
+    reuse: dict[int, int] = field(default_factory=lambda: {1: 1, 2: 1, 3: 1})
     peers: set[int] = field(default_factory=set)
-
-    @classmethod
-    def empty(cls) -> Pool:
-        """A pool with the defaults of a device's own."""
-        return cls(0, 0, 0, 0, 0, 0, {1: 1, 2: 1, 3: 1})
 
     @property
     def slack(self) -> int:
@@ -53,6 +54,8 @@ class Pool:
 
         A whole number of chunks where they fit, else just what is needed.
         """
+        if self.most:
+            available = min(available, self.most - self.reserved)
         missing = held - self.slack
         if missing <= 0:
             return 0

@@ -109,4 +109,5 @@ class Waits(Core):
     def _synchronised(context: Context) -> None:
         """Unused memory above the pool's threshold goes back."""
         with context.device.lock:
-            context.device.pool.synchronised()
+            for pool in tuple(context.device.pools.values()):
+                pool.synchronised()

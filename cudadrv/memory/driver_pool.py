@@ -15,6 +15,8 @@ from ..driver._api import (
     CUmemLocationType,
     CUmemoryPool,
     CUmemPool_attribute,
+    CUresult,
+    DriverApi,
     cuuint64_t,
 )
 from ..driver.context import ContextCore
@@ -52,17 +54,23 @@ def pool_info(device: Device) -> PoolInfo:
     border.instance("pool_info: device", device, Device)
     drop_now()
     api, pool = device.driver.api, _default_pool(device)
-    values = []
-    for attribute in (
+    attributes = (
         CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
         CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
         _THRESHOLD,
-    ):
-        code, value = api.cuMemPoolGetAttribute(pool, attribute)
-        if code:
-            raise failure(api, code, "cuMemPoolGetAttribute", f"the pool of {device!r}")
-        values.append(int(value))
-    return PoolInfo(*values)
+    )
+    name = f"the pool of {device!r}"
+    return PoolInfo(*(pool_attribute(api, pool, attribute, name) for attribute in attributes))
+
+
+def pool_attribute(
+    api: DriverApi, pool: CUmemoryPool, attribute: CUmemPool_attribute, name: str
+) -> int:
+    """An attribute of a pool; `name` is for the text of an error."""
+    code, value = api.cuMemPoolGetAttribute(pool, attribute)
+    if code:
+        raise failure(api, code, "cuMemPoolGetAttribute", f"asking {name}")
+    return int(value)
 
 
 def release_threshold(device: Device) -> int:
@@ -118,21 +126,23 @@ def open_pool(owner: Device, device: Device) -> bool:
     if decided is None:
         decided = can_access_peer(device, owner)
         if decided:
-            _grant(owner, device)
+            api = owner.driver.api
+            code = grant(api, _default_pool(owner), device)
+            if code:
+                doing = f"letting device {device.ordinal} access the pool of {owner!r}"
+                raise failure(api, code, "cuMemPoolSetAccess", doing)
         access.decided[device.ordinal] = decided
     return decided
 
 
-def _grant(owner: Device, device: Device) -> None:
+def grant(api: DriverApi, pool: CUmemoryPool, device: Device) -> CUresult:
+    """Let a device read and write a pool's memory; gives the driver's result."""
     asked = CUmemAccessDesc()
     asked.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     asked.location.id = device.ordinal
     asked.flags = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-    api = owner.driver.api
-    (code,) = api.cuMemPoolSetAccess(_default_pool(owner), [asked], 1)
-    if code:
-        doing = f"letting device {device.ordinal} access the pool of {owner!r}"
-        raise failure(api, code, "cuMemPoolSetAccess", doing)
+    (code,) = api.cuMemPoolSetAccess(pool, [asked], 1)
+    return code
 
 
 def out_of_memory(context: ContextCore, nbytes: int, call: str) -> errors.OutOfMemoryError:

@@ -14,6 +14,7 @@ from cudadrv.driver._api import (
     CUfunction,
     CUfunction_attribute,
     CUlaunchConfig,
+    CUmemoryPool,
     CUresult,
     CUstream,
 )
@@ -51,6 +52,12 @@ def capture(api: Emulator, stream: CUstream) -> tuple[CUresult, object]:
     """End a capture of the stream; the beginning of it is what may be refused."""
     (result,) = api.cuStreamBeginCapture(stream, RELAXED)
     return (result, None) if result else api.cuStreamEndCapture(stream)
+
+
+def a_pool(api: Emulator) -> CUmemoryPool:
+    _, device = api.cuDeviceGet(0)
+    _, pool = api.cuDeviceGetDefaultMemPool(device)
+    return pool
 
 
 def peer_box(memory: CUdeviceptr) -> CUDA_MEMCPY3D_PEER:
@@ -158,6 +165,8 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "stream", lambda api, h: api.cuMemsetD32Async(memory(api), 1, 2, h)),
     ("cuMemsetD32Async", "dst_device"): (
         "memory", lambda api, h: api.cuMemsetD32Async(h, 1, 2, LEGACY)),
+    ("cuMemAllocFromPoolAsync", "h_stream"): (
+        "stream", lambda api, h: api.cuMemAllocFromPoolAsync(8, a_pool(api), h)),
     ("cuMemsetD2D8Async", "h_stream"): (
         "stream", lambda api, h: api.cuMemsetD2D8Async(memory(api), 4, 1, 4, 2, h)),
     ("cuMemsetD2D8Async", "dst_device"): (

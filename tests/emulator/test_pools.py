@@ -4,8 +4,13 @@ import pytest
 
 from cudadrv.driver._api import (
     CUdeviceptr,
+    CUmemAllocationType,
+    CUmemLocation,
+    CUmemLocationType,
     CUmemoryPool,
     CUmemPool_attribute,
+    CUmemPoolProps,
+    CUpointer_attribute,
     cuuint64_t,
 )
 from cudadrv.emulator import Emulator
@@ -99,3 +104,67 @@ def test_a_number_that_is_no_pool_is_refused(emulator: Emulator) -> None:
     assert code(emulator.cuMemPoolTrimTo(stray, 0)) == 1
     attribute = M.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
     assert code(emulator.cuMemPoolGetAttribute(stray, attribute)) == 1
+
+
+def a_pool(emulator: Emulator, most: int = 0) -> CUmemoryPool:
+    properties = CUmemPoolProps()
+    properties.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    properties.maxSize = most
+    return ok(emulator.cuMemPoolCreate(properties))
+
+
+def test_pools_have_accounts_of_their_own(emulator: Emulator, pool: CUmemoryPool) -> None:
+    other = a_pool(emulator)
+    memory = ok(emulator.cuMemAllocFromPoolAsync(1000, other, LEGACY))
+    assert account(emulator, other) == (CHUNK, CHUNK, 1000, 1000)
+    assert account(emulator, pool) == (0, 0, 0, 0)
+    handle = CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE
+    (of,) = ok(emulator.cuPointerGetAttributes(1, (handle,), int(memory)))
+    assert isinstance(of, CUmemoryPool)
+    assert int(of) == int(other)
+    ok(emulator.cuMemFreeAsync(memory, LEGACY))
+    ok(emulator.cuStreamSynchronize(LEGACY))
+    assert account(emulator, other)[0] == 0
+
+
+def test_a_pool_reserves_its_limit_at_most(emulator: Emulator, pool: CUmemoryPool) -> None:
+    other = a_pool(emulator, 40 * MIB)
+    first = ok(emulator.cuMemAllocFromPoolAsync(36 * MIB, other, LEGACY))
+    assert code(emulator.cuMemAllocFromPoolAsync(8 * MIB, other, LEGACY)) == 2
+    ok(emulator.cuMemFreeAsync(first, LEGACY))
+    ok(emulator.cuMemAllocFromPoolAsync(8 * MIB, other, LEGACY))
+
+
+def test_a_destroyed_pool_goes_with_what_it_gave(emulator: Emulator, pool: CUmemoryPool) -> None:
+    other = a_pool(emulator)
+    free, _ = ok(emulator.cuMemGetInfo())
+    memory = ok(emulator.cuMemAllocFromPoolAsync(1000, other, LEGACY))
+    ok(emulator.cuMemPoolDestroy(other))
+    assert code(emulator.cuMemPoolDestroy(other)) == 1
+    assert code(emulator.cuMemAllocFromPoolAsync(8, other, LEGACY)) == 1
+    ok(emulator.cuMemsetD8Async(memory, 1, 1000, LEGACY))
+    ok(emulator.cuMemFreeAsync(memory, LEGACY))
+    ok(emulator.cuStreamSynchronize(LEGACY))
+    assert ok(emulator.cuMemGetInfo())[0] == free
+
+
+def test_what_is_no_pool_of_a_device_is_refused(emulator: Emulator, pool: CUmemoryPool) -> None:
+    assert code(emulator.cuMemPoolDestroy(pool)) == 1
+    assert code(emulator.cuMemPoolCreate(None)) == 1
+    assert code(emulator.cuMemPoolCreate(CUmemPoolProps())) == 1
+    properties = CUmemPoolProps()
+    properties.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
+    assert code(emulator.cuMemPoolCreate(properties)) == 801
+    properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    properties.location.id = 99
+    assert code(emulator.cuMemPoolCreate(properties)) == 101
+
+
+def test_a_pool_says_who_has_access(emulator: Emulator, pool: CUmemoryPool) -> None:
+    where = CUmemLocation()
+    where.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    assert int(ok(emulator.cuMemPoolGetAccess(pool, where))) == 3
+    where.id = 1
+    assert int(ok(emulator.cuMemPoolGetAccess(pool, where))) == 0

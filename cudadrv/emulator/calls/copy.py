@@ -18,7 +18,6 @@ from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState
 from ..graphs import NodeKind
 from ..host_memory import HostRange
-from ..pieces import Owner
 from ..refusal import OK, invalid_value
 from ..streams import Stream
 from .call import call
@@ -106,12 +105,12 @@ class CopyCalls(CaptureRules):
         own = stack[-1].device
         for address in addresses:
             device = self._device_of(address)
-            if device is None or device is own or own.ordinal in device.pool.peers:
+            if device is None or device is own:
                 continue
             with device.lock:
                 found = device.memory.find(address)
                 piece = None if found is None else device.pieces.get(found.address)
-            if piece is not None and piece.owner is Owner.POOL:
+            if piece is not None and piece.pool and own.ordinal not in piece.pool.peers:
                 raise invalid_value(
                     f"memory of a pool of device {device.ordinal} was given while a context of "
                     f"device {own.ordinal} is current, which cannot reach it"

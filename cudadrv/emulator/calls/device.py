@@ -120,4 +120,4 @@ class DeviceCalls(Core):
     @call(1)
     def cuDeviceGetDefaultMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
         """The device's one pool."""
-        return SUCCESS, CUmemoryPool(self._device(dev).pool_handle)
+        return SUCCESS, CUmemoryPool(self._device(dev).pool.handle)

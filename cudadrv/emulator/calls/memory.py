@@ -17,16 +17,17 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState
 from ..graph_memory import GraphMemory
 from ..graphs import NodeKind
 from ..host_memory import HostPiece
 from ..pieces import Owner, Piece
+from ..pools import Pool
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..streams import Capture, Stream
 from ..timeline.freed_memory import FreedMemory
 from .call import call
+from .pool import PoolCalls
 
 _HOST_FLAGS: Final = 7
 _ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST
@@ -55,7 +56,7 @@ _NULLS: Final[dict[int, object]] = {
 }
 
 
-class MemoryCalls(CaptureRules):
+class MemoryCalls(PoolCalls):
     """Device memory, pinned and managed memory and what a pointer is."""
 
     @call(2)
@@ -100,21 +101,34 @@ class MemoryCalls(CaptureRules):
         """
         stream = self._stream(h_stream)
         device = stream.context.device
+        return SUCCESS, self._allocate_of(device, device.pool, stream, bytesize)
+
+    @call(1)
+    def cuMemAllocFromPoolAsync(
+        self, bytesize: int, pool: CUmemoryPool, h_stream: CUstream, /
+    ) -> tuple[CUresult, CUdeviceptr]:
+        """The same of a pool."""
+        stream = self._stream(h_stream)
+        return SUCCESS, self._allocate_of(*self._pool(pool), stream, bytesize)
+
+    def _allocate_of(
+        self, device: DeviceState, pool: Pool, stream: Stream, bytesize: int
+    ) -> CUdeviceptr:
         if stream.capture is not None:
-            return SUCCESS, CUdeviceptr(self._allocate_in(stream.capture, stream, bytesize))
+            return CUdeviceptr(self._allocate_in(stream.capture, stream, bytesize))
         if self._captures:
             self._refuse_if_implicit(stream)
             self._refuse_unsafe()
         if bytesize <= 0:
-            return SUCCESS, CUdeviceptr(0)
+            return CUdeviceptr(0)
         if self._freed is not None:
-            piece = self._freed.allocate(device, stream, bytesize)
+            piece = self._freed.allocate(device, stream, bytesize, pool)
         else:
             with device.lock:
-                piece = device.allocate(bytesize, Owner.POOL)
+                piece = device.allocate(bytesize, Owner.POOL, pool=pool)
         if self._accesses is not None:
             self._accesses.allocated(stream, piece.address, bytesize)
-        return SUCCESS, CUdeviceptr(piece.address)
+        return CUdeviceptr(piece.address)
 
     def _allocate_in(self, capture: Capture, stream: Stream, nbytes: int) -> int:
         self._refuse_if_invalid(capture)
@@ -324,7 +338,7 @@ class MemoryCalls(CaptureRules):
                 0 if piece is None else piece.number
             ),
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
-                device.pool_handle if pooled else 0
+                piece.pool.handle if piece is not None and piece.pool is not None else 0
             ),
         }
 

@@ -11,14 +11,19 @@ from typing import Final
 from ...driver._api import (
     CUmemAccess_flags,
     CUmemAccessDesc,
+    CUmemAllocationHandleType,
+    CUmemAllocationType,
+    CUmemLocation,
     CUmemLocationType,
     CUmemoryPool,
     CUmemPool_attribute,
+    CUmemPoolProps,
     CUresult,
     cuuint64_t,
 )
 from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState
+from ..pools import Pool
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
 
@@ -28,6 +33,8 @@ _RESERVED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIG
 _USED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
 _USED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH)
 
+_PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
+_NO_HANDLES: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE)
 _NO_ACCESS: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
 _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 
@@ -35,13 +42,57 @@ _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRIT
 class PoolCalls(CaptureRules):
     """Memory pools."""
 
+    @call(1)
+    def cuMemPoolCreate(
+        self, pool_props: CUmemPoolProps | None, /
+    ) -> tuple[CUresult, CUmemoryPool]:
+        """A pool of a device's memory, which takes `maxSize` bytes at most if that is not 0."""
+        if pool_props is None:
+            raise invalid_value("the properties of the pool are null")
+        self._refuse_unsafe()
+        if int(pool_props.allocType) != _PINNED:
+            raise invalid_value(f"memory of type {int(pool_props.allocType)} has no pool")
+        if int(pool_props.handleTypes) != _NO_HANDLES:
+            raise _not_supported("the emulator has no pools whose memory is exported")
+        where = pool_props.location
+        if where.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
+            raise _not_supported("the emulator has pools of devices alone")
+        device = self._device_at(where.id)
+        pool = Pool(next(self._handles), int(pool_props.maxSize))
+        with device.lock:
+            device.pools[pool.handle] = pool
+        return SUCCESS, CUmemoryPool(pool.handle)
+
+    @call()
+    def cuMemPoolDestroy(self, pool: CUmemoryPool, /) -> tuple[CUresult]:
+        """Destroy a pool; what it gave stays until it is freed. A device keeps its own pool."""
+        device, found = self._pool(pool)
+        self._refuse_unsafe()
+        if found is device.pool:
+            raise invalid_value("a device's default pool cannot be destroyed")
+        with device.lock:
+            device.destroy_pool(found)
+        return OK
+
+    @call(1)
+    def cuMemPoolGetAccess(
+        self, mem_pool: CUmemoryPool, location: CUmemLocation | None, /
+    ) -> tuple[CUresult, CUmemAccess_flags]:
+        """What access a device has to a pool."""
+        owner, pool = self._pool(mem_pool)
+        if location is None or location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
+            raise invalid_value("access to a pool is asked for of a device")
+        device = self._device_at(location.id)
+        is_open = device is owner or device.ordinal in pool.peers
+        return SUCCESS, CUmemAccess_flags(_READ_AND_WRITE if is_open else _NO_ACCESS)
+
     @call()
     def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]:
         """Give unused memory back, down to `min_bytes_to_keep`."""
-        device = self._device_of_pool(pool)
+        device, account = self._pool(pool)
         self._refuse_unsafe()
         with device.lock:
-            device.pool.trim(min_bytes_to_keep)
+            account.trim(min_bytes_to_keep)
         return OK
 
     @call()
@@ -49,8 +100,8 @@ class PoolCalls(CaptureRules):
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t, /
     ) -> tuple[CUresult]:
         """The threshold, a reuse policy, or 0 to reset a high-water mark."""
-        device = self._device_of_pool(pool)
-        account, number, new = device.pool, int(attr), int(value)
+        device, account = self._pool(pool)
+        number, new = int(attr), int(value)
         with device.lock:
             if number == _THRESHOLD:
                 account.threshold = new
@@ -69,7 +120,7 @@ class PoolCalls(CaptureRules):
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, /
     ) -> tuple[CUresult, cuuint64_t]:
         """A policy or an account."""
-        account = self._device_of_pool(pool).pool
+        _, account = self._pool(pool)
         values = {
             **account.reuse,
             _THRESHOLD: account.threshold,
@@ -91,7 +142,7 @@ class PoolCalls(CaptureRules):
 
         The codes were measured with driver 580 on two H200s, but for devices that are no peers.
         """
-        owner = self._device_of_pool(pool)
+        owner, opened = self._pool(pool)
         self._refuse_unsafe()
         if count > len(map):
             raise invalid_value(f"{count} descriptors of access, of which {len(map)} were given")
@@ -99,9 +150,9 @@ class PoolCalls(CaptureRules):
         with owner.lock:
             for device, is_granted in asked:
                 if is_granted:
-                    owner.pool.peers.add(device.ordinal)
+                    opened.peers.add(device.ordinal)
                 else:
-                    owner.pool.peers.discard(device.ordinal)
+                    opened.peers.discard(device.ordinal)
         return OK
 
     def _access(self, owner: DeviceState, asked: CUmemAccessDesc) -> tuple[DeviceState, bool]:
@@ -122,11 +173,13 @@ class PoolCalls(CaptureRules):
             )
         return device, bool(flags)
 
-    def _device_of_pool(self, pool: CUmemoryPool) -> DeviceState:
+    def _pool(self, handle: CUmemoryPool) -> tuple[DeviceState, Pool]:
+        """A pool, and the device whose memory it has."""
         for device in self._devices:
-            if device.pool_handle == int(pool):
-                return device
-        raise invalid_value(f"{int(pool):#x} is no memory pool")
+            pool = device.pools.get(int(handle))
+            if pool is not None and pool.is_open:
+                return device, pool
+        raise invalid_value(f"{int(handle):#x} is no memory pool")
 
 
 def _not_supported(text: str) -> Refusal:

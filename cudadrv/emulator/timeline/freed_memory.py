@@ -19,6 +19,7 @@ from .patterns import FREED, FRESH
 if TYPE_CHECKING:
     from ..emulated_device import DeviceState
     from ..pieces import OfGraph, Piece
+    from ..pools import Pool
     from ..streams import Stream
     from .operation import Operation
     from .queues import Timeline
@@ -71,13 +72,13 @@ class FreedMemory:
             else:
                 freed.device.give_back(freed.piece)
 
-    def allocate(self, device: DeviceState, stream: Stream, nbytes: int) -> Piece:
+    def allocate(self, device: DeviceState, stream: Stream, nbytes: int, pool: Pool) -> Piece:
         """An address at once; the memory is there when the stream gets to the allocation.
 
         Raises:
             Refusal: CUDA_ERROR_OUT_OF_MEMORY.
         """
-        freed = self._reusable(device, stream, nbytes)
+        freed = self._reusable(device, stream, nbytes, pool)
         piece: Piece | None = None
         after: tuple[Operation, ...] = ()
         if freed is not None and freed.operation is not None:
@@ -86,29 +87,31 @@ class FreedMemory:
                     freed.is_taken = True
                     piece, after = device.hand_over(freed.piece), (freed.operation,)
         if piece is None:
-            piece = self._allocate_new(device, nbytes)
+            piece = self._allocate_new(device, nbytes, pool)
         self._timeline.submit(stream, NodeKind.ALLOC, partial(_fill, device, piece), after=after)
         return piece
 
-    def _allocate_new(self, device: DeviceState, nbytes: int) -> Piece:
+    def _allocate_new(self, device: DeviceState, nbytes: int, pool: Pool) -> Piece:
         """Memory that nothing is to be done with; for it the driver waits before it gives up."""
         try:
             with device.lock:
-                return device.allocate(nbytes, Owner.POOL)
+                return device.allocate(nbytes, Owner.POOL, pool=pool)
         except Refusal:
             pending = [each.operation for each in list(self._freed) if each.device is device]
             if not pending:
                 raise
         self._timeline.need([each for each in pending if each is not None])
         with device.lock:
-            return device.allocate(nbytes, Owner.POOL)
+            return device.allocate(nbytes, Owner.POOL, pool=pool)
 
-    def _reusable(self, device: DeviceState, stream: Stream, nbytes: int) -> FreedPiece | None:
-        choice, reuse = self._timeline.choice, device.pool.reuse
+    def _reusable(
+        self, device: DeviceState, stream: Stream, nbytes: int, pool: Pool
+    ) -> FreedPiece | None:
+        choice, reuse = self._timeline.choice, pool.reuse
         fitting = [
             each
             for each in list(self._freed)
-            if each.device is device and each.piece.nbytes == nbytes and not each.is_taken
+            if each.piece.pool is pool and each.piece.nbytes == nbytes and not each.is_taken
         ]
         if not fitting or not choice.flips():
             return None
