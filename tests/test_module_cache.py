@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import weakref
 
+import pytest
+
 import cudadrv
+import ptx
 from cudadrv import KeyedPtxModuleCache, PtxModuleCache, emulator
 
 SOURCE = 'extern "C" __global__ void k() {}'
@@ -58,3 +62,26 @@ def test_one_source_is_compiled_once_for_each_architecture() -> None:
         ]
         assert [module.context.ordinal for module in modules] == [0, 1, 2, 3]
         assert len(made) == 2
+
+
+def test_a_pickled_cache_takes_its_images_along_and_no_modules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache = PtxModuleCache(name_expressions=("k",))
+    keyed = KeyedPtxModuleCache()
+    with emulator.session():
+        context = cudadrv.cuda_context_for(0)
+        cache.get_or_compile(context, "unit", "__global__ void k() {}")
+        keyed.get_or_compile(context, "unit", 7, SOURCE)
+        one, several = pickle.loads(pickle.dumps((cache, keyed)))
+        assert one.get() is None
+        assert several.get(7) is None
+
+    def refuse(*_: object, **__: object) -> ptx.Image:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(ptx, "compile", refuse)
+    with emulator.session():
+        context = cudadrv.cuda_context_for(0)
+        assert one.get_or_compile(context, "unit", "").kernel("k").name
+        assert several.get_or_compile(context, "unit", 7, "").kernel("k").name == "k"

@@ -35,7 +35,8 @@ class PtxModuleCache:
     """One source's module, compiled on first use and kept.
 
     gam keeps one module; this keeps one a context, so that a module of one device is never given
-    out for another. Threads that ask at once wait for one compilation.
+    out for another. Threads that ask at once wait for one compilation. A pickled one takes the
+    compiled images along, and loads them where it is unpickled.
 
     Args:
         options: how to compile; a target left open is the context's.
@@ -56,6 +57,10 @@ class PtxModuleCache:
         # Re-entrant: a finalizer in the middle of a compilation may ask for the module, too.
         self._lock = process_lock()
         self._images: dict[ptx.Target, ptx.Image] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The images go along, so that no other process compiles what this one has; modules stay.
+        return _made_again, (self._options, self._name_expressions, dict(self._images))
 
     def get(self, context: Context | None = None) -> Module | None:
         """The module of a context, or None; without a context the one that was loaded first.
@@ -174,6 +179,9 @@ class KeyedPtxModuleCache:
     def __len__(self) -> int:
         return len(self._caches)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return KeyedPtxModuleCache, (), {**self.__dict__, "_caches": dict(self._caches)}
+
     def get(self, key: Hashable, context: Context | None = None) -> Module | None:
         """The module of a key and context, or None."""
         border.optional("KeyedPtxModuleCache.get: context", context, Context)
@@ -192,6 +200,16 @@ class KeyedPtxModuleCache:
             new = PtxModuleCache(self._options, name_expressions=self._name_expressions)
             cache = self._caches.setdefault(key, new)
         return cache._get_or_compile(context, label, source, f" (key={key})")
+
+
+def _made_again(
+    options: ptx.CompileOptions,
+    name_expressions: tuple[str, ...],
+    images: dict[ptx.Target, ptx.Image],
+) -> PtxModuleCache:
+    cache = PtxModuleCache(options, name_expressions=name_expressions)
+    cache._images.update(images)
+    return cache
 
 
 def _key(key: Hashable) -> Hashable:
