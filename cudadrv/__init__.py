@@ -54,6 +54,9 @@ if typing.TYPE_CHECKING:
         register_module as register_module,
     )
     from .client.sobol import SobolDvCache as SobolDvCache
+    from .cluster.executor import GpuExecutor as GpuExecutor
+    from .cluster.policy import Progress as Progress, TilePolicy as TilePolicy
+    from .cluster.report import WorkerReport as WorkerReport
     from .driver.attributes import DeviceAttribute as DeviceAttribute
     from .driver.capability import GpuCapability as GpuCapability, GpuDeviceInfo as GpuDeviceInfo
     from .driver.event import Event as Event
@@ -154,6 +157,9 @@ else:
         "blas": "LinearAlgebra NotPositiveDefiniteError",
         "client": "CapturedGraph CudaClient CudaRawHandle register_module",
         "client.sobol": "SobolDvCache",
+        "cluster.executor": "GpuExecutor",
+        "cluster.policy": "Progress TilePolicy",
+        "cluster.report": "WorkerReport",
         "driver.attributes": "DeviceAttribute",
         "driver.capability": "GpuCapability GpuDeviceInfo",
         "driver.event": "Event",

@@ -56,12 +56,20 @@ def test_importing_loads_no_driver_and_nothing_that_a_start_may_not_need() -> No
     loaded = set(done.stdout.split())
     assert "cudadrv.driver.device" in loaded
     heavy = (
-        "blas", "cli", "client", "emulator", "launch", "memory", "pool", "runtime", "stream",
-        "texture", "tracing",
+        "blas", "cli", "client", "cluster", "emulator", "launch", "memory", "pool", "runtime",
+        "stream", "texture", "tracing",
     )  # fmt: skip
     rooms = {".".join(module.split(".")[:2]) for module in loaded}
     assert not rooms & {f"cudadrv.{room}" for room in heavy}
-    assert not loaded & {"rich", "scipy", "ptx.emulate", "ptx.isa", "ptx.nvrtc_build"}
+    assert not loaded & {
+        "dask",
+        "distributed",
+        "rich",
+        "scipy",
+        "ptx.emulate",
+        "ptx.isa",
+        "ptx.nvrtc_build",
+    }
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

@@ -133,6 +133,34 @@ class WrongDeviceError(CudadrvError):
     """An object of one device or context was used where another's belongs."""
 
 
+class WorkerLostError(CudadrvError):
+    """A worker died, hung or lost its context, as did those that did its work again.
+
+    Where the context was lost, the error that broke it is the cause.
+
+    Attributes:
+        worker: the name of the last one.
+        attempts: how often the work was begun.
+    """
+
+    def __init__(self, message: str, *, worker: str, attempts: int) -> None:
+        super().__init__(message)
+        self.worker = worker
+        self.attempts = attempts
+
+
+class RemoteError(CudadrvError):
+    """An error of a worker that cannot be pickled, in words.
+
+    Attributes:
+        type_name: the name of its class.
+    """
+
+    def __init__(self, message: str, *, type_name: str) -> None:
+        super().__init__(message)
+        self.type_name = type_name
+
+
 class ArgumentError(CudadrvError):
     """A kernel or a function was given what it cannot take: count, type, range or memory space.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..errors import CudadrvError
 
@@ -20,20 +20,28 @@ class TileError(CudadrvError, ExceptionGroup[Exception]):
     Attributes:
         ordinal: the device.
         range: the items of the tile.
+        worker: the name of the worker that the device is of; "" for one of this process.
     """
 
     ordinal: int
     range: builtins.range
+    worker: str
 
-    def __new__(cls, errors: Sequence[Exception], ordinal: int, tile: builtins.range) -> TileError:
+    def __new__(
+        cls, errors: Sequence[Exception], ordinal: int, tile: builtins.range, worker: str = ""
+    ) -> TileError:
         """A failure of `tile` on device `ordinal`."""
-        what = f"items {tile.start} to {tile.stop} on device {ordinal}"
+        of = f" of worker {worker}" if worker else ""
+        what = f"items {tile.start} to {tile.stop} on device {ordinal}{of}"
         self = super().__new__(cls, what, errors)
         self.ordinal = ordinal
         self.range = tile
+        self.worker = worker
         return self
 
-    def __init__(self, errors: Sequence[Exception], ordinal: int, tile: builtins.range) -> None:
+    def __init__(
+        self, errors: Sequence[Exception], ordinal: int, tile: builtins.range, worker: str = ""
+    ) -> None:
         """A group keeps its arguments in `__new__`."""
 
     def __str__(self) -> str:
@@ -41,7 +49,8 @@ class TileError(CudadrvError, ExceptionGroup[Exception]):
         return f"{self.message}: {type(error).__name__}: {error}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.exceptions, self.ordinal, self.range), self.__dict__
+        arguments = (self.exceptions, self.ordinal, self.range, self.worker)
+        return type(self), arguments, self.__dict__
 
     @property
     def error(self) -> Exception:
@@ -51,20 +60,38 @@ class TileError(CudadrvError, ExceptionGroup[Exception]):
     # The base is generic over what a group may hold; these groups hold exceptions of any type.
     def derive(self, excs: Sequence[Exception], /) -> TileError:  # type: ignore[override]
         """The group that `split` and ``except*`` make of this one's exceptions."""
-        return TileError(excs, self.ordinal, self.range)
+        return TileError(excs, self.ordinal, self.range, self.worker)
 
 
 class ScatterError(CudadrvError, ExceptionGroup[Exception]):
     """Some tiles failed, or there was no device to run any.
 
     The others' work stands: their items hold the results.
+
+    Attributes:
+        results: what each tile that succeeded gave, by its items in their order; None where
+            the items were changed in place.
     """
 
-    def __new__(cls, message: str, exceptions: Sequence[Exception]) -> ScatterError:
-        """The failures under one message."""
-        return super().__new__(cls, message, exceptions)
+    results: dict[builtins.range, object]
 
-    def __init__(self, message: str, exceptions: Sequence[Exception]) -> None:
+    def __new__(
+        cls,
+        message: str,
+        exceptions: Sequence[Exception],
+        results: Mapping[builtins.range, object] | None = None,
+    ) -> ScatterError:
+        """The failures under one message."""
+        self = super().__new__(cls, message, exceptions)
+        self.results = dict(results or {})
+        return self
+
+    def __init__(
+        self,
+        message: str,
+        exceptions: Sequence[Exception],
+        results: Mapping[builtins.range, object] | None = None,
+    ) -> None:
         """A group keeps its arguments in `__new__`."""
 
     def __str__(self) -> str:
@@ -78,4 +105,4 @@ class ScatterError(CudadrvError, ExceptionGroup[Exception]):
     # The base is generic over what a group may hold; these groups hold exceptions of any type.
     def derive(self, excs: Sequence[Exception], /) -> ScatterError:  # type: ignore[override]
         """The group that `split` and ``except*`` make of some of the failures."""
-        return ScatterError(self.message, excs)
+        return ScatterError(self.message, excs, self.results)

@@ -15,6 +15,7 @@ from ..runtime.probe import GpuRuntime
 from .failures import ScatterError, TileError
 from .job import Job, run_all
 from .partition import balanced_partition
+from .tile_executor import TileExecutor
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -23,16 +24,20 @@ _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 @overload
 def scatter_batched(
-    rt: GpuRuntime,
+    rt: GpuRuntime | TileExecutor,
     items: npt.NDArray[_ScalarT],
     f: Callable[[int, npt.NDArray[_ScalarT]], None],
 ) -> None: ...
 @overload
 def scatter_batched(
-    rt: GpuRuntime, items: MutableSequence[_T], f: Callable[[int, list[_T]], None]
+    rt: GpuRuntime | TileExecutor,
+    items: MutableSequence[_T],
+    f: Callable[[int, list[_T]], None],
 ) -> None: ...
 # Arrays of any dtype and sequences of any type: the overloads tie items and function together.
-def scatter_batched(rt: GpuRuntime, items: Any, f: Callable[[int, Any], None]) -> None:
+def scatter_batched(
+    rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any], None]
+) -> None:
     """Change items in place on all devices at once: ``f(ordinal, tile)``, one call a device.
 
     Items are shared by `balanced_partition`. Each call runs on a thread of its own, with its
@@ -40,7 +45,8 @@ def scatter_batched(rt: GpuRuntime, items: Any, f: Callable[[int, Any], None]) -
     that stream is done when this returns. Every tile is awaited, whatever becomes of the others.
 
     Args:
-        rt: the devices.
+        rt: the devices; or a `GpuExecutor`, whose workers take smaller tiles, in processes of
+            their own, and what they change is put in its place when their call has succeeded.
         items: a NumPy array, of which a tile is a view along the first axis; or a mutable
             sequence, of which a tile is a list, written back only if its call succeeds.
         f: changes the tile it is given.
@@ -51,13 +57,16 @@ def scatter_batched(rt: GpuRuntime, items: Any, f: Callable[[int, Any], None]) -
         TypeError: the items are of neither kind.
     """
     _check("scatter_batched", rt, items, f)
-    if isinstance(items, np.ndarray):
-        _succeeded(_run(rt, items, f))
-        return
-    if not isinstance(items, MutableSequence):
+    if not isinstance(items, np.ndarray | MutableSequence):
         raise ArgumentTypeError(
             f"items are a NumPy array or a mutable sequence, not {type(items).__name__}"
         )
+    if isinstance(rt, TileExecutor):
+        rt.change_items(items, f)
+        return
+    if isinstance(items, np.ndarray):
+        _succeeded(_run(rt, items, f))
+        return
     tiles = [
         (ordinal, part, list(items[part.start : part.stop]))
         for ordinal, part in _partition(rt, len(items))
@@ -67,7 +76,7 @@ def scatter_batched(rt: GpuRuntime, items: Any, f: Callable[[int, Any], None]) -
     for job, (_, part, tile) in zip(jobs, tiles, strict=True):
         if job.error is None:
             try:
-                _write_back(items, part, tile)
+                write_back(items, part, tile)
             except Exception as error:
                 job.error = error
     _succeeded(jobs)
@@ -75,23 +84,26 @@ def scatter_batched(rt: GpuRuntime, items: Any, f: Callable[[int, Any], None]) -
 
 @overload
 def scatter_map(
-    rt: GpuRuntime,
+    rt: GpuRuntime | TileExecutor,
     items: npt.NDArray[_ScalarT],
     f: Callable[[int, npt.NDArray[_ScalarT]], _R],
 ) -> list[_R]: ...
 @overload
 def scatter_map(
-    rt: GpuRuntime, items: Sequence[_T], f: Callable[[int, Sequence[_T]], _R]
+    rt: GpuRuntime | TileExecutor,
+    items: Sequence[_T],
+    f: Callable[[int, Sequence[_T]], _R],
 ) -> list[_R]: ...
 # As `scatter_batched`.
-def scatter_map(rt: GpuRuntime, items: Any, f: Callable[[int, Any], _R]) -> list[_R]:
+def scatter_map(rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any], _R]) -> list[_R]:
     """What ``f(ordinal, tile)`` returns for each tile, in the order of the items.
 
     Runs as `scatter_batched` does. Join the results as they are: `numpy.concatenate` for arrays,
     `itertools.chain` for lists, `sum` for partial sums.
 
     Args:
-        rt: the devices.
+        rt: the devices; or a `GpuExecutor`, whose workers take smaller tiles, in processes of
+            their own.
         items: a NumPy array or a sequence; a tile is a slice of it.
         f: makes a result of a tile.
 
@@ -104,13 +116,15 @@ def scatter_map(rt: GpuRuntime, items: Any, f: Callable[[int, Any], _R]) -> list
         raise ArgumentTypeError(
             f"items are a NumPy array or a sequence, not {type(items).__name__}"
         )
+    if isinstance(rt, TileExecutor):
+        return rt.map_items(items, f)
     jobs = _run(rt, items, f)
     _succeeded(jobs)
     return [job.result for job in jobs]
 
 
-def _check(what: str, rt: GpuRuntime, items: object, f: Callable[..., object]) -> None:
-    border.instance(f"{what}: rt", rt, GpuRuntime)
+def _check(what: str, rt: object, items: object, f: Callable[..., object]) -> None:
+    border.instance(f"{what}: rt", rt, (GpuRuntime, TileExecutor))
     border.function(f"{what}: f", f)
     if isinstance(items, np.ndarray) and not items.ndim:
         raise border.refused(f"{what}: items", items, "give an array with an axis to share")
@@ -133,7 +147,7 @@ def _partition(rt: GpuRuntime, n_items: int) -> tuple[tuple[int, range], ...]:
     return balanced_partition(rt, n_items)
 
 
-def _write_back(items: MutableSequence[_T], part: range, tile: list[_T]) -> None:
+def write_back(items: MutableSequence[_T], part: range, tile: list[_T]) -> None:
     """Put a tile's items in their places.
 
     Raises:
@@ -151,6 +165,7 @@ def _write_back(items: MutableSequence[_T], part: range, tile: list[_T]) -> None
 def _succeeded(jobs: Sequence[Job[_R]]) -> None:
     """Raise what the jobs raised."""
     failures: list[TileError] = []
+    results: dict[range, object] = {}
     for job in jobs:
         error = job.error
         if isinstance(error, Exception):
@@ -158,5 +173,7 @@ def _succeeded(jobs: Sequence[Job[_R]]) -> None:
         elif error is not None:
             # An exit or interrupt is no failure of the work: it goes on as it is.
             raise error
+        else:
+            results[job.range] = job.result
     if failures:
-        raise ScatterError(f"{len(failures)} of {len(jobs)} tiles failed", failures)
+        raise ScatterError(f"{len(failures)} of {len(jobs)} tiles failed", failures, results)

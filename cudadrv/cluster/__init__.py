@@ -1,0 +1,30 @@
+"""Beyond one process: executors over GPUs of this host, and of many by Dask.
+
+`cudadrv.scatter_batched` and `cudadrv.scatter_map` take a `GpuExecutor` in place of a
+`GpuRuntime`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .executor import GpuExecutor as GpuExecutor
+    from .policy import Progress as Progress, TilePolicy as TilePolicy
+    from .report import WorkerReport as WorkerReport
+else:  # a worker needs none of them, and starts sooner without
+    _AT_FIRST_USE = {
+        "executor": "GpuExecutor",
+        "policy": "Progress TilePolicy",
+        "report": "WorkerReport",
+    }
+
+    def __getattr__(name: str) -> object:
+        for module, names in _AT_FIRST_USE.items():
+            if name in names.split():
+                value = getattr(import_module(f"{__name__}.{module}"), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *" ".join(_AT_FIRST_USE.values()).split()})

@@ -1,0 +1,376 @@
+"""The workers of a Dask cluster. Dask schedules, moves and repeats; this tells it what to call."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent import futures
+from dataclasses import dataclass, replace
+from importlib import import_module
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from ..driver.locks import process_lock
+from ..errors import RuntimeDependencyUnavailable, WorkerLostError
+from .call import Call
+from .dask_worker import can_open, end, report, serve
+from .engine import Engine
+from .report import WorkerReport
+from .request import Reply, Request, keep
+from .segment import CAN_SHARE, Segment
+
+_RESTART_SECONDS: Final = 60
+_LOOK_SECONDS: Final = 5.0
+_LONE_SECONDS: Final = 120.0
+_LARGE_CODE: Final = 1 << 15
+_TASK_SECONDS: Final = 0.02  # of a task of several calls
+_MOST_TOGETHER: Final = 16
+_SMALL_BYTES: Final = 1 << 18  # of a tile of which many may be under way
+_T = TypeVar("_T")
+
+
+class DaskFuture(Protocol):
+    """What is used of a `distributed.Future`."""
+
+    key: str
+    status: str
+
+    def add_done_callback(self, function: Callable[[DaskFuture], None]) -> None:
+        """Call a function, in a thread of the client's, when it has ended."""
+
+    def exception(self) -> BaseException | None:
+        """What the task raised."""
+
+    def cancel(self) -> None:
+        """Ask that it be given up."""
+
+
+class DaskClient(Protocol):
+    """What is used of a `distributed.Client`."""
+
+    def submit(self, function: Callable[..., object], *args: object, **kwargs: Any) -> DaskFuture:
+        """Have a function called."""
+
+    def gather(self, futures: Sequence[DaskFuture], **kwargs: Any) -> Any:
+        """The results."""
+
+    def run(self, function: Callable[..., object], *args: object, **kwargs: Any) -> Any:
+        """Call a function in each worker, whatever it is doing."""
+
+    def nthreads(self) -> dict[str, int]:
+        """The workers by address."""
+
+    def restart_workers(self, workers: list[str], **kwargs: Any) -> Any:
+        """Have the nannies of some workers start them anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Who is to make a call.
+
+    Attributes:
+        address: the worker; None for any.
+        only: whether no other may.
+    """
+
+    address: str | None
+    only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Calls of one function on their way, as one task of Dask's.
+
+    Attributes:
+        calls: the calls.
+        wish: who is to make them.
+        future: Dask's.
+        segments: the memory of their arguments, which workers may open as long as this is there.
+    """
+
+    calls: list[Call]
+    wish: Wish
+    future: DaskFuture
+    segments: list[Segment]
+
+
+class DaskEngine(Engine):
+    """All workers of a client's cluster.
+
+    One thread sends calls, another one takes what comes of them: each takes all that there is at
+    once. Short calls of one function go together, as a task costs Dask milliseconds.
+    """
+
+    def __init__(self, client: object) -> None:
+        try:
+            scheduler = import_module("distributed.scheduler")
+        except ModuleNotFoundError as error:
+            raise RuntimeDependencyUnavailable(
+                'GpuExecutor.dask needs distributed: pip install "cudadrv[cluster]"'
+            ) from error
+        self._killed: type[Exception] = scheduler.KilledWorker
+        self._client = cast(DaskClient, client)  # what a client is, no class of ours says
+        self._reports: dict[str, WorkerReport] = {}
+        self._numbered: list[str] = []
+        self._is_shared = False
+        self._is_closed = False
+        self._is_aborted = False
+        self._token = secrets.token_hex(4)
+        self._number = itertools.count()
+        self._codes: dict[str, DaskFuture] = {}
+        self._seconds: dict[str, float] = {}
+        self._open: dict[Call, None] = {}
+        self._sent: dict[str, Sent] = {}
+        self._given: SimpleQueue[tuple[Call, Wish] | None] = SimpleQueue()
+        self._ended: SimpleQueue[str | None] = SimpleQueue()
+        self._delivering = process_lock()
+        self._lone_since = 0.0
+        for name, work in (("calls", self._send), ("results", self._collect)):
+            threading.Thread(target=work, name=f"cudadrv dask {name}", daemon=True).start()
+
+    def workers(self) -> tuple[WorkerReport, ...]:
+        """Those that the scheduler has now; new ones are asked what they are."""
+        there = tuple(sorted(self._client.nthreads()))
+        new = [address for address in there if address not in self._reports]
+        if new:
+            self._ask(new)
+            there = tuple(each for each in there if each in self._reports)
+            token = Segment(1) if CAN_SHARE else None
+            self._is_shared = token is not None and all(
+                answer is True
+                for answer in self._run(can_open, token.put(()), workers=list(there)).values()
+            )
+        return tuple(self._reports[each] for each in there)
+
+    def _ask(self, addresses: list[str]) -> None:
+        """Ask new workers what they are; those that die meanwhile are none."""
+        failures: list[Exception] = []
+        for address, found in self._run(report, workers=addresses).items():
+            if isinstance(found, WorkerReport):
+                self._reports[address] = replace(found, number=len(self._numbered))
+                self._numbered.append(address)
+            elif isinstance(found, Exception):
+                failures.append(found)
+        if failures and not self._reports:
+            raise failures[0]
+
+    def _run(
+        self, function: Callable[..., object], *args: object, workers: list[str]
+    ) -> dict[str, object]:
+        """What a function gives in each worker, or its error."""
+        found: dict[str, object] = self._client.run(
+            function, *args, workers=workers, on_error="return"
+        )
+        return found
+
+    def depth(self, worker: int, nbytes: int) -> int:
+        """More of small ones: the way to Dask and back is long, and several go together."""
+        known = self._reports.get(self._numbered[worker])  # not where it is just replaced
+        threads = 1 if known is None else known.threads
+        return threads + (2 * _MOST_TOGETHER if nbytes < _SMALL_BYTES else 1)
+
+    def start(self, call: Call, worker: int | None = None) -> None:
+        """Let the worker have it, or whom Dask chooses instead."""
+        self._give(call, Wish(None if worker is None else self._numbered[worker], False))
+
+    def start_on(self, call: Call, worker: int) -> None:
+        """Let the worker have it, and no other."""
+        self._give(call, Wish(self._numbered[worker], True))
+
+    def close(self, *, wait: bool, cancel: bool) -> None:
+        """The workers stay, which are the cluster's."""
+        self._is_closed = True
+        if cancel:
+            for call in list(self._open):
+                call.future.cancel()
+            for sent in list(self._sent.values()):
+                with contextlib.suppress(Exception):  # the client may be closed
+                    sent.future.cancel()
+        if wait:
+            futures.wait([call.future for call in list(self._open)])
+        self._given.put(None)
+        self._ended.put(None)
+
+    def abort(self) -> None:
+        """Give up all calls; what a worker is doing it does to its end."""
+        self._is_aborted = True
+        with self._delivering:  # what is being put into a caller's items is waited for
+            pass
+        self.close(wait=False, cancel=True)
+        for call in list(self._open):
+            self._forget(call)
+            call.fail(futures.CancelledError())
+
+    def _give(self, call: Call, wish: Wish) -> None:
+        if self._is_closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        self._open[call] = None
+        call.future.add_done_callback(lambda _: self._forget(call))
+        self._given.put((call, wish))
+
+    def _forget(self, call: Call) -> None:
+        self._open.pop(call, None)
+
+    def _send(self) -> None:
+        """Send calls to Dask, as many together as their time allows."""
+        while not (self._is_closed and not self._open):
+            together: dict[tuple[str, Wish], list[Call]] = {}
+            for call, wish in _all_of(self._given, None):
+                if not call.begin():
+                    continue
+                digest = call.function.digest
+                calls = together.setdefault((digest, wish), [])
+                calls.append(call)
+                if len(calls) >= self._together(digest):
+                    self._submit(calls, wish)
+                    del together[digest, wish]
+            for (_, wish), calls in together.items():
+                self._submit(calls, wish)
+
+    def _together(self, digest: str) -> int:
+        """How many calls of a function are a task."""
+        seconds = self._seconds.get(digest, _TASK_SECONDS)
+        return max(1, min(_MOST_TOGETHER, int(_TASK_SECONDS / max(seconds, 1e-6))))
+
+    def _submit(self, calls: list[Call], wish: Wish) -> None:
+        segments: list[Segment] = []
+        sendable: list[Call] = []
+        requests: list[Request] = []
+        for call in calls:
+            try:
+                requests.append(self._request(call, segments))
+                sendable.append(call)
+            except Exception as error:  # arguments that cannot be pickled, or are too large
+                call.fail(error)
+        if not requests:
+            return
+        key = f"cudadrv-{self._token}-{next(self._number)}"
+        try:
+            future = self._client.submit(
+                serve, requests, self._code(sendable[0]), key=key, pure=False,
+                workers=None if wish.address is None else [wish.address],
+                allow_other_workers=wish.address is not None and not wish.only,
+            )  # fmt: skip
+        except Exception as error:  # the client is closed
+            for call in sendable:
+                call.fail(error)
+            return
+        self._sent[key] = Sent(sendable, wish, future, segments)
+        future.add_done_callback(lambda _: self._ended.put(key))
+
+    def _request(self, call: Call, segments: list[Segment]) -> Request:
+        def share(nbytes: int) -> Segment:
+            segments.append(Segment(nbytes))
+            return segments[-1]
+
+        return call.request(
+            has_function=True, share=share if self._is_shared else None, is_private=True
+        )
+
+    def _code(self, call: Call) -> bytes | DaskFuture:
+        """The function: with the task, or, if it is large, once a worker."""
+        function = call.function
+        if len(function.code) <= _LARGE_CODE:
+            return function.code
+        found = self._codes.get(function.digest)
+        if found is None or found.status not in ("pending", "finished"):
+            # A task, and no data of the client's: so Dask makes it again where a worker is lost.
+            found = self._client.submit(
+                bytes, function.code, key=f"cudadrv-code-{function.digest}", pure=False
+            )
+            keep(self._codes, function.digest, found)
+        return found
+
+    def _collect(self) -> None:
+        """Take what has ended, until the engine is closed."""
+        while not (self._is_closed and not self._open):
+            keys = _all_of(self._ended, _LOOK_SECONDS)
+            if not keys:
+                self._look()
+            self._deliver([self._sent.pop(key) for key in keys if key in self._sent])
+
+    def _deliver(self, sent: Sequence[Sent]) -> None:
+        finished = [each for each in sent if each.future.status == "finished"]
+        try:
+            answers = self._client.gather([each.future for each in finished])
+        except Exception as error:  # the results were lost again, or the client was closed
+            answers = [error] * len(finished)
+        by_task = dict(zip(map(id, finished), answers, strict=True))
+        for each in sent:
+            answer = by_task.get(id(each))
+            replies = answer if isinstance(answer, list) else [answer] * len(each.calls)
+            for call, reply in zip(each.calls, replies, strict=True):
+                with self._delivering:
+                    if self._is_aborted:
+                        return
+                    again = self._accept(call, each.future, reply)
+                if again:
+                    self._given.put((call, each.wish))
+
+    def _accept(self, call: Call, future: DaskFuture, answer: object) -> bool:
+        """Take what came of a call; whether it is to be made once more."""
+        if isinstance(answer, Reply):
+            if answer.is_broken:
+                self._replace(answer.worker)
+            elif not answer.was_called:
+                self._is_shared = False
+            if not answer.was_called:
+                call.put_back()
+                return True
+            former = self._seconds.get(call.function.digest, answer.seconds)
+            keep(self._seconds, call.function.digest, (former + answer.seconds) / 2)
+            return call.accept(answer, lambda: None)
+        if self._is_closed and future.status == "cancelled":
+            call.fail(futures.CancelledError())
+            return False
+        error = answer if isinstance(answer, Exception) else future.exception()
+        if isinstance(error, self._killed):
+            _, worker, allowed = error.args
+            call.worker = worker.address
+            call.fail(WorkerLostError(str(error), worker=call.worker, attempts=allowed + 1))
+            return False
+        if future.status != "error":
+            return call.lose(f"Dask lost the result: {error}")
+        call.fail(error or WorkerLostError("no error is told", worker="", attempts=1))
+        return False
+
+    def _replace(self, address: str) -> None:
+        """Have a worker started anew; without a nanny it ends. Does not wait for it."""
+        if self._reports.pop(address, None) is None:
+            return  # it is under way
+
+        def replace() -> None:
+            with contextlib.suppress(Exception):  # it is gone already, or the cluster is
+                try:
+                    self._client.restart_workers([address], timeout=_RESTART_SECONDS)
+                except ValueError:
+                    self._run(end, workers=[address])
+
+        threading.Thread(target=replace, name="cudadrv dask restart", daemon=True).start()
+
+    def _look(self) -> None:
+        """While nothing ends: fail everything where there has been no worker for long."""
+        try:
+            is_lone = bool(self._sent) and not self._client.nthreads()
+        except Exception:  # the scheduler is gone; Dask cancels the futures
+            is_lone = False
+        self._lone_since = (self._lone_since or time.monotonic()) if is_lone else 0.0
+        if is_lone and time.monotonic() - self._lone_since > _LONE_SECONDS:
+            why = f"the cluster has had no worker for {_LONE_SECONDS:.0f} s"
+            self._sent.clear()
+            for call in list(self._open):
+                call.fail(WorkerLostError(why, worker=call.worker, attempts=call.attempts))
+
+
+def _all_of(queue: SimpleQueue[_T | None], seconds: float | None) -> list[_T]:
+    """All that is there, waiting for the first; None among it only wakes."""
+    found: list[_T | None] = []
+    with contextlib.suppress(Empty):
+        found.append(queue.get(timeout=seconds))
+        while True:
+            found.append(queue.get_nowait())
+    return [each for each in found if each is not None]

@@ -1,0 +1,80 @@
+"""What a Dask worker does with a request: tasks of `cudadrv.cluster.dask_engine` come here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Final, Protocol, cast
+
+from .report import Claim, WorkerReport, report_of
+from .request import Reply, Request, RequestHandler, here
+from .segment import NotHereError, Place, opened
+
+_handlers: Final[dict[str, RequestHandler]] = {}
+"""By the worker's address: there are several in a process where a cluster has no processes."""
+_claims: Final[list[Claim]] = []
+"""The devices that these have, as long as the process lives."""
+
+
+def serve(requests: Sequence[Request], code: bytes) -> list[Reply]:
+    """Answer requests of one function, one after the other.
+
+    A worker whose context is lost leaves them to another one.
+    """
+    handler = _handler(import_module("distributed").get_worker().address)
+    replies: list[Reply] = []
+    for request in requests:
+        if request.giver == here() or not handler.is_broken:
+            replies.append(handler.answer(replace(request, code=code)))
+        elif replies:
+            replies.append(handler.not_called())
+        else:
+            raise cast(Exception, import_module("distributed").Reschedule())
+    return replies
+
+
+class DaskWorker(Protocol):
+    """What is used of a `distributed.Worker`."""
+
+    address: str
+    state: DaskWorkerState
+
+
+class DaskWorkerState(Protocol):
+    """What is used of its state."""
+
+    nthreads: int
+
+
+# Dask gives the worker to a parameter of this name.
+async def report(dask_worker: DaskWorker) -> WorkerReport:
+    """This worker and its device, while the worker goes on: a driver's start takes a while."""
+    address, threads = dask_worker.address, dask_worker.state.nthreads
+    return await asyncio.to_thread(lambda: report_of(_handler(address).ordinal, address, threads))
+
+
+def can_open(place: Place) -> bool:
+    """Whether shared memory can be opened here: on the host that made it, by the same user."""
+    try:
+        opened(place, private=True)
+    except NotHereError:
+        return False
+    return True
+
+
+def end() -> None:
+    """End the process, for a nanny to start another one."""
+    os._exit(1)
+
+
+def _handler(address: str) -> RequestHandler:
+    handler = _handlers.get(address)
+    if handler is None:
+        claim = Claim(len(_claims))
+        _claims.append(claim)
+        # Dask itself moves arrays' bytes beside a pickle.
+        handler = _handlers.setdefault(address, RequestHandler(address, claim.ordinal, None))
+    return handler

@@ -1,0 +1,173 @@
+"""`GpuExecutor`: work over GPUs of many processes, on this host or on many."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+from .. import border
+from ..driver.handover import finish
+from ..pool.tile_executor import TileExecutor
+from ..runtime.probe import GpuRuntime
+from .call import Call
+from .engine import Engine
+from .parcel import Function
+from .policy import TilePolicy
+from .report import WorkerReport
+from .tile_run import TileRun, runtime_of
+
+if TYPE_CHECKING:
+    from ..emulator.profiles import EmulatedDevice
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class GpuExecutor(Executor, TileExecutor):
+    """Processes with a GPU each, as an executor; `local` and `dask` make one.
+
+    `submit` and `map` are those of `concurrent.futures`. `cudadrv.scatter_batched` and
+    `cudadrv.scatter_map` take an executor in place of a `GpuRuntime`. In each call the worker's
+    context is current, and `cudadrv.current_tile` has a stream and an arena. Errors arrive as they
+    were raised, with their attributes and causes; a note has the worker's traceback.
+
+    A worker that dies, hangs or loses its context is replaced, and its calls are made again, as
+    often as the policy says; then they fail with `WorkerLostError`. A call that raises is not made
+    again, unless the policy says so. An interrupt in a scatter, or in a ``with`` block, ends all
+    processes of this host at once.
+
+    Attributes:
+        policy: what is done with tiles and calls from now on.
+    """
+
+    def __init__(self, engine: Engine, policy: TilePolicy | None = None) -> None:
+        border.optional("GpuExecutor: policy", policy, TilePolicy)
+        self.policy: TilePolicy = policy or TilePolicy()
+        self._engine = engine
+        # What nobody has any more ends when its calls are done.
+        weakref.finalize(self, engine.close, wait=False, cancel=False).atexit = False
+
+    @classmethod
+    def local(
+        cls,
+        devices: int | Sequence[int | EmulatedDevice] | None = None,
+        *,
+        policy: TilePolicy | None = None,
+    ) -> GpuExecutor:
+        """A process of this host for each device, started anew.
+
+        The processes see the devices that this one sees, by the same numbers; each uses its own.
+        Where there is no GPU each has an emulated device of its own, with a warning unless
+        CUDADRV_DRIVER or `cudadrv.emulator` says so.
+
+        Args:
+            devices: how many of the visible ones, from the first; or their indices, of which one
+                may stand there twice; or emulated devices. None takes all.
+            policy: what is done with tiles and calls.
+
+        Raises:
+            InvalidDeviceError: a device is not visible.
+            ValueError: there are to be none.
+        """
+        from .local import LocalEngine
+        from .seats import seats_for
+
+        return cls(LocalEngine(seats_for(devices)), policy)
+
+    @classmethod
+    def dask(cls, client: object, *, policy: TilePolicy | None = None) -> GpuExecutor:
+        """The workers of a Dask cluster; what it has is asked anew for each scatter.
+
+        A worker has the first of its visible devices that no other process of its host has:
+        so with dask-cuda, with Slurm's one process a GPU, and with a plain cluster.
+
+        Args:
+            client: a `distributed.Client`, which stays the caller's.
+            policy: what is done with tiles and calls. How often a call is made again whose worker
+                died is Dask's own setting, ``distributed.scheduler.allowed-failures``.
+
+        Raises:
+            RuntimeDependencyUnavailable: distributed is not installed.
+        """
+        from .dask_engine import DaskEngine
+
+        return cls(DaskEngine(client), policy)
+
+    def __repr__(self) -> str:
+        return f"<GpuExecutor over {type(self._engine).__name__.removesuffix('Engine').lower()}>"
+
+    @property
+    def workers(self) -> tuple[WorkerReport, ...]:
+        """The workers that there are now; waits for those that are starting.
+
+        Raises:
+            CudadrvError: none of them could be started.
+        """
+        return self._engine.workers()
+
+    def runtime(self) -> GpuRuntime:
+        """All workers' devices as one runtime, for planning; a device's ordinal is its worker's
+        index in `workers`.
+        """
+        return runtime_of(self.workers)
+
+    # The signature of the base is the same, for any callable.
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """A future of ``fn(*args, **kwargs)``, called by the worker that has least to do.
+
+        Raises:
+            RuntimeError: the executor was shut down.
+            ArgumentTypeError: the function cannot be pickled.
+        """
+        call = self._call(fn, args, kwargs)
+        self._engine.start(call)
+        return cast("Future[_T]", call.future)
+
+    def on_each(
+        self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> list[Future[_T]]:
+        """A future for each of `workers`, of the call that it makes itself."""
+        futures: list[Future[_T]] = []
+        for worker in self.workers:
+            call = self._call(fn, args, kwargs)
+            self._engine.start_on(call, worker.number)
+            futures.append(cast("Future[_T]", call.future))
+        return futures
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more calls, and end the processes of this host when all are done. Idempotent.
+
+        Args:
+            wait: whether to wait for that.
+            cancel_futures: whether calls that nobody has begun are cancelled.
+        """
+        self._engine.close(wait=wait, cancel=cancel_futures)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        """Shut down when all is done; at once where an interrupt or an exit leaves the block."""
+        if error is not None and not isinstance(error, Exception):
+            finish(self._engine.abort)
+        self.shutdown()
+        return None
+
+    def change_items(self, items: Any, f: Callable[[int, Any], None]) -> None:
+        """What `scatter_batched` does with this executor."""
+        TileRun(self._engine, self.policy, items, in_place=True).run(f)
+
+    def map_items(self, items: Any, f: Callable[[int, Any], Any]) -> list[Any]:
+        """What `scatter_map` does with this executor."""
+        return TileRun(self._engine, self.policy, items, in_place=False).run(f)
+
+    def _call(
+        self, fn: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> Call:
+        border.function("GpuExecutor.submit: fn", fn)
+        return Call(Function.of(fn), (args, kwargs), self.policy)

@@ -1,0 +1,90 @@
+"""What a process of `GpuExecutor.local` does: one call after the other, until it is told to end."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from multiprocessing.connection import Connection
+
+from .failure import Failure
+from .report import WorkerReport, report_of
+from .request import Reply, Request, RequestHandler
+from .seats import Seat
+from .segment import CAN_SHARE, Segment
+
+
+def main(number: int) -> None:
+    """Serve the socket of a file number."""
+    _end_with_parent()
+    # Ctrl-C reaches all processes of a terminal: the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection = Connection(number)
+    try:
+        _Server(connection).run()
+    except (EOFError, OSError):
+        pass  # the parent has closed its end
+
+
+def _end_with_parent() -> None:
+    """End when standard input does, which the parent alone holds open: however it ended."""
+    alive = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+    def watch() -> None:
+        while os.read(alive, 1):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="cudadrv parent", daemon=True).start()
+
+
+class _Server:
+    """The loop, and the memory of its last answer, which the parent opens before it asks again."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._given: list[Segment] = []
+
+    def run(self) -> None:
+        seat = pickle.loads(self._connection.recv_bytes())
+        assert isinstance(seat, Seat)
+        hello = self._hello(seat)
+        self._send(hello)
+        if not isinstance(hello, WorkerReport):
+            return
+        share = self._share if CAN_SHARE else None
+        handler = RequestHandler(hello.name, seat.ordinal, share)
+        while message := self._connection.recv_bytes():
+            self._given.clear()
+            request = pickle.loads(message)
+            del message
+            assert isinstance(request, Request)
+            reply = handler.answer(request)
+            del request
+            sys.stdout.flush()
+            self._send(reply)
+            del reply
+
+    def _hello(self, seat: Seat) -> WorkerReport | Failure:
+        try:
+            if seat.profile is not None:
+                # What a process on a GPU need not import.
+                from ..driver.emulated import use
+                from ..emulator.profiles import EmulatedDevice
+
+                use([EmulatedDevice(**seat.profile)])
+            return report_of(seat.ordinal)
+        except Exception as error:
+            return Failure.of(error, f"process {os.getpid()}")
+
+    def _send(self, message: WorkerReport | Failure | Reply) -> None:
+        self._connection.send_bytes(pickle.dumps(message, 5))
+
+    def _share(self, nbytes: int) -> Segment:
+        self._given.append(Segment(nbytes))
+        return self._given[-1]

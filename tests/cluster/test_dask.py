@@ -1,0 +1,124 @@
+"""Work over Dask's workers: two processes with nannies, and many in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from cudadrv import GpuRuntime, scatter_batched, scatter_map
+from cudadrv.cluster import GpuExecutor, TilePolicy
+from cudadrv.errors import CudaError, KernelNotFoundError, OutOfMemoryError, WorkerLostError
+from cudadrv.pool.failures import ScatterError
+from tests.cluster import jobs
+
+dask = pytest.importorskip("dask", reason="needs distributed")
+distributed = pytest.importorskip("distributed", reason="needs distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
+
+Losing = Callable[[str, int, int, int, npt.NDArray[np.int64]], None]
+_QUIET = {"distributed.logging.distributed": "critical"}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Two processes."""
+    with (
+        dask.config.set(_QUIET),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def executor(client: Any) -> Iterator[GpuExecutor]:
+    client.wait_for_workers(2)
+    with GpuExecutor.dask(client) as executor:
+        yield executor
+
+
+def test_a_scatter_has_the_bits_of_one_device_for_sixteen_workers() -> None:
+    start = np.random.default_rng(1).random(20_000)
+    here, there = start.copy(), start.copy()
+    runtime = GpuRuntime.current()
+    assert runtime is not None
+    scatter_batched(runtime, here, jobs.logistic)
+    with (
+        distributed.LocalCluster(
+            n_workers=16, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as many,
+        GpuExecutor.dask(many) as executor,
+    ):
+        assert len(executor.workers) == 16
+        assert {each.device.ordinal for each in executor.workers} == set(runtime.device_ordinals())
+        scatter_batched(executor, there, jobs.logistic)
+    assert np.array_equal(here, there)
+
+
+def test_calls_and_tiles_come_back_in_order_and_with_their_errors(
+    executor: GpuExecutor, tmp_path: Path
+) -> None:
+    workers = executor.workers
+    assert [each.result()[0] for each in executor.on_each(jobs.where)] == [
+        each.pid for each in workers
+    ]
+    assert list(executor.map(pow, range(40), [2] * 40)) == [n**2 for n in range(40)]
+    data = np.arange(300_000.0)
+    changed = data.copy()
+    scatter_batched(executor, changed, jobs.doubled)
+    assert np.array_equal(changed, data * 2)
+    assert np.array_equal(np.concatenate(scatter_map(executor, data, jobs.copied)), data + 1)
+    error = executor.submit(jobs.out_of_memory_with_a_cause).exception()
+    assert isinstance(error, OutOfMemoryError)
+    assert (error.call, str(error.__cause__)) == ("cuMemAllocAsync", "the cause")
+    executor.policy = TilePolicy(items=5)
+    with pytest.raises(ScatterError) as caught:
+        scatter_map(executor, range(20), partial(jobs.raising, str(tmp_path), 10, 1))
+    (failure,) = caught.value.failures
+    assert isinstance(failure.error, KernelNotFoundError)
+    assert failure.worker in {each.name for each in workers}
+    assert len(caught.value.results) == 3
+
+
+def test_items_of_another_host_travel_with_their_tiles(
+    executor: GpuExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As where a worker joins that cannot open what this process shares.
+    assert executor.workers
+    data = np.arange(300_000.0)
+    monkeypatch.setattr("cudadrv.cluster.segment.os.getpid", lambda: 2**22 + 1)
+    scatter_batched(executor, data, jobs.doubled)
+    assert np.array_equal(data, 2 * np.arange(300_000.0))
+
+
+@pytest.mark.parametrize("losing", [jobs.dying, jobs.hanging, jobs.breaking])
+def test_a_tile_of_a_lost_worker_is_done_again_by_another(
+    executor: GpuExecutor, tmp_path: Path, losing: Losing
+) -> None:
+    executor.policy = TilePolicy(items=10_000, seconds=2.0 if losing is jobs.hanging else None)
+    items = np.arange(60_000)
+    scatter_batched(executor, items, partial(losing, str(tmp_path), 20_000, 1))
+    assert np.array_equal(items, np.arange(60_000) + 1000)
+    assert len(list(tmp_path.iterdir())) >= 2
+
+
+def test_a_context_that_is_always_lost_is_told_with_what_broke_it(
+    executor: GpuExecutor, tmp_path: Path
+) -> None:
+    executor.policy = TilePolicy(items=10, redone=0)
+    items = np.arange(40)
+    with pytest.raises(ScatterError) as caught:
+        scatter_batched(executor, items, partial(jobs.breaking, str(tmp_path), 20, 9))
+    (failure,) = caught.value.failures
+    assert isinstance(failure.error, WorkerLostError)
+    assert isinstance(failure.error.__cause__, CudaError)
+    assert items[20:30].tolist() == list(range(20, 30))

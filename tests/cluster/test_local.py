@@ -1,0 +1,233 @@
+"""Work over two processes of this host, each with an emulated device of its own, or a GPU."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import ptx
+from cudadrv import GpuRuntime, balanced_partition, scatter_batched, scatter_map
+from cudadrv.cluster import GpuExecutor, Progress, TilePolicy
+from cudadrv.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    KernelNotFoundError,
+    OutOfMemoryError,
+    RemoteError,
+)
+from cudadrv.pool.failures import ScatterError
+from tests.cluster import jobs
+from tests.cluster.jobs import Floats
+
+
+def test_each_worker_is_a_process_with_a_device_of_its_own(local: GpuExecutor) -> None:
+    workers = local.workers
+    assert [each.number for each in workers] == [0, 1]
+    assert len({each.pid for each in workers} | {os.getpid()}) == 3
+    found = [future.result() for future in local.on_each(jobs.where)]
+    assert [pid for pid, _, _ in found] == [each.pid for each in workers]
+    assert all(of_tile == current for _, of_tile, current in found)
+    assert [ordinal for _, ordinal, _ in found] == [each.device.ordinal for each in workers]
+
+
+def test_submit_and_map_give_results_in_order(local: GpuExecutor) -> None:
+    assert local.submit(divmod, 7, 3).result() == (2, 1)
+    assert local.submit(int, "ff", base=16).result() == 255
+    assert list(local.map(pow, range(20), [2] * 20)) == [n**2 for n in range(20)]
+
+
+def test_a_scatter_has_the_bits_of_one_device(local: GpuExecutor) -> None:
+    start = np.random.default_rng(1).random(10_000)
+    here, there = start.copy(), start.copy()
+    runtime = GpuRuntime.current()
+    assert runtime is not None
+    scatter_batched(runtime, here, jobs.logistic)
+    scatter_batched(local, there, jobs.logistic)
+    assert np.array_equal(here, there)
+    assert not np.array_equal(start, there)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 100_003])
+def test_items_of_any_number_and_layout_are_changed_in_place(local: GpuExecutor, n: int) -> None:
+    base = np.arange(2.0 * n)
+    scatter_batched(local, base[::-2], jobs.doubled)
+    assert np.array_equal(base[1::2], 2.0 * np.arange(2.0 * n)[1::2])
+    assert np.array_equal(base[::2], np.arange(2.0 * n)[::2])
+    columns = np.asfortranarray(np.arange(3.0 * n).reshape(n, 3))
+    scatter_batched(local, columns, jobs.doubled)
+    assert np.array_equal(columns, 2.0 * np.arange(3.0 * n).reshape(n, 3))
+
+
+def test_objects_and_lists_are_changed_in_place(local: GpuExecutor) -> None:
+    numbers: npt.NDArray[Any] = np.array([1, 2**80, 3])
+    assert numbers.dtype.hasobject
+    scatter_batched(local, numbers, jobs.doubled)
+    assert numbers.tolist() == [2, 2**81, 6]
+    items = list(range(50))
+    scatter_batched(local, items, jobs.negated)
+    assert items == [-each for each in range(50)]
+
+
+def test_results_come_in_the_order_of_the_items_and_of_tiles_of_one_size(
+    local: GpuExecutor,
+) -> None:
+    local.policy = TilePolicy(items=8)
+    assert scatter_map(local, range(30), jobs.first_and_length) == [
+        (0, 8), (8, 8), (16, 8), (24, 6),
+    ]  # fmt: skip
+    data = np.arange(300_000.0)
+    local.policy = TilePolicy(items=70_000)
+    parts = scatter_map(local, data, jobs.copied)
+    assert np.array_equal(np.concatenate(parts), data + 1)
+    assert all(part.flags.writeable for part in parts)
+
+
+def test_large_arguments_and_results_of_calls_arrive_whole(local: GpuExecutor) -> None:
+    one, other = np.arange(1e5), np.arange(1e5, dtype=np.int16).reshape(100, 1000)
+    found = local.submit(_both, one, [other, "text"]).result()
+    assert np.array_equal(found[0], other)
+    assert np.array_equal(found[1], one)
+    again = local.submit(_both, one + 1, [other + 1, "text"]).result()
+    assert np.array_equal(found[1], one)  # what came before is the caller's
+    assert np.array_equal(again[1], one + 1)
+
+
+def _both(one: Floats, several: list[Any]) -> tuple[npt.NDArray[np.int16], Floats]:
+    return several[0], one
+
+
+def test_functions_of_no_module_are_taken_where_cloudpickle_is_installed(
+    local: GpuExecutor,
+) -> None:
+    pytest.importorskip("cloudpickle")
+    offset = np.arange(3)
+    assert local.submit(lambda: offset.sum() + 1).result() == 4
+
+
+def test_what_cannot_be_pickled_is_refused_in_words(local: GpuExecutor) -> None:
+    with pytest.raises(ArgumentTypeError, match="workers cannot be given"):
+        local.submit(id, threading.Lock()).result()
+    with pytest.raises(ArgumentTypeError, match="give a function"):
+        local.submit(3)  # type: ignore[arg-type]  # what is tested
+    assert local.submit(divmod, 7, 3).result() == (2, 1)
+
+
+def test_errors_arrive_with_attributes_cause_and_the_workers_traceback(
+    local: GpuExecutor,
+) -> None:
+    error = local.submit(jobs.out_of_memory_with_a_cause).exception()
+    assert isinstance(error, OutOfMemoryError)
+    assert (error.code, error.call, error.doing) == (2, "cuMemAllocAsync", "allocating 5 bytes")
+    assert isinstance(error.__cause__, ValueError)
+    assert "in out_of_memory_with_a_cause" in error.__notes__[0]
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), vars(again), str(again)) == (type(error), vars(error), str(error))
+    odd = local.submit(jobs.odd).exception()
+    assert isinstance(odd, RemoteError)
+    assert odd.type_name == "OddError"
+    assert "1 and 2" in str(odd)
+    with pytest.raises(SystemExit) as left:
+        local.submit(jobs.leave).result()
+    assert left.value.code == 3
+
+
+def test_a_tile_that_raises_is_told_with_what_the_others_gave(
+    local: GpuExecutor, tmp_path: Path
+) -> None:
+    local.policy = TilePolicy(items=5)
+    with pytest.raises(ScatterError) as caught:
+        scatter_map(local, range(20), partial(jobs.raising, str(tmp_path), 10, 1))
+    (failure,) = caught.value.failures
+    assert failure.range == range(10, 15)
+    assert failure.worker in {each.name for each in local.workers}
+    assert isinstance(failure.error, KernelNotFoundError)
+    assert failure.error.available == ("a", "b")
+    assert caught.value.results == {
+        range(5): 10, range(5, 10): 35, range(15, 20): 85,
+    }  # fmt: skip
+    assert len(list(tmp_path.iterdir())) == 1
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.results == caught.value.results
+
+
+def test_a_tile_that_raises_is_tried_again_if_that_is_asked(
+    local: GpuExecutor, tmp_path: Path
+) -> None:
+    local.policy = TilePolicy(items=5, retried=2)
+    found = scatter_map(local, range(20), partial(jobs.raising, str(tmp_path), 10, 2))
+    assert found == [10, 35, 60, 85]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_full_memory_is_an_error_of_its_tile(local: GpuExecutor) -> None:
+    local.policy = TilePolicy(items=5)
+    with pytest.raises(ScatterError) as caught:
+        scatter_map(local, range(10), jobs.full)
+    (failure,) = caught.value.failures
+    assert isinstance(failure.error, OutOfMemoryError)
+    assert caught.value.results == {range(5, 10): 5}
+
+
+def test_an_image_is_compiled_once_for_all_workers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "images"
+    monkeypatch.setenv("CUDADRV_CACHE_DIR", str(folder))
+    with GpuExecutor.local(2) as executor:
+        ended = [each.result() for each in executor.on_each(jobs.compiled)]
+    assert ended == ["logistic"] * 2
+    counts = ptx.ImageCache(folder).stats().lifetime
+    assert (counts.compiled, counts.hits) == (1, 1)
+
+
+def test_progress_is_told_of_each_tile(local: GpuExecutor) -> None:
+    told: list[Progress] = []
+    local.policy = TilePolicy(items=4, progress=told.append)
+    scatter_map(local, range(10), jobs.first_and_length)
+    assert [each.done for each in told] == [1, 2, 3, 3]
+    assert [each.has_ended for each in told] == [False, False, False, True]
+    assert (told[-1].tiles, told[-1].items, told[-1].items_done, told[-1].failed) == (3, 10, 10, 0)
+
+
+def test_shares_follow_the_scores_of_the_workers() -> None:
+    from cudadrv.cluster.tile_run import runtime_of
+    from tests.runtime.devices import device_with
+
+    from .workers import worker_with
+
+    runtime = runtime_of([worker_with(device_with(0, sm, 1.0), sm) for sm in (96, 196, 296)])
+    assert [(n, len(part)) for n, part in balanced_partition(runtime, 600)] == [
+        (2, 300), (1, 200), (0, 100),
+    ]  # fmt: skip
+
+
+def test_after_a_shutdown_nothing_more_is_taken() -> None:
+    with GpuExecutor.local(1) as executor:
+        pid = executor.submit(jobs.pid).result()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(jobs.pid)
+    executor.shutdown()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "match"),
+    [
+        ({"items": 0}, "TilePolicy: items"),
+        ({"seconds": 0.0}, "TilePolicy: seconds"),
+        ({"redone": -1}, "TilePolicy: redone"),
+        ({"progress": 3}, "TilePolicy: progress"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused(policy: dict[str, object], match: str) -> None:
+    with pytest.raises(ArgumentError, match=match):
+        TilePolicy(**policy)  # type: ignore[arg-type]  # what is tested

@@ -1,0 +1,138 @@
+"""Workers that die, hang or lose their context: nothing is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from cudadrv import scatter_batched, scatter_map
+from cudadrv.cluster import GpuExecutor, Progress, TilePolicy
+from cudadrv.errors import CudaError, WorkerLostError
+from cudadrv.pool.failures import ScatterError
+from tests.cluster import jobs
+
+Losing = Callable[[str, int, int, int, npt.NDArray[np.int64]], None]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("losing", [jobs.dying, jobs.hanging, jobs.breaking])
+def test_a_tile_of_a_lost_worker_is_done_again_by_another(
+    local: GpuExecutor, tmp_path: Path, losing: Losing
+) -> None:
+    told: list[Progress] = []
+    local.policy = TilePolicy(items=10_000, seconds=3.0, progress=told.append)
+    items = np.arange(60_000)
+    before = {each.pid for each in local.workers}
+    scatter_batched(local, items, partial(losing, str(tmp_path), 20_000, 1))
+    assert np.array_equal(items, np.arange(60_000) + 1000)
+    assert told[-1].repeated == 1
+    pids = {int(path.name.split("-")[1]) for path in tmp_path.iterdir()}
+    assert len(pids) == 2
+    assert len({each.result() for each in local.on_each(jobs.pid)} & before) == 1
+
+
+@pytest.mark.parametrize("losing", [jobs.dying, jobs.breaking])
+def test_a_tile_that_loses_every_worker_is_named_with_the_rest_done(
+    local: GpuExecutor, tmp_path: Path, losing: Losing
+) -> None:
+    local.policy = TilePolicy(items=10, redone=1)
+    items = np.arange(40)
+    with pytest.raises(ScatterError) as caught:
+        scatter_batched(local, items, partial(losing, str(tmp_path), 20, 9))
+    (failure,) = caught.value.failures
+    assert failure.range == range(20, 30)
+    assert isinstance(failure.error, WorkerLostError)
+    assert failure.error.attempts == 2 == len(list(tmp_path.iterdir()))
+    if losing is jobs.breaking:
+        cause = failure.error.__cause__
+        assert isinstance(cause, CudaError)
+        assert cause.sticky
+    assert items[20:30].tolist() == list(range(20, 30))  # as it was
+    assert items[:20].tolist() == list(range(1000, 1020))
+    assert list(caught.value.results) == [range(10), range(10, 20), range(30, 40)]
+
+
+def test_a_worker_that_died_while_it_had_nothing_to_do_costs_no_attempt(
+    local: GpuExecutor,
+) -> None:
+    local.policy = TilePolicy(redone=0)
+    pids = [each.result() for each in local.on_each(jobs.pid)]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(0.2)
+    assert {each.result() for each in local.on_each(jobs.pid)}.isdisjoint(pids)
+
+
+def test_an_interrupt_ends_everything_and_leaves_no_process(tmp_path: Path) -> None:
+    executor = GpuExecutor.local(2, policy=TilePolicy(items=1000))
+    pids = [each.pid for each in executor.workers]
+    items = np.arange(50_000)
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        scatter_batched(executor, items, partial(jobs.noted, str(tmp_path), 0.1))
+    changed = items.copy()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    time.sleep(0.3)
+    assert np.array_equal(items, changed)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(jobs.pid)
+
+
+def test_an_interrupt_in_a_block_ends_what_runs() -> None:
+    with pytest.raises(KeyboardInterrupt), GpuExecutor.local(1) as executor:
+        future = executor.submit(time.sleep, 600)
+        pid = executor.workers[0].pid
+        raise KeyboardInterrupt
+    assert future.done()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+_ABANDONED = """
+import os, time
+from cudadrv.cluster import GpuExecutor
+executor = GpuExecutor.local(1)
+future = executor.submit(time.sleep, 600)
+print(executor.workers[0].pid, flush=True)
+{end}
+"""
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "raise SystemExit", "os._exit(0)"])
+def test_workers_end_with_the_process_that_started_them(end: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ABANDONED.format(end=end)],
+        cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    pid = int(done.stdout)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and Path(f"/proc/{pid}/cmdline").exists():
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}/cmdline").exists()
+
+
+def test_an_error_of_the_callback_waits_for_the_tiles_that_run(local: GpuExecutor) -> None:
+    def fail(_: Progress) -> None:
+        raise ZeroDivisionError
+
+    local.policy = TilePolicy(items=1, progress=fail)
+    with pytest.raises(ZeroDivisionError):
+        scatter_map(local, range(100), jobs.first_and_length)
+    local.policy = TilePolicy()
+    assert local.submit(divmod, 7, 3).result() == (2, 1)
