@@ -15,7 +15,7 @@ from types import CodeType, FunctionType
 from typing import Final, TypeAlias
 
 from ..interop.reader import Foreign, Reader
-from .kinds import Kind, Word
+from .kinds import ADDRESSED, Kind, Word
 
 _LAUNCHER: Final = """
 def launcher({defaults}*rest):
@@ -71,7 +71,6 @@ _FOLLOW: Final = {
     "surface": "follow",
     "view": "follow_reading",
 }
-_ADDRESSED: Final = ("memory", "array", "vectors", "buffer")
 
 LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 """The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
@@ -123,7 +122,7 @@ def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     for i, kind in enumerate(kinds):
         if not isinstance(kind, Foreign) and kind in _FOLLOW:
             # An array is never of another dtype than it was.
-            conditions += _memory_conditions(i, "memory" if kind in _ADDRESSED else kind)
+            conditions += _memory_conditions(i, "memory" if kind in ADDRESSED else kind)
     scope: dict[str, FunctionType] = {}
     text = _PREPARED.format(conditions=" and ".join(conditions))
     exec(compile(text, "<cudadrv prepared launch>", "exec"), {}, scope)
@@ -156,7 +155,7 @@ def _reading(kinds: Sequence[Kind], version: int) -> tuple[str, list[str]]:
             values += f", f{i}"
         elif kind in _FOLLOW:
             conditions += _memory_conditions(i, kind)
-            values += f", a{i}._address" if kind in _ADDRESSED else f", t{i}.number"
+            values += f", a{i}._address" if kind in ADDRESSED else f", t{i}.number"
         elif kind == "foreign":
             values += f", interface_address(a{i}, own_stream, producers, taken_{i})"
         elif kind == "converted":
@@ -183,7 +182,7 @@ def _foreign_conditions(kind: Foreign, of: str, argument: str, address: str) -> 
 
 def _memory_conditions(i: int, kind: Word) -> list[str]:
     """The tests that memory or a view of it is open and ready; they hold both boxes."""
-    box = "_box" if kind in _ADDRESSED else "buffer._box"
+    box = "_box" if kind in ADDRESSED else "buffer._box"
     conditions = [f"((m{i} := a{i}.{box}).home is own or {_FOLLOW[kind]}(m{i}))"]
     if kind in ("view", "surface"):
         conditions.append(f"(t{i} := a{i}._box).number is not None")

@@ -43,6 +43,10 @@ Kind: TypeAlias = Word | Foreign
 
 Memory of other libraries is of one kind for each type that has a reader.
 """
+ADDRESSED: Final[frozenset[Kind]] = frozenset(("memory", "array", "vectors", "buffer"))
+"""Device memory of ours, whose address is packed."""
+ADDRESSES: Final[frozenset[Kind]] = ADDRESSED | {"view", "surface"}
+"""What is packed as an address or a number that the driver gave: 64 bits, never less than 0."""
 
 
 if TYPE_CHECKING:  # making a protocol takes a start longer than most modules

@@ -1,0 +1,46 @@
+"""What packs a launch's parameters puts each where the kernel reads it."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+import ptx
+from cudadrv.launch.arguments import Parameter
+from cudadrv.launch.kinds import Kind
+from cudadrv.launch.parameter_block import packer
+
+
+def _parameters(*places: tuple[str, int, int]) -> list[Parameter]:
+    """Parameters of a PTX type, size and offset each."""
+    return [
+        Parameter("k", number, ptx.KernelParam(f"p{number}", kind, size, size, offset, None, 1))
+        for number, (kind, size, offset) in enumerate(places)
+    ]
+
+
+@pytest.mark.parametrize("address", [0, 1, 2**31, 2**63, 2**64 - 1])
+def test_an_address_is_packed_as_64_bits(address: int) -> None:
+    parameters = _parameters(("u32", 4, 0), ("u64", 8, 8))
+    packed = packer(parameters, ("whole", "memory"), 16).pack(7, address)
+    assert packed == struct.pack("=I4xQ", 7, address)
+
+
+def test_parameters_at_unusual_places_are_packed_there() -> None:
+    parameters = _parameters(("u8", 1, 0), ("u64", 8, 4), ("f32", 4, 13), ("u16", 2, 17))
+    packed = packer(parameters, ("whole", "memory", "real", "signed"), 24).pack(9, 10, 1.5, -1)
+    assert packed == struct.pack("=B3xQxfh5x", 9, 10, 1.5, -1)
+
+
+@pytest.mark.parametrize("kind", ["whole", "signed"])
+@pytest.mark.parametrize("value", [-(2**63) - 1, 2**64])
+def test_a_number_that_is_no_address_of_ours_keeps_its_range(kind: Kind, value: int) -> None:
+    pack = packer(_parameters(("u64", 8, 0)), (kind,), 8).pack
+    with pytest.raises(struct.error):
+        pack(value)
+
+
+def test_a_negative_number_is_no_whole_one() -> None:
+    with pytest.raises(struct.error):
+        packer(_parameters(("u64", 8, 0)), ("whole",), 8).pack(-1)
