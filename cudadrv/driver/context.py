@@ -12,6 +12,7 @@ from .device import Device
 from .handle import Closing, ContextBox
 from .in_use import failure
 from .later import drop_now
+from .stream_box import give_back_kept
 from .types import ContextFlags, MemoryInfo
 
 if TYPE_CHECKING:
@@ -117,12 +118,13 @@ class ContextCore(Closing):
             raise failure(self._api, code, "cuCtxSetCurrent", f"binding {self!r} to the thread")
 
     def synchronize(self) -> None:
-        """Wait until all work of the context is done.
+        """Wait until all work of the context is done, and keep no memory for what comes next.
 
         Raises:
             CudaError: some of that work failed.
         """
         drop_now()
+        give_back_kept(self.device.driver, self.ordinal)
         (code,) = self._box.call(self._api.cuCtxSynchronize)
         if code:
             raise failure(self._api, code, "cuCtxSynchronize", f"waiting for {self!r}")
@@ -130,6 +132,7 @@ class ContextCore(Closing):
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes of the device, as of now."""
+        give_back_kept(self.device.driver, self.ordinal)
         code, free, total = self._box.call(self._api.cuMemGetInfo)
         if code:
             raise failure(self._api, code, "cuMemGetInfo", f"the free memory of {self!r}")

@@ -27,6 +27,8 @@ class Driver:
 
     Attributes:
         api: the functions.
+        keeps_blocks: whether streams keep small blocks that are given back, for what they allocate
+            next. An emulator's do not, as it finds uses of memory that was given back.
         is_emulated: whether `api` is the emulator. Only the choice of image format asks.
         lock: held while a cached object is made; re-entrant, as a finalizer may come here.
         contexts: the boxes of its contexts, for who waits for all of them.
@@ -40,7 +42,7 @@ class Driver:
 
     __slots__ = (
         "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "has_failed",
-        "is_emulated", "is_gone", "launchers", "lock", "memory_watch", "streams",
+        "is_emulated", "is_gone", "keeps_blocks", "launchers", "lock", "memory_watch", "streams",
     )  # fmt: skip
 
     def __init__(self, api: DriverApi) -> None:
@@ -49,6 +51,7 @@ class Driver:
             raise failure(api, code, "cuInit", "initialising the CUDA driver")
         self.api: DriverApi = api
         self.is_emulated: bool = getattr(api, "is_emulated", False)
+        self.keeps_blocks: bool = _keeps_blocks(api)
         self.memory_watch: MemoryWatch | None = getattr(api, "memory_watch", None)
         self.lock: threading.RLock = process_lock()
         self._pid = os.getpid()
@@ -96,6 +99,11 @@ class Driver:
     def forked_from(self) -> int | None:
         """The process that initialised the driver, where this one is a fork of it."""
         return None if self._pid == os.getpid() else self._pid
+
+
+def _keeps_blocks(api: DriverApi) -> bool:
+    said = os.environ.get("CUDADRV_KEEP_BLOCKS", "").strip()
+    return said == "1" if said in ("0", "1") else getattr(api, "keeps_blocks", True)
 
 
 # Every driver of the process, for a forked child and for the process's end.

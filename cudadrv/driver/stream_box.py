@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .. import errors
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus
 from .handle import AnyBox, ContextBox, Part, check
-from .in_use import failure
+from .in_use import Driver, failure
+from .kept_blocks import KeptMemory
 from .registry import Registry
 from .types import Dependent
 
@@ -73,10 +75,11 @@ class StreamBox(Part[CUstream]):
         captured_by: the capture in which the stream has a twin now.
         unordered: how many blocks say that their user orders the stream himself.
         is_closed: whether its owner let go of it, so that nothing new comes.
+        kept: the small blocks that it has for its next allocations; none of a twin.
     """
 
     __slots__ = (
-        "capture", "captured_by", "is_closed", "is_owned", "keeps", "spare", "unordered",
+        "capture", "captured_by", "is_closed", "is_owned", "keeps", "kept", "spare", "unordered",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +92,7 @@ class StreamBox(Part[CUstream]):
         self.captured_by: CaptureState | None = None
         self.unordered: int = 0
         self.is_closed: bool = False
+        self.kept: KeptMemory = KeptMemory(is_open=is_owned and context.driver.keeps_blocks)
         super().__init__(context, raw)  # last: a box without a context was never finished
 
     @property
@@ -192,11 +196,50 @@ class StreamBox(Part[CUstream]):
     def _may_wait(self) -> bool:
         return self.is_owned  # otherwise nothing is destroyed, and what keeps it may refer to it
 
+    def give_back_kept(self) -> bool:
+        """Give the blocks that it keeps back to the driver's pool; whether there were some.
+
+        Not where a capture would note it.
+
+        Raises:
+            CudaError: the driver refused, or told of the failure of earlier work.
+        """
+        if self.captured_by is not None:
+            return False
+        some = any(self.kept.values())
+        free, stream = self.api.cuMemFreeAsync, self.raw
+        for kept in tuple(self.kept.values()):
+            with suppress(IndexError):  # where none is left
+                for block in kept.take:
+                    (code,) = free(block, stream)
+                    # A broken context refuses everything, and that was raised already.
+                    if code and not self.driver.has_failed:
+                        doing = f"giving back what {self} keeps"
+                        raise failure(self.api, code, "cuMemFreeAsync", doing)
+        return some
+
     def _destroy(self) -> None:
         if self.is_owned:
-            (code,) = self.api.cuStreamDestroy(self.raw)
+            try:
+                self.give_back_kept()
+            finally:
+                (code,) = self.api.cuStreamDestroy(self.raw)
             doing = f"destroying a stream of device {self.context.ordinal}"
             check(self, code, "cuStreamDestroy", doing)
+
+
+def give_back_kept(driver: Driver, ordinal: int) -> bool:
+    """Give what the streams of a device keep back to the driver's pool; whether that was anything.
+
+    Raises:
+        CudaError: the driver refused, or told of the failure of earlier work.
+    """
+    some = False
+    for stream in driver.streams.alive():
+        box: object = getattr(stream, "_box", None)
+        if isinstance(box, StreamBox) and box.context.ordinal == ordinal:
+            some |= box.own.give_back_kept()
+    return some
 
 
 if TYPE_CHECKING:  # making a protocol takes a start longer than most modules

@@ -91,11 +91,16 @@ class StreamCore(Closing):
         box: StreamBox | Closed = self._box
         if isinstance(box, Closed):
             return
-        box.own.is_closed = True
-        del box
-        for launcher in self._launchers.alive():
-            launcher.let_go(self)
-        super().close()
+        own = box.own
+        own.is_closed = True
+        own.kept.close()
+        try:
+            own.give_back_kept()
+        finally:
+            del box, own
+            for launcher in self._launchers.alive():
+                launcher.let_go(self)
+            super().close()
 
     def synchronize(self) -> None:
         """Wait until everything queued is done.

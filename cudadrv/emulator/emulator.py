@@ -60,6 +60,7 @@ class Emulator(
     """
 
     is_emulated: Final = True
+    keeps_blocks: Final = False
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import ContextCore
 from ..driver.handle import Closed, Closing
 from ..driver.in_use import failure
-from ..driver.stream_box import StreamBox
+from ..driver.stream_box import StreamBox, give_back_kept
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError
 from .driver_pool import out_of_memory
@@ -19,6 +19,7 @@ from .release import BorrowedMemory, GraphMemory, NoMemory, PoolMemory
 from .resource import ResourceMemory, choices_made, chosen_for
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
+_FULL: Final = CUresult.CUDA_ERROR_OUT_OF_MEMORY
 _CLOSED: Final = Closed("the device memory was closed")
 _new: Final = object.__new__
 
@@ -90,38 +91,64 @@ class DeviceMemory(Closing):
         """Have fresh memory of a stream, not initialised."""
         try:
             queue = stream._box
-            context, capture = queue.context, queue.capture
+            kept = queue.kept.get(nbytes)
             self.stream = stream
         except AttributeError:
             raise border.refused("allocating: stream", stream, "give a Stream") from None
         self.nbytes = nbytes
         self._dependents = None
-        if choices_made and nbytes > 0 and self._take(stream, nbytes):
-            pass
-        elif nbytes > 0:
-            # As the constructors do, at a third of the cost.
-            box = _new(PoolMemory) if capture is None else GraphMemory(context, None, queue)
-            box.context = context
+        if kept and not choices_made:
+            # As the constructor does, at a third of the cost.
+            box = _new(PoolMemory)
+            box.context = context = queue.context
             box.home = queue
             box.moved = None
-            # No interrupt comes between the driver's answer and the box; `handover` says why.
-            allocate = context._driver.api.cuMemAllocAsync
+            box.kept = kept
             try:
-                ((code, box.raw),) = map(allocate, (nbytes,), (queue.raw,))
-            except OverflowError:  # more than the driver's function can be asked for
-                raise out_of_memory(stream.context, nbytes, "") from None
-            if code:
-                raise _refused(stream, nbytes, code)
-            if capture is not None:
-                capture.add_born(box)
-            self._box, pointer = box, box.raw
-            self._pointer, self._address = pointer, int(pointer)
-        elif nbytes == 0:
-            self._box, self._pointer, self._address = NoMemory(context, None, queue), None, 0
+                for box.raw in kept.take:
+                    break
+            except IndexError:  # another thread took it
+                self._ask(stream, queue, nbytes)
+            else:
+                self._box, self._pointer = box, box.raw
+                self._address = int(box.raw)
         else:
-            raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
+            self._ask(stream, queue, nbytes)
+            context = queue.context
         if not context.is_primary:
             stream.context._adopt(self)
+
+    def _ask(self, stream: StreamCore, queue: StreamBox, nbytes: int) -> None:
+        """Have memory that the stream does not keep."""
+        context, capture = queue.context, queue.capture
+        if choices_made and nbytes > 0 and self._take(stream, nbytes):
+            return
+        if nbytes <= 0:
+            if nbytes:
+                raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
+            self._box, self._pointer, self._address = NoMemory(context, None, queue), None, 0
+            return
+        # As the constructor does, at a third of the cost.
+        box = _new(PoolMemory) if capture is None else GraphMemory(context, None, queue)
+        box.context = context
+        box.home = queue
+        box.moved = None
+        box.kept = None
+        # No interrupt comes between the driver's answer and the box; `handover` says why.
+        allocate = context._driver.api.cuMemAllocAsync
+        try:
+            ((code, box.raw),) = map(allocate, (nbytes,), (queue.raw,))
+            if code == _FULL and give_back_kept(context._driver, context.ordinal):
+                ((code, box.raw),) = map(allocate, (nbytes,), (queue.raw,))
+        except OverflowError:  # more than the driver's function can be asked for
+            raise out_of_memory(stream.context, nbytes, "") from None
+        if code:
+            raise _refused(stream, nbytes, code)
+        if capture is None:
+            box.kept = queue.kept.of_size(nbytes)
+        else:
+            capture.add_born(box)
+        self._box, self._pointer, self._address = box, box.raw, int(box.raw)
 
     def _take(self, stream: StreamCore, nbytes: int) -> bool:
         """Have memory of the resource that was chosen; False if that is the driver's pool."""
@@ -279,7 +306,7 @@ def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
 
 
 def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:
-    if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+    if code == _FULL:
         return out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
     doing = f"allocating {nbytes} bytes on {stream!r}"
     return failure(stream._box.api, code, "cuMemAllocAsync", doing)

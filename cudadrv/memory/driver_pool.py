@@ -23,6 +23,7 @@ from ..driver.context import ContextCore
 from ..driver.device import Device, can_access_peer
 from ..driver.in_use import failure
 from ..driver.later import drop_now
+from ..driver.stream_box import give_back_kept
 
 _THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
@@ -53,6 +54,7 @@ def pool_info(device: Device) -> PoolInfo:
     """What the pool that a device's stream-ordered memory comes from holds now."""
     border.instance("pool_info: device", device, Device)
     drop_now()
+    give_back_kept(device.driver, device.ordinal)
     api, pool = device.driver.api, _default_pool(device)
     attributes = (
         CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
@@ -97,6 +99,7 @@ def trim_pool(device: Device, keep_bytes: int = 0) -> None:
     """Give the pool's unused memory back to the device, down to `keep_bytes`."""
     border.instance("trim_pool: device", device, Device)
     keep_bytes = border.whole("trim_pool: keep_bytes", keep_bytes, most=2**64 - 1)
+    give_back_kept(device.driver, device.ordinal)
     api = device.driver.api
     (code,) = api.cuMemPoolTrimTo(_default_pool(device), keep_bytes)
     if code:

@@ -6,16 +6,19 @@ All is given back in stream order, after every stream that ever used it; see `or
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Final
 
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.collected import between_collections
 from ..driver.handle import Box, ContextBox
 from ..driver.in_use import failure
+from ..driver.kept_blocks import KeptBlocks
 from ..driver.later import park
 from ..driver.stream_box import StreamBox
 from ..errors import CudadrvError, CudaError
 from .order import Memory
+
+_between: Final = between_collections
 
 
 class NoMemory(Memory[None]):
@@ -32,21 +35,34 @@ class PoolMemory(Memory[CUdeviceptr]):
 
     Attributes:
         has_contents: whether the driver has it.
+        kept: where its first home keeps it when it goes, for what that allocates next; None where
+            it goes back to the pool.
     """
 
-    __slots__ = ()
+    __slots__ = ("kept",)
 
     # In a class, not in a slot: a slot more takes time for each new array.
     has_contents: bool = True
-    # Counting references takes longer than this test.
-    _between: ClassVar = between_collections
+    kept: KeptBlocks | None
+
+    def __init__(
+        self, context: ContextBox, raw: CUdeviceptr | None, home: StreamBox | None
+    ) -> None:
+        super().__init__(context, raw, home)
+        self.kept = None
 
     def __del__(self) -> None:
         try:
-            raw, home, moved, driver = self.raw, self.home, self.moved, self.context._driver
+            kept, raw = self.kept, self.raw
+            # What only its own stream has used is free there. At the end of the process the name is
+            # None, and counting references takes longer than this test.
+            if kept is not None and self.moved is None and _between and len(kept) < kept.most:
+                kept.append(raw)
+                return
+            home, moved, driver = self.home, self.moved, self.context._driver
         except AttributeError:
             return  # it was never finished
-        if not self._between and self._references(self) > self._alone and self._may_wait():
+        if not _between and self._references(self) > self._alone and self._may_wait():
             self._found.append(self)
         elif moved is not None or home is None or home.captured_by is not None or not home.is_owned:
             self._go()
