@@ -15,7 +15,8 @@ from typing import Final
 from ._api import CUdeviceptr
 from .registry import Registry
 
-_LARGEST_BYTES: Final = 64 << 10
+LARGEST_BYTES: Final = 64 << 10
+"""The largest block that is kept."""
 _MOST_BYTES: Final = 64 << 10  # of one size, but one block in any case
 _MOST_BLOCKS: Final = 16
 _MOST_SIZES: Final = 64
@@ -63,7 +64,7 @@ class KeptMemory(dict[int, KeptBlocks]):
     def of_size(self, nbytes: int) -> KeptBlocks | None:
         """Where memory of a size goes when it is given back; None if to the driver's pool."""
         kept = self.get(nbytes)
-        if kept is None and self.is_open and nbytes <= _LARGEST_BYTES and len(self) < _MOST_SIZES:
+        if kept is None and self.is_open and nbytes <= LARGEST_BYTES and len(self) < _MOST_SIZES:
             most = max(1, min(_MOST_BLOCKS, _MOST_BYTES // nbytes))
             kept = self.setdefault(nbytes, KeptBlocks(most))
         return kept

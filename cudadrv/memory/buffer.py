@@ -10,6 +10,7 @@ from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import ContextCore
 from ..driver.handle import Closed, Closing
 from ..driver.in_use import failure
+from ..driver.kept_blocks import LARGEST_BYTES
 from ..driver.stream_box import StreamBox, give_back_kept
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError
@@ -144,10 +145,10 @@ class DeviceMemory(Closing):
             raise out_of_memory(stream.context, nbytes, "") from None
         if code:
             raise _refused(stream, nbytes, code)
-        if capture is None:
-            box.kept = queue.kept.of_size(nbytes)
-        else:
+        if capture is not None:
             capture.add_born(box)
+        elif nbytes <= LARGEST_BYTES:
+            box.kept = queue.kept.of_size(nbytes)
         self._box, self._pointer, self._address = box, box.raw, int(box.raw)
 
     def _take(self, stream: StreamCore, nbytes: int) -> bool:
