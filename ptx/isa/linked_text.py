@@ -1,0 +1,174 @@
+"""One PTX module of several: what a linker does with symbols, on the text.
+
+PTX ISA, "Linking Directives". Symbols without a linking directive are a module's own: where two
+modules have one of the same name, the later one's gets a suffix. Of weak ones the first stays,
+where no visible one is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ptx.errors import LinkError
+from ptx.isa.errors import syntax_error
+from ptx.isa.lexer import without_comments
+from ptx.isa.model import Linkage
+from ptx.isa.module import PtxModule, parse
+
+_LINE: Final = re.compile(r"\.(version|target|address_size|file|loc)\b[^\n]*")
+_SECTION: Final = re.compile(r"\.section\b[^\n{;]*")
+_STOP: Final = re.compile(r'"[^"\n]*"|[;{}]')
+_FUNCTION: Final = re.compile(r"\.(?:func|entry)\b\s*(?:\([^)]*\)\s*)?([A-Za-z_$%][\w$]*)")
+_VARIABLE: Final = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:[=,;]|$)")
+_FILE: Final = re.compile(r"(\.file\s+)(\d+)")
+_LOCATION: Final = re.compile(r"(\.loc\s+)(\d+)")
+_INLINED_FROM: Final = re.compile(r"(\.loc\s+\d+\s+\d+\s+\d+)\s*,[^\n]*")
+_SHARED_LINKAGES: Final = (Linkage.VISIBLE, Linkage.WEAK, Linkage.COMMON)
+_Symbols = dict[str, Linkage]
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A directive of module scope: its text, and what it defines or declares."""
+
+    text: str
+    name: str = ""
+    linkage: Linkage = Linkage.NONE
+
+
+def link_texts(texts: Sequence[tuple[str, str]]) -> str:
+    """One text of several, given as names and texts; one alone stays as it is.
+
+    Debug sections are left out of several; places in the source (`.file`, `.loc`) stay.
+
+    Raises:
+        PtxSyntaxError: a text is wrong at module level.
+        LinkError: two modules define the same visible symbol.
+    """
+    modules = [(name, parse(text)) for name, text in texts]
+    if len(texts) == 1:
+        return texts[0][1]
+    definitions = [(name, _definitions(module)) for name, module in modules]
+    chosen = _chosen(definitions)
+    taken: set[str] = set()
+    parts = [_header([module for _, module in modules])]
+    files = 0
+    for (name, module), (_, symbols) in zip(modules, definitions, strict=True):
+        dropped = {each for each in symbols if chosen.get(each, name) != name}
+        text = _renamed(without_comments(module.text), symbols, taken)
+        taken |= symbols.keys()
+        parts += [_placed(s.text, files) for s in _statements(text) if _stays(s, dropped)]
+        files += max(module.files, default=0)
+    return "\n".join(parts) + "\n"
+
+
+def _header(modules: Sequence[PtxModule]) -> str:
+    """The newest version and architecture of all."""
+    version = max((module.version for module in modules), key=_numbers)
+    target = max((module.target for module in modules), key=_numbers)
+    return f".version {version}\n.target {target}\n.address_size 64\n"
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def _definitions(module: PtxModule) -> _Symbols:
+    """What a module defines."""
+    functions = {f.name: f.linkage for f in module.functions.values() if f.span is not None}
+    variables = {
+        v.name: v.linkage for v in module.variables.values() if v.linkage is not Linkage.EXTERN
+    }
+    return {**functions, **variables, **dict.fromkeys(module.aliases, Linkage.VISIBLE)}
+
+
+def _chosen(definitions: Sequence[tuple[str, _Symbols]]) -> dict[str, str]:
+    """Which module each symbol is taken from that others see: a visible one, or the first."""
+    chosen: dict[str, tuple[str, Linkage]] = {}
+    for name, symbols in definitions:
+        for symbol, linkage in symbols.items():
+            if linkage not in _SHARED_LINKAGES:
+                continue
+            before = chosen.get(symbol)
+            if before is not None and Linkage.VISIBLE is before[1] is linkage:
+                raise LinkError(
+                    f"the inputs do not link: {symbol} is defined in {before[0]} and in {name}",
+                    "", (),
+                )  # fmt: skip
+            if before is None or linkage is Linkage.VISIBLE:
+                chosen[symbol] = name, linkage
+    return {symbol: name for symbol, (name, _) in chosen.items()}
+
+
+def _renamed(text: str, symbols: _Symbols, taken: set[str]) -> str:
+    """The text, with the module's own symbols named as no other module names one."""
+    own = [name for name, linkage in symbols.items() if linkage is Linkage.NONE and name in taken]
+    for name in own:
+        fresh = next(f"{name}_{n}" for n in range(1, 1 << 30) if f"{name}_{n}" not in taken)
+        found = re.compile(rf"(?<![\w$%.]){re.escape(name)}(?![\w$])")
+        text = found.sub(fresh, text)
+        symbols[fresh] = symbols.pop(name)
+    return text
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    """The directives of module scope, functions with their bodies."""
+    at = 0
+    while True:
+        at += len(text[at:]) - len(text[at:].lstrip())
+        if at >= len(text):
+            return
+        line = _LINE.match(text, at)
+        if line is not None:
+            if line[1] == "file":
+                yield _Statement(line.group())
+            at = line.end()
+            continue
+        section = _SECTION.match(text, at)
+        end = _end(text, section.end() if section else at, bool(section))
+        if section is None:
+            yield _statement(text[at:end])
+        at = end
+
+
+def _end(text: str, at: int, is_section: bool) -> int:
+    """Where the directive that begins at an offset ends."""
+    depth, is_function = 0, _FUNCTION.search(text, at, _first_stop(text, at)) is not None
+    for found in _STOP.finditer(text, at):
+        mark = found.group()
+        depth += (mark == "{") - (mark == "}")
+        ends_here = mark == "}" if is_function or is_section else mark == ";"
+        if not depth and (ends_here or mark == ";"):
+            return found.end()
+    raise syntax_error(text, at, "this directive has no end")
+
+
+def _first_stop(text: str, at: int) -> int:
+    found = re.compile(r"[;{]").search(text, at)
+    return found.start() if found else len(text)
+
+
+def _statement(text: str) -> _Statement:
+    """What a directive defines or declares."""
+    linkage = next(
+        (each for each in Linkage if each.value and text.startswith(f".{each.value}")), Linkage.NONE
+    )
+    function = _FUNCTION.search(text, 0, _first_stop(text, 0))
+    named = function or _VARIABLE.search(text)
+    return _Statement(text, named[1] if named else "", linkage)
+
+
+def _stays(statement: _Statement, dropped: set[str]) -> bool:
+    return statement.linkage not in _SHARED_LINKAGES or statement.name not in dropped
+
+
+def _placed(text: str, files: int) -> str:
+    """A directive with the numbers of its files after those of the modules before."""
+    if files:
+        text = _FILE.sub(lambda m: f"{m[1]}{int(m[2]) + files}", text)
+        text = _LOCATION.sub(lambda m: f"{m[1]}{int(m[2]) + files}", text)
+    # What a place was inlined from is said by labels of the debug sections.
+    return _INLINED_FROM.sub(r"\1", text)
