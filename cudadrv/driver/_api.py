@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast
 
 from cuda.bindings import driver as _cuda
 from cuda.bindings.driver import (
@@ -73,6 +73,9 @@ from ..errors import (
     DriverSymbolMissingError,
 )
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 
 class MemoryWatch(Protocol):
     """What an emulator that checks bounds wants to know of memory that is kept and lent out again.
@@ -85,6 +88,16 @@ class MemoryWatch(Protocol):
 
     def take_back(self, address: int) -> None:
         """What was lent at an address is not in use any more, though nothing is freed."""
+
+
+class HostAccesses(Protocol):
+    """What an emulator that looks for races wants to know of what the host does by itself.
+
+    The driver has no such thing, nor has an emulator without that check: `Driver.host_accesses`.
+    """
+
+    def host_reads(self, array: npt.NDArray[Any], /) -> None:
+        """The library reads an array of the host for its user now, which may be pinned."""
 
 
 class DriverApi(Protocol):

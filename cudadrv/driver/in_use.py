@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 from ..errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
-from ._api import CUcontext, CUresult, DriverApi, MemoryWatch, load_cuda
+from ._api import CUcontext, CUresult, DriverApi, HostAccesses, MemoryWatch, load_cuda
 from .locks import process_lock
 from .registry import Registry
 from .types import Dependent
@@ -37,12 +37,14 @@ class Driver:
         is_gone: whether nothing of it is destroyed any more: another process, from which this one
             was forked, initialised it, or this one ends and the driver goes as a whole.
         memory_watch: what is told of memory that is kept and lent out again; None nearly always.
+        host_accesses: what is told of arrays that the host itself reads; None nearly always.
         has_failed: whether an error was raised that leaves a context unusable.
     """
 
     __slots__ = (
         "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "has_failed",
-        "is_emulated", "is_gone", "keeps_blocks", "launchers", "lock", "memory_watch", "streams",
+        "host_accesses", "is_emulated", "is_gone", "keeps_blocks", "launchers", "lock",
+        "memory_watch", "streams",
     )  # fmt: skip
 
     def __init__(self, api: DriverApi) -> None:
@@ -53,6 +55,7 @@ class Driver:
         self.is_emulated: bool = getattr(api, "is_emulated", False)
         self.keeps_blocks: bool = _keeps_blocks(api)
         self.memory_watch: MemoryWatch | None = getattr(api, "memory_watch", None)
+        self.host_accesses: HostAccesses | None = getattr(api, "host_accesses", None)
         self.lock: threading.RLock = process_lock()
         self._pid = os.getpid()
         self._has_several_devices: bool | None = None

@@ -38,7 +38,7 @@ class CaptureRules(Waits):
             if self._captures:
                 self._refuse_if_implicit(stream)
             if self._accesses is not None:
-                run = self._accesses.timed(stream, kind, run)
+                run = self._accesses.timed(stream, kind, run, host)
             if self._timeline is not None:
                 return self._timeline.submit(stream, kind, run, host=host)
             run()

@@ -148,12 +148,12 @@ class Core:
         # Textures and surfaces themselves are in the models of their devices.
         self._texture_owners: dict[int, Context] = {}
         self._captures: set[Capture] = set()
+        self._host = HostMemory()
         self._accesses = (
             None
             if checks.limits.findings is None
-            else ConcurrentAccesses(checks.limits.findings, self._allocation_at)
+            else ConcurrentAccesses(checks.limits.findings, self._allocation_at, self._host)
         )
-        self._host = HostMemory()
         self._host.has_patterns = self._timeline is not None
         for device in self._devices:
             device.model.host = self._host.reachable
@@ -185,6 +185,11 @@ class Core:
         for device in self._devices:
             device.pieces = leaks.memory(device.pieces)
         return leaks
+
+    @property
+    def host_accesses(self) -> ConcurrentAccesses | None:
+        """What is told of arrays that the host itself reads, where races are looked for."""
+        return self._accesses
 
     @property
     def devices(self) -> tuple[EmulatedDevice, ...]:

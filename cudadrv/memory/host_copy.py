@@ -62,22 +62,18 @@ def upload(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
         # to ask.
         data = src.tobytes()
         to, of = dst._pointer or dst._make_pointer(), id(data) + _BYTES_HEADER
-        function = box.context._driver.api.cuMemcpyHtoDAsync
+        driver = box.context._driver
+        if driver.host_accesses is not None:
+            driver.host_accesses.host_reads(src)
+        function = driver.api.cuMemcpyHtoDAsync
         if box.context.is_alone:  # a call less for most
             (code,) = function(to, of, nbytes, box.raw)
         else:
             code = transfer(box, function, to, of, nbytes, box.raw)
         if code:
             raise _upload_failure(box, code, nbytes)
-    elif nbytes < LEAST_STAGED_BYTES:
-        _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
     else:
-        pinned = src.flags.c_contiguous and is_reachable(box, src)
-        ring = None if pinned else ring_of(stream.context)
-        if ring is None:
-            _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
-        else:
-            ring.upload(box, dst._address, src)
+        _upload_large(stream, dst, src, wait)
     del memory  # held until here, whoever closes the array meanwhile
 
 
@@ -190,6 +186,21 @@ def _download_staged(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer) -> 
         return False
     ring.download(box, dst, src._address)
     return True
+
+
+def _upload_large(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool) -> None:
+    """Copy what is too large for the driver to take it over at once."""
+    box, is_dense = stream._box, src.flags.c_contiguous
+    accesses = box.context._driver.host_accesses
+    if accesses is not None and not is_dense:
+        accesses.host_reads(src)
+    ring = None
+    if src.nbytes >= LEAST_STAGED_BYTES and not (is_dense and is_reachable(box, src)):
+        ring = ring_of(stream.context)
+    if ring is None:
+        _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
+    else:
+        ring.upload(box, dst._address, src)
 
 
 def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool) -> None:

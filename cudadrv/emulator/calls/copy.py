@@ -184,11 +184,15 @@ class CopyCalls(CaptureRules):
     def _host_side(
         self, device: DeviceState | None, address: int, nbytes: int, *, is_written: bool
     ) -> HostSide:
-        """What a copy uses of the host's memory, and whether the driver knows that."""
+        """What a copy uses of the host's memory, and whether the driver knows that.
+
+        Where races are looked for, what the host does to memory that it knows is one of them.
+        """
         if device is not None:
             return _ON_DEVICE
         piece = self._host.find(address)
-        return HostSide(HostRange(address, nbytes, is_written, piece), piece is None)
+        is_watched = piece is None or self._accesses is None
+        return HostSide(HostRange(address, nbytes, is_written, piece, is_watched), piece is None)
 
     def _submit_copy(
         self, stream: Stream, run: Callable[[], None], source: HostSide, target: HostSide
@@ -201,7 +205,10 @@ class CopyCalls(CaptureRules):
         """
         recording = stream.capture is not None
         used = tuple(
-            replace(side.range, is_watched=recording or not side.is_pageable)
+            replace(
+                side.range,
+                is_watched=side.range.is_watched and (recording or not side.is_pageable),
+            )
             for side in (source, target)
             if side.range is not None
         )

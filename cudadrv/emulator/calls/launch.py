@@ -5,12 +5,14 @@ CUDA Driver API: "Execution Control". A captured launch copies its parameters wh
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ...driver._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
 from ..execution import execute, execute_in_turns
 from ..graphs import NodeKind
+from ..host_memory import HostRange
 from ..launch import check, read_parameters
 from ..refusal import OK, Refusal, invalid_handle
 from ..shape import NO_CLUSTER, Shape
@@ -112,9 +114,10 @@ class LaunchCalls(FunctionCalls):
             if stream.capture is not None:
                 stream.capture.invalid = True
             raise
-        limits = self.limits
+        limits, host = self.limits, tuple[HostRange, ...]()
         if self._accesses is not None:
             limits = replace(limits, accessed=self._accesses.launched)
+            host = self._host_memory_of(parameters)
 
         def run() -> Turns | None:
             order = self._order.of_launch(self._launches)
@@ -123,4 +126,13 @@ class LaunchCalls(FunctionCalls):
                 return None
             return execute_in_turns(function, shape, parameters, device, limits, order)
 
-        self._submit(stream, NodeKind.KERNEL, run)
+        self._submit(stream, NodeKind.KERNEL, run, host)
+
+    def _host_memory_of(self, parameters: bytes) -> tuple[HostRange, ...]:
+        """The memory of the host that parameters may point to; whether it is used, nobody knows."""
+        words = struct.unpack_from(f"{len(parameters) // 8}Q", parameters)
+        found = {piece.address: piece for word in words if (piece := self._host.find(word))}
+        return tuple(
+            HostRange(piece.address, piece.nbytes, is_written=False, keep=piece, is_watched=False)
+            for piece in found.values()
+        )

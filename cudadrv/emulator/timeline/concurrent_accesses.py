@@ -1,7 +1,10 @@
-"""Accesses of launches, copies, fills, allocations and frees that nothing orders.
+"""Accesses of launches, copies, fills, allocations and frees that nothing orders, and of the host.
 
 Each is compared with those of other lines of the logical time that it does not come after. What the
 host has waited for is forgotten, as all that follows comes after it.
+
+Of the host it is known what it changes in pinned and managed memory, and what the library reads
+there for it. It is taken to do so by accesses that kernels may meet with atomic or volatile ones.
 """
 
 from __future__ import annotations
@@ -9,21 +12,31 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses
 from ptx.emulate.check.findings import Access, Finding, Findings
-from ptx.emulate.model.errors import Where
 
 from ..graphs import NodeKind, Run
 from ..origin import caller
 from ..streams import Stream
+from .host_writes import HostWrites
 from .logical_time import LogicalTime
 from .moment import Clock, Moment
+from .past_accesses import (
+    Doer,
+    Numbers,
+    PastAccesses,
+    Range,
+    as_one,
+    elements_of,
+    in_order,
+    meeting,
+    ranges_of,
+    touches,
+)
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
@@ -31,69 +44,21 @@ if TYPE_CHECKING:
     from ..contexts import Context
     from ..emulated_device import DeviceState
     from ..executables import Executable
+    from ..host_memory import HostMemory, HostRange
 
 _T = TypeVar("_T")
 _MOST_PARTS: Final = 24  # of a line in one way, before they are made one
-_MOST_LOOKED_AT: Final = 64  # ranges of two parts that meet
 _MOST_BORN: Final = 64  # allocations at one address that are told apart
 _MISSING: Final = (
     "an event that the later one's stream waits for, a stream for both, or a wait of the host"
 )
-Range = tuple[int, int]
-"""An address and a number of bytes."""
+_MISSING_WAIT: Final = (
+    "a wait of the host for the operation, by its stream or an event, before the host comes there"
+)
 Named = tuple[int, str]
 """Where an allocation begins, and what it is in words."""
 Ways = tuple[bool, bool]
 """Whether an access writes, and whether it is strong."""
-Numbers = NDArray[np.int64]
-
-
-class _Doer:
-    """One operation that accessed memory."""
-
-    def __init__(self, moment: Moment, launch: LaunchAccesses | None) -> None:
-        self.moment = moment
-        self.launch = launch
-
-    def access(self, part: AccessedBytes, at: int) -> Access:
-        """One side of a race."""
-        place = self.moment.place
-        if self.launch is not None:
-            return self.launch.access(part, at, place)
-        file, _, line = place.rpartition(":")
-        kind = self.moment.kind.value
-        where = Where("", None, None, kind, 0, file or None, int(line) if line else None)
-        return Access("write" if part.writes else "read", where, place)
-
-
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """Ranges that operations of one line accessed in one way.
-
-    Attributes:
-        whose: for each range, which of `doers` was the last.
-        last: the index of the last moment.
-    """
-
-    part: AccessedBytes
-    doers: tuple[_Doer, ...]
-    whose: Numbers
-    last: int
-
-    @staticmethod
-    def of(part: AccessedBytes, doer: _Doer) -> _Past:
-        return _Past(part, (doer,), np.zeros(len(part.starts), np.int64), doer.moment.index)
-
-    def since(self, index: int) -> _Past | None:
-        """What came after a moment; None if nothing did."""
-        if self.last <= index:
-            return None
-        if len(self.doers) == 1:
-            return self
-        late = np.array([doer.moment.index > index for doer in self.doers])[self.whose]
-        if not late.any():
-            return None
-        return _Past(_chosen(self.part, late), self.doers, self.whose[late], self.last)
 
 
 class ConcurrentAccesses:
@@ -102,14 +67,18 @@ class ConcurrentAccesses:
     Args:
         findings: where races are put.
         allocation_at: finds the allocation that holds an address.
+        host: pinned and managed memory.
     """
 
-    def __init__(self, findings: Findings, allocation_at: Callable[[int], Named | None]) -> None:
+    def __init__(
+        self, findings: Findings, allocation_at: Callable[[int], Named | None], host: HostMemory
+    ) -> None:
         self._findings = findings
         self._allocation_at = allocation_at
         self._lock = threading.RLock()
         self._time = LogicalTime()
-        self._past: dict[int, dict[Ways, list[_Past]]] = {}
+        self._host_writes = HostWrites(host)
+        self._past: dict[int, dict[Ways, list[PastAccesses]]] = {}
         # When the allocations were made that began at an address.
         self._born: dict[int, list[int]] = {}
         self._pending: dict[int, Moment] = {}
@@ -117,9 +86,15 @@ class ConcurrentAccesses:
 
     # When something happens.
 
-    def timed(self, stream: Stream, kind: NodeKind, run: Run) -> Run:
-        """An operation is put into a stream: what is to be run in its place."""
+    def timed(
+        self, stream: Stream, kind: NodeKind, run: Run, host: Iterable[HostRange] = ()
+    ) -> Run:
+        """An operation is put into a stream: what is to be run in its place.
+
+        `host` is the host memory that it may use, where it is not run at once.
+        """
         with self._lock:
+            self._look_at_host(host)
             moment = self._time.moment(stream, kind, caller())
             self._pending[moment.number] = moment
         return self._at(moment, run)
@@ -127,6 +102,7 @@ class ConcurrentAccesses:
     def timed_graph(self, executable: Executable, stream: Stream, runs: list[Run]) -> list[Run]:
         """A graph is launched: what is to be run in the place of each node's function."""
         with self._lock:
+            self._look_at_host(each for node in executable.graph.nodes for each in node.host)
             moments = self._time.moments_of_graph(executable, stream, caller())
             self._pending |= {moment.number: moment for moment in moments}
         return [self._at(moment, run) for moment, run in zip(moments, runs, strict=True)]
@@ -156,11 +132,18 @@ class ConcurrentAccesses:
     def _within(self, moment: Moment, work: Callable[[], _T]) -> _T:
         """Do an operation, or a part of it."""
         former = getattr(self._current, "moment", None)
-        self._current.moment = moment
+        with self._lock:
+            self._look_at_host()
+            self._host_writes.begin()
         try:
+            self._current.moment = moment
             return work()
         finally:
             self._current.moment = former
+            with self._lock:
+                written = self._host_writes.end()
+            if len(written) and moment.kind is NodeKind.HOST:
+                self._add(Doer(moment), [in_order(written, writes=True)])
 
     def now(self, stream: Stream) -> Clock:
         """What an event says that is recorded in a stream now."""
@@ -175,6 +158,7 @@ class ConcurrentAccesses:
     def host_waits(self, clock: Clock) -> None:
         """The host has waited for what an event says."""
         with self._lock:
+            self._look_at_host()
             # What was called before, and runs later or in another thread now, may still meet what
             # the host has waited for, or be a part of it.
             forgets = not self._pending
@@ -188,6 +172,7 @@ class ConcurrentAccesses:
                     ways[way] = rest
                 if not any(ways.values()):
                     del self._past[line]
+            self._host_writes.keep(self._is_used)
 
     def host_waits_for(self, waited: Stream | Context | DeviceState | None) -> None:
         """The host has waited for a stream, a context, a device, or for everything."""
@@ -198,6 +183,37 @@ class ConcurrentAccesses:
                 self.host_waits(self._time.now(waited))
             else:
                 self.host_waits(self._time.of(waited))
+
+    # What the host does.
+
+    def host_reads(self, array: NDArray[Any], /) -> None:
+        """The library reads an array of the host for its user now."""
+        address = array.ctypes.data
+        if self._allocation_at(address) is not None:  # pinned or managed
+            with self._lock:
+                self._look_at_host()
+                when = f"called at {caller()}"
+                self._host_accesses(elements_of(array), when, writes=False)
+
+    def _look_at_host(self, ranges: Iterable[HostRange] = ()) -> None:
+        """Look what the host has written; watch these ranges from now on. The lock is held."""
+        written, when = self._host_writes.look()
+        if len(written):
+            self._host_accesses(written, when, writes=True)
+        for each in ranges:
+            self._host_writes.watch(each.address)
+
+    def _host_accesses(self, ranges: Numbers, when: str, *, writes: bool) -> None:
+        moment = self._time.moment_of_host(caller(), NodeKind.HOST)
+        doer = Doer(moment, by_host=when)
+        self._add(doer, [in_order(ranges, writes=writes, strong=True)])
+
+    def _is_used(self, start: int, end: int) -> bool:
+        """Whether an operation has accessed bytes there that the host has not waited for."""
+        return any(
+            touches(each.part, start, end)
+            for ways in self._past.values() for past in ways.values() for each in past
+        )  # fmt: skip
 
     # What is accessed.
 
@@ -219,7 +235,7 @@ class ConcurrentAccesses:
         with self._lock:
             moment = self._time.moment(stream, NodeKind.ALLOC, caller())
             self._begin(address, moment.number)
-        self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
+        self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def freed(self, stream: Stream | None, address: int, nbytes: int) -> None:
         """Memory is there no more from here on in a stream, or for the host."""
@@ -228,7 +244,7 @@ class ConcurrentAccesses:
                 moment = self._time.moment_of_host(caller(), NodeKind.FREE)
             else:
                 moment = self._time.moment(stream, NodeKind.FREE, caller())
-        self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
+        self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def in_graph(self, address: int, nbytes: int, *, allocates: bool) -> None:
         """The operation that runs now allocates or frees memory of its graph."""
@@ -236,23 +252,23 @@ class ConcurrentAccesses:
         if moment is not None:
             if allocates:
                 self._begin(address, moment.number)
-            self._add(_Doer(moment, None), [_range([(address, nbytes)], writes=True)])
+            self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def moved(self, read: Iterable[Range], written: Iterable[Range]) -> None:
         """The operation that runs now reads and writes these ranges, such as a copy does."""
         moment = getattr(self._current, "moment", None)
         if moment is not None:
-            parts = [_range(list(read), writes=False), _range(list(written), writes=True)]
-            self._add(_Doer(moment, None), parts)
+            parts = [ranges_of(list(read), writes=False), ranges_of(list(written), writes=True)]
+            self._add(Doer(moment), parts)
 
     def launched(self, launch: LaunchAccesses) -> None:
         """The operation that runs now is a launch that accessed this."""
         launch.let_go()
         moment = getattr(self._current, "moment", None)
         if moment is not None:
-            self._add(_Doer(moment, launch), launch.parts)
+            self._add(Doer(moment, launch), launch.parts)
 
-    def _add(self, doer: _Doer, parts: Iterable[AccessedBytes]) -> None:
+    def _add(self, doer: Doer, parts: Iterable[AccessedBytes]) -> None:
         """Compare with what is known, keep it, and report; the lock is not held."""
         parts = [each for each in parts if len(each.starts)]
         with self._lock:
@@ -260,15 +276,17 @@ class ConcurrentAccesses:
             own = self._past.setdefault(doer.moment.line, {})
             for part in parts:
                 past = own.setdefault((part.writes, part.strong), [])
-                past.append(_Past.of(part, doer))
+                past.append(PastAccesses.of(part, doer))
                 if len(past) > _MOST_PARTS:
-                    past[:] = [_as_one(past)]
+                    past[:] = [as_one(past)]
+            if not doer.by_host:
+                self._host_writes.watch_used(lambda *ends: any(touches(p, *ends) for p in parts))
         for earlier, part in pairs:
             self._compare(earlier, part, doer)
 
     def _pairs(
-        self, doer: _Doer, parts: list[AccessedBytes]
-    ) -> Iterator[tuple[_Past, AccessedBytes]]:
+        self, doer: Doer, parts: list[AccessedBytes]
+    ) -> Iterator[tuple[PastAccesses, AccessedBytes]]:
         """What an operation does not come after, and may not meet, with what it does there."""
         for line, ways in self._past.items():
             if line == doer.moment.line:
@@ -285,26 +303,28 @@ class ConcurrentAccesses:
                         ):
                             yield each, part
 
-    def _compare(self, past: _Past, part: AccessedBytes, doer: _Doer) -> None:
-        for at, mine in _meeting(past.part, part):
+    def _compare(self, past: PastAccesses, part: AccessedBytes, doer: Doer) -> None:
+        for at, mine in meeting(past.part, part):
             other = past.doers[int(past.whose[at])]
             address = int(max(past.part.starts[at], part.starts[mine]))
             end = int(min(past.part.ends[at], part.ends[mine]))
-            if not other.moment.comes_after(doer.moment) and not self._is_stale(
-                address, other, doer
+            if (
+                not other.moment.comes_after(doer.moment)
+                and not doer.may_know_of(other)
+                and not self._is_stale(address, other, doer)
             ):
                 sides = other.access(past.part, at), doer.access(part, mine)
                 self._report(*sides, (address, end - address), (other, doer))
                 return
 
-    def _is_stale(self, address: int, *doers: _Doer) -> bool:
+    def _is_stale(self, address: int, *doers: Doer) -> bool:
         """Whether these were done to two allocations, one after the other at this address."""
         allocation = self._allocation_at(address)
         born = [] if allocation is None else self._born.get(allocation[0], [])
         return len({bisect_right(born, doer.moment.number) for doer in doers}) > 1
 
     def _report(
-        self, first: Access, second: Access, where: Range, doers: tuple[_Doer, _Doer]
+        self, first: Access, second: Access, where: Range, doers: tuple[Doer, Doer]
     ) -> None:
         allocation = self._allocation_at(where[0])
         names = [doer.launch.kernel for doer in doers if doer.launch is not None]
@@ -319,59 +339,6 @@ class ConcurrentAccesses:
                 nbytes=where[1],
                 memory="" if allocation is None else allocation[1],
                 benign="",
-                missing=_MISSING,
+                missing=_MISSING_WAIT if any(doer.by_host for doer in doers) else _MISSING,
             )
         )
-
-
-def _range(ranges: list[Range], *, writes: bool) -> AccessedBytes:
-    found = np.array(sorted(ranges), dtype=np.int64).reshape(-1, 2)
-    starts, sizes = found[:, 0], found[:, 1]
-    sites = np.zeros(len(starts), np.int64)
-    return AccessedBytes(starts, starts + sizes, sites, writes, strong=False)
-
-
-def _chosen(part: AccessedBytes, which: NDArray[np.bool_]) -> AccessedBytes:
-    return AccessedBytes(
-        part.starts[which], part.ends[which], part.sites[which], part.writes, part.strong
-    )
-
-
-def _meeting(one: AccessedBytes, other: AccessedBytes) -> list[tuple[int, int]]:
-    """Pairs of ranges that have bytes in common, some of them where they are many."""
-    first = np.searchsorted(one.ends, other.starts, side="right")
-    behind = np.searchsorted(one.starts, other.ends, side="left")
-    found: list[tuple[int, int]] = []
-    for mine in np.flatnonzero(first < behind)[:_MOST_LOOKED_AT].tolist():
-        stop = min(int(behind[mine]), int(first[mine]) + _MOST_LOOKED_AT)
-        found += [(at, mine) for at in range(int(first[mine]), stop)]
-    return found
-
-
-def _as_one(past: list[_Past]) -> _Past:
-    """What was accessed last where, of all these, which are in their order."""
-    bounds = np.unique(np.concatenate([e for p in past for e in (p.part.starts, p.part.ends)]))
-    doers: list[_Doer] = []
-    whose = np.full(len(bounds) - 1, -1, np.int64)
-    sites = np.zeros(len(bounds) - 1, np.int64)
-    for each in past:
-        at = np.searchsorted(each.part.starts, bounds[:-1], side="right") - 1
-        there = np.flatnonzero((at >= 0) & (bounds[:-1] < each.part.ends[np.maximum(at, 0)]))
-        whose[there] = each.whose[at[there]] + len(doers)
-        sites[there] = each.part.sites[at[there]]
-        doers += each.doers
-    known = whose >= 0
-    first = known.copy()  # of a range: its neighbour is of another one, or not accessed
-    first[1:] &= (whose[1:] != whose[:-1]) | (sites[1:] != sites[:-1])
-    starts = np.flatnonzero(first)
-    last = known.copy()
-    last[:-1] &= (whose[1:] != whose[:-1]) | (sites[1:] != sites[:-1])
-    ends = np.flatnonzero(last)
-    kept, whose_kept = np.unique(whose[starts], return_inverse=True)
-    part = past[0].part
-    return _Past(
-        AccessedBytes(bounds[starts], bounds[ends + 1], sites[starts], part.writes, part.strong),
-        tuple(doers[int(at)] for at in kept),
-        whose_kept.reshape(-1),
-        past[-1].last,
-    )

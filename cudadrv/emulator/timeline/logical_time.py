@@ -30,6 +30,7 @@ class LogicalTime:
         self._line_numbers = itertools.count(1)
         self._moments = itertools.count(1)
         self._host: Clock = {}
+        self._host_line = Line(next(self._line_numbers))
 
     def next_number(self) -> int:
         """A number for something that is no moment, in the same order."""
@@ -45,9 +46,8 @@ class LogicalTime:
 
     def moment_of_host(self, place: str, kind: NodeKind) -> Moment:
         """The host itself does something."""
-        line = Line(next(self._line_numbers))
-        found = self._add(line, dict(self._host), kind, place)
-        self._host = line.clock
+        found = self._add(self._host_line, dict(self._host), kind, place)
+        self._host = self._host_line.clock
         return found
 
     def moments_of_graph(self, executable: Executable, stream: Stream, place: str) -> list[Moment]:

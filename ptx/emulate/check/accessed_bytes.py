@@ -42,11 +42,17 @@ class AccessedBytes:
 
 
 class LaunchAccesses:
-    """All that a launch accessed of global memory."""
+    """All that a launch accessed of global memory.
+
+    Attributes:
+        signals: whether it accessed memory of the host, or of another device, by atomic or volatile
+            accesses too, and so may be ordered by a flag there.
+    """
 
     def __init__(self, check: RaceCheck) -> None:
         self._check = check
         self.kernel: str = check.kernel
+        self.signals: bool = any(check.is_wide(step.site) for step, _ in check.elsewhere)
         self.parts: tuple[AccessedBytes, ...] = tuple(_merged(list(_parts(check))))
 
     def access(self, part: AccessedBytes, at: int, queued_at: str) -> Access:

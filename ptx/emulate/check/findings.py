@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from ptx.emulate.model.errors import (
     Deadlock,
@@ -15,6 +15,9 @@ from ptx.emulate.model.errors import (
     UninitialisedRead,
     Where,
 )
+
+HOST: Final = "the host"
+"""What stands for an instruction where the host itself accesses memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ class Access:
         what: "read", "write" or "atomic".
         where: kernel, block, thread, and the lines of PTX and CUDA; of a copy and the like, which
             is named as the instruction of no kernel, the line of the host's program.
-        queued_at: where the host launched the kernel, if another launch or a copy is compared.
+        queued_at: where the host launched the kernel, if another launch or a copy is compared; of
+            the host's own access, between which calls it was.
     """
 
     what: str
@@ -89,6 +93,8 @@ class Access:
         line = f"PTX line {where.ptx_line}"
         if where.source_line is not None:
             line = f"{where.shown_file}:{where.source_line} ({line})"
+        if where.instruction == HOST:
+            return f"{self.what} by {HOST}, {self.queued_at}"
         if not where.kernel:
             return f"{self.what} by a {where.instruction}, called at {self.queued_at}"
         if where.block is None:

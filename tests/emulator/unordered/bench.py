@@ -33,6 +33,14 @@ KERNEL bytes(char* o, int n, int first, int step) {
   if (k < n) o[k] = 1;
 }
 KERNEL wide(int4* o, int n) { if (I < n) o[I] = make_int4(1, 2, 3, 4); }
+KERNEL read_by_a_pointer(int* o, const int* const* a, int n) { if (I < n) o[I] = (*a)[I]; }
+KERNEL take_behind_a_flag(int* o, int* a, int n) {
+  if (I < n && *(volatile int*)a) {
+    __threadfence_system();
+    o[I] = a[I];
+  }
+}
+KERNEL set_every_second(int* o, int n) { if (I < n) o[2 * I] = 1; }
 KERNEL sum(int* o, const int* a, int n) { if (I < n) atomicAdd(o, a[I]); }
 """
 Ints: TypeAlias = cudadrv.DeviceArray[np.int32]

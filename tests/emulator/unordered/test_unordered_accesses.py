@@ -28,7 +28,8 @@ FOUND_IN_PROGRAMS_OF_ORDER = (
     "freed_while_another_stream_reads", "used_before_it_was_allocated",
     "two_streams_over_one_array", "double_buffering_without_a_wait",
     "default_stream_taken_for_a_barrier", "graph_branches_not_joined",
-    "two_graphs_over_one_array", "peer_copy_not_waited_for",
+    "two_graphs_over_one_array", "peer_copy_not_waited_for", "staging_array_reused",
+    "destination_changed_before_its_copy",
 )  # fmt: skip
 of_each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda body: body.__name__)
 in_each_order = pytest.mark.parametrize(

@@ -1,0 +1,164 @@
+"""What operations accessed of memory, as ranges of bytes, and which of them was the last there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses
+from ptx.emulate.check.findings import HOST, Access
+from ptx.emulate.model.errors import Where
+
+from .moment import Moment
+
+_MOST_LOOKED_AT: Final = 64  # ranges of two parts that meet
+Range = tuple[int, int]
+"""An address and a number of bytes."""
+Numbers = NDArray[np.int64]
+
+
+class Doer:
+    """One operation that accessed memory.
+
+    Attributes:
+        launch: of a kernel, what it accessed.
+        by_host: of the host itself, when it did; else "".
+    """
+
+    def __init__(
+        self, moment: Moment, launch: LaunchAccesses | None = None, by_host: str = ""
+    ) -> None:
+        self.moment = moment
+        self.launch = launch
+        self.by_host = by_host
+
+    def may_know_of(self, other: Doer) -> bool:
+        """Whether one of the two is the host and a flag may order them, as the other looks at one.
+
+        The host's side of that is not seen.
+        """
+        return any(
+            host.by_host and kernel.launch is not None and kernel.launch.signals
+            for host, kernel in ((self, other), (other, self))
+        )
+
+    def access(self, part: AccessedBytes, at: int) -> Access:
+        """One side of a race."""
+        place = self.moment.place
+        if self.launch is not None:
+            return self.launch.access(part, at, place)
+        file, _, line = place.rpartition(":")
+        kind = HOST if self.by_host else self.moment.kind.value
+        where = Where("", None, None, kind, 0, file or None, int(line) if line else None)
+        return Access("write" if part.writes else "read", where, self.by_host or place)
+
+
+@dataclass(frozen=True, slots=True)
+class PastAccesses:
+    """Ranges that operations of one line accessed in one way.
+
+    Attributes:
+        whose: for each range, which of `doers` was the last.
+        last: the index of the last moment.
+    """
+
+    part: AccessedBytes
+    doers: tuple[Doer, ...]
+    whose: Numbers
+    last: int
+
+    @staticmethod
+    def of(part: AccessedBytes, doer: Doer) -> PastAccesses:
+        """What an operation has accessed just now."""
+        return PastAccesses(part, (doer,), np.zeros(len(part.starts), np.int64), doer.moment.index)
+
+    def since(self, index: int) -> PastAccesses | None:
+        """What came after a moment; None if nothing did."""
+        if self.last <= index:
+            return None
+        if len(self.doers) == 1:
+            return self
+        late = np.array([doer.moment.index > index for doer in self.doers])[self.whose]
+        if not late.any():
+            return None
+        return PastAccesses(_chosen(self.part, late), self.doers, self.whose[late], self.last)
+
+
+def ranges_of(ranges: Iterable[Range], *, writes: bool) -> AccessedBytes:
+    """Ranges that were accessed in one way, in any order."""
+    return in_order(np.array(sorted(ranges), dtype=np.int64).reshape(-1, 2), writes=writes)
+
+
+def elements_of(array: NDArray[Any]) -> Numbers:
+    """Where the elements of an array lie, in their order: all together where it is dense."""
+    address = array.ctypes.data
+    if array.flags.c_contiguous:
+        return np.array([(address, array.nbytes)], np.int64)
+    offsets = np.zeros((), np.int64)
+    for count, step in zip(array.shape, array.strides, strict=True):
+        offsets = np.add.outer(offsets, np.arange(count) * step)
+    starts = address + np.unique(offsets)
+    return np.stack([starts, np.full(len(starts), array.itemsize)], axis=1)
+
+
+def in_order(found: Numbers, *, writes: bool, strong: bool = False) -> AccessedBytes:
+    """The same of (n, 2) addresses and sizes in their order."""
+    starts, sizes = found[:, 0], found[:, 1]
+    sites = np.zeros(len(starts), np.int64)
+    return AccessedBytes(starts, starts + sizes, sites, writes, strong=strong)
+
+
+def touches(part: AccessedBytes, start: int, end: int) -> bool:
+    """Whether a range of the part has bytes there."""
+    at = int(np.searchsorted(part.ends, start, side="right"))
+    return at < len(part.starts) and int(part.starts[at]) < end
+
+
+def _chosen(part: AccessedBytes, which: NDArray[np.bool_]) -> AccessedBytes:
+    return AccessedBytes(
+        part.starts[which], part.ends[which], part.sites[which], part.writes, part.strong
+    )
+
+
+def meeting(one: AccessedBytes, other: AccessedBytes) -> list[tuple[int, int]]:
+    """Pairs of ranges that have bytes in common, some of them where they are many."""
+    first = np.searchsorted(one.ends, other.starts, side="right")
+    behind = np.searchsorted(one.starts, other.ends, side="left")
+    found: list[tuple[int, int]] = []
+    for mine in np.flatnonzero(first < behind)[:_MOST_LOOKED_AT].tolist():
+        stop = min(int(behind[mine]), int(first[mine]) + _MOST_LOOKED_AT)
+        found += [(at, mine) for at in range(int(first[mine]), stop)]
+    return found
+
+
+def as_one(past: list[PastAccesses]) -> PastAccesses:
+    """What was accessed last where, of all these, which are in their order."""
+    bounds = np.unique(np.concatenate([e for p in past for e in (p.part.starts, p.part.ends)]))
+    doers: list[Doer] = []
+    whose = np.full(len(bounds) - 1, -1, np.int64)
+    sites = np.zeros(len(bounds) - 1, np.int64)
+    for each in past:
+        at = np.searchsorted(each.part.starts, bounds[:-1], side="right") - 1
+        there = np.flatnonzero((at >= 0) & (bounds[:-1] < each.part.ends[np.maximum(at, 0)]))
+        whose[there] = each.whose[at[there]] + len(doers)
+        sites[there] = each.part.sites[at[there]]
+        doers += each.doers
+    known = whose >= 0
+    first = known.copy()  # of a range: its neighbour is of another one, or not accessed
+    first[1:] &= (whose[1:] != whose[:-1]) | (sites[1:] != sites[:-1])
+    starts = np.flatnonzero(first)
+    last = known.copy()
+    last[:-1] &= (whose[1:] != whose[:-1]) | (sites[1:] != sites[:-1])
+    ends = np.flatnonzero(last)
+    kept, whose_kept = np.unique(whose[starts], return_inverse=True)
+    part = past[0].part
+    return PastAccesses(
+        AccessedBytes(bounds[starts], bounds[ends + 1], sites[starts], part.writes, part.strong),
+        tuple(doers[int(at)] for at in kept),
+        whose_kept.reshape(-1),
+        past[-1].last,
+    )

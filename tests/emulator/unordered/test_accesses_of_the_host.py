@@ -1,0 +1,93 @@
+"""What the host does to pinned and managed memory that operations use is found in every order."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from cudadrv.emulator.timeline.choice import OrderName
+
+from .bench import Body, findings_of
+from .host_programs import (
+    HOST_PROGRAMS,
+    reached_by_a_pointer_in_memory,
+    read_by_a_copy_of_little,
+    source_changed,
+    written_beside_a_reading_kernel,
+)
+
+of_each_program = pytest.mark.parametrize("program", HOST_PROGRAMS, ids=lambda body: body.__name__)
+in_each_order = pytest.mark.parametrize(
+    ("order", "seed"), [("immediate", None), ("late", None), ("random", 3), ("random", 4)]
+)
+
+
+@in_each_order
+@of_each_program
+def test_what_the_host_does_too_early_is_found(
+    program: Body, order: OrderName, seed: int | None
+) -> None:
+    found = findings_of(program, False, order, seed)
+    if program is reached_by_a_pointer_in_memory and order != "immediate":
+        return  # nobody knows before a kernel runs where such pointers lead
+    assert found
+    assert {each.check for each in found} == {"race"}
+    assert any(" by the host, " in str(each) or "host function" in str(each) for each in found)
+
+
+@in_each_order
+@of_each_program
+def test_what_the_host_does_in_order_is_no_fault(
+    program: Body, order: OrderName, seed: int | None
+) -> None:
+    assert [str(each) for each in findings_of(program, True, order, seed)] == []
+
+
+def _line_of(body: Body, text: str) -> str:
+    lines, first = inspect.getsourcelines(body)
+    at = first + next(k for k, line in enumerate(lines) if text in line)
+    return f"host_programs.py:{at}"
+
+
+def test_a_write_is_named_by_the_calls_around_it_and_the_copy_by_its_own() -> None:
+    (found,) = findings_of(source_changed, False)
+    assert found.second is not None
+    assert str(found.first).startswith("read by a memcpy, called at ")
+    assert str(found.first).endswith(_line_of(source_changed, "a.copy("))
+    assert str(found.second).startswith("write by the host, after ")
+    assert _line_of(source_changed, "a.copy(") + ", before " in str(found.second)
+    assert re.search(r"before .*bench\.py:\d+$", str(found.second))
+    assert "a wait of the host for the operation" in str(found)
+    assert "page-locked memory" in str(found)
+
+
+def test_a_kernel_is_named_by_its_line_and_its_launch() -> None:
+    (found,) = findings_of(written_beside_a_reading_kernel, False)
+    assert re.search(r"read by kernel read, at .*unordered\.cu:\d+ ", str(found.first))
+    assert found.places[0].line is not None
+    assert found.places[1].file is not None
+
+
+def test_a_read_of_the_library_is_named_by_its_call() -> None:
+    found = findings_of(read_by_a_copy_of_little, False)
+    told = [str(each.second) for each in found if "by the host" in str(each.second)]
+    assert told
+    assert told[0].startswith("read by the host, called at ")
+    assert told[0].endswith(_line_of(read_by_a_copy_of_little, "b.copy("))
+
+
+def test_nothing_is_watched_once_the_host_has_waited() -> None:
+    from cudadrv import emulator
+
+    from .bench import Bench, N
+
+    with emulator.session(check=("race",)) as machine:
+        bench = Bench()
+        pinned, out = bench.pinned(), bench.ints()
+        bench.run(bench.a, "read", out, pinned.ctypes.data, N)
+        assert machine._accesses is not None
+        assert len(machine._accesses._host_writes._watched) == 1
+        bench.a.synchronize()
+        assert machine._accesses._host_writes._watched == {}
