@@ -152,7 +152,12 @@ class Core:
         self._accesses = (
             None
             if checks.limits.findings is None
-            else ConcurrentAccesses(checks.limits.findings, self._allocation_at, self._host)
+            else ConcurrentAccesses(
+                checks.limits.findings,
+                self._allocation_at,
+                self._host,
+                is_late=self._timeline is not None,
+            )
         )
         self._host.has_patterns = self._timeline is not None
         for device in self._devices:

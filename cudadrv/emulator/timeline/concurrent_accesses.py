@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from numpy.typing import NDArray
 
-from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses
+from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses, merged
 from ptx.emulate.check.findings import Access, Finding, Findings
 
 from ..graphs import NodeKind, Run
@@ -68,11 +68,18 @@ class ConcurrentAccesses:
         findings: where races are put.
         allocation_at: finds the allocation that holds an address.
         host: pinned and managed memory.
+        is_late: whether operations may run later than they are called.
     """
 
     def __init__(
-        self, findings: Findings, allocation_at: Callable[[int], Named | None], host: HostMemory
+        self,
+        findings: Findings,
+        allocation_at: Callable[[int], Named | None],
+        host: HostMemory,
+        *,
+        is_late: bool,
     ) -> None:
+        self._is_late = is_late
         self._findings = findings
         self._allocation_at = allocation_at
         self._lock = threading.RLock()
@@ -133,7 +140,8 @@ class ConcurrentAccesses:
         """Do an operation, or a part of it."""
         former = getattr(self._current, "moment", None)
         with self._lock:
-            self._look_at_host()
+            if self._is_late:
+                self._look_at_host()
             self._host_writes.begin()
         try:
             self._current.moment = moment
@@ -141,9 +149,17 @@ class ConcurrentAccesses:
         finally:
             self._current.moment = former
             with self._lock:
-                written = self._host_writes.end()
-            if len(written) and moment.kind is NodeKind.HOST:
-                self._add(Doer(moment), [in_order(written, writes=True)])
+                self._take_over(moment)
+                self._host_writes.end()
+
+    def _take_over(self, moment: Moment) -> None:
+        """What an operation has written that does not say where is not the host's."""
+        if moment.kind is NodeKind.KERNEL:
+            self._host_writes.take_over()
+        elif moment.kind is NodeKind.HOST:
+            written = self._host_writes.written_alone()
+            if len(written):
+                self._add(Doer(moment), [merged([in_order(written, writes=True)])])
 
     def now(self, stream: Stream) -> Clock:
         """What an event says that is recorded in a stream now."""
@@ -201,12 +217,12 @@ class ConcurrentAccesses:
         if len(written):
             self._host_accesses(written, when, writes=True)
         for each in ranges:
-            self._host_writes.watch(each.address)
+            self._host_writes.watch(each.address, each.address + each.nbytes)
 
     def _host_accesses(self, ranges: Numbers, when: str, *, writes: bool) -> None:
         moment = self._time.moment_of_host(caller(), NodeKind.HOST)
         doer = Doer(moment, by_host=when)
-        self._add(doer, [in_order(ranges, writes=writes, strong=True)])
+        self._add(doer, [merged([in_order(ranges, writes=writes, strong=True)])])
 
     def _is_used(self, start: int, end: int) -> bool:
         """Whether an operation has accessed bytes there that the host has not waited for."""
@@ -258,7 +274,11 @@ class ConcurrentAccesses:
         """The operation that runs now reads and writes these ranges, such as a copy does."""
         moment = getattr(self._current, "moment", None)
         if moment is not None:
-            parts = [ranges_of(list(read), writes=False), ranges_of(list(written), writes=True)]
+            written = list(written)
+            with self._lock:
+                for address, nbytes in written:
+                    self._host_writes.take_over(address, address + nbytes)
+            parts = [ranges_of(read, writes=False), ranges_of(written, writes=True)]
             self._add(Doer(moment), parts)
 
     def launched(self, launch: LaunchAccesses) -> None:
@@ -280,7 +300,8 @@ class ConcurrentAccesses:
                 if len(past) > _MOST_PARTS:
                     past[:] = [as_one(past)]
             if not doer.by_host:
-                self._host_writes.watch_used(lambda *ends: any(touches(p, *ends) for p in parts))
+                for part in parts:
+                    self._host_writes.watch_used(part)
         for earlier, part in pairs:
             self._compare(earlier, part, doer)
 

@@ -106,7 +106,7 @@ def elements_of(array: NDArray[Any]) -> Numbers:
 
 
 def in_order(found: Numbers, *, writes: bool, strong: bool = False) -> AccessedBytes:
-    """The same of (n, 2) addresses and sizes in their order."""
+    """The same of (n, 2) addresses and sizes in their order; of others to be merged then."""
     starts, sizes = found[:, 0], found[:, 1]
     sites = np.zeros(len(starts), np.int64)
     return AccessedBytes(starts, starts + sizes, sites, writes, strong=strong)

@@ -90,4 +90,4 @@ def test_nothing_is_watched_once_the_host_has_waited() -> None:
         assert machine._accesses is not None
         assert len(machine._accesses._host_writes._watched) == 1
         bench.a.synchronize()
-        assert machine._accesses._host_writes._watched == {}
+        assert machine._accesses._host_writes._watched == []
