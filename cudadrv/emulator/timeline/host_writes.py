@@ -72,6 +72,7 @@ class HostWrites:
         self._watched: list[_Watched] = []
         self._running = 0
         self._is_alone = True
+        self._has_missed = False
         self._seen_at = ""
         self._spare: Bytes = np.empty(0, np.uint8)
 
@@ -123,10 +124,16 @@ class HostWrites:
     def look(self) -> tuple[Numbers, str]:
         """What the host has written since the last call, and between which calls that was.
 
-        While operations run, nobody knows who writes.
+        While other threads run operations, nobody knows who writes, nor afterwards when it was:
+        what comes in that time is left out.
         """
+        if self._running:
+            self._has_missed = True
         if not self._watched or self._running:
             return _NOTHING, ""
+        if self._has_missed:
+            self._has_missed = False
+            self.take_over()
         found, since, now = self._changed(), self._seen_at, caller()
         self._seen_at = now
         return found, f"after {since or 'an unknown place'}, before {now or 'an unknown place'}"

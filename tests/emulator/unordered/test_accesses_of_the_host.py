@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 
 import pytest
 
+from cudadrv import emulator
+from cudadrv.emulator.graphs import NodeKind
 from cudadrv.emulator.timeline.choice import OrderName
 
-from .bench import Body, findings_of
+from .bench import Bench, Body, N, findings_of
 from .host_programs import (
     HOST_PROGRAMS,
+    LARGE,
     reached_by_a_pointer_in_memory,
     read_by_a_copy_of_little,
     source_changed,
@@ -79,10 +83,6 @@ def test_a_read_of_the_library_is_named_by_its_call() -> None:
 
 
 def test_nothing_is_watched_once_the_host_has_waited() -> None:
-    from cudadrv import emulator
-
-    from .bench import Bench, N
-
     with emulator.session(check=("race",)) as machine:
         bench = Bench()
         pinned, out = bench.pinned(), bench.ints()
@@ -91,3 +91,44 @@ def test_nothing_is_watched_once_the_host_has_waited() -> None:
         assert len(machine._accesses._host_writes._watched) == 1
         bench.a.synchronize()
         assert machine._accesses._host_writes._watched == []
+
+
+def test_what_comes_while_another_thread_runs_an_operation_is_not_taken_for_late() -> None:
+    with emulator.session(check=("race",)) as machine:
+        bench = Bench()
+        pinned, x = bench.pinned(LARGE), bench.ints(LARGE)
+        begun, go_on = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            begun.set()
+            go_on.wait()
+
+        assert machine._accesses is not None
+        copying = machine._accesses.timed(machine._stream(bench.c.handle), NodeKind.COPY, wait)
+        other = threading.Thread(target=copying)
+        other.start()
+        begun.wait()
+        with bench.a.unordered():
+            for value in range(3):
+                bench.a.synchronize()
+                pinned[:] = value
+                bench.a.copy(x, pinned, wait=False)
+        go_on.set()
+        other.join()
+        bench.a.synchronize()
+    assert machine.findings == ()
+
+
+def test_many_uses_of_one_array_are_watched_as_one() -> None:
+    with emulator.session(check=("race",), raise_findings=False) as machine:
+        bench = Bench()
+        pinned, x = bench.pinned(LARGE), bench.ints(LARGE)
+        with bench.a.unordered():
+            for k in range(100):
+                bench.a.to_host(x[k : k + 1], out=pinned[k : k + 1], wait=False)
+        assert machine._accesses is not None
+        assert len(machine._accesses._host_writes._watched) <= 64
+        pinned[99] = 7
+        bench.a.synchronize()
+    (found,) = machine.findings
+    assert " by the host, " in str(found)
