@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from .arrays import Array, MipmappedArray
     from .executables import Executable
     from .graphs import Graph
+    from .kernel_libraries import Library, LibraryKernel
     from .modules import Function, Module
     from .user_objects import UserObject
 
@@ -139,6 +140,8 @@ class Core:
         self._default_streams: dict[tuple[Context, int], Stream] = {}
         self._events: dict[int, Event] = {}
         self._modules: dict[int, Module] = {}
+        self._libraries: dict[int, Library] = {}
+        self._kernels: dict[int, LibraryKernel] = {}
         self._functions: dict[int, Function] = {}
         self._graphs: dict[int, Graph] = {}
         self._executables: dict[int, Executable] = {}

@@ -11,15 +11,12 @@ from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 
 from ..driver._api import DriverApi
 from .calls.array import ArrayCalls
-from .calls.context import ContextCalls
-from .calls.copy_box import BoxCopyCalls
+from .calls.blocking import BlockingCalls
 from .calls.device import DeviceCalls
-from .calls.event import EventCalls
-from .calls.fill import FillCalls
 from .calls.graph import GraphCalls
 from .calls.launch import LaunchCalls
-from .calls.memory import MemoryCalls
-from .calls.stream import StreamCalls
+from .calls.registered import RegistrationCalls
+from .calls.setting import SettingCalls
 from .calls.texture import TextureCalls
 from .checks import CheckName, chosen_checks
 from .counters import Counters
@@ -33,12 +30,9 @@ NEWEST_DRIVER: Final = (13, 9)
 
 class Emulator(
     DeviceCalls,
-    ContextCalls,
-    StreamCalls,
-    EventCalls,
-    MemoryCalls,
-    BoxCopyCalls,
-    FillCalls,
+    SettingCalls,
+    RegistrationCalls,
+    BlockingCalls,
     ArrayCalls,
     TextureCalls,
     LaunchCalls,

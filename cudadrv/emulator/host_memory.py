@@ -14,7 +14,13 @@ from .timeline.patterns import FRESH, fill
 
 @dataclass(frozen=True, slots=True)
 class HostPiece:
-    """A page-locked or managed allocation: `nbytes` at `address`, made in context `context`."""
+    """A page-locked or managed allocation: `nbytes` at `address`, made in context `context`.
+
+    Attributes:
+        flags: with which it was made.
+        is_registered: whether it is the caller's own memory, which was page-locked afterwards.
+        pages, view: what keeps it, where it is not the caller's.
+    """
 
     address: int
     nbytes: int
@@ -22,9 +28,10 @@ class HostPiece:
     ordinal: int
     number: int
     managed: bool
-    # Alive as long as the allocation is.
-    pages: mmap.mmap
-    view: ctypes.Array[ctypes.c_char]
+    flags: int = 0
+    is_registered: bool = False
+    pages: mmap.mmap | None = None
+    view: ctypes.Array[ctypes.c_char] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ class HostMemory:
         self.has_patterns = False
 
     def allocate(
-        self, nbytes: int, context: int, ordinal: int, *, managed: bool = False
+        self, nbytes: int, context: int, ordinal: int, *, managed: bool = False, flags: int = 0
     ) -> HostPiece:
         """Whole pages that hold `nbytes`, zeroed or with a pattern.
 
@@ -78,18 +85,39 @@ class HostMemory:
         view = (ctypes.c_char * nbytes).from_buffer(pages)
         self._numbered += 1
         piece = HostPiece(
-            ctypes.addressof(view), nbytes, context, ordinal, self._numbered, managed, pages, view
-        )
+            ctypes.addressof(view), nbytes, context, ordinal, self._numbered, managed, flags,
+            pages=pages, view=view,
+        )  # fmt: skip
         if self.has_patterns:
             fill(piece.address, nbytes, FRESH)
-        self.pieces[piece.address] = piece
-        self._starts = tuple(sorted(self.pieces))
+        self._add(piece)
         return piece
 
-    def free(self, address: int, *, managed: bool = False) -> bool:
+    def register(
+        self, address: int, nbytes: int, context: int, ordinal: int, flags: int
+    ) -> HostPiece | None:
+        """Take memory of the caller's as page-locked; None where some of it is already."""
+        if any(
+            address < piece.address + piece.nbytes and piece.address < address + nbytes
+            for piece in self.pieces.values()
+        ):
+            return None
+        self._numbered += 1
+        piece = HostPiece(
+            address, nbytes, context, ordinal, self._numbered, managed=False, flags=flags,
+            is_registered=True,
+        )  # fmt: skip
+        self._add(piece)
+        return piece
+
+    def _add(self, piece: HostPiece) -> None:
+        self.pieces[piece.address] = piece
+        self._starts = tuple(sorted(self.pieces))
+
+    def free(self, address: int, *, managed: bool = False, registered: bool = False) -> bool:
         """Forget an allocation of this kind; False if no allocation starts there."""
         piece = self.pieces.get(address)
-        if piece is None or piece.managed is not managed:
+        if piece is None or (piece.managed, piece.is_registered) != (managed, registered):
             return False
         del self.pieces[address]
         self._starts = tuple(sorted(self.pieces))
@@ -99,7 +127,7 @@ class HostMemory:
         """Forget all that was allocated in a context."""
         for piece in list(self.pieces.values()):
             if piece.context == context:
-                self.free(piece.address, managed=piece.managed)
+                self.free(piece.address, managed=piece.managed, registered=piece.is_registered)
 
     def reachable(self, address: int) -> MappedHostMemory | None:
         """The allocation that holds an address, as kernels reach it: at the same address."""

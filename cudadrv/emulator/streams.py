@@ -31,6 +31,7 @@ class Stream:
     Attributes:
         capture: the capture it takes part in, and `tip` where it stands there.
         number: counts the streams that were used, in the timeline.
+        identity: what cuStreamGetId says, once that was asked.
     """
 
     handle: int
@@ -40,6 +41,7 @@ class Stream:
     capture: Capture | None = None
     tip: Tip = frozenset()
     number: int = 0
+    identity: int = 0
 
     @property
     def is_legacy(self) -> bool:

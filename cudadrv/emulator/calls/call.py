@@ -18,9 +18,9 @@ _R = TypeVar("_R", bound=tuple[Any, ...])
 _GIVE_BACK: Final = frozenset(
     {
         "cuArrayDestroy", "cuCtxDestroy", "cuEventDestroy", "cuGraphDestroy", "cuGraphExecDestroy",
-        "cuMemFree", "cuMemFreeAsync", "cuMemFreeHost", "cuMipmappedArrayDestroy",
-        "cuModuleUnload", "cuStreamDestroy", "cuSurfObjectDestroy", "cuTexObjectDestroy",
-        "cuUserObjectRelease",
+        "cuLibraryUnload", "cuMemFree", "cuMemFreeAsync", "cuMemFreeHost",
+        "cuMipmappedArrayDestroy", "cuModuleUnload", "cuStreamDestroy", "cuSurfObjectDestroy",
+        "cuTexObjectDestroy", "cuUserObjectRelease",
     }
 )  # fmt: skip
 

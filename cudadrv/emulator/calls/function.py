@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...driver._api import CUfunction, CUfunction_attribute, CUresult
+from ...driver._api import CUfunction, CUfunction_attribute, CUmodule, CUresult
 from ..modules import Function
 from ..occupancy import blocks_per_sm, registers_of
 from ..refusal import OK, SUCCESS, invalid_value
@@ -135,3 +135,49 @@ class FunctionCalls(ModuleCalls):
             registers_of(function, device),
             function.signature.shared_bytes + dynamic_smem_size,
         )
+
+    @call(1)
+    def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        self, func: CUfunction, block_size: int, dynamic_smem_size: int, flags: int, /
+    ) -> tuple[CUresult, int]:
+        """The same; the flag of caching overrides has no effect."""
+        if flags & ~1:
+            raise invalid_value(f"invalid occupancy flags {flags:#x}")
+        return self.cuOccupancyMaxActiveBlocksPerMultiprocessor(func, block_size, dynamic_smem_size)
+
+    @call(1)
+    def cuOccupancyAvailableDynamicSMemPerBlock(
+        self, func: CUfunction, num_blocks: int, block_size: int, /
+    ) -> tuple[CUresult, int]:
+        """Dynamic shared memory that each block may have where so many are on a multiprocessor."""
+        function = self._function(func)
+        if num_blocks < 1 or block_size < 1:
+            raise invalid_value(f"{num_blocks} blocks of {block_size} threads")
+        low, high = 0, function.max_dynamic
+        while low < high:
+            middle = (low + high + 1) // 2
+            code, blocks = self.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                func, block_size, middle
+            )
+            if code:
+                return code, blocks
+            low, high = (middle, high) if blocks >= num_blocks else (low, middle - 1)
+        return SUCCESS, low
+
+    @call(1)
+    def cuFuncGetParamCount(self, func: CUfunction, /) -> tuple[CUresult, int]:
+        """How many parameters a kernel has."""
+        return SUCCESS, len(self._function(func).signature.params)
+
+    @call(1)
+    def cuFuncGetModule(self, hfunc: CUfunction, /) -> tuple[CUresult, CUmodule]:
+        """The module that it is of."""
+        return SUCCESS, CUmodule(self._function(hfunc).module.handle)
+
+    @call()
+    def cuFuncSetCacheConfig(self, hfunc: CUfunction, config: int, /) -> tuple[CUresult]:
+        """Which memory a kernel prefers; without effect."""
+        self._function(hfunc)
+        if not 0 <= int(config) <= 3:
+            raise invalid_value(f"there is no cache configuration {int(config)}")
+        return OK

@@ -41,11 +41,15 @@ class HostFunctionCalls(CaptureRules):
         `here` calls it in this thread, as the driver does for some (see `UserObjectCalls`).
         """
         host_function = _HostFunction(function)
+        self._run_on_host(lambda: host_function(argument), here=here)
+
+    def _run_on_host(self, function: Callable[[], object], *, here: bool = False) -> None:
+        """Run what makes no calls of the driver."""
 
         def run() -> None:
             self._thread.runs_host_function = True
             try:
-                host_function(argument)
+                function()
             finally:
                 self._thread.runs_host_function = False
 

@@ -17,7 +17,7 @@ from ..launch import check, read_parameters
 from ..refusal import OK, Refusal, invalid_handle
 from ..shape import NO_CLUSTER, Shape
 from .call import call
-from .function import FunctionCalls
+from .library import LibraryCalls
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
@@ -29,8 +29,33 @@ _NEEDS_EVENT: Final = (
 )
 
 
-class LaunchCalls(FunctionCalls):
+class LaunchCalls(LibraryCalls):
     """Kernel launches."""
+
+    @call()
+    def cuLaunchCooperativeKernel(
+        self,
+        f: CUfunction,
+        grid_dim_x: int,
+        grid_dim_y: int,
+        grid_dim_z: int,
+        block_dim_x: int,
+        block_dim_y: int,
+        block_dim_z: int,
+        shared_mem_bytes: int,
+        h_stream: CUstream,
+        kernel_params: int,
+        /,
+    ) -> tuple[CUresult]:
+        """Launch a kernel whose blocks may wait for each other."""
+        shape = Shape(
+            (grid_dim_x, grid_dim_y, grid_dim_z),
+            (block_dim_x, block_dim_y, block_dim_z),
+            shared_mem_bytes,
+            cooperative=True,
+        )
+        self._launch(f, shape, h_stream, kernel_params, 0)
+        return OK
 
     @call()
     def cuLaunchKernel(
@@ -90,8 +115,8 @@ class LaunchCalls(FunctionCalls):
     def _launch(
         self, handle: CUfunction, shape: Shape, h_stream: CUstream, kernel_params: int, extra: int
     ) -> None:
-        function = self._function(handle)
         stream = self._stream(h_stream)
+        function = self._function(handle, stream.context)
         context = function.module.context
         if stream.context is not context:
             raise invalid_handle(

@@ -253,15 +253,15 @@ class MemoryCalls(PoolCalls):
         """Pinned host memory, which kernels reach at its address; no bytes give null."""
         if flags & ~_HOST_FLAGS:
             raise invalid_value(f"invalid flags of host memory {flags:#x}")
-        return SUCCESS, self._allocate_host(bytesize, managed=False) if bytesize > 0 else 0
+        return SUCCESS, self._allocate_host(bytesize, flags=flags) if bytesize > 0 else 0
 
-    def _allocate_host(self, nbytes: int, *, managed: bool) -> int:
+    def _allocate_host(self, nbytes: int, *, managed: bool = False, flags: int = 0) -> int:
         context = self._current()
         self._refuse_unsafe()
         try:
             with self._lock:
                 piece = self._host.allocate(
-                    nbytes, context.handle, context.device.ordinal, managed=managed
+                    nbytes, context.handle, context.device.ordinal, managed=managed, flags=flags
                 )
             if self._accesses is not None:
                 self._accesses.born(piece.address)

@@ -10,8 +10,11 @@ import ctypes
 from collections.abc import Sequence
 from typing import Final
 
+from ptx.isa import PtxModule
+
 from ...driver._api import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
 from ..capture_rules import CaptureRules
+from ..contexts import Context
 from ..modules import Function, Module, check_target, load_program, new_function, read_image
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
@@ -52,7 +55,9 @@ class ModuleCalls(CaptureRules):
 
     def _load(self, image: bytes) -> Module:
         context = self._current()
-        parsed = read_image(bytes(image))
+        return self._place_module(read_image(bytes(image)), context)
+
+    def _place_module(self, parsed: PtxModule, context: Context) -> Module:
         check_target(parsed, context.device.profile.compute_capability, self._driver_version)
         handle = next(self._handles)
         module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
@@ -72,11 +77,15 @@ class ModuleCalls(CaptureRules):
         self._finish_context(module.context)
         with self._lock:
             self._module(hmod)  # another thread may have unloaded it
-            del self._modules[module.handle]
-            for function in module.functions.values():
-                del self._functions[function.handle]
+            self._forget_module(module)
         module.close()
         return OK
+
+    def _forget_module(self, module: Module) -> None:
+        """Take a module and its functions out of the tables; `_lock` is held."""
+        del self._modules[module.handle]
+        for function in module.functions.values():
+            del self._functions[function.handle]
 
     @call(1)
     def cuModuleGetFunction(self, hmod: CUmodule, name: bytes, /) -> tuple[CUresult, CUfunction]:

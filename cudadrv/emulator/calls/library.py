@@ -1,0 +1,218 @@
+"""Libraries, and kernels that no context owns.
+
+CUDA Driver API: "Library Management". A library is loaded in a context when something of it is
+needed there (CUDA_MODULE_LOADING=LAZY).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...driver._api import CUdeviceptr, CUfunction, CUfunction_attribute, CUmodule, CUresult
+from ..contexts import Context
+from ..kernel_libraries import Library, LibraryKernel
+from ..modules import Function, Module, read_image
+from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
+from .call import call
+from .function import FunctionCalls
+
+
+class LibraryCalls(FunctionCalls):
+    """Libraries, and kernels that no context owns."""
+
+    @call(1)
+    def cuLibraryLoadData(
+        self,
+        code: bytes,
+        jit_options: Sequence[int],
+        jit_option_values: Sequence[object],
+        num_jit_options: int,
+        library_options: Sequence[int],
+        library_option_values: Sequence[object],
+        num_library_options: int,
+        /,
+    ) -> tuple[CUresult, int]:
+        """Read an image. What is wrong with it shows here, but for what a device refuses."""
+        library = Library(next(self._handles), read_image(bytes(code)))
+        for entry in library.image.entries:
+            if entry.span is not None:
+                kernel = LibraryKernel(next(self._handles), library, entry.name)
+                library.kernels[entry.name] = kernel
+                self._kernels[kernel.handle] = kernel
+        self._libraries[library.handle] = library
+        if self._thread.stack:
+            self._loaded(library, self._current())
+        return SUCCESS, library.handle
+
+    @call()
+    def cuLibraryUnload(self, library: int, /) -> tuple[CUresult]:
+        """Unload it in every context."""
+        found = self._library(library)
+        self._refuse_unsafe()
+        for context in list(found.modules):
+            if not context.destroyed:
+                self._finish_context(context)
+        with self._lock:
+            self._library(library)  # another thread may have unloaded it
+            del self._libraries[found.handle]
+            for kernel in found.kernels.values():
+                del self._kernels[kernel.handle]
+            modules = list(found.modules.values())
+            for module in modules:
+                self._forget_module(module)
+        for module in modules:
+            if not module.context.destroyed:
+                module.close()
+        return OK
+
+    @call(1)
+    def cuLibraryGetKernel(self, library: int, name: bytes, /) -> tuple[CUresult, int]:
+        """The kernel of a name."""
+        text = bytes(name).decode(errors="replace")
+        kernel = self._library(library).kernels.get(text)
+        if kernel is None:
+            raise _not_found(f"no kernel is {text!r}")
+        return SUCCESS, kernel.handle
+
+    @call(1)
+    def cuLibraryGetKernelCount(self, library: int, /) -> tuple[CUresult, int]:
+        """How many kernels it has."""
+        return SUCCESS, len(self._library(library).kernels)
+
+    @call(1)
+    def cuLibraryEnumerateKernels(
+        self, num_kernels: int, library: int, /
+    ) -> tuple[CUresult, list[int]]:
+        """Its first kernels."""
+        kernels = self._library(library).kernels.values()
+        return SUCCESS, [kernel.handle for kernel in kernels][:num_kernels]
+
+    @call(1)
+    def cuLibraryGetModule(self, library: int, /) -> tuple[CUresult, CUmodule]:
+        """What it is in the current context."""
+        module = self._loaded(self._library(library), self._current())
+        return SUCCESS, CUmodule(module.handle)
+
+    @call(2)
+    def cuLibraryGetGlobal(self, library: int, name: bytes, /) -> tuple[CUresult, CUdeviceptr, int]:
+        """Address and size of a variable in the current context."""
+        module = self._loaded(self._library(library), self._current())
+        return self.cuModuleGetGlobal(CUmodule(module.handle), name)
+
+    @call(1)
+    def cuKernelGetLibrary(self, kernel: int, /) -> tuple[CUresult, int]:
+        """The library that it is of."""
+        return SUCCESS, self._kernel(kernel).library.handle
+
+    @call(1)
+    def cuKernelGetName(self, kernel: int, /) -> tuple[CUresult, bytes]:
+        """Its name in the PTX."""
+        return SUCCESS, self._kernel(kernel).name.encode()
+
+    @call(1)
+    def cuKernelGetFunction(self, kernel: int, /) -> tuple[CUresult, CUfunction]:
+        """What it is in the current context."""
+        return SUCCESS, CUfunction(self._in_context(self._kernel(kernel), self._current()).handle)
+
+    @call(2)
+    def cuKernelGetParamInfo(self, kernel: int, param_index: int, /) -> tuple[CUresult, int, int]:
+        """Offset and size of a parameter."""
+        function = self._in_context(self._kernel(kernel), self._current())
+        return self.cuFuncGetParamInfo(CUfunction(function.handle), param_index)
+
+    @call(1)
+    def cuKernelGetAttribute(
+        self, attrib: CUfunction_attribute, kernel: int, dev: int, /
+    ) -> tuple[CUresult, int]:
+        """An attribute on a device."""
+        found = self._kernel(kernel)
+        function = self._in_context(found, self._context_on(int(dev)))
+        return self.cuFuncGetAttribute(attrib, CUfunction(function.handle))
+
+    @call()
+    def cuKernelSetAttribute(
+        self, attrib: CUfunction_attribute, val: int, kernel: int, dev: int, /
+    ) -> tuple[CUresult]:
+        """Set an attribute on a device, in all of its contexts."""
+        found, device = self._kernel(kernel), int(dev)
+        functions = [self._in_context(found, self._context_on(device))]
+        functions += [
+            module.functions[found.name]
+            for context, module in list(found.library.modules.items())
+            if context.device.ordinal == device and not module.context.destroyed
+        ]
+        for function in functions:
+            code = self.cuFuncSetAttribute(CUfunction(function.handle), attrib, val)
+            if code[0]:
+                return code
+        found.attributes[device, int(attrib)] = val
+        return OK
+
+    @call()
+    def cuKernelSetCacheConfig(self, kernel: int, config: int, dev: int, /) -> tuple[CUresult]:
+        """Which memory a kernel prefers; without effect."""
+        self._kernel(kernel)
+        self._device_at(int(dev))
+        if not 0 <= int(config) <= 3:
+            raise invalid_value(f"there is no cache configuration {int(config)}")
+        return OK
+
+    def _library(self, handle: int) -> Library:
+        library = self._libraries.get(int(handle))
+        if library is None:
+            raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no library")
+        return library
+
+    def _kernel(self, handle: int) -> LibraryKernel:
+        kernel = self._kernels.get(int(handle))
+        if kernel is None:
+            raise invalid_handle(
+                f"invalid resource handle: {int(handle):#x} is no kernel of a library"
+            )
+        return kernel
+
+    def _function(self, handle: CUfunction, context: Context | None = None) -> Function:
+        """The function of a handle; a kernel of a library is one in the context of its stream."""
+        kernel = self._kernels.get(int(handle)) if self._kernels else None
+        if kernel is None:
+            return FunctionCalls._function(self, handle)
+        return self._in_context(kernel, context or self._current())
+
+    def _in_context(self, kernel: LibraryKernel, context: Context) -> Function:
+        return self._loaded(kernel.library, context).functions[kernel.name]
+
+    def _loaded(self, library: Library, context: Context) -> Module:
+        """What a library is in a context, loaded there if it was not."""
+        module = library.modules.get(context)
+        if module is None:
+            with context.device.lock:
+                module = library.modules.get(context)
+                if module is None:
+                    module = self._place_module(library.image, context)
+                    ordinal = context.device.ordinal
+                    for kernel in library.kernels.values():
+                        handle = CUfunction(module.functions[kernel.name].handle)
+                        for (device, attribute), value in kernel.attributes.items():
+                            if device == ordinal:
+                                self.cuFuncSetAttribute(
+                                    handle, CUfunction_attribute(attribute), value
+                                )
+                    library.modules[context] = module
+        return module
+
+    def _context_on(self, ordinal: int) -> Context:
+        """A context of a device: the current one, if it is, else the primary one."""
+        device = self._device_at(ordinal)
+        stack = self._thread.stack
+        if stack and stack[-1].device is device:
+            return self._current()
+        primary = self._primaries.get(ordinal)
+        if primary is None or primary.destroyed:
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_CONTEXT, f"device {ordinal} has no active context"
+            )
+        return self._usable(primary)
+
+
+def _not_found(text: str) -> Refusal:
+    return Refusal(CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: {text}")
