@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
@@ -125,6 +128,55 @@ class GpuExecutor(Executor, TileExecutor):
         call = self._call(fn, args, kwargs)
         self._engine.start(call)
         return cast("Future[_T]", call.future)
+
+    def map(
+        self,
+        fn: Callable[..., _T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        buffersize: int | None = None,
+    ) -> Iterator[_T]:
+        """What ``fn`` gives for each of the iterables' items, in their order.
+
+        Args:
+            fn: the function.
+            iterables: its arguments.
+            timeout: seconds from now in which a result must be there.
+            chunksize: has no meaning here.
+            buffersize: how many calls may wait for whoever takes the results; then the iterables
+                are read only as far as that. None reads them to the end at once. Python 3.14 has
+                it for all executors.
+
+        Raises:
+            TimeoutError: a result is not there in time.
+        """
+        if buffersize is None:
+            return super().map(fn, *iterables, timeout=timeout, chunksize=chunksize)
+        border.whole("GpuExecutor.map: buffersize", buffersize, least=1)
+        end = None if timeout is None else time.monotonic() + timeout
+        return self._mapped(fn, zip(*iterables, strict=False), end, buffersize)
+
+    def _mapped(
+        self,
+        fn: Callable[..., _T],
+        arguments: Iterator[tuple[Any, ...]],
+        end: float | None,
+        buffersize: int,
+    ) -> Iterator[_T]:
+        waiting: deque[Future[_T]] = deque()
+        try:
+            for args in islice(arguments, buffersize):
+                waiting.append(self.submit(fn, *args))
+            while waiting:
+                first = waiting.popleft()
+                result = first.result(None if end is None else end - time.monotonic())
+                for args in islice(arguments, 1):
+                    waiting.append(self.submit(fn, *args))
+                yield result
+        finally:
+            for future in waiting:
+                future.cancel()
 
     def on_each(
         self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,21 @@ def test_submit_and_map_give_results_in_order(local: GpuExecutor) -> None:
     assert local.submit(divmod, 7, 3).result() == (2, 1)
     assert local.submit(int, "ff", base=16).result() == 255
     assert list(local.map(pow, range(20), [2] * 20)) == [n**2 for n in range(20)]
+
+
+def test_a_map_with_a_buffer_reads_no_further_than_that(local: GpuExecutor) -> None:
+    read: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for number in range(10):
+            read.append(number)
+            yield number
+
+    results = local.map(abs, numbers(), buffersize=3)
+    assert read == []
+    assert next(results) == 0
+    assert read == [0, 1, 2, 3]
+    assert list(results) == list(range(1, 10))
 
 
 def test_a_scatter_has_the_bits_of_one_device(local: GpuExecutor) -> None:
