@@ -54,6 +54,7 @@ if typing.TYPE_CHECKING:
         register_module as register_module,
     )
     from .client.sobol import SobolDvCache as SobolDvCache
+    from .cluster.bar import TerminalBar as TerminalBar
     from .cluster.executor import GpuExecutor as GpuExecutor
     from .cluster.policy import Progress as Progress, TilePolicy as TilePolicy
     from .cluster.report import WorkerReport as WorkerReport
@@ -157,6 +158,7 @@ else:
         "blas": "LinearAlgebra NotPositiveDefiniteError",
         "client": "CapturedGraph CudaClient CudaRawHandle register_module",
         "client.sobol": "SobolDvCache",
+        "cluster.bar": "TerminalBar",
         "cluster.executor": "GpuExecutor",
         "cluster.policy": "Progress TilePolicy",
         "cluster.report": "WorkerReport",

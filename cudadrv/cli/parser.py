@@ -10,6 +10,7 @@ from ..version import VERSION
 from . import (
     cache,
     check,
+    cluster,
     compile,
     completion,
     count,
@@ -23,7 +24,7 @@ from . import (
 )
 
 _COMMANDS: Final = (
-    selftest, info, doctor, top, compile, ptx_file, run_file, check, count, explore, cache,
+    selftest, info, doctor, top, cluster, compile, ptx_file, run_file, check, count, explore, cache,
 )  # fmt: skip
 
 

@@ -134,6 +134,17 @@ def selftest(devices: int | None = None) -> Report:
     return report
 
 
+def selftest_of(ordinal: int) -> Report:
+    """Run the main job on one device of the driver in use."""
+    device = Device.get(ordinal)
+    report = Report("emulator" if device.is_emulated else "cuda", "the driver in use")
+    report.devices.append(_described(device))
+    image: list[ptx.Image] = []
+    if report.step("compile", lambda: _compile(cuda_context_for(ordinal), image)):
+        _check_device(report, device, image[0])
+    return report
+
+
 def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
     """The GPU if there is one, else the emulator, and why; the choice is put in place.
 
