@@ -20,6 +20,8 @@ WITH_CODE = [
 ]
 NOT_OURS = ("CuPy", "PyCUDA", "cuda.core", "Numba", "PyTorch")
 """Whose code may stand in a page without running."""
+NEEDS = {"several-hosts.md": "distributed"}
+"""What else a page must have, which comes with an extra."""
 RUNS = {"python", "console"}
 KNOWN = {
     *RUNS,
@@ -42,6 +44,8 @@ def names(pages: list[Path]) -> list[str]:
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=names(WITH_CODE))
 def test_the_blocks_of_the_page_run(page: Path) -> None:
+    if page.name in NEEDS:
+        pytest.importorskip(NEEDS[page.name])
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {
         "CUDADRV_DRIVER": "emulator:2",
