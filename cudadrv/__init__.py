@@ -83,6 +83,10 @@ if typing.TYPE_CHECKING:
         MemoryPool as MemoryPool,
         PoolStatistics as PoolStatistics,
     )
+    from .memory.pools.pinned_pool import (
+        PinnedPool as PinnedPool,
+        PinnedStatistics as PinnedStatistics,
+    )
     from .memory.resource import (
         CountedMemory as CountedMemory,
         DriverMemory as DriverMemory,
@@ -178,6 +182,7 @@ else:
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
         "memory.pools.hooked": "HookedMemory",
         "memory.pools.memory_pool": "MemoryPool PoolStatistics",
+        "memory.pools.pinned_pool": "PinnedPool PinnedStatistics",
         "memory.pinned": "managed_empty pinned_empty",
         "memory.reuse.allocator": "CudaAllocator",
         "memory.resource": (

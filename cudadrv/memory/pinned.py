@@ -12,7 +12,7 @@ from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult, DriverApi
 from ..driver.device import Device
 from ..driver.handle import ContextBox, Part, check
-from ..driver.in_use import failure
+from ..driver.in_use import Driver, failure
 from ..errors import CudaError
 from .dtypes import AnyArray, AnyDType, TypedDType, checked_dtype
 from .layout import Shape, checked_shape
@@ -127,18 +127,22 @@ class _HostBox(Part[_RawT]):
 
     def _wait_elsewhere(self) -> None:
         """Wait for the work of all other contexts, as nobody says where the memory is used."""
-        own = int(self.context.raw)
-        for context in self.driver.contexts.alive():
-            assert isinstance(context, ContextBox)
-            if not context.is_going and int(context.raw) != own:
-                try:
-                    context.call(_wait, context.api)
-                except CudaError as error:
-                    if not error.sticky:  # a broken context does nothing more
-                        raise
+        wait_for_contexts(self.driver, int(self.context.raw))
 
     def _destroy(self) -> None:
         raise NotImplementedError
+
+
+def wait_for_contexts(driver: Driver, but: int = 0) -> None:
+    """Wait for the work of every context of a driver, but for one of this handle."""
+    for context in driver.contexts.alive():
+        assert isinstance(context, ContextBox)
+        if not context.is_going and int(context.raw) != but:
+            try:
+                context.call(_wait, context.api)
+            except CudaError as error:
+                if not error.sticky:  # a broken context does nothing more
+                    raise
 
 
 def _wait(api: DriverApi) -> None:
