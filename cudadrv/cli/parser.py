@@ -15,6 +15,7 @@ from . import (
     completion,
     count,
     doctor,
+    emulate,
     explore,
     info,
     ptx_file,
@@ -24,7 +25,8 @@ from . import (
 )
 
 _COMMANDS: Final = (
-    selftest, info, doctor, top, cluster, compile, ptx_file, run_file, check, count, explore, cache,
+    selftest, info, doctor, top, cluster, compile, ptx_file, run_file, check, count, emulate,
+    explore, cache,
 )  # fmt: skip
 
 

@@ -132,24 +132,36 @@ class _Selection:
 
     def choose(self) -> DriverApi:
         """The implementation that CUDADRV_DRIVER names: "cuda" (the default), "emulator[:N]"."""
-        value = os.environ.get("CUDADRV_DRIVER", "cuda").strip() or "cuda"
-        if value == "cuda":
+        count = emulated_devices()
+        if count is None:
             return load_cuda()
-        kind, _, count = value.partition(":")
-        if kind != "emulator" or not (count == "" or (count.isdecimal() and int(count) > 0)):
-            raise DriverSelectionError(
-                f'CUDADRV_DRIVER is {value!r}: use "cuda", "emulator" or "emulator:N" for N devices'
-            )
         from ..emulator.emulator import Emulator  # most processes need none: 20 ms
 
-        limits = _limits()
+        limits = emulated_limits()
         try:
-            return Emulator(devices=int(count or 1), limits=limits)
+            return Emulator(devices=count, limits=limits)
         except ValueError as error:  # of CUDADRV_EMULATOR_ORDER
             raise DriverSelectionError(str(error)) from None
 
 
-def _limits() -> Limits:
+def emulated_devices() -> int | None:
+    """How many emulated devices CUDADRV_DRIVER asks for; None where it asks for the driver.
+
+    Raises:
+        DriverSelectionError: it asks for something else.
+    """
+    value = os.environ.get("CUDADRV_DRIVER", "cuda").strip() or "cuda"
+    if value == "cuda":
+        return None
+    kind, _, count = value.partition(":")
+    if kind != "emulator" or not (count == "" or (count.isdecimal() and int(count) > 0)):
+        raise DriverSelectionError(
+            f'CUDADRV_DRIVER is {value!r}: use "cuda", "emulator" or "emulator:N" for N devices'
+        )
+    return int(count or 1)
+
+
+def emulated_limits() -> Limits:
     """Those of the emulator, with the steps that CUDADRV_EMULATOR_STEPS allows a kernel."""
     from ptx.emulate.exec.limits import DEFAULT_LIMITS  # with the emulator alone
 

@@ -53,6 +53,7 @@ from .timeline.host_watch import HostChange as HostChange, OrderWarning as Order
 
 if TYPE_CHECKING:
     from ..driver.emulated import counting as counting, session as session, use as use
+    from ..driver.stand_in import StandIn as StandIn, stand_in as stand_in
 
 __all__ = [
     "A100",
@@ -89,8 +90,10 @@ __all__ = [
     "Place",
     "ScheduledFault",
     "SharedTraffic",
+    "StandIn",
     "counting",
     "session",
+    "stand_in",
     "use",
 ]
 
@@ -102,6 +105,10 @@ if not TYPE_CHECKING:  # so that a checker knows which names there are
             from ..driver import emulated
 
             return getattr(emulated, name)
+        if name in ("StandIn", "stand_in"):
+            from ..driver import stand_in
+
+            return getattr(stand_in, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -1,0 +1,81 @@
+"""``emulate``: any command, whose Python processes have the emulator as their CUDA driver."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ..driver.stand_in import StandIn, stand_in
+from ..emulator.checks import CHECKS
+from ..emulator.shared_libraries.libnvjitlink import NO_STAND_IN
+from .commands import Commands, positive
+
+_STARTUP: Final = Path(__file__).parent / "startup"
+_NOT_FOUND: Final = 127  # as a shell says
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "emulate", help="run a command with the emulator as the CUDA driver of its Python processes"
+    )
+    add = parser.add_argument
+    add("--devices", type=positive, metavar="N", help="default: 1")
+    add("--order", metavar="ORDER", help="immediate, late or random:SEED (docs/orders.md)")
+    add("--checks", metavar="NAMES", help=f"some of {','.join(CHECKS)} (default: none)")
+    add("--suppressions", metavar="FILE", help="what is known and not told")
+    add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments")
+    parser.set_defaults(run=lambda given: _run(parser, given))
+
+
+def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    command: list[str] = given.command[1:] if given.command[:1] == ["--"] else given.command
+    if not command:
+        parser.error("name a command, such as: python -m cudadrv emulate python script.py")
+    if command[0] == "python":
+        command[0] = sys.executable  # the one that has this package
+    return _replaced_by(command, environment(given))
+
+
+def environment(given: argparse.Namespace) -> dict[str, str]:
+    """The environment of the command."""
+    chosen = {
+        "CUDADRV_DRIVER": f"emulator:{given.devices}" if given.devices else None,
+        "CUDADRV_EMULATOR_ORDER": given.order,
+        "CUDADRV_CHECK": given.checks,
+        "CUDADRV_CHECK_SUPPRESSIONS": given.suppressions,
+    }
+    former = os.environ.get("PYTHONPATH")
+    return {
+        **os.environ,
+        **{name: value for name, value in chosen.items() if value is not None},
+        "PYTHONPATH": os.pathsep.join([str(_STARTUP), *([former] if former else [])]),
+    }
+
+
+def _replaced_by(command: Sequence[str], names: dict[str, str]) -> int:
+    """Become the command, so that its signals and its status are its own."""
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], list(command), names)
+    except OSError as error:
+        print(f"cudadrv: {command[0]}: {error.strerror}", file=sys.stderr)
+        return _NOT_FOUND
+
+
+def begin() -> None:
+    """Put the emulator in the place of the driver, in a process of the command."""
+    if not os.environ.get(NO_STAND_IN):
+        atexit.register(_tell, stand_in(raise_findings=False))
+
+
+def _tell(stood: StandIn) -> None:
+    """Say what was found, at the end of the process."""
+    stood.close()
+    for found in stood.emulator.findings:
+        print(found, file=sys.stderr)

@@ -1,0 +1,131 @@
+"""Putting the emulator behind the C libraries of the driver: `cudadrv.emulator.stand_in`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import Final, Unpack
+
+from ptx.emulate.exec.limits import Limits
+
+from ..emulator.checks import CheckName
+from ..emulator.emulator import NEWEST_DRIVER, Emulator
+from ..emulator.profiles import DeviceProperties, EmulatedDevice
+from ..emulator.shared_libraries.libcuda import Libcuda
+from ..emulator.shared_libraries.libnvjitlink import LibnvJitLink
+from ..emulator.timeline.choice import OrderName
+from ..errors import DriverSelectionError
+from .emulated import session
+from .in_use import emulated_devices, emulated_limits
+from .locks import process_lock
+
+
+class _Process:
+    """What there is one of in a process.
+
+    Attributes:
+        libcuda, libnvjitlink: made for the first stand-in; others keep their addresses.
+        standing: the stand-in there is, which nobody else may hold.
+    """
+
+    def __init__(self) -> None:
+        self.lock = process_lock()
+        self.libcuda: Libcuda | None = None
+        self.libnvjitlink: LibnvJitLink | None = None
+        self.standing: StandIn | None = None
+
+
+_PROCESS: Final = _Process()
+
+
+class StandIn(AbstractContextManager[Emulator]):
+    """The emulator in the place of the driver, from when it is made until `close`.
+
+    Attributes:
+        emulator: what executes.
+    """
+
+    def __init__(self, emulated: AbstractContextManager[Emulator]) -> None:
+        with _PROCESS.lock, ExitStack() as stack:
+            if _PROCESS.standing is not None:
+                raise DriverSelectionError(
+                    "an emulator stands in for the CUDA driver already: close that first"
+                )
+            libcuda = _PROCESS.libcuda = _PROCESS.libcuda or Libcuda()
+            libnvjitlink = _PROCESS.libnvjitlink = _PROCESS.libnvjitlink or LibnvJitLink()
+            self.emulator: Emulator = stack.enter_context(emulated)
+            stack.callback(self._leave, libcuda, libnvjitlink)
+            libcuda.use(self.emulator)
+            libnvjitlink.use()
+            self._stack = stack.pop_all()
+            _PROCESS.standing = self
+
+    @staticmethod
+    def _leave(libcuda: Libcuda, libnvjitlink: LibnvJitLink) -> None:
+        libcuda.leave()
+        libnvjitlink.leave()
+        _PROCESS.standing = None
+
+    def __enter__(self) -> Emulator:
+        return self.emulator
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def close(self) -> None:
+        """Put nothing in the place of the driver; what is still queued runs first.
+
+        Raises:
+            CheckError: a check found something.
+        """
+        self._stack.close()
+
+
+def stand_in(
+    devices: int | Sequence[EmulatedDevice] | None = None,
+    *,
+    driver_version: tuple[int, int] = NEWEST_DRIVER,
+    limits: Limits | None = None,
+    order: OrderName | None = None,
+    seed: int | None = None,
+    check: Sequence[CheckName] | None = None,
+    suppressions: str | os.PathLike[str] | None = None,
+    raise_findings: bool = True,
+    **properties: Unpack[DeviceProperties],
+) -> StandIn:
+    """Let other libraries run on an emulator, as long as the process lives or to the `with`'s end.
+
+    Whoever loads `libcuda.so.1` finds the emulator's: `cuda.bindings`, `cuda.core`, Numba. It is
+    the driver of this library as well, so that both see one memory. Call it before anything has
+    used the CUDA driver. Afterwards the functions answer CUDA_ERROR_DEINITIALIZED, until the next
+    stand-in.
+
+    `devices` is how many, or the devices; without it what CUDADRV_DRIVER says, else one. `limits`
+    is without it what CUDADRV_EMULATOR_STEPS says. The other arguments are those of `session`.
+
+    Raises:
+        DriverSelectionError: the process has loaded a CUDA driver or nvJitLink already, an emulator
+            stands in already, or the system is not Linux.
+        ValueError: properties for devices that are given whole, or a device or an order that cannot
+            be.
+    """
+    return StandIn(
+        session(
+            (emulated_devices() or 1) if devices is None else devices,
+            driver_version=driver_version,
+            limits=emulated_limits() if limits is None else limits,
+            order=order,
+            seed=seed,
+            check=check,
+            suppressions=suppressions,
+            raise_findings=raise_findings,
+            **properties,
+        )
+    )

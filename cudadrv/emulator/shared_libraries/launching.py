@@ -1,0 +1,157 @@
+"""Launches, contexts and pools: what takes structures that hold more."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+from typing import Final
+
+from ...driver import _api
+from ..emulator import Emulator
+from .special import INVALID_VALUE, Handlers, call, passed_on, put_size, put_uint
+
+LAUNCHING: Final = Handlers()
+_ATTRIBUTE_BYTES: Final = 72  # sizeof(CUlaunchAttribute)
+
+
+class _LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_bytes", ctypes.c_uint),
+        ("stream", ctypes.c_size_t),
+        ("attributes", ctypes.c_size_t),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
+@LAUNCHING("cuLaunchKernelEx 11060 size size size size")
+def launch_with_config(api: Emulator, config: int, function: int, params: int, extra: int) -> int:
+    """Launch a kernel, with its attributes."""
+    if not config:
+        return INVALID_VALUE
+    given = _LaunchConfig.from_address(config)
+    # The bindings' structure over this memory would not know how many attributes there are.
+    seen = SimpleNamespace(
+        gridDimX=given.grid[0], gridDimY=given.grid[1], gridDimZ=given.grid[2],
+        blockDimX=given.block[0], blockDimY=given.block[1], blockDimZ=given.block[2],
+        sharedMemBytes=given.shared_bytes, hStream=given.stream,
+        numAttrs=given.attribute_count,
+        attrs=[
+            _api.CUlaunchAttribute(_ptr=given.attributes + _ATTRIBUTE_BYTES * at)
+            for at in range(given.attribute_count)
+        ],
+    )  # fmt: skip
+    return int(call(api, "cuLaunchKernelEx", seen, function, params, extra)[0])
+
+
+@LAUNCHING("cuLaunchHostFunc_v2 13020 stream size size uint")
+def launch_host_function(
+    api: Emulator, stream: int, function: int, argument: int, mode: int
+) -> int:
+    """Call a function of the host; how the driver waits does not matter."""
+    return int(call(api, "cuLaunchHostFunc", stream, function, argument)[0])
+
+
+@LAUNCHING("cuCtxCreate_v2 3020 >size uint int")
+def create_context(api: Emulator, result: int, flags: int, device: int) -> int:
+    """A context."""
+    return passed_on(api, "cuCtxCreate", (None, flags, device), result)
+
+
+@LAUNCHING("cuCtxCreate_v3 11040 >size size int uint int")
+def create_context_with_affinity(
+    api: Emulator, result: int, params: int, count: int, flags: int, device: int
+) -> int:
+    """A context; the emulator refuses parameters."""
+    return passed_on(api, "cuCtxCreate", (object() if count else None, flags, device), result)
+
+
+@LAUNCHING("cuCtxCreate_v4 12050 >size size uint int")
+def create_context_with_parameters(
+    api: Emulator, result: int, params: int, flags: int, device: int
+) -> int:
+    """A context; the emulator refuses parameters."""
+    return passed_on(api, "cuCtxCreate", (object() if params else None, flags, device), result)
+
+
+@LAUNCHING("cuCtxSynchronize_v2 13000 size")
+def synchronize_context(api: Emulator, context: int) -> int:
+    """Wait for a context; for null the current one."""
+    if not context:
+        return int(api.cuCtxSynchronize()[0])
+    code = int(call(api, "cuCtxPushCurrent", context)[0])
+    if code:
+        return code
+    try:
+        return int(api.cuCtxSynchronize()[0])
+    finally:
+        api.cuCtxPopCurrent()
+
+
+@LAUNCHING("cuStreamGetCtx_v2 12050 stream >size >size")
+def stream_context(api: Emulator, stream: int, result: int, green: int) -> int:
+    """The context of a stream, which is no green one."""
+    put_size(green, 0)
+    return passed_on(api, "cuStreamGetCtx", (stream,), result)
+
+
+@LAUNCHING("cuMemPoolGetAttribute 11020 size int size")
+def pool_attribute(api: Emulator, pool: int, attribute: int, result: int) -> int:
+    """A switch of 4 bytes, or a number of 8."""
+    code, value = call(api, "cuMemPoolGetAttribute", pool, attribute)
+    if not code:
+        (put_uint if _is_switch(attribute) else put_size)(result, int(value))
+    return int(code)
+
+
+@LAUNCHING("cuMemPoolSetAttribute 11020 size int size")
+def set_pool_attribute(api: Emulator, pool: int, attribute: int, value: int) -> int:
+    """A switch of 4 bytes, or a number of 8."""
+    c_type = ctypes.c_uint if _is_switch(attribute) else ctypes.c_size_t
+    number = c_type.from_address(value).value
+    return int(call(api, "cuMemPoolSetAttribute", pool, attribute, _api.cuuint64_t(number))[0])
+
+
+def _is_switch(attribute: int) -> bool:
+    return attribute <= int(
+        _api.CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
+    )
+
+
+@LAUNCHING("cuMemPoolSetAccess 11020 size size size")
+def set_pool_access(api: Emulator, pool: int, descriptions: int, count: int) -> int:
+    """Who reaches a pool; CUmemAccessDesc is three numbers."""
+    seen = []
+    for at in range(count):
+        kind, number, flags = (ctypes.c_int * 3).from_address(descriptions + 12 * at)
+        location = SimpleNamespace(type=kind, id=number)
+        seen.append(SimpleNamespace(location=location, flags=flags))
+    return int(call(api, "cuMemPoolSetAccess", pool, seen, count)[0])
+
+
+@LAUNCHING("cuMemPoolGetAccess 11020 size size size")
+def pool_access(api: Emulator, result: int, pool: int, location: int) -> int:
+    """Who reaches a pool: what cuMemPoolSetAccess said."""
+    kind, number = (ctypes.c_int * 2).from_address(location)
+    code, flags = call(api, "cuMemPoolGetAccess", pool, SimpleNamespace(type=kind, id=number))
+    if not code:
+        put_uint(result, int(flags))
+    return int(code)
+
+
+@LAUNCHING("cuGraphExecUpdate_v2 12000 size size size")
+def update_executable(api: Emulator, executable: int, graph: int, result: int) -> int:
+    """Put a graph into an executable; CUgraphExecUpdateResultInfo begins with how it went."""
+    code, info = call(api, "cuGraphExecUpdate", executable, graph)
+    if result and info is not None:
+        put_uint(result, int(info.result))
+    return int(code)
+
+
+@LAUNCHING("cuGraphInstantiateWithFlags 11040 >size size size")
+def instantiate(api: Emulator, result: int, graph: int, flags: int) -> int:
+    """Make a graph executable."""
+    return passed_on(api, "cuGraphInstantiate", (graph, flags), result)

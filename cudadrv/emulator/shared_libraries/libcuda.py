@@ -1,0 +1,155 @@
+"""The emulator behind the C functions of the CUDA driver, as `libcuda.so.1` has them."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ...driver._api import CUresult
+from ..emulator import Emulator
+from .callbacks import guarded
+from .driver_table import PLAIN
+from .launching import LAUNCHING
+from .loading import LOADING
+from .queries import QUERIES
+from .shared_object import SharedObject
+from .signature import Argument, Signature, signature, without_version
+from .special import INVALID_VALUE, Handler, put_size, put_uint
+
+SONAME: Final = "libcuda.so.1"
+_UNKNOWN: Final = int(CUresult.CUDA_ERROR_UNKNOWN)
+_NOT_FOUND: Final = int(CUresult.CUDA_ERROR_NOT_FOUND)
+_GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
+_PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+_FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
+_PROC_ADDRESS: Final = (
+    signature("cuGetProcAddress 11030 text >size int size"),
+    signature("cuGetProcAddress_v2 12000 text >size int size >int"),
+)
+
+
+class Libcuda:
+    """The C functions of the driver; one a process, as libraries keep their addresses.
+
+    Attributes:
+        api: the emulator that they call; without one they answer CUDA_ERROR_DEINITIALIZED.
+    """
+
+    def __init__(self) -> None:
+        self.api: Emulator | None = None
+        self._told: Exception | None = None
+        functions: dict[str, tuple[Signature, Callable[..., int]]] = {}
+        for each in PLAIN:
+            functions[each.name] = each, self._plain(each, per_thread=False)
+            if each.has_stream:
+                functions[each.name + "_ptsz"] = each, self._plain(each, per_thread=True)
+        for table in (QUERIES, LOADING, LAUNCHING):
+            for each, handler in table.by_signature.items():
+                functions[each.name] = each, self._special(each, handler, per_thread=False)
+                if each.has_stream:
+                    name = each.name + "_ptsz"
+                    functions[name] = each, self._special(each, handler, per_thread=True)
+        for each in _PROC_ADDRESS:
+            functions[each.name] = each, self._proc_address
+        self._forms = _by_base_name(each for each, _ in functions.values())
+        self._library = SharedObject(SONAME, list(functions))
+        # ctypes frees a callback with its object, and callers may be in it at any time.
+        self._callbacks: Final = {
+            name: each.c_function(self._answering(function))
+            for name, (each, function) in functions.items()
+        }
+        atexit.register(self._library.clear)
+
+    def use(self, api: Emulator) -> None:
+        """Let the functions call this emulator."""
+        self.api = api
+        for name, callback in self._callbacks.items():
+            self._library.point(name, callback)
+
+    def leave(self) -> None:
+        """Let the functions call nobody."""
+        self._library.clear()
+        self.api = None
+
+    def _answering(self, function: Callable[..., int]) -> Callable[..., int]:
+        """The function, as long as there is an emulator; what a kernel did wrong is told."""
+
+        def answer(*given: Argument) -> int:
+            api = self.api
+            if api is None:
+                return _GONE
+            code = function(*given)
+            if code:
+                self._tell(api.last_fault)
+            return code
+
+        return guarded(answer, _UNKNOWN)
+
+    def _tell(self, fault: Exception | None) -> None:
+        """Say once what no CUresult can: which thread went where, what cannot be executed.
+
+        Libraries show a code and its name at most.
+        """
+        if fault is not None and fault is not self._told:
+            self._told = fault
+            print(f"cudadrv: {fault}", file=sys.stderr)
+
+    def _plain(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
+        """What reads the arguments, calls the emulator and writes its results."""
+        name, parameters = form.base_name, form.parameters
+        inputs = [(at, p) for at, p in enumerate(parameters) if not p.is_result]
+        results = [(at, p) for at, p in enumerate(parameters) if p.is_result]
+
+        def answer(*given: Any) -> int:  # as ctypes has them, by the signature
+            function = getattr(self.api, name)
+            code, *values = function(*[p.read(given[at], per_thread) for at, p in inputs])
+            if not code:
+                for (at, parameter), value in zip(results, values, strict=True):
+                    parameter.write(given[at], value)
+            return int(code)
+
+        return answer
+
+    def _special(self, form: Signature, handler: Handler, *, per_thread: bool) -> Handler:
+        """The handler, with the default stream that its variant means."""
+        if not per_thread:
+            return lambda *given: handler(self.api, *given)
+        streams = [p.word == "stream" for p in form.parameters]
+
+        def answer(*given: Argument) -> int:
+            meant = [
+                (2 if is_stream and not value else value)
+                for value, is_stream in zip(given, streams, strict=True)
+            ]
+            return handler(self.api, *meant)
+
+        return answer
+
+    def _proc_address(
+        self, name: bytes | None, result: int, version: int, flags: int, status: int = 0
+    ) -> int:
+        """The function of a name, in the newest form that a version of CUDA has."""
+        if name is None or not result:
+            return INVALID_VALUE
+        put_size(result, 0)
+        known = self._forms.get(name.decode(errors="replace"), [])
+        forms = [form for form in known if form.since <= version]
+        if not forms:
+            put_uint(status, _TOO_OLD if known else _NO_SYMBOL)
+            return _NOT_FOUND
+        symbol = forms[-1].name
+        if flags & _PER_THREAD_FLAG and forms[-1].has_stream:
+            symbol += "_ptsz"
+        put_size(result, self._library.address(symbol))
+        put_uint(status, _FOUND)
+        return 0
+
+
+def _by_base_name(forms: Iterable[Signature]) -> dict[str, list[Signature]]:
+    """The forms of each function, oldest first."""
+    found: dict[str, list[Signature]] = {}
+    for form in sorted(set(forms), key=lambda form: form.since):
+        found.setdefault(without_version(form.name), []).append(form)
+    return found

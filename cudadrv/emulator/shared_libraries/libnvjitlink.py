@@ -1,0 +1,314 @@
+"""nvJitLink for an emulated device: what it links stays PTX, as that is what is executed.
+
+PTX is linked as text. LTO-IR goes to the real nvJitLink, which makes PTX of it. A linked "cubin" is
+the PTX text then, which the emulated driver loads like a cubin.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from ptx.errors import PtxError
+from ptx.isa.linked_text import link_texts
+from ptx.isa.register_limit import with_register_limit
+
+from .callbacks import guarded
+from .shared_object import SharedObject
+from .signature import signatures
+from .special import put_bytes, put_size, put_uint, sizes_at
+
+NO_STAND_IN: Final = "CUDADRV_NO_STAND_IN"
+"""Set for a child that needs the real libraries."""
+_MISSING_ARCH, _INVALID_INPUT, _PTX_COMPILE, _NVVM_COMPILE, _INTERNAL = 2, 3, 4, 5, 6
+_PTX, _LTOIR, _ANY = 2, 3, 10  # nvJitLinkInputType
+_KINDS: Final = {1: "a cubin", 4: "a fatbin", 5: "an object file", 6: "a library"}
+_LTO_MAGIC: Final = b"\xed\x43\x4e\x7f"
+_FUNCTIONS: Final = signatures("""
+nvJitLinkVersion 12000 >uint >uint
+nvJitLinkCreate 12000 >size uint size
+nvJitLinkDestroy 12000 size
+nvJitLinkAddData 12000 size int size size text
+nvJitLinkAddFile 12000 size int text
+nvJitLinkComplete 12000 size
+nvJitLinkGetLinkedCubinSize 12000 size >size
+nvJitLinkGetLinkedCubin 12000 size size
+nvJitLinkGetLinkedPtxSize 12000 size >size
+nvJitLinkGetLinkedPtx 12000 size size
+nvJitLinkGetErrorLogSize 12000 size >size
+nvJitLinkGetErrorLog 12000 size size
+nvJitLinkGetInfoLogSize 12000 size >size
+nvJitLinkGetInfoLog 12000 size size
+""")
+
+
+@dataclass(eq=False, slots=True)
+class Link:
+    """A link under way, and what came of it.
+
+    Attributes:
+        image: the linked text, with its NUL.
+        lto_text: what LTO-IR became.
+        errors, info: the logs.
+    """
+
+    options: tuple[str, ...]
+    inputs: list[tuple[int, bytes, str]] = field(default_factory=list)
+    image: bytes = b""
+    lto_text: bytes = b""
+    errors: str = ""
+    info: str = ""
+
+    def add(self, kind: int, data: bytes, name: str) -> int:
+        """Take an input that can be linked here."""
+        if kind == _ANY:
+            kind = _LTOIR if data.startswith(_LTO_MAGIC) else _PTX
+        if kind in (_PTX, _LTOIR):
+            self.inputs.append((kind, data, name))
+            return 0
+        what = _KINDS.get(kind, f"of kind {kind}")
+        self.errors += (
+            f"error   : {name} is {what}; the emulator executes PTX, and links PTX and LTO-IR\n"
+        )
+        return _INVALID_INPUT
+
+    def complete(self) -> int:
+        """Link what was added."""
+        texts = [
+            (name, data.rstrip(b"\0").decode(errors="replace"))
+            for kind, data, name in self.inputs
+            if kind == _PTX
+        ]
+        lto = [(data, name) for kind, data, name in self.inputs if kind == _LTOIR]
+        if lto:
+            code, text, self.info, errors = optimised(lto, self.options)
+            self.errors += errors
+            if code:
+                return code
+            self.lto_text = text.encode() + b"\0"
+            texts.insert(0, ("the LTO-IR", text))
+        if not texts:
+            self.errors += "error   : nothing to link\n"
+            return _INVALID_INPUT
+        try:
+            text = link_texts(texts)
+            limit = _value_of(self.options, "-maxrregcount=")
+            if limit is not None:
+                text = with_register_limit(text, int(limit))
+        except PtxError as error:
+            self.errors += f"error   : {error}\n"
+            return _PTX_COMPILE
+        self.image = text.encode() + b"\0"
+        return 0
+
+
+def _value_of(options: Sequence[str], name: str) -> str | None:
+    return next((o.removeprefix(name) for o in options if o.startswith(name)), None)
+
+
+@cache
+def _real_path() -> str | None:
+    """Where the real nvJitLink lies; asked of a process in which nothing stands in for it."""
+    program = "from cuda.pathfinder import load_nvidia_dynamic_lib as load\n"
+    program += "print(load('nvJitLink').abs_path)"
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, NO_STAND_IN: "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return answer.stdout.strip() or None
+
+
+@cache
+def _real() -> ctypes.CDLL | None:
+    path = _real_path()
+    return ctypes.CDLL(path) if path else None
+
+
+def optimised(
+    inputs: Sequence[tuple[bytes, str]], options: Sequence[str]
+) -> tuple[int, str, str, str]:
+    """PTX of LTO-IR by the real nvJitLink: its result, the text and both logs.
+
+    Kernels of LTO-IR may call functions of PTX. What only PTX calls is optimised away, as nvJitLink
+    makes PTX of LTO-IR alone.
+    """
+    library = _real()
+    if library is None:
+        return _INTERNAL, "", "", "error   : LTO-IR needs nvJitLink, which is not installed\n"
+    wanted = [*options, *(each for each in ("-lto", "-ptx") if each not in options)]
+    texts = (ctypes.c_char_p * len(wanted))(*(each.encode() for each in wanted))
+    handle = ctypes.c_void_p()
+    code: int = library.nvJitLinkCreate(ctypes.byref(handle), len(wanted), texts)
+    if code:
+        return code, "", "", f"error   : nvJitLink refuses {' '.join(wanted)}\n"
+    try:
+        for data, name in inputs:
+            size = ctypes.c_size_t(len(data))
+            code = code or library.nvJitLinkAddData(handle, _LTOIR, data, size, name.encode())
+        code = code or library.nvJitLinkComplete(handle)
+        text = "" if code else _read(library, "LinkedPtx", handle)
+        return code, text, _read(library, "InfoLog", handle), _read(library, "ErrorLog", handle)
+    finally:
+        library.nvJitLinkDestroy(ctypes.byref(handle))
+
+
+def _read(library: ctypes.CDLL, what: str, handle: ctypes.c_void_p) -> str:
+    nbytes = ctypes.c_size_t()
+    if getattr(library, f"nvJitLinkGet{what}Size")(handle, ctypes.byref(nbytes)):
+        return ""
+    buffer = ctypes.create_string_buffer(nbytes.value + 1)
+    getattr(library, f"nvJitLinkGet{what}")(handle, buffer)
+    return buffer.value.decode(errors="replace")
+
+
+class LibnvJitLink:
+    """The C functions of nvJitLink; one a process.
+
+    Outside of a stand-in they answer NVJITLINK_ERROR_INTERNAL, as nothing tells cubins apart then.
+    """
+
+    def __init__(self) -> None:
+        self._links: dict[int, Link] = {}
+        self._next = 1
+        self._library = SharedObject(
+            f"libnvJitLink.so.{_major()}", [each.name for each in _FUNCTIONS]
+        )
+        self._callbacks: Final = {
+            each.name: each.c_function(
+                guarded(getattr(self, each.name.removeprefix("nvJitLink")), _INTERNAL)
+            )
+            for each in _FUNCTIONS
+        }
+        atexit.register(self._library.clear)
+
+    def use(self) -> None:
+        """Let the functions link."""
+        for name, callback in self._callbacks.items():
+            self._library.point(name, callback)
+
+    def leave(self) -> None:
+        """Let them link no more."""
+        self._library.clear()
+
+    def Version(self, major: int, minor: int) -> int:
+        """That of the installed one."""
+        found = _installed_version()
+        put_uint(major, found[0])
+        put_uint(minor, found[1])
+        return 0
+
+    def Create(self, result: int, count: int, options: int) -> int:
+        """Begin a link."""
+        texts = tuple(
+            ctypes.string_at(address).decode(errors="replace")
+            for address in sizes_at(options, count)
+        )
+        if _value_of(texts, "-arch=") is None:
+            return _MISSING_ARCH
+        handle, self._next = self._next, self._next + 1
+        self._links[handle] = Link(texts)
+        put_size(result, handle)
+        return 0
+
+    def Destroy(self, handle: int) -> int:
+        """Forget a link, whose handle is pointed to."""
+        place = ctypes.c_size_t.from_address(handle)
+        self._links.pop(place.value, None)
+        place.value = 0
+        return 0
+
+    def AddData(self, handle: int, kind: int, data: int, nbytes: int, name: bytes | None) -> int:
+        """Add an input."""
+        text = (name or b"an input").decode(errors="replace")
+        return self._links[handle].add(kind, ctypes.string_at(data, nbytes), text)
+
+    def AddFile(self, handle: int, kind: int, name: bytes) -> int:
+        """Add a file."""
+        path = name.decode(errors="replace")
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            self._links[handle].errors += f"error   : {error}\n"
+            return _INVALID_INPUT
+        return self._links[handle].add(kind, data, path)
+
+    def Complete(self, handle: int) -> int:
+        """Link."""
+        return self._links[handle].complete()
+
+    def GetLinkedCubinSize(self, handle: int, result: int) -> int:
+        """Bytes of the image."""
+        return _put_length(result, self._links[handle].image)
+
+    def GetLinkedCubin(self, handle: int, result: int) -> int:
+        """The image."""
+        put_bytes(result, self._links[handle].image)
+        return 0
+
+    def GetLinkedPtxSize(self, handle: int, result: int) -> int:
+        """Bytes of what LTO-IR became."""
+        return _put_length(result, self._links[handle].lto_text)
+
+    def GetLinkedPtx(self, handle: int, result: int) -> int:
+        """What LTO-IR became."""
+        put_bytes(result, self._links[handle].lto_text)
+        return 0
+
+    def GetErrorLogSize(self, handle: int, result: int) -> int:
+        """Bytes of the log of errors."""
+        return _put_length(result, _log(self._links[handle].errors))
+
+    def GetErrorLog(self, handle: int, result: int) -> int:
+        """The log of errors."""
+        put_bytes(result, _log(self._links[handle].errors))
+        return 0
+
+    def GetInfoLogSize(self, handle: int, result: int) -> int:
+        """Bytes of the other log."""
+        return _put_length(result, _log(self._links[handle].info))
+
+    def GetInfoLog(self, handle: int, result: int) -> int:
+        """The other log."""
+        put_bytes(result, _log(self._links[handle].info))
+        return 0
+
+
+def _log(text: str) -> bytes:
+    return text.encode() + b"\0" if text else b""
+
+
+def _put_length(result: int, data: bytes) -> int:
+    put_size(result, len(data))
+    return 0
+
+
+@cache
+def _major() -> int:
+    """The version of CUDA that the bindings are for."""
+    return int(metadata.version("cuda-bindings").partition(".")[0])
+
+
+@cache
+def _installed_version() -> tuple[int, int]:
+    """What a package says, as loading the library takes long; else what the library says."""
+    for package in ("nvidia-nvjitlink", f"nvidia-nvjitlink-cu{_major()}"):
+        try:
+            major, minor, *_ = metadata.version(package).split(".")
+            return int(major), int(minor)
+        except (metadata.PackageNotFoundError, ValueError):
+            continue
+    library = _real()
+    if library is None:
+        return _major(), 0
+    found = ctypes.c_uint(), ctypes.c_uint()
+    library.nvJitLinkVersion(*map(ctypes.byref, found))
+    return found[0].value, found[1].value

@@ -1,0 +1,144 @@
+"""What devices, pointers and results are."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final
+
+from ...driver._api import CUpointer_attribute, CUresult
+from ..emulator import Emulator
+from .special import (
+    INVALID_VALUE,
+    Handlers,
+    Texts,
+    call,
+    ints_at,
+    put_bytes,
+    put_size,
+    sizes_at,
+)
+
+QUERIES: Final = Handlers()
+_TEXTS: Final = Texts()
+_NAMES: Final = {int(code): code.name for code in CUresult}
+
+_Narrow = type[ctypes.c_uint] | type[ctypes.c_int] | type[ctypes.c_ubyte]
+# What each pointer attribute is in C, where that is no address or size.
+_NARROW_BY_NAME: Final[dict[str, _Narrow]] = {
+    "MEMORY_TYPE": ctypes.c_uint,
+    "SYNC_MEMOPS": ctypes.c_ubyte,
+    "IS_MANAGED": ctypes.c_ubyte,
+    "DEVICE_ORDINAL": ctypes.c_int,
+    "IS_LEGACY_CUDA_IPC_CAPABLE": ctypes.c_ubyte,
+    "MAPPED": ctypes.c_ubyte,
+    "IS_GPU_DIRECT_RDMA_CAPABLE": ctypes.c_ubyte,
+}
+_NARROW: Final = {
+    int(getattr(CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")): c_type
+    for name, c_type in _NARROW_BY_NAME.items()
+}
+
+
+@QUERIES("cuGetErrorName 6000 int size")
+def error_name(api: Emulator, code: int, result: int) -> int:
+    """The name of a result, null for none."""
+    name = _NAMES.get(code)
+    put_size(result, _TEXTS.address(name.encode()) if name else 0)
+    return 0 if name else INVALID_VALUE
+
+
+@QUERIES("cuGetErrorString 6000 int size")
+def error_string(api: Emulator, code: int, result: int) -> int:
+    """What the emulator says of a result: of this thread's last failed call, all it knows."""
+    if code not in _NAMES:
+        put_size(result, 0)
+        return INVALID_VALUE
+    answer, text = api.cuGetErrorString(CUresult(code))
+    put_size(result, _TEXTS.address(text) if text else 0)
+    return int(answer)
+
+
+@QUERIES("cuGetExportTable 3000 size size")
+def export_table(api: Emulator, result: int, uuid: int) -> int:
+    """NVRTC asks for tables of functions that have no names, and goes on without."""
+    put_size(result, 0)
+    return int(CUresult.CUDA_ERROR_NOT_FOUND)
+
+
+@QUERIES("cuDeviceGetName 2000 size int int")
+def device_name(api: Emulator, result: int, length: int, device: int) -> int:
+    """The device's name."""
+    return _put_text(api, "cuDeviceGetName", result, length, device)
+
+
+@QUERIES("cuDeviceGetPCIBusId 4010 size int int")
+def device_bus_id(api: Emulator, result: int, length: int, device: int) -> int:
+    """The device's PCI address."""
+    return _put_text(api, "cuDeviceGetPCIBusId", result, length, device)
+
+
+def _put_text(api: Emulator, name: str, result: int, length: int, device: int) -> int:
+    code, text = call(api, name, length, device)
+    if not code and length > 0:
+        put_bytes(result, text.rstrip(b"\0")[: length - 1] + b"\0")
+    return int(code)
+
+
+@QUERIES("cuDeviceGetUuid_v2 11040 size int")
+def device_uuid(api: Emulator, result: int, device: int) -> int:
+    """The device's UUID, 16 bytes."""
+    code, uuid = call(api, "cuDeviceGetUuid", device)
+    if not code:
+        put_bytes(result, uuid.bytes)
+    return int(code)
+
+
+@QUERIES("cuDeviceGetUuid 9020 size int")
+def device_uuid_of_old(api: Emulator, result: int, device: int) -> int:
+    """The same under the name of before."""
+    return device_uuid(api, result, device)
+
+
+@QUERIES("cuPointerGetAttribute 4000 size int size")
+def pointer_attribute(api: Emulator, result: int, attribute: int, address: int) -> int:
+    """One attribute; of what is no memory of the driver's an error (measured)."""
+    kind = CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE
+    known, values = call(api, "cuPointerGetAttributes", 1, (kind,), address)
+    if known or not values[0]:
+        return INVALID_VALUE
+    code, values = call(api, "cuPointerGetAttributes", 1, (attribute,), address)
+    if not code:
+        _put_attribute(result, attribute, values[0])
+    return int(code)
+
+
+@QUERIES("cuPointerGetAttributes 7000 uint size size size")
+def pointer_attributes(
+    api: Emulator, count: int, attributes: int, results: int, address: int
+) -> int:
+    """Several attributes of an address."""
+    asked = ints_at(attributes, count)
+    code, values = call(api, "cuPointerGetAttributes", count, asked, address)
+    if not code:
+        for result, attribute, value in zip(sizes_at(results, count), asked, values, strict=True):
+            _put_attribute(result, attribute, value)
+    return int(code)
+
+
+def _put_attribute(result: int, attribute: int, value: Any) -> None:  # a number or a handle
+    if not result:
+        return
+    narrow = _NARROW.get(attribute)
+    if narrow is None:
+        put_size(result, value)
+    else:
+        narrow.from_address(result).value = int(value)
+
+
+@QUERIES("cuCtxGetDevice_v2 13000 >int size")
+def context_device(api: Emulator, result: int, context: int) -> int:
+    """The device of a context."""
+    code, device = call(api, "cuCtxGetDevice", context) if context else api.cuCtxGetDevice()
+    if not code and result:
+        ctypes.c_int.from_address(result).value = int(device)
+    return int(code)

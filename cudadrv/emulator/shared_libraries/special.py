@@ -1,0 +1,85 @@
+"""Functions whose arguments need more than being passed on: a handler each, with raw arguments."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ...driver._api import CUresult
+from ..emulator import Emulator
+from .signature import Signature, signature
+
+Handler = Callable[..., int]
+"""Takes the emulator and what ctypes passed on; answers the CUresult."""
+INVALID_VALUE: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+class Handlers:
+    """A table of handlers, filled by a file of them."""
+
+    def __init__(self) -> None:
+        self.by_signature: dict[Signature, Handler] = {}
+
+    def __call__(self, line: str) -> Callable[[Handler], Handler]:
+        """Say what a handler is for, in the words of `signature.py`."""
+
+        def add(handler: Handler) -> Handler:
+            self.by_signature[signature(line)] = handler
+            return handler
+
+        return add
+
+
+def call(api: Emulator, name: str, *given: object) -> tuple[Any, ...]:
+    """Call a function of the emulator, whatever it takes."""
+    function: Callable[..., tuple[Any, ...]] = getattr(api, name)
+    return function(*given)
+
+
+def passed_on(api: Emulator, name: str, given: Sequence[object], result: int) -> int:
+    """Call it, and put its one result, of 8 bytes, where the caller wants it."""
+    code, *values = call(api, name, *given)
+    if not code:
+        put_size(result, values[0])
+    return int(code)
+
+
+def put_size(address: int, value: Any) -> None:  # a number, or a handle of the bindings
+    """Write 8 bytes; nowhere for null."""
+    if address:
+        ctypes.c_size_t.from_address(address).value = int(value)
+
+
+def put_uint(address: int, value: int) -> None:
+    """Write 4 bytes; nowhere for null."""
+    if address:
+        ctypes.c_uint.from_address(address).value = value
+
+
+def put_bytes(address: int, data: bytes) -> None:
+    """Write bytes; nowhere for null."""
+    if address:
+        ctypes.memmove(address, data, len(data))
+
+
+def sizes_at(address: int, count: int) -> list[int]:
+    """An array of numbers of 8 bytes."""
+    return list((ctypes.c_size_t * count).from_address(address)) if count else []
+
+
+def ints_at(address: int, count: int) -> list[int]:
+    """An array of numbers of 4 bytes, such as options and attributes."""
+    return list((ctypes.c_int * count).from_address(address)) if count else []
+
+
+class Texts:
+    """Texts whose address a caller was given: they stay, as nobody says when it is done."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, ctypes.Array[ctypes.c_char]] = {}
+
+    def address(self, text: bytes) -> int:
+        """Where the text stands, with a NUL behind it; one place for equal texts."""
+        kept = self._kept.setdefault(text, ctypes.create_string_buffer(text))
+        return ctypes.addressof(kept)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+
+from .process import run_program
+
+LINKED = """
+import cudadrv
+from cuda.bindings import nvjitlink
+
+CALLER = b'''.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 r) twice (.param .b32 x);
+.visible .entry doubles(.param .u64 p) {
+  .reg .b64 %rd<2>; .reg .b32 %r<3>;
+  ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1];
+  { .param .b32 x; st.param.b32 [x], %r1; .param .b32 r;
+    call.uni (r), twice, (x); ld.param.b32 %r2, [r]; }
+  st.global.u32 [%rd1], %r2; ret;
+}'''
+CALLED = b'''.version 8.0
+.target sm_80
+.address_size 64
+.visible .func (.param .b32 r) twice (.param .b32 x) {
+  .reg .b32 %r<3>; ld.param.b32 %r1, [x]; add.s32 %r2, %r1, %r1; st.param.b32 [r], %r2; ret;
+}'''
+
+def link(*inputs, options=("-arch=sm_90",)):
+    handle = nvjitlink.create(len(options), list(options))
+    for at, (kind, data) in enumerate(inputs):
+        nvjitlink.add_data(handle, kind, data, len(data), f"input {at}")
+    nvjitlink.complete(handle)
+    image = bytearray(nvjitlink.get_linked_cubin_size(handle))
+    nvjitlink.get_linked_cubin(handle, image)
+    nvjitlink.destroy(handle)
+    return bytes(image)
+
+def doubled(image):
+    library = ok(driver.cuLibraryLoadData(image, [], [], 0, [], [], 0))
+    function = ok(driver.cuKernelGetFunction(ok(driver.cuLibraryGetKernel(library, b"doubles"))))
+    memory = ok(driver.cuMemAlloc(4))
+    ok(driver.cuMemsetD32(memory, 21, 1))
+    launch(function, memory)
+    return read(memory, 1)
+
+stand_in()
+prepare()
+PTX_INPUT = nvjitlink.InputType.PTX
+"""
+
+
+def test_a_kernel_calls_a_function_of_another_ptx_text() -> None:
+    out = run_program(LINKED + "print(doubled(link((PTX_INPUT, CALLER), (PTX_INPUT, CALLED))))")
+    assert out == "[42]\n"
+
+
+def test_a_kernel_of_lto_ir_calls_a_function_of_ptx() -> None:
+    pytest.importorskip("nvidia", reason="needs nvJitLink from a package")
+    out = run_program(
+        LINKED
+        + """
+import ptx
+source = 'extern "C" __device__ int twice(int x); '
+source += 'extern "C" __global__ void doubles(int *p) { *p = twice(*p); }'
+image = ptx.compile(source, ptx.CompileOptions(target=ptx.Target.ltoir("compute_90")))
+print(doubled(link((PTX_INPUT, CALLED), (nvjitlink.InputType.LTOIR, image.data),
+                   options=("-arch=sm_90", "-lto"))))
+"""
+    )
+    assert out == "[42]\n"
+
+
+def test_an_input_that_is_no_ptx_is_refused_by_name() -> None:
+    out = run_program(
+        LINKED
+        + """
+handle = nvjitlink.create(1, ["-arch=sm_90"])
+try:
+    nvjitlink.add_data(handle, nvjitlink.InputType.CUBIN, b"\\x7fELF", 4, "mine.cubin")
+except nvjitlink.nvJitLinkError as error:
+    log = bytearray(nvjitlink.get_error_log_size(handle))
+    nvjitlink.get_error_log(handle, log)
+    print(log.rstrip(b"\\0").decode())
+"""
+    )
+    assert out.strip() == (
+        "error   : mine.cubin is a cubin; the emulator executes PTX, and links PTX and LTO-IR"
+    )
+
+
+def test_a_register_limit_of_the_link_reaches_the_kernels() -> None:
+    out = run_program(
+        LINKED
+        + """
+image = link((PTX_INPUT, CALLER), (PTX_INPUT, CALLED),
+             options=("-arch=sm_90", "-maxrregcount=24"))
+print(b".maxnreg 24" in image)
+"""
+    )
+    assert out == "True\n"

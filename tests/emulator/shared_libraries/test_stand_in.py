@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import pytest
+
+from .process import BINDINGS, run, run_program
+
+
+def test_the_bindings_work_on_the_emulator_and_find_nothing_afterwards() -> None:
+    out = run_program("""
+        with stand_in(2, name="first") as emulator:
+            prepare()
+            print(ok(driver.cuDeviceGetCount()), ok(driver.cuDeviceGetName(16, 0)).rstrip(b" \\0"))
+            memory = ok(driver.cuMemAlloc(16))
+            launch(kernel(b"fill"), memory, 7, 0, threads=4)
+            print(read(memory, 4), type(memory).__name__, emulator.last_fault)
+        print(driver.cuDeviceGetCount()[0].name, driver.cuInit(0)[0].name)
+        with stand_in(3):
+            ok(driver.cuInit(0))
+            print(ok(driver.cuDeviceGetCount()))
+    """)
+    assert out.splitlines() == [
+        "2 b'first'",
+        "[7, 7, 7, 7] CUdeviceptr None",
+        "CUDA_ERROR_DEINITIALIZED CUDA_ERROR_DEINITIALIZED",
+        "3",
+    ]
+
+
+def test_a_plain_call_holds_though_nobody_keeps_what_it_gave() -> None:
+    out = run_program("""
+        import gc
+        stand_in()
+        gc.collect()
+        prepare()
+        import cudadrv
+        print(len(cudadrv.list_devices()), ok(driver.cuDeviceGetCount()))
+        try:
+            stand_in()
+        except cudadrv.errors.DriverSelectionError as error:
+            print(error)
+    """)
+    assert out.splitlines() == [
+        "1 1",
+        "an emulator stands in for the CUDA driver already: close that first",
+    ]
+
+
+def test_this_library_and_others_see_one_memory() -> None:
+    out = run_program("""
+        import cudadrv
+        with stand_in():
+            prepare()
+            stream = cudadrv.cuda_context_for(0).default_stream
+            array = stream.to_device(np.arange(4, dtype=np.uint32))
+            stream.synchronize()
+            launch(kernel(b"increment"), driver.CUdeviceptr(array.ptr))
+            print(stream.to_host(array).tolist(), read(driver.CUdeviceptr(array.ptr), 4))
+    """)
+    assert out == "[1, 1, 2, 3] [1, 1, 2, 3]\n"
+
+
+def test_a_driver_that_is_loaded_is_not_replaced() -> None:
+    out = run_program("""
+        from cudadrv.errors import DriverSelectionError
+        from cudadrv.emulator.shared_libraries.shared_object import SharedObject
+        SharedObject("libcuda.so.1", ["cuInit"])
+        try:
+            stand_in()
+        except DriverSelectionError as error:
+            print(error)
+    """)
+    assert out == (
+        "libcuda.so.1 is loaded already, so that its callers have it: call "
+        "cudadrv.emulator.stand_in() before anything that uses the CUDA driver\n"
+    )
+
+
+def test_what_a_kernel_did_wrong_is_told_once() -> None:
+    ended = run(
+        "-c",
+        BINDINGS
+        + """
+stand_in()
+prepare()
+function, memory = kernel(b"misaligned"), ok(driver.cuMemAlloc(8))
+print(driver.cuLaunchKernel(
+    function, 1, 1, 1, 1, 1, 1, 0, 0, ((memory,), (None,)), 0)[0].name)
+code = driver.cuCtxSynchronize()[0]
+print(code.name, ok(driver.cuGetErrorString(code)).decode().splitlines()[0])
+""",
+    )
+    assert ended.status == 0, ended.err
+    codes = ended.out.splitlines()
+    assert codes[0] == "CUDA_ERROR_MISALIGNED_ADDRESS"
+    assert codes[1].startswith("CUDA_ERROR_MISALIGNED_ADDRESS ")
+    assert "misaligned" in codes[1]
+    assert ended.err.count("cudadrv: ") == 1
+    assert "kernel misaligned" in ended.err
+
+
+def test_an_interrupt_ends_a_kernel_and_is_raised_where_it_was_called() -> None:
+    out = run_program("""
+        import signal
+        stand_in()
+        prepare()
+        function = kernel(b"spins")
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)
+            for _ in range(1000):
+                pass
+        except KeyboardInterrupt:
+            print("interrupted")
+    """)
+    assert out == "interrupted\n"
+
+
+@pytest.mark.parametrize("order", ["immediate", "late", "random:7"])
+def test_programs_run_in_the_order_that_the_environment_asks_for(order: str) -> None:
+    out = run_program(
+        """
+        with stand_in() as emulator:
+            prepare()
+            memory, stream = ok(driver.cuMemAlloc(4)), ok(driver.cuStreamCreate(1))
+            ok(driver.cuMemsetD32(memory, 5, 1))
+            ok(driver.cuStreamSynchronize(0))
+            function = kernel(b"increment")
+            for _ in range(3):
+                launch(function, memory, stream=stream)
+            ok(driver.cuStreamSynchronize(stream))
+            print(emulator.order, read(memory, 1))
+        """,
+        {"CUDADRV_EMULATOR_ORDER": order},
+    )
+    assert out == f"{order} [8]\n"
+
+
+def test_each_threads_default_stream_is_its_own_where_the_bindings_are_told_so() -> None:
+    out = run_program(
+        """
+        import threading
+        with stand_in():
+            prepare()
+            def tell():
+                ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+                streams.append(ok(driver.cuStreamGetId(0)))
+                all_have_one.wait()
+            streams, all_have_one = [], threading.Barrier(2)
+            threads = [threading.Thread(target=tell) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            print(len({*streams}), ok(driver.cuStreamGetId(1)) in streams)
+        """,
+        {"CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM": "1"},
+    )
+    assert out == "2 False\n"
+
+
+def test_a_function_that_is_not_emulated_is_named() -> None:
+    out = run_program("""
+        stand_in()
+        prepare()
+        try:
+            driver.cuCtxDetach(ok(driver.cuCtxGetCurrent()))
+        except RuntimeError as error:
+            print(type(error).__name__, "cuCtxDetach" in str(error))
+    """)
+    assert out.endswith(" True\n")
+
+
+def test_a_forked_child_is_refused_as_by_the_driver() -> None:
+    out = run_program("""
+        import os
+        stand_in()
+        prepare()
+        child = os.fork()
+        if not child:
+            os._exit(int(driver.cuMemAlloc(4)[0]))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """)
+    assert out == "3\n"
