@@ -27,8 +27,9 @@ class Driver:
 
     Attributes:
         api: the functions.
-        keeps_blocks: whether streams keep small blocks that are given back, for what they allocate
-            next. An emulator's do not, as it finds uses of memory that was given back.
+        keeps_blocks: whether memory that is given back is kept for what comes next: small blocks by
+            their streams, large results on the host. Not on an emulator, which finds uses of memory
+            that was given back.
         is_emulated: whether `api` is the emulator. Only the choice of image format asks.
         lock: held while a cached object is made; re-entrant, as a finalizer may come here.
         contexts: the boxes of its contexts, for who waits for all of them.

@@ -23,6 +23,8 @@ from ..memory.host_copy import upload
 from ..memory.layout import Shape, checked_shape
 from ..memory.new_array import empty as new_array, empty_pitched as new_pitched, fortran
 from ..memory.resource import MemoryResource, choose
+from ..memory.reuse.host_results import host_result
+from ..memory.staging import LEAST_STAGED_BYTES
 from ..memory.strided.assign import assign
 
 if TYPE_CHECKING:
@@ -159,7 +161,10 @@ class StreamWork(StreamCore):
             require_plain(border.instance("Stream.to_host: out", out, np.ndarray))
         if out is None:
             try:
-                out = np.empty(array.shape, array.dtype)
+                if array.nbytes < LEAST_STAGED_BYTES or not self._box.driver.keeps_blocks:
+                    out = np.empty(array.shape, array.dtype)
+                else:
+                    out = host_result(array.shape, array.dtype, array.nbytes)
             except ValueError as error:  # NumPy has fewer axes
                 raise CopyError(f"{array!r} has no counterpart on the host: {error}") from None
         elif out.shape != array.shape or not (out.dtype is array.dtype or out.dtype == array.dtype):
