@@ -7,12 +7,12 @@ while other chunks are under way; `ctypes.memmove` and NumPy's copies let the in
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from ctypes import memmove
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
@@ -77,14 +77,14 @@ class Chunk(NamedTuple):
     def fill(self, slot: Slot) -> None:
         """Copy from the host array to the pinned buffer."""
         if self.view is None:
-            ctypes.memmove(slot.address, self.address, self.nbytes)
+            memmove(slot.address, self.address, self.nbytes)
         else:
             np.copyto(self._in(slot, self.view), self.view)
 
     def empty(self, slot: Slot) -> None:
         """Copy from the pinned buffer to the host array."""
         if self.view is None:
-            ctypes.memmove(self.address, slot.address, self.nbytes)
+            memmove(self.address, slot.address, self.nbytes)
         else:
             np.copyto(self.view, self._in(slot, self.view))
 
@@ -129,15 +129,23 @@ class StagingRing:
     def download(self, stream: StreamBox, target: AnyArray, pointer: int) -> None:
         """Copy device memory to a host array, and wait for it."""
 
-        def serve(chunks: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
+        chunks = _chunks(target)
+        # From here on there is one for each thread: whoever came first would take two, and
+        # another one find none.
+        last = chunks[max(0, len(chunks) - usable_threads())].offset
+
+        def serve(taken: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
             under_way: tuple[Chunk, Slot] | None = None
-            for chunk, slot in zip(chunks, itertools.cycle(pair)):  # one is endless
+            for chunk, slot in zip(taken, itertools.cycle(pair)):  # one is endless
                 # The next transfer runs while the chunk before is moved.
                 self._wait(slot)
                 self._queue(stream, slot, pointer, chunk, to_device=False)
                 if under_way is not None:
                     arrive(*under_way)
                 under_way = chunk, slot
+                if chunk.offset >= last:
+                    arrive(*under_way)
+                    under_way = None
             if under_way is not None:
                 arrive(*under_way)
 
@@ -145,7 +153,7 @@ class StagingRing:
             self._wait(slot)
             chunk.empty(slot)
 
-        self._share_out(stream, serve, _chunks(target))
+        self._share_out(stream, serve, chunks)
 
     def _share_out(
         self,

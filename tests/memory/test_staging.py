@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import threading
 import weakref
 from collections.abc import Iterator
 
@@ -14,7 +16,7 @@ import cudadrv
 from cudadrv import emulator
 from cudadrv.driver.handle import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
-from cudadrv.memory import staging
+from cudadrv.memory import copy_threads, staging
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, Slot, StagingRing, ring_of
 from tests.attack.interrupts.points import Interrupter
 
@@ -65,6 +67,31 @@ def test_every_thread_stops_and_the_first_error_is_raised() -> None:
     with pytest.raises(OSError, match="the fourth chunk"):
         ring._share_out(stream, serve, [Chunk(number, 1, 0, None) for number in range(10_000)])
     assert len(served) < 10_000
+
+
+@pytest.mark.parametrize("to_device", [True, False])
+def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
+    to_device: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = len(staging._chunks(np.zeros(LEAST_STAGED_BYTES, np.uint8)))
+    monkeypatch.setattr(copy_threads, "_processors", lambda: threads)
+    meeting = threading.Barrier(threads, timeout=20)
+
+    def move(to: int, of: int, nbytes: int) -> None:
+        meeting.wait()  # until all threads are moving something
+        ctypes.memmove(to, of, nbytes)
+
+    with cudadrv.Context.create(0) as context, context.new_stream() as stream:
+        host = np.random.default_rng(1).integers(0, 256, LEAST_STAGED_BYTES, np.uint8)
+        device = stream.to_device(host)
+        out = np.empty_like(host)
+        with monkeypatch.context() as patch:
+            patch.setattr(staging, "memmove", move)
+            if to_device:
+                stream.copy(device, host)
+            else:
+                stream.to_host(device, out)
+        assert (stream.to_host(device, out) == host).all()
 
 
 def test_a_failed_copy_gives_its_buffers_back() -> None:
