@@ -1,7 +1,8 @@
 """nvJitLink for an emulated device: what it links stays PTX, as that is what is executed.
 
-PTX is linked as text. LTO-IR goes to the real nvJitLink, which makes PTX of it. A linked "cubin" is
-the PTX text then, which the emulated driver loads like a cubin.
+PTX is linked as text, and a text stands for `libcudadevrt`. LTO-IR goes to the real nvJitLink,
+which makes PTX of it. A linked "cubin" is the PTX text then, which the emulated driver loads like a
+cubin.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ptx.isa.linked_text import link_texts
 from ptx.isa.register_limit import with_register_limit
 
 from .callbacks import guarded
+from .device_runtime import DEVICE_RUNTIME, NAME
 from .shared_object import SharedObject
 from .signature import signatures
 from .special import put_bytes, put_size, put_uint, sizes_at
@@ -30,7 +32,7 @@ from .special import put_bytes, put_size, put_uint, sizes_at
 NO_STAND_IN: Final = "CUDADRV_NO_STAND_IN"
 """Set for a child that needs the real libraries."""
 _MISSING_ARCH, _INVALID_INPUT, _PTX_COMPILE, _NVVM_COMPILE, _INTERNAL = 2, 3, 4, 5, 6
-_PTX, _LTOIR, _ANY = 2, 3, 10  # nvJitLinkInputType
+_PTX, _LTOIR, _LIBRARY, _ANY = 2, 3, 6, 10  # nvJitLinkInputType
 _KINDS: Final = {1: "a cubin", 4: "a fatbin", 5: "an object file", 6: "a library"}
 _LTO_MAGIC: Final = b"\xed\x43\x4e\x7f"
 _FUNCTIONS: Final = signatures("""
@@ -72,6 +74,8 @@ class Link:
         """Take an input that can be linked here."""
         if kind == _ANY:
             kind = _LTOIR if data.startswith(_LTO_MAGIC) else _PTX
+        if kind == _LIBRARY and NAME in name:
+            kind, data = _PTX, DEVICE_RUNTIME.encode()
         if kind in (_PTX, _LTOIR):
             self.inputs.append((kind, data, name))
             return 0

@@ -29,7 +29,8 @@ CALLED = b'''.version 8.0
 def link(*inputs, options=("-arch=sm_90",)):
     handle = nvjitlink.create(len(options), list(options))
     for at, (kind, data) in enumerate(inputs):
-        nvjitlink.add_data(handle, kind, data, len(data), f"input {at}")
+        name = "libcudadevrt.a" if kind == nvjitlink.InputType.LIBRARY else f"input {at}"
+        nvjitlink.add_data(handle, kind, data, len(data), name)
     nvjitlink.complete(handle)
     image = bytearray(nvjitlink.get_linked_cubin_size(handle))
     nvjitlink.get_linked_cubin(handle, image)
@@ -99,3 +100,35 @@ print(b".maxnreg 24" in image)
 """
     )
     assert out == "True\n"
+
+
+def test_blocks_of_a_grid_wait_for_each_other_by_the_device_runtime() -> None:
+    out = run_program(
+        LINKED
+        + """
+GRID = b'''.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s);
+.extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 h, .param .b32 f);
+.visible .entry meets(.param .u64 p) {
+  .reg .b64 %rd<9>; .reg .b32 %r<9>; .reg .pred %q;
+  ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x;
+  mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2; st.global.u32 [%rd2], %r1;
+  { .param .b32 s; st.param.b32 [s], 1; .param .b64 r;
+    call.uni (r), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %rd3, [r]; }
+  { .param .b64 h; st.param.b64 [h], %rd3; .param .b32 f; st.param.b32 [f], 0; .param .b32 r;
+    call.uni (r), cudaCGSynchronize, (h, f); ld.param.b32 %r3, [r]; }
+  add.u32 %r4, %r1, 1; rem.u32 %r4, %r4, %r2; mul.wide.u32 %rd4, %r4, 4;
+  add.s64 %rd4, %rd1, %rd4; ld.global.u32 %r5, [%rd4]; add.u32 %r5, %r5, %r3;
+  mul.wide.u32 %rd5, %r2, 4; add.s64 %rd2, %rd2, %rd5; st.global.u32 [%rd2], %r5; ret;
+}'''
+image = link((PTX_INPUT, GRID), (nvjitlink.InputType.LIBRARY, b"!<arch>"))
+function = ok(driver.cuModuleGetFunction(ok(driver.cuModuleLoadData(image)), b"meets"))
+memory = ok(driver.cuMemAlloc(24))
+ok(driver.cuLaunchCooperativeKernel(
+    function, 3, 1, 1, 64, 1, 1, 0, 0, ((memory,), (None,))))
+print(read(memory, 6))
+"""
+    )
+    assert out == "[0, 1, 2, 1, 2, 0]\n"
