@@ -83,7 +83,7 @@ class SettingCalls(ContextCalls, StreamCalls, EventCalls, HostFunctionCalls):
     @call(1)
     def cuDeviceGetMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
         """The device's one pool."""
-        return SUCCESS, CUmemoryPool(self._device(dev).pool_handle)
+        return SUCCESS, CUmemoryPool(self._device(dev).pool.handle)
 
     @call(1)
     def cuStreamCreate(self, flags: int, /) -> tuple[CUresult, CUstream]:

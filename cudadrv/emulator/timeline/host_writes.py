@@ -79,7 +79,8 @@ class HostWrites:
     def watch(self, start: int, end: int) -> None:
         """Watch the bytes from one address to another, of one allocation, from now on."""
         piece = self._memory.find(start)
-        if piece is None or end - start > _MOST_BYTES:
+        # Memory of the caller's own may be gone by the time of the next look.
+        if piece is None or piece.pages is None or end - start > _MOST_BYTES:
             return
         if any(each.start <= start and end <= each.end for each in self._watched):
             return
