@@ -63,7 +63,8 @@ if typing.TYPE_CHECKING:
     from .driver.event import Event as Event
     from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
     from .errors import GpuError as GpuError, OutOfMemoryError as OutOfMemoryError
-    from .graph import Graph as Graph, GraphExec as GraphExec
+    from .graph import Graph as Graph, GraphCondition as GraphCondition, GraphExec as GraphExec
+    from .graph.node import GraphNode as GraphNode
     from .launch.config import LaunchConfig as LaunchConfig
     from .launch.host_arguments import In as In, InOut as InOut, Out as Out
     from .launch.kernel_core import KernelAttributes as KernelAttributes
@@ -171,7 +172,8 @@ else:
         "driver.event": "Event",
         "driver.types": "ContextFlags MemoryInfo",
         "errors": "GpuError OutOfMemoryError",
-        "graph": "Graph GraphExec",
+        "graph": "Graph GraphCondition GraphExec",
+        "graph.node": "GraphNode",
         "launch.config": "LaunchConfig",
         "launch.host_arguments": "In InOut Out",
         "launch.kernel_core": "KernelAttributes",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast
 from cuda.bindings import driver as _cuda
 from cuda.bindings.driver import (
     CUDA_ARRAY3D_DESCRIPTOR as CUDA_ARRAY3D_DESCRIPTOR,
+    CUDA_CONDITIONAL_NODE_PARAMS as CUDA_CONDITIONAL_NODE_PARAMS,
     CUDA_MEMCPY3D as CUDA_MEMCPY3D,
     CUDA_MEMCPY3D_PEER as CUDA_MEMCPY3D_PEER,
     CUDA_RESOURCE_DESC as CUDA_RESOURCE_DESC,
@@ -25,6 +26,7 @@ from cuda.bindings.driver import (
     CUcontext as CUcontext,
     CUctx_flags as CUctx_flags,
     CUctxCreateParams as CUctxCreateParams,
+    CUDA_MEMSET_NODE_PARAMS_v2 as CUDA_MEMSET_NODE_PARAMS_v2,
     CUdevice as CUdevice,
     CUdevice_attribute as CUdevice_attribute,
     CUdeviceptr as CUdeviceptr,
@@ -34,10 +36,17 @@ from cuda.bindings.driver import (
     CUfunction as CUfunction,
     CUfunction_attribute as CUfunction_attribute,
     CUgraph as CUgraph,
+    CUgraphConditionalHandle as CUgraphConditionalHandle,
+    CUgraphConditionalNodeType as CUgraphConditionalNodeType,
+    CUgraphEdgeData as CUgraphEdgeData,
     CUgraphExec as CUgraphExec,
     CUgraphExecUpdateResultInfo as CUgraphExecUpdateResultInfo,
     CUgraphNode as CUgraphNode,
+    CUgraphNodeParams as CUgraphNodeParams,
+    CUgraphNodeType as CUgraphNodeType,
     CUjit_option as CUjit_option,
+    CUkernelNodeAttrID as CUkernelNodeAttrID,
+    CUkernelNodeAttrValue as CUkernelNodeAttrValue,
     CUlaunchAttribute as CUlaunchAttribute,
     CUlaunchAttributeID as CUlaunchAttributeID,
     CUlaunchConfig as CUlaunchConfig,
@@ -152,6 +161,36 @@ class DriverApi(Protocol):
     def cuStreamIsCapturing(
         self, h_stream: CUstream, /
     ) -> tuple[CUresult, CUstreamCaptureStatus]: ...
+    def cuStreamBeginCaptureToGraph(
+        self,
+        h_stream: CUstream,
+        h_graph: CUgraph,
+        dependencies: list[CUgraphNode] | None,
+        dependency_data: list[CUgraphEdgeData] | None,
+        num_dependencies: int,
+        mode: CUstreamCaptureMode,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuStreamGetCaptureInfo(
+        self, h_stream: CUstream, /
+    ) -> tuple[
+        CUresult,
+        CUstreamCaptureStatus,
+        cuuint64_t,
+        CUgraph,
+        list[CUgraphNode] | None,
+        list[CUgraphEdgeData] | None,
+        int,
+    ]: ...
+    def cuStreamUpdateCaptureDependencies(
+        self,
+        h_stream: CUstream,
+        dependencies: list[CUgraphNode] | None,
+        dependency_data: list[CUgraphEdgeData] | None,
+        num_dependencies: int,
+        flags: int,
+        /,
+    ) -> tuple[CUresult]: ...
     def cuEventCreate(self, flags: int, /) -> tuple[CUresult, CUevent]: ...
     def cuEventDestroy(self, h_event: CUevent, /) -> tuple[CUresult]: ...
     def cuEventRecord(self, h_event: CUevent, h_stream: CUstream, /) -> tuple[CUresult]: ...
@@ -334,6 +373,81 @@ class DriverApi(Protocol):
     def cuGraphGetNodes(
         self, h_graph: CUgraph, num_nodes: int, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]: ...
+    def cuGraphCreate(self, flags: int, /) -> tuple[CUresult, CUgraph]: ...
+    def cuGraphClone(self, original_graph: CUgraph, /) -> tuple[CUresult, CUgraph]: ...
+    def cuGraphAddNode(
+        self,
+        h_graph: CUgraph,
+        dependencies: list[CUgraphNode] | None,
+        dependency_data: list[CUgraphEdgeData] | None,
+        num_dependencies: int,
+        node_params: CUgraphNodeParams | None,
+        /,
+    ) -> tuple[CUresult, CUgraphNode]: ...
+    def cuGraphNodeSetParams(
+        self, h_node: CUgraphNode, node_params: CUgraphNodeParams | None, /
+    ) -> tuple[CUresult]: ...
+    def cuGraphExecNodeSetParams(
+        self,
+        h_graph_exec: CUgraphExec,
+        h_node: CUgraphNode,
+        node_params: CUgraphNodeParams | None,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuGraphKernelNodeSetAttribute(
+        self,
+        h_node: CUgraphNode,
+        attr: CUkernelNodeAttrID,
+        value: CUkernelNodeAttrValue | None,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuGraphConditionalHandleCreate(
+        self, h_graph: CUgraph, ctx: CUcontext, default_launch_value: int, flags: int, /
+    ) -> tuple[CUresult, CUgraphConditionalHandle]: ...
+    def cuGraphDestroyNode(self, h_node: CUgraphNode, /) -> tuple[CUresult]: ...
+    def cuGraphAddDependencies(
+        self,
+        h_graph: CUgraph,
+        from_: list[CUgraphNode] | None,
+        to: list[CUgraphNode] | None,
+        edge_data: list[CUgraphEdgeData] | None,
+        num_dependencies: int,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuGraphRemoveDependencies(
+        self,
+        h_graph: CUgraph,
+        from_: list[CUgraphNode] | None,
+        to: list[CUgraphNode] | None,
+        edge_data: list[CUgraphEdgeData] | None,
+        num_dependencies: int,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuGraphGetEdges(
+        self, h_graph: CUgraph, num_edges: int, /
+    ) -> tuple[
+        CUresult,
+        list[CUgraphNode] | None,
+        list[CUgraphNode] | None,
+        list[CUgraphEdgeData] | None,
+        int,
+    ]: ...
+    def cuGraphNodeGetType(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeType]: ...
+    def cuGraphNodeSetEnabled(
+        self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, is_enabled: int, /
+    ) -> tuple[CUresult]: ...
+    def cuGraphNodeGetEnabled(
+        self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, /
+    ) -> tuple[CUresult, int]: ...
+    def cuGraphUpload(
+        self, h_graph_exec: CUgraphExec, h_stream: CUstream, /
+    ) -> tuple[CUresult]: ...
+    def cuGraphDebugDotPrint(
+        self, h_graph: CUgraph, path: bytes, flags: int, /
+    ) -> tuple[CUresult]: ...
+    def cuGraphReleaseUserObject(
+        self, graph: CUgraph, object: CUuserObject, count: int, /
+    ) -> tuple[CUresult]: ...
     def cuGraphRetainUserObject(
         self, graph: CUgraph, object: CUuserObject, count: int, flags: int, /
     ) -> tuple[CUresult]: ...
@@ -348,7 +462,15 @@ _R = TypeVar("_R")
 
 # In 12.9 these names carry the signatures that 13 gives the plain ones. The table is fixed: the
 # highest suffix is not always the newest signature.
-_RENAMED_BEFORE_13: Final = {"cuCtxCreate": "cuCtxCreate_v4"}
+_RENAMED_BEFORE_13: Final = {
+    "cuCtxCreate": "cuCtxCreate_v4",
+    "cuGraphAddDependencies": "cuGraphAddDependencies_v2",
+    "cuGraphAddNode": "cuGraphAddNode_v2",
+    "cuGraphGetEdges": "cuGraphGetEdges_v2",
+    "cuGraphRemoveDependencies": "cuGraphRemoveDependencies_v2",
+    "cuStreamGetCaptureInfo": "cuStreamGetCaptureInfo_v3",
+    "cuStreamUpdateCaptureDependencies": "cuStreamUpdateCaptureDependencies_v2",
+}
 
 # Called on the paths where a microsecond counts, so taken from the module as they are.
 _HOT: Final = frozenset(

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from ..driver._api import CUresult, CUstreamCaptureMode
 from .contexts import Context
-from .graphs import NodeKind, Run
 from .host_memory import HostRange
+from .node_kind import NodeKind, Run
 from .refusal import Refusal
 from .streams import Capture, Stream
 from .timeline.operation import Operation
@@ -152,7 +152,13 @@ class CaptureRules(Waits):
             if is_over:
                 self._end(capture)
         if is_over:
-            capture.abandon()
+            self._give_up(capture)
+
+    def _give_up(self, capture: Capture) -> None:
+        """There will be no graph of a capture that has ended."""
+        capture.abandon()
+        if not capture.is_into:
+            self._graphs.pop(capture.graph.handle, None)
 
     def _end(self, capture: Capture) -> None:
         """End a capture; `_lock` is held."""

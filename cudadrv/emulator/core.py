@@ -45,6 +45,7 @@ from .. import border
 from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
 from ..errors import ArgumentValueError
 from .checks import Checks
+from .conditions import Conditions
 from .contexts import Context
 from .emulated_device import DeviceState
 from .events import Event
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 
     from .arrays import Array, MipmappedArray
     from .executables import Executable
-    from .graphs import Graph
+    from .graphs import Graph, Node
     from .kernel_libraries import Library, LibraryKernel
     from .modules import Function, Module
     from .user_objects import UserObject
@@ -144,6 +145,8 @@ class Core:
         self._kernels: dict[int, LibraryKernel] = {}
         self._functions: dict[int, Function] = {}
         self._graphs: dict[int, Graph] = {}
+        self._nodes: dict[int, Node] = {}
+        self._conditions = Conditions()
         self._executables: dict[int, Executable] = {}
         self._user_objects: dict[int, UserObject] = {}
         self._arrays: dict[int, Array] = {}
@@ -165,6 +168,7 @@ class Core:
         self._host.has_patterns = self._timeline is not None
         for device in self._devices:
             device.model.host = self._host.reachable
+            device.model.set_condition = self._conditions.set
             device.others = tuple(each for each in self._devices if each is not device)
             device.has_patterns = self._timeline is not None
             device.note_fault = checks.note

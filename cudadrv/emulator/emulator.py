@@ -13,8 +13,7 @@ from ..driver._api import DriverApi
 from .calls.array import ArrayCalls
 from .calls.blocking import BlockingCalls
 from .calls.device import DeviceCalls
-from .calls.graph import GraphCalls
-from .calls.launch import LaunchCalls
+from .calls.graph_edit import GraphEditCalls
 from .calls.registered import RegistrationCalls
 from .calls.setting import SettingCalls
 from .calls.texture import TextureCalls
@@ -35,8 +34,7 @@ class Emulator(
     BlockingCalls,
     ArrayCalls,
     TextureCalls,
-    LaunchCalls,
-    GraphCalls,
+    GraphEditCalls,
     FaultInjection,
 ):
     """The driver API, executed on the PTX emulator.

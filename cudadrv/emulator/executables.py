@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .node_kind import NodeKind, Run
+from .refusal import invalid_value
+from .steps import Step, all_steps, difference, steps_of, take_over
+
 if TYPE_CHECKING:
-    from .graphs import Graph, Run
+    from .graph_memory import GraphMemory
+    from .graphs import Graph, Node
     from .timeline.moment import Line
     from .timeline.operation import Operation
     from .user_objects import References
@@ -18,6 +23,7 @@ class Executable:
     """An instantiated graph, independent of the graph's further life.
 
     Attributes:
+        steps: its nodes, ready to run.
         user_objects: the references that it has, as many as the graph had.
         last: the end of its last launch, which the next one waits for.
         clock, lines: the same for the logical time, and the chains of its nodes.
@@ -27,42 +33,57 @@ class Executable:
     graph: Graph
     frees_on_launch: bool
     user_objects: References
+    steps: tuple[Step, ...] = ()
     last: Operation | None = None
     clock: dict[int, int] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
 
     def why_not(self, graph: Graph) -> str:
         """Why a graph cannot take this one's place, in words; "" if it can."""
-        own, other = self.graph.nodes, graph.nodes
-        if len(own) != len(other):
-            return f"the executable has {len(own)} nodes, the graph {len(other)}"
-        for number, (former, new) in enumerate(zip(own, other, strict=True)):
-            if former.kind is not new.kind:
-                return f"node {number} is a {former.kind.value}, in the graph a {new.kind.value}"
-            if former.after != new.after:
-                return f"node {number} depends on other nodes in the graph"
-            if former.memory is not None:
-                return f"node {number} is a {former.kind.value}, which cannot be updated"
-        return ""
+        return difference(self.steps, steps_of(graph))
 
     def update(self, graph: Graph) -> None:
-        """Run the nodes of this graph from now on; the emulator's lock is held."""
+        """Do what the nodes of this graph do from now on; the emulator's lock is held."""
         self.graph.executables -= 1
         self.graph = graph
         graph.executables += 1
+        take_over(self.steps, steps_of(graph))
 
-    def launch(self, runs: Sequence[Run] | None = None) -> None:
-        """Run the nodes in the order of their capture, which respects what each depends on.
+    def step_of(self, node: Node) -> Step:
+        """What a node of the graph became that it was made of.
 
-        `runs` is what is to run in their place.
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if it has no such node.
+        """
+        for step in all_steps(self.steps):
+            if step.node is node:
+                return step
+        raise invalid_value("the executable was made of a graph without this node")
+
+    @property
+    def memory(self) -> tuple[GraphMemory, ...]:
+        """The memory that its allocation nodes allocate."""
+        return tuple(
+            step.work.memory
+            for step in self.steps
+            if step.kind is NodeKind.ALLOC and step.work.memory is not None
+        )
+
+    def begin(self) -> None:
+        """A launch begins: conditions have their first values."""
+        for step in all_steps(self.steps):
+            if step.work.condition is not None:
+                step.work.condition.begin()
+
+    def launch(self, runs: Sequence[Run]) -> None:
+        """Run its steps, or what is to run in their place.
 
         Raises:
             Refusal: an operation failed; those before it are done.
         """
         self.prepare()
-        for node in self.graph.nodes if runs is None else ():
-            node.run()
-        for run in runs or ():
+        self.begin()
+        for run in runs:
             run()
 
     def prepare(self) -> None:
@@ -71,7 +92,7 @@ class Executable:
         Raises:
             Refusal: CUDA_ERROR_INVALID_VALUE, if that was not freed and must be.
         """
-        memory = self.graph.memory
+        memory = self.memory
         for allocation in memory:
             if allocation.live and self.frees_on_launch:
                 allocation.free()
@@ -80,5 +101,5 @@ class Executable:
 
     def close(self) -> None:
         """Let go of its memory; it takes the device's lock."""
-        for memory in self.graph.memory:
+        for memory in self.memory:
             memory.release()

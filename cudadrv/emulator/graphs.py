@@ -2,90 +2,154 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING
 
-from .timeline.patterns import FREED, FRESH
+from .node_kind import NodeKind, Run
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.order.ordered_launch import Turns
-
+    from .conditions import ConditionState
     from .graph_memory import GraphMemory
     from .host_memory import HostRange
+    from .launch import KernelCall
     from .user_objects import References
-
-# The nodes after which a stream's next operation comes.
-Tip = frozenset[int]
-Run = Callable[[], "Turns | None"]
-"""What an operation does: at once, or turn by turn where it gives the turns."""
-
-
-class NodeKind(Enum):
-    """What a node of a graph does."""
-
-    KERNEL = "kernel"
-    COPY = "memcpy"
-    SET = "memset"
-    WAIT = "event wait"
-    ALLOC = "memory allocation"
-    FREE = "memory free"
-    HOST = "host function"
-    # No nodes: what the queues of streams have beside them.
-    RECORD = "event record"
-    LAUNCH = "graph launch"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """An operation with all it needs; `run` may raise `Refusal`.
+class Work:
+    """What a node does, with all it needs; `run` may raise `Refusal`.
 
     Attributes:
         memory: of ALLOC and FREE.
         host: the host memory that it reads and writes, as far as that is known.
+        event: of RECORD and WAIT, its handle.
+        child: of CHILD, the node's own copy of the graph.
+        condition: of CONDITIONAL, which of the graphs `bodies` runs, and how often.
+        launch: of KERNEL.
     """
 
     kind: NodeKind
     run: Run
-    after: Tip
     memory: GraphMemory | None = None
     host: tuple[HostRange, ...] = ()
-
-    def run_later(self) -> Turns | None:
-        """Run after the launch's call, which has kept the accounts of the graph's memory."""
-        if self.memory is None:
-            return self.run()
-        self.memory.fill(FRESH if self.kind is NodeKind.ALLOC else FREED)
-        return None
+    event: int = 0
+    child: Graph | None = None
+    condition: ConditionState | None = None
+    bodies: tuple[Graph, ...] = ()
+    launch: KernelCall | None = None
 
 
-def _allocations(nodes: tuple[Node, ...]) -> tuple[GraphMemory, ...]:
-    return tuple(
-        node.memory for node in nodes if node.kind is NodeKind.ALLOC and node.memory is not None
-    )
+@dataclass(eq=False, slots=True)
+class Node:
+    """A node of a graph.
+
+    Attributes:
+        handle: 0 until somebody asks for it.
+        after: what it comes after; a dict without values, as that keeps an order.
+    """
+
+    work: Work
+    graph: Graph
+    after: dict[Node, None]
+    handle: int = 0
+
+    @property
+    def kind(self) -> NodeKind:
+        """What it does."""
+        return self.work.kind
+
+    @property
+    def memory(self) -> GraphMemory | None:
+        """Of an allocation, and of a free."""
+        return self.work.memory
+
+
+# The nodes after which a stream's next operation comes.
+Tip = frozenset[Node]
 
 
 @dataclass(eq=False, slots=True)
 class Graph:
-    """What a capture recorded.
+    """What a capture recorded, or somebody built.
 
     Attributes:
-        node_handles: of the nodes, made when they are first asked for.
-        executables: how many of it exist; with allocations there can be only one.
+        handle: 0 where nobody else knows of it: while it is captured, and of a node's copy.
+        nodes: in the order in which they came.
+        executables: how many of it exist; with allocations or conditions there can be only one.
         user_objects: the references that it has.
+        is_body: whether a conditional node has it.
     """
 
-    handle: int
-    nodes: tuple[Node, ...]
-    node_handles: list[int] = field(default_factory=list)
+    handle: int = 0
+    nodes: list[Node] = field(default_factory=list)
     executables: int = 0
     user_objects: References = field(default_factory=dict)
+    is_body: bool = False
+
+    def add(self, work: Work, after: Iterable[Node]) -> Node:
+        """A new node."""
+        node = Node(work, self, dict.fromkeys(after))
+        self.nodes.append(node)
+        return node
+
+    def remove(self, node: Node) -> None:
+        """Take a node away, with its edges."""
+        self.nodes.remove(node)
+        for other in self.nodes:
+            other.after.pop(node, None)
+
+    def ordered(self) -> list[Node]:
+        """The nodes, each behind what it comes after, and else in their order."""
+        places = {node: place for place, node in enumerate(self.nodes)}
+        if all(places[other] < place for node, place in places.items() for other in node.after):
+            return list(self.nodes)
+        found: dict[Node, None] = {}
+        for node in self.nodes:
+            waiting = [node]
+            while waiting:
+                first = [each for each in waiting[-1].after if each not in found]
+                if first:
+                    waiting += first
+                else:
+                    found[waiting.pop()] = None
+        return list(found)
+
+    def comes_after(self, node: Node, other: Node) -> bool:
+        """Whether one node runs after another, by whatever way; each does after itself."""
+        seen, waiting = set[Node](), [node]
+        while waiting:
+            each = waiting.pop()
+            if each is other:
+                return True
+            if each not in seen:
+                seen.add(each)
+                waiting += each.after
+        return False
+
+    def parts(self) -> Iterable[Graph]:
+        """This graph, and the child graphs and bodies in it."""
+        yield self
+        for node in self.nodes:
+            for part in (node.work.child, *node.work.bodies):
+                if part is not None:
+                    yield from part.parts()
 
     @property
     def memory(self) -> tuple[GraphMemory, ...]:
         """The memory that its allocation nodes allocate."""
-        return _allocations(self.nodes)
+        return tuple(
+            node.memory
+            for node in self.nodes
+            if node.kind is NodeKind.ALLOC and node.memory is not None
+        )
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether a conditional node is in it."""
+        return any(
+            node.kind is NodeKind.CONDITIONAL for part in self.parts() for node in part.nodes
+        )
 
     def close(self) -> None:
         """Let go of its memory; it takes the device's lock."""

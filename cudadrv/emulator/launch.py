@@ -6,6 +6,7 @@ CUDA Driver API, "Execution Control". The codes were measured with driver 580 on
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..driver._api import CUdevice_attribute, CUresult
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 _NON_PORTABLE_CLUSTER: Final = 16
 _APPROVED_SHAPES: Final = 64
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """A kernel with the shape of its launch and its parameters."""
+
+    function: Function
+    shape: Shape
+    parameters: bytes
 
 
 def check(function: Function, shape: Shape, device: DeviceState) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..driver._api import CUstreamCaptureMode
-from .graphs import Node, NodeKind, Run, Tip
+from .graphs import Graph, Node, Tip, Work
+from .node_kind import NodeKind, Run
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -59,9 +60,13 @@ class Capture:
     """A capture sequence.
 
     Attributes:
+        graph: what is recorded.
+        is_into: whether that was there before.
         origin: the stream that it began in, and must end in.
         thread: identity of the thread that began it.
         streams: all that take part.
+        nodes: what it recorded.
+        number: no other capture has it.
         invalid: an error happened in it.
         ended: it gave its graph, or was given up.
     """
@@ -69,8 +74,11 @@ class Capture:
     origin: Stream
     mode: CUstreamCaptureMode
     thread: int
-    nodes: list[Node] = field(default_factory=list)
+    graph: Graph = field(default_factory=Graph)
+    is_into: bool = False
     streams: set[Stream] = field(default_factory=set)
+    nodes: list[Node] = field(default_factory=list)
+    number: int = 0
     invalid: bool = False
     ended: bool = False
 
@@ -81,10 +89,16 @@ class Capture:
         run: Run,
         memory: GraphMemory | None = None,
         host: tuple[HostRange, ...] = (),
-    ) -> None:
+    ) -> Node:
         """Record an operation of a stream."""
-        self.nodes.append(Node(kind, run, stream.tip, memory, host))
-        stream.tip = frozenset({len(self.nodes) - 1})
+        return self.add_work(stream, Work(kind, run, memory, host))
+
+    def add_work(self, stream: Stream, work: Work) -> Node:
+        """Likewise."""
+        node = self.graph.add(work, stream.tip)
+        self.nodes.append(node)
+        stream.tip = frozenset({node})
+        return node
 
     def join(self, stream: Stream, tip: Tip) -> None:
         """Make what follows in a stream depend on `tip`; brings in a stream from outside."""
@@ -100,25 +114,28 @@ class Capture:
             stream.capture, stream.tip = None, frozenset()
 
     def abandon(self) -> None:
-        """Give back the memory that the recorded allocations took, as there will be no graph.
+        """Give back what it recorded, as there will be no graph.
 
         It takes the device's lock.
         """
-        for node in self.nodes:
+        for node in reversed(self.nodes):
+            self.graph.remove(node)
             if node.kind is NodeKind.ALLOC and node.memory is not None:
                 node.memory.release()
 
     @property
     def is_joined(self) -> bool:
-        """Whether the origin depends, at its end, on every node."""
-        return len(self._ancestors(self.origin.tip)) == len(self.nodes)
+        """Whether the origin depends, at its end, on every node that it recorded."""
+        found = self._ancestors(self.origin.tip)
+        return all(node in found for node in self.nodes)
 
-    def _ancestors(self, tip: Iterable[int]) -> set[int]:
-        seen: set[int] = set()
+    @staticmethod
+    def _ancestors(tip: Iterable[Node]) -> set[Node]:
+        seen: set[Node] = set()
         waiting = list(tip)
         while waiting:
-            number = waiting.pop()
-            if number not in seen:
-                seen.add(number)
-                waiting += self.nodes[number].after
+            node = waiting.pop()
+            if node not in seen:
+                seen.add(node)
+                waiting += node.after
         return seen

@@ -1,4 +1,15 @@
 """Graphs: captured or built, and replayed at the cost of one call."""
 
 from .capture import Capture as Capture
-from .graph import Graph as Graph, GraphExec as GraphExec
+from .condition import GraphCondition as GraphCondition
+from .executable import GraphExec as GraphExec
+from .graph import ConditionalNode as ConditionalNode, Graph as Graph
+from .node import GraphNode as GraphNode, NodeKind as NodeKind
+from .nodes import (
+    AllocNode as AllocNode,
+    CopyNode as CopyNode,
+    EventNode as EventNode,
+    FillNode as FillNode,
+    HostNode as HostNode,
+    KernelNode as KernelNode,
+)

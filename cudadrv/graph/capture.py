@@ -2,47 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
+from typing import Final, Literal, TypeAlias
 
-from .. import errors
+from .. import border, errors
 from ..driver._api import CUresult, CUstreamCaptureMode, CUstreamCaptureStatus
 from ..driver.handover import finish
 from ..driver.in_use import failure
 from ..driver.stream_box import CaptureState, StreamBox
 from ..driver.stream_core import StreamCore
 from .graph import Graph
-from .needs import GraphBox, Needs
+from .graph_box import GraphBox
+from .needs import Content
+from .node import After, handles_of
+
+CaptureMode: TypeAlias = Literal["relaxed", "thread_local", "global"]
+"""Which calls break a capture: none; unsafe ones of the thread that began it; those of any."""
+_MODES: Final[dict[str, CUstreamCaptureMode]] = {
+    "relaxed": CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED,
+    "thread_local": CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    "global": CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL,
+}
 
 
 class Capture:
     """The `with` block of `Stream.capture`: records what its stream is given, runs nothing.
 
-    The mode is relaxed: no other call of any thread disturbs the capture. Device memory that is
+    Device memory that is
     released in the block is given back when it ends; what was allocated in the block as well is
     given back by the graph, at that point of each replay.
     """
 
-    __slots__ = ("_box", "_graph", "_state", "_stream")
+    __slots__ = (
+        "_added", "_after", "_box", "_default_stream", "_graph", "_into", "_mode", "_state",
+        "_stream",
+    )  # fmt: skip
 
-    def __init__(self, stream: StreamCore) -> None:
+    def __init__(
+        self,
+        stream: StreamCore,
+        default_stream: Callable[[], StreamCore],
+        mode: CaptureMode = "relaxed",
+        into: Graph | None = None,
+        after: After = (),
+    ) -> None:
         self._state: CaptureState | None = None
         self._stream = stream
+        self._default_stream = default_stream
+        if mode not in _MODES:
+            raise errors.InvalidValueError(
+                f"capturing with mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}"
+            )
+        self._mode = _MODES[mode]
+        self._into = border.optional("Stream.capture: into", into, Graph)
+        if into is not None and into.context is not stream.context:
+            raise errors.WrongDeviceError(f"{into!r} is not of the context of {stream!r}")
+        if into is None and after != ():
+            raise errors.InvalidValueError("nodes to come after are of a graph: give it by `into`")
+        self._after = after
+        self._added: Content | None = None
 
     def __enter__(self) -> Graph:
         stream = self._stream
         box: StreamBox = stream._box
         if box.capture is not None:
             raise errors.InvalidValueError(f"{stream!r} is already capturing")
-        self._graph = Graph(stream.context)
+        self._graph = self._into or Graph._unfilled(stream.context, self._default_stream)
         self._box = box
         self._state = state = CaptureState()
         try:
             # Before the driver is told: a collection from here on frees nothing into the capture.
             state.join(stream)
-            mode = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-            (code,) = box.api.cuStreamBeginCapture(box.raw, mode)
-            if code:
-                raise failure(box.api, code, "cuStreamBeginCapture", f"capturing {stream!r}")
+            self._begin(box)
             return self._graph
         except BaseException:
             finish(self._give_up)
@@ -68,23 +100,40 @@ class Capture:
             error.add_note(f"the capture was lost: {fault}")
         elif error is None:
             self._stream.handle  # noqa: B018  # raises if it was closed in the block
-            graph.needs.give_to(graph)
-            self._graph._fill(graph)
+            assert self._added is not None  # it gave a graph
+            self._graph._take(self._added, None if self._into is not None else graph)
 
     def __del__(self) -> None:
         # An interrupt may come before `__exit__` can begin.
         if getattr(self, "_state", None) is not None:
             finish(self._give_up)
 
+    def _begin(self, box: StreamBox) -> None:
+        into, doing = self._into, f"capturing {self._stream!r}"
+        if into is None:
+            (code,) = box.api.cuStreamBeginCapture(box.raw, self._mode)
+            if code:
+                raise failure(box.api, code, "cuStreamBeginCapture", doing)
+            return
+        before = handles_of("Stream.capture: after", into, self._after)
+        (code,) = box.api.cuStreamBeginCaptureToGraph(
+            box.raw, into.handle, before, None, len(before), self._mode
+        )
+        if code:
+            raise failure(box.api, code, "cuStreamBeginCaptureToGraph", f"{doing} into {into!r}")
+
     def _end(self) -> tuple[CUresult, GraphBox | None]:
         """End the capture; gives what the driver said, and the graph if it gave one."""
         box, state = self._box, self._state
         assert state is not None  # it was entered
         graph = GraphBox(box.context)
+        if self._into is not None:
+            graph.of = self._into._box  # which owns what the driver gives
         ((code, graph.raw),) = map(box.api.cuStreamEndCapture, (box.raw,))  # as `Part.make`
         if code:
             return code, None
-        graph.needs = Needs(state)
+        self._added = Content()
+        self._added.add_capture(state)
         state.leave()
         self._state = None
         return code, graph
@@ -96,7 +145,10 @@ class Capture:
             code, status = box.api.cuStreamIsCapturing(box.raw)
             if code or status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
                 code, handle = box.api.cuStreamEndCapture(box.raw)
-                if not code:
+                if self._into is not None:  # it may have got some nodes
+                    self._into._content.add_capture(state)
+                    self._into._touch()
+                elif not code:
                     box.api.cuGraphDestroy(handle)
             state.leave()
             self._state = None

@@ -1,216 +1,289 @@
-"""Graphs: work captured from a stream once and replayed at the cost of one call.
-
-`capture` makes them.
-"""
+"""Graphs: work captured or built once, and replayed at the cost of one call."""
 
 from __future__ import annotations
 
-from typing import Final
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Self
 
 from .. import border
-from ..driver._api import CUgraph, CUgraphExec
+from ..driver._api import (
+    CUgraph,
+    CUgraphConditionalNodeType as _ConditionalType,
+    CUgraphNode,
+    CUgraphNodeType as _Type,
+)
 from ..driver.context import ContextCore
-from ..driver.handle import Closed, Closing, ContextBox, Part, check
 from ..driver.in_use import failure
-from ..driver.later import drop_now
-from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
-from ..memory.order import Epoch, is_ordered, use
-from .needs import GraphBox, Needs
+from .building import GraphBuilding
+from .condition import GraphCondition
+from .executable import GraphExec
+from .graph_box import GraphBox
+from .graph_core import GraphCore
+from .needs import Content, NodeNeeds
+from .node import After, GraphNode, handles_of
+from .node_params import NodeWork, of_type
+from .nodes import (
+    CopyNode,
+    EventNode,
+    FillNode,
+    HostNode,
+    KernelNode,
+)
 
-# CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
-_FREE_ON_LAUNCH: Final = 1
+if TYPE_CHECKING:
+    pass
+
+_ASSIGN_DEFAULT: Final = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
+_VERBOSE: Final = 1  # CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE
+_MOST_DEFAULT: Final = 2**32 - 1
+_NODE_CLASSES: Final[dict[int, type[GraphNode]]] = {
+    int(_Type.CU_GRAPH_NODE_TYPE_KERNEL): KernelNode,
+    int(_Type.CU_GRAPH_NODE_TYPE_MEMCPY): CopyNode,
+    int(_Type.CU_GRAPH_NODE_TYPE_MEMSET): FillNode,
+    int(_Type.CU_GRAPH_NODE_TYPE_HOST): HostNode,
+    int(_Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT): EventNode,
+    int(_Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD): EventNode,
+}
 
 
-class ExecBox(Part[CUgraphExec]):
-    """Owns an executable graph; the driver keeps it for the replays that are queued.
+class Graph(GraphBuilding):
+    """What a stream was given during a capture, or nodes that were added one by one.
+
+    `Context.new_graph` makes an empty one, and `Stream.capture` one that is recorded. `instantiate`
+    makes it ready to run. The graph keeps what its nodes use, device arrays among it, until the
+    last replay is done. Nodes that are added come after those that they name, and after no others:
+    what memory they share makes no order. Arrays that were made in a capture, or by `add_alloc`,
+    have their memory from each replay to the next.
 
     Attributes:
-        needs: what the graph uses that it was made of, or last updated by.
+        context: the context in which its nodes run.
+        handle: the CUgraph; reading it after `close` raises `ClosedError`.
+        closed: whether it was closed.
+        allocates: whether it allocates memory that it leaves to its user.
+        node_count: how many nodes it has; asks the driver.
     """
 
-    __slots__ = ("needs",)
+    __slots__ = ()
 
-    def __init__(self, context: ContextBox, needs: Needs) -> None:
-        super().__init__(context)
-        self.needs: Needs = needs
-
-    def _destroy(self) -> None:
-        (code,) = self.api.cuGraphExecDestroy(self.raw)
-        doing = f"destroying an executable graph of device {self.context.ordinal}"
-        check(self, code, "cuGraphExecDestroy", doing)
-
-
-class Graph(Closing):
-    """What a stream was given during a capture; `instantiate` makes it ready to run.
-
-    The graph keeps what its work uses, device arrays among it, until the last replay is done.
-    Arrays that were made in the capture have their memory from each replay to the next.
-
-    Attributes:
-        context: the context of the stream.
-        allocates: whether memory was allocated in the capture.
-    """
-
-    __slots__ = ("_is_filled", "allocates", "context")
-
-    _box: GraphBox
-
-    def __init__(self, context: ContextCore) -> None:
-        self.context: ContextCore = context
-        self.allocates: bool = False
-        self._is_filled = False
-        self._shut()
-
-    def __repr__(self) -> str:
-        where = "of nothing" if super().closed else f"{int(self.handle):#x}"
-        return f"<Graph {where} on device {self.context.ordinal}>"
-
-    @property
-    def _closed_text(self) -> str:
-        return "the graph holds nothing: its capture has not ended, or it was closed"
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed, after it was captured."""
-        return self._is_filled and super().closed
-
-    @property
-    def handle(self) -> CUgraph:
-        """The CUgraph.
-
-        Raises:
-            ClosedError: the capture has not ended, it failed, or the graph was closed.
-        """
-        return self._box.raw
-
-    @property
-    def node_count(self) -> int:
-        """How many operations were captured; asks the driver."""
-        box = self._box
-        code, _, count = box.api.cuGraphGetNodes(box.raw, 0)
+    @classmethod
+    def _made(cls, context: ContextCore, default_stream: Callable[[], StreamCore]) -> Self:
+        """An empty graph."""
+        box = GraphBox(context._box)
+        code = box.make(context._api.cuGraphCreate, 0)
         if code:
-            raise failure(box.api, code, "cuGraphGetNodes", "counting a graph's nodes")
-        return count
+            raise failure(context._api, code, "cuGraphCreate", f"making a graph on {context!r}")
+        return cls._over(context, box, default_stream)
+
+    @classmethod
+    def _over(
+        cls, context: ContextCore, box: GraphBox, default_stream: Callable[[], StreamCore]
+    ) -> Self:
+        """A graph of the driver that nobody else has."""
+        self = cls._unfilled(context, default_stream)
+        self._fill(box)
+        return self
+
+    @classmethod
+    def _unfilled(cls, context: ContextCore, default_stream: Callable[[], StreamCore]) -> Self:
+        """A graph that a capture is to give."""
+        self = cls(context)
+        self._default_stream = default_stream
+        return self
+
+    def _take(self, added: Content, box: GraphBox | None) -> None:
+        """Take over what was captured, and the graph itself where a capture made it."""
+        own = self._content
+        own.captured += added.captured
+        own.born += added.born
+        self._touch()
+        if box is not None:
+            self._box = box
+            try:
+                self._settle()
+            finally:
+                self._shut()
+            self._fill(box)
 
     def instantiate(self) -> GraphExec:
         """Make the graph ready to be launched, any number of times."""
         return GraphExec(self)
 
-    def close(self) -> None:
-        """Give the graph up; executables made of it stay usable. Idempotent."""
-        super().close()
-        drop_now()
+    @property
+    def nodes(self) -> list[GraphNode]:
+        """The nodes; asks the driver."""
+        box, count = self._box, self.node_count
+        code, handles, _ = box.api.cuGraphGetNodes(box.raw, count)
+        if code:
+            raise failure(box.api, code, "cuGraphGetNodes", f"the nodes of {self!r}")
+        return [self._node(handle) for handle in handles or ()]
 
-    def _fill(self, box: GraphBox) -> None:
-        """Take over the graph that a capture gave."""
-        self.allocates = bool(box.needs.born)
-        self._box, self._is_filled = box, True
-        self.context._adopt(self)
+    @property
+    def edges(self) -> list[tuple[GraphNode, GraphNode]]:
+        """Pairs of nodes, of which the second comes after the first; asks the driver."""
+        box = self._box
+        code, *_, count = box.api.cuGraphGetEdges(box.raw, 0)
+        if not code:
+            code, first, then, *_ = box.api.cuGraphGetEdges(box.raw, count)
+        if code:
+            raise failure(box.api, code, "cuGraphGetEdges", f"the edges of {self!r}")
+        pairs = zip(first or (), then or (), strict=True)
+        return [(self._node(one), self._node(other)) for one, other in pairs]
+
+    def _node(self, handle: CUgraphNode) -> GraphNode:
+        handle = CUgraphNode(int(handle))
+        code, kind = self._box.api.cuGraphNodeGetType(handle)
+        if code:
+            raise failure(self._box.api, code, "cuGraphNodeGetType", f"a node of {self!r}")
+        return _NODE_CLASSES.get(int(kind), GraphNode)(self, handle)
+
+    def new_condition(self, default: int | None = None) -> GraphCondition:
+        """A condition for one conditional node of this graph.
+
+        Args:
+            default: what it is at the begin of each replay; without one it stays as it was.
+        """
+        number = 0
+        if default is not None:
+            number = border.whole("Graph.new_condition: default", default, most=_MOST_DEFAULT)
+        flags = 0 if default is None else _ASSIGN_DEFAULT
+        box = self._box
+        make = box.api.cuGraphConditionalHandleCreate
+        code, handle = box.context.call(make, box.raw, box.context.raw, number, flags)
+        if code:
+            doing = f"making a condition for {self!r}"
+            raise failure(box.api, code, "cuGraphConditionalHandleCreate", doing)
+        return GraphCondition(self, handle)
+
+    def add_if(
+        self, condition: GraphCondition, *, otherwise: bool = False, after: After = ()
+    ) -> ConditionalNode:
+        """Run the node's body where the condition is not 0; else its second one, if `otherwise`."""
+        kind = _ConditionalType.CU_GRAPH_COND_TYPE_IF
+        return self._add_conditional(condition, kind, 1 + bool(otherwise), after)
+
+    def add_while(self, condition: GraphCondition, *, after: After = ()) -> ConditionalNode:
+        """Run the node's body again and again, until the condition is 0."""
+        return self._add_conditional(condition, _ConditionalType.CU_GRAPH_COND_TYPE_WHILE, 1, after)
+
+    def add_switch(
+        self, condition: GraphCondition, count: int, *, after: After = ()
+    ) -> ConditionalNode:
+        """Run the body whose number the condition is, of `count`; none where it is larger."""
+        count = border.whole("Graph.add_switch: count", count, least=1, most=2**31 - 1)
+        kind = _ConditionalType.CU_GRAPH_COND_TYPE_SWITCH
+        return self._add_conditional(condition, kind, count, after)
+
+    def add_edge(self, first: GraphNode, then: GraphNode) -> None:
+        """Let a node come after another.
+
+        Raises:
+            InvalidValueError: it does already, or the edge would make a circle.
+        """
+        one, other = self._ends(first, then)
+        box = self._box
+        (code,) = box.api.cuGraphAddDependencies(box.raw, one, other, None, 1)
+        if code:
+            doing = f"letting {then!r} come after {first!r}"
+            raise failure(box.api, code, "cuGraphAddDependencies", doing)
+
+    def remove_edge(self, first: GraphNode, then: GraphNode) -> None:
+        """Let a node come after another no more.
+
+        Raises:
+            InvalidValueError: there is no such edge.
+        """
+        one, other = self._ends(first, then)
+        box = self._box
+        (code,) = box.api.cuGraphRemoveDependencies(box.raw, one, other, None, 1)
+        if code:
+            doing = f"letting {then!r} come after {first!r} no more"
+            raise failure(box.api, code, "cuGraphRemoveDependencies", doing)
+
+    def clone(self) -> Graph:
+        """A copy, which may be changed apart; its nodes are others.
+
+        Raises:
+            CudaError: the graph allocates memory, or has conditional nodes.
+        """
+        box = self._box
+        needs = self._settle()
+        copy = GraphBox(box.context)
+        code = copy.make(box.api.cuGraphClone, box.raw)
+        if code:
+            raise failure(box.api, code, "cuGraphClone", f"copying {self!r}")
+        made = Graph._over(self.context, copy, self._default_stream)
+        kept = tuple(each for part in self._content.parts() for each in part.kept)
+        made._content.captured.append(NodeNeeds(needs.memory, kept))
+        made._touch()
+        return made
+
+    def write_dot(self, path: str | os.PathLike[str], *, verbose: bool = False) -> None:
+        """Write the graph to a file, in the language of Graphviz.
+
+        Args:
+            path: the file, which is written anew.
+            verbose: whether to say all that the driver knows of each node.
+        """
+        file = border.path("Graph.write_dot: path", path)
+        box = self._box
+        flags = _VERBOSE if verbose else 0
+        (code,) = box.api.cuGraphDebugDotPrint(box.raw, os.fsencode(file), flags)
+        if code:
+            raise failure(box.api, code, "cuGraphDebugDotPrint", f"writing {self!r} to {file}")
+
+    def _add_conditional(
+        self, condition: GraphCondition, kind: _ConditionalType, count: int, after: After
+    ) -> ConditionalNode:
+        border.instance("Graph: condition", condition, GraphCondition)
+        params = of_type(_Type.CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        conditional = params.conditional
+        conditional.handle, conditional.type = condition.handle, kind
+        conditional.size, conditional.ctx = count, self._box.context.raw
+        handle = self._add(NodeWork(params), after)
+        bodies = tuple(self._body(int(raw)) for raw in params.conditional.phGraph_out)
+        self._content.bodies[int(handle)] = tuple(body._content for body in bodies)
+        return ConditionalNode(self, handle, bodies)
+
+    def _body(self, raw: int) -> Graph:
+        box = GraphBox(self._box.context, CUgraph(raw))
+        box.of = self._box
+        body = Graph._unfilled(self.context, self._default_stream)
+        body._box, body._is_filled, body._root = box, True, self._root or self
+        self._adopt(body)
+        return body
+
+    def _ends(
+        self, first: GraphNode, then: GraphNode
+    ) -> tuple[list[CUgraphNode], list[CUgraphNode]]:
+        return handles_of("Graph: first", self, first), handles_of("Graph: then", self, then)
 
 
-class GraphExec(Closing):
-    """A graph ready to run; made by `Graph.instantiate`.
+class ConditionalNode(GraphNode):
+    """A node that runs one of its bodies, or the one again and again, as its condition says.
+
+    A body is a graph of kernels, copies, fills, empty nodes, child graphs and conditional nodes.
+    It is filled as any graph is; ``stream.capture(into=node.body)`` records into it.
 
     Attributes:
-        context: the context of the stream that was captured.
-        handle: the CUgraphExec; reading it after `close` raises `ClosedError`.
-        closed: whether it was closed.
+        bodies: of an if, where it holds and where it does not; of a switch, by number.
+        body: the first one.
     """
 
-    __slots__ = ("_epoch", "_stream", "context")
+    __slots__ = ("bodies",)
 
-    _box: ExecBox
-
-    def __init__(self, graph: Graph) -> None:
-        border.instance("GraphExec: graph", graph, Graph)
-        context, source = graph.context, graph._box
-        # Memory that the last replay left to the graph is given back by the next one.
-        flags = _FREE_ON_LAUNCH if source.needs.born else 0
-        box = ExecBox(source.context, source.needs)
-        # It wants a current context, unlike launches.
-        code = box.make(context._api.cuGraphInstantiate, source.raw, flags)
-        if code:
-            doing = f"instantiating a graph on {context!r}"
-            raise failure(context._api, code, "cuGraphInstantiate", doing)
-        self.context: ContextCore = context
-        # The stream for which all memory was ordered, and the epoch of that.
-        self._stream: StreamBox | None = None
-        self._epoch: object = None
-        self._box = box
-        context._adopt(self)
-
-    def __repr__(self) -> str:
-        where = "closed" if self.closed else f"{int(self.handle):#x}"
-        return f"<GraphExec {where} on device {self.context.ordinal}>"
+    def __init__(self, graph: GraphCore, handle: CUgraphNode, bodies: tuple[Graph, ...]) -> None:
+        super().__init__(graph, handle)
+        self.bodies: tuple[Graph, ...] = bodies
 
     @property
-    def _closed_text(self) -> str:
-        return "the graph executable was closed"
+    def body(self) -> Graph:
+        """The first body."""
+        return self.bodies[0]
 
-    @property
-    def handle(self) -> CUgraphExec:
-        """The CUgraphExec.
-
-        Raises:
-            ClosedError: it was closed.
-        """
-        return self._box.raw
-
-    def launch(self, stream: StreamCore) -> None:
-        """Queue the whole graph on `stream`; one run of an executable at a time, in order.
-
-        The stream waits for what other streams do with the memory that the graph uses.
-        """
-        try:
-            box, queue = self._box, stream._box
-        except AttributeError:
-            raise border.refused("GraphExec.launch: stream", stream, "give a Stream") from None
-        is_ready = queue is self._stream and self._epoch is Epoch.now
-        if not is_ready:
-            self._order(box, queue)
-        (code,) = box.context._driver.api.cuGraphLaunch(box.raw, queue.raw)
-        if code:
-            self._stream = None
-            raise failure(box.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
-        if not is_ready:
-            for memory in box.needs.born:
-                memory.has_contents = True
-
-    def update(self, graph: Graph) -> None:
-        """Take over the parameters of a graph that was captured alike, at less than instantiating.
-
-        Runs already queued keep theirs, and what those use.
-
-        Raises:
-            GraphExecUpdateFailureError: the graphs differ in their operations or their order, or
-                allocate memory; the executable stays as it was.
-        """
-        border.instance("GraphExec.update: graph", graph, Graph)
-        box, source = self._box, graph._box
-        # As `instantiate`.
-        code, _ = box.context.call(box.api.cuGraphExecUpdate, box.raw, source.raw)
-        if code:
-            raise failure(box.api, code, "cuGraphExecUpdate", f"updating {self!r} by {graph!r}")
-        box.needs, self._stream = source.needs, None
-        drop_now()
-
-    def close(self) -> None:
-        """Give the executable up; it goes after the runs already queued. Idempotent."""
-        self._stream = None
-        super().close()
-        drop_now()
-
-    def _order(self, box: ExecBox, queue: StreamBox) -> None:
-        """Make a replay on a stream a use of all that the graph uses."""
-        border.instance("GraphExec.launch: stream", queue, (StreamBox, Closed))
-        needs, capture = box.needs, queue.capture  # raise if one of the two was closed
-        for memory, writes in needs.memory:
-            use(memory, queue, writes=writes)
-        # Read before the test: what another thread moves after it makes a newer one.
-        epoch = Epoch.now
-        if capture is None and all(
-            is_ordered(memory, queue, writes=writes) for memory, writes in needs.memory
-        ):
-            self._stream, self._epoch = queue, epoch
-        drop_now()
+    def remove(self) -> None:
+        """Take the node out of its graph, with its edges and bodies."""
+        super().remove()
+        for body in self.bodies:
+            body.close()

@@ -10,12 +10,15 @@ import itertools
 from collections.abc import Callable
 from typing import Any, Final
 
-from .. import border, errors
+from .. import border
+from ..driver._api import CUgraphNodeParams, CUgraphNodeType
 from ..driver.in_use import failure
 from ..driver.later import drop_later, drop_now
+from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_SET: Final = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
 _numbers: Final = itertools.count(1)
 # What queued calls need, by their number: the function and its arguments. Bounded by what streams
 # have not reached yet.
@@ -40,16 +43,51 @@ _RUN: Final = _HostFunction(_run)
 _ADDRESS: Final = ctypes.cast(_RUN, ctypes.c_void_p).value or 0
 
 
+# What graphs call at each replay, by number.
+_repeated: Final[dict[int, tuple[Callable[..., object], tuple[object, ...]]]] = {}
+
+
+def _run_again(number: int) -> None:
+    """What the driver calls for a node of a graph, which keeps the function."""
+    call = _repeated[number]
+    call[0](*call[1])
+
+
+_RUN_AGAIN: Final = _HostFunction(_run_again)
+_ADDRESS_AGAIN: Final = ctypes.cast(_RUN_AGAIN, ctypes.c_void_p).value or 0
+
+
+class HostCall:
+    """A call that a graph makes at each replay; there as long as something keeps this."""
+
+    __slots__ = ("_number",)
+
+    def __init__(self, function: Callable[..., object], args: tuple[object, ...]) -> None:
+        self._number = next(_numbers)
+        _repeated[self._number] = function, args
+
+    def __del__(self) -> None:
+        _repeated.pop(self._number, None)
+
+    def params(self) -> CUgraphNodeParams:
+        """The parameters of a node that makes the call."""
+        params = CUgraphNodeParams()
+        params.type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST
+        params.host.fn = _ADDRESS_AGAIN
+        params.host.userData = self._number
+        return params
+
+
 def call_on_host(
     stream: StreamCore, function: Callable[..., object], args: tuple[object, ...]
 ) -> None:
     """Queue a call; see `Stream.call_on_host`."""
     box = stream._box
     if box.capture is not None:
-        raise errors.StreamCaptureUnsupportedError(
-            f"calling {border.shown(function)} in a capture of {stream!r}: cuda.bindings lets a "
-            "captured host function run once, not at each replay"
-        )
+        call = HostCall(function, args)
+        box.capture.keeps.append(call)
+        _add_to_capture(box, call.params())
+        return
     drop_now()
     number = next(_numbers)
     _queued[number] = [function, args]
@@ -58,3 +96,21 @@ def call_on_host(
         del _queued[number]
         doing = f"queueing a call of {border.shown(function)} on {stream!r}"
         raise failure(box.api, code, "cuLaunchHostFunc", doing)
+
+
+def _add_to_capture(box: StreamBox, params: CUgraphNodeParams) -> None:
+    """Put a node behind what was captured so far.
+
+    A capture of cuLaunchHostFunc would not do: cuda.bindings lets what it was given run once.
+    """
+    api, doing = box.api, f"adding a node to the capture of {box}"
+    code, _, _, graph, before, edges, count = api.cuStreamGetCaptureInfo(box.raw)
+    if code:
+        raise failure(api, code, "cuStreamGetCaptureInfo", doing)
+    edges = edges if edges and len(edges) == count else None
+    code, node = api.cuGraphAddNode(graph, before, edges, count, params)
+    if code:
+        raise failure(api, code, "cuGraphAddNode", doing)
+    (code,) = api.cuStreamUpdateCaptureDependencies(box.raw, [node], None, 1, _SET)
+    if code:
+        raise failure(api, code, "cuStreamUpdateCaptureDependencies", doing)

@@ -318,25 +318,7 @@ class LauncherState:
         return parameter.packed(argument), argument
 
     def _pack(self, args: tuple[object, ...]) -> tuple[list[Argument], ParameterBlock]:
-        parameters = self.kernel.parameters
-        if len(args) != len(parameters):
-            raise ArgumentError(
-                f"kernel {self.kernel.name!r} takes {len(parameters)} arguments, "
-                f"{len(args)} were given\n  they are: {self.kernel.describe_parameters()}",
-                kernel=self.kernel.name,
-            )
-        read = [
-            parameter.read(value, self._stream)
-            for parameter, value in zip(parameters, args, strict=True)
-        ]
-        kinds = tuple(argument.kind for argument in read)
-        block = self.kernel._new_block()
-        fitting = self._packers.get(kinds)
-        if fitting is None:
-            fitting = packer(parameters, kinds, self.kernel.parameter_bytes)
-            self._packers[kinds] = fitting
-        fitting.pack_into(block.buffer, 0, *(argument.value for argument in read))
-        return read, block
+        return pack(self.kernel, args, self._stream, self._packers)
 
     def _block(self, parameters: ParameterBlock) -> _Block:
         """What one launch at a time uses.
@@ -358,6 +340,44 @@ class LauncherState:
 
     def _fail(self, code: CUresult) -> None:
         raise self._failure(code)
+
+
+def pack(
+    kernel: KernelCore,
+    args: tuple[object, ...],
+    stream: StreamCore,
+    packers: dict[tuple[Kind, ...], struct.Struct],
+) -> tuple[list[Argument], ParameterBlock]:
+    """The arguments of a launch, read, and packed into memory of their own.
+
+    Args:
+        kernel: the kernel.
+        args: what it is given.
+        stream: a stream of its context, which is ordered after what other libraries' memory waits
+            for.
+        packers: packs values of these kinds; more come in.
+
+    Raises:
+        ArgumentError: an argument has the wrong count, type, range or memory space.
+        WrongDeviceError: an argument belongs to another device.
+    """
+    parameters = kernel.parameters
+    if len(args) != len(parameters):
+        raise ArgumentError(
+            f"kernel {kernel.name!r} takes {len(parameters)} arguments, "
+            f"{len(args)} were given\n  they are: {kernel.describe_parameters()}",
+            kernel=kernel.name,
+        )
+    read = [
+        parameter.read(value, stream) for parameter, value in zip(parameters, args, strict=True)
+    ]
+    kinds = tuple(argument.kind for argument in read)
+    block = kernel._new_block()
+    fitting = packers.get(kinds)
+    if fitting is None:
+        fitting = packers[kinds] = packer(parameters, kinds, kernel.parameter_bytes)
+    fitting.pack_into(block.buffer, 0, *(argument.value for argument in read))
+    return read, block
 
 
 def _foreign_names(kinds: tuple[Kind, ...], version: int, stream: StreamCore) -> dict[str, object]:

@@ -306,6 +306,17 @@ def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
     return buffer
 
 
+def over(stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
+    """A buffer that has a box which somebody else made."""
+    buffer = _new(DeviceBuffer)
+    buffer.stream, buffer.nbytes = stream, nbytes
+    buffer._dependents = buffer._pointer = None
+    buffer._address, buffer._box = address, memory
+    if not stream.context.is_primary:
+        stream.context._adopt(buffer)
+    return buffer
+
+
 def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:
     if code == _FULL:
         return out_of_memory(stream.context, nbytes, "cuMemAllocAsync")

@@ -54,14 +54,14 @@ def copy(
     # object, which is faster to see than equality. Subclasses of arrays may have masks.
     if type(src) is _ndarray and isinstance(dst, DeviceArray):
         if dst.shape != src.shape or dst.dtype is not src.dtype:
-            _check_alike(dst, src)
+            check_alike(dst, src)
         if dst.__class__ is StridedArray:
             _upload_strided(stream, dst, src, wait)
         else:
             upload(stream, dst, src, wait)
     elif type(dst) is _ndarray and isinstance(src, DeviceArray):
         if dst.shape != src.shape or dst.dtype is not src.dtype:
-            _check_alike(dst, src)
+            check_alike(dst, src)
         download_any(stream, dst, src, wait)
     else:
         _copy_others(stream, dst, src, wait)
@@ -72,7 +72,7 @@ def _copy_others(
 ) -> None:
     """Copy from or to a buffer, a subclass of NumPy's array, or on the device."""
     try:
-        _check_alike(dst, src)
+        check_alike(dst, src)
         if isinstance(src, np.ndarray):
             if isinstance(dst, np.ndarray):
                 raise CopyError("both sides are host arrays: NumPy copies those")
@@ -92,7 +92,8 @@ def _copy_others(
         raise
 
 
-def _check_alike(dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray) -> None:
+def check_alike(dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray) -> None:
+    """Raise `CopyError` unless a copy from one to the other is one of the same elements."""
     if isinstance(dst, DeviceBuffer) or isinstance(src, DeviceBuffer):
         if dst.nbytes != src.nbytes:
             raise CopyError(f"the sides have {dst.nbytes} and {src.nbytes} bytes")
@@ -175,7 +176,7 @@ def copy_on_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
     else:
         call = "cuMemcpyPeerAsync"
         if box.capture is None:
-            _open_pools(dst, src)
+            open_pools(dst, src)
         (code,) = box.api.cuMemcpyPeerAsync(
             to, to_box.context.raw, of, of_box.context.raw, nbytes, box.raw
         )
@@ -199,7 +200,7 @@ def _copy_strided(stream: StreamCore, dst: AnyDeviceArray, src: AnyDeviceArray) 
         copy_strided(stream.context, box, dst.shape, dst.dtype.itemsize, *sides)
     else:
         if box.capture is None:
-            _open_pools(dst, src)
+            open_pools(dst, src)
         copy_to_peer(box, dst, src, (to_box.context, of_box.context))
 
 
@@ -243,7 +244,7 @@ def _require_apart(dst: AnyDeviceArray) -> None:
         raise InvalidValueError(f"{dst!r} cannot be written: its elements overlap each other")
 
 
-def _open_pools(*sides: ArrayOrBuffer) -> None:
+def open_pools(*sides: ArrayOrBuffer) -> None:
     """Let each of two devices access the other's pool, as far as the memory comes from there."""
     for side, other in (sides, reversed(sides)):
         if isinstance(side._memory, PoolMemory):

@@ -40,7 +40,7 @@ def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
     memory = ready(stream, dst, writes=True)
     if dst.nbytes == 0:
         return
-    pattern = _pattern(dst, value)
+    pattern = pattern_of(dst, value)
     if isinstance(dst, StridedArray):
         fill_strided(stream, dst, pattern)
     else:
@@ -48,7 +48,7 @@ def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
     del memory  # held until here, whoever closes the array meanwhile
 
 
-def _pattern(dst: ArrayOrBuffer, value: object) -> bytes:
+def pattern_of(dst: ArrayOrBuffer, value: object) -> bytes:
     """The bytes of one element."""
     dtype = dst.dtype if isinstance(dst, DeviceArray) else _BYTE
     try:

@@ -145,7 +145,9 @@ class GraphMemory(PoolMemory):
 
     __slots__ = ("has_contents",)
 
-    def __init__(self, context: ContextBox, raw: CUdeviceptr | None, stream: StreamBox) -> None:
+    def __init__(
+        self, context: ContextBox, raw: CUdeviceptr | None, stream: StreamBox | None
+    ) -> None:
         super().__init__(context, raw, stream)
         self.has_contents: bool = False
 

@@ -6,7 +6,7 @@ What only the driver is asked for is in `driver.context` and `driver.stream_core
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import ptx
 
@@ -22,6 +22,13 @@ from ..launch.module import ImageLike, Module
 from ..memory.driver_pool import open_pool
 from ..memory.resource import MemoryResource, choose
 from .stream_work import StreamWork
+
+if TYPE_CHECKING:
+    from ..graph.capture import Capture, CaptureMode
+    from ..graph.graph import Graph
+    from ..graph.node import After
+
+# Graphs are imported where they are used: many programs do without.
 
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 _BLOCKING: Final = int(CUstream_flags.CU_STREAM_DEFAULT)
@@ -43,6 +50,23 @@ class Stream(StreamWork):
     __slots__ = ()
 
     context: Context
+
+    def capture(
+        self, *, mode: CaptureMode = "relaxed", into: Graph | None = None, after: After = ()
+    ) -> Capture:
+        """``with stream.capture() as graph:`` records what the stream is given in the block.
+
+        Args:
+            mode: which calls break the capture: "relaxed" none, "thread_local" unsafe ones of this
+                thread, such as cuMemAlloc, "global" those of any thread.
+            into: a graph that gets what is recorded, such as a body of a conditional node; a new
+                one without.
+            after: the nodes of `into` that it comes after.
+        """
+        from ..graph.capture import Capture
+
+        context = self.context
+        return Capture(self, lambda: context.default_stream, mode, into, after)
 
 
 class _ExternalStream(Stream):
@@ -168,6 +192,12 @@ class Context(ContextCore):
     def use_memory(self, resource: MemoryResource | None) -> None:
         """Let new memory of its streams come from a resource; None is the driver's pool again."""
         self._resource = choose("Context.use_memory: resource", resource)
+
+    def new_graph(self) -> Graph:
+        """An empty graph, to which nodes are added one by one."""
+        from ..graph.graph import Graph
+
+        return Graph._made(self, lambda: self.default_stream)
 
     def enable_peer_access(self, other: ContextCore) -> None:
         """Let kernels of this context use memory of another device's context, where it lies.

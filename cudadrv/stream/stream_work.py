@@ -30,7 +30,6 @@ from ..memory.strided.assign import assign
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..graph.capture import Capture
 
 # Imported where they are used: graphs, host functions and the room of other libraries, which many
 # programs do without. Together they take 4 ms.
@@ -217,9 +216,7 @@ class StreamWork(StreamCore):
 
         What follows in the stream waits for it. It must make no CUDA call, of no library, and must
         not wait for what does. What it raises is reported by `sys.unraisablehook`.
-
-        Raises:
-            StreamCaptureUnsupportedError: the stream is capturing.
+        In a capture it is a node of the graph, and called at each replay.
         """
         border.function("Stream.call_on_host: function", function)
         from ..graph.host_function import call_on_host
@@ -229,9 +226,3 @@ class StreamWork(StreamCore):
     def use_memory(self, resource: MemoryResource | None) -> None:
         """Let new memory of this stream come from a resource; None is as its context says."""
         self._resource = choose("Stream.use_memory: resource", resource)
-
-    def capture(self) -> Capture:
-        """``with stream.capture() as graph:`` records what the stream is given in the block."""
-        from ..graph.capture import Capture
-
-        return Capture(self)

@@ -16,7 +16,6 @@ from cudadrv.errors import (
     ClosedError,
     CudaError,
     InvalidValueError,
-    StreamCaptureUnsupportedError,
     WrongDeviceError,
 )
 
@@ -165,14 +164,6 @@ def test_what_a_function_raises_is_reported_and_the_stream_goes_on(
     assert done.is_set()
     assert reported == [failed]
     assert stream.to_host(stream.zeros(1, "i4")).tolist() == [0]
-
-
-def test_a_function_is_refused_in_a_capture(stream: cudadrv.Stream) -> None:
-    with stream.capture() as graph:
-        with pytest.raises(StreamCaptureUnsupportedError, match="once, not at each replay"):
-            stream.call_on_host(print)
-        stream.fill(stream.zeros(1, "i4"), 1)
-    assert graph.node_count > 0
 
 
 def test_a_function_that_calls_the_driver_is_told(stream: cudadrv.Stream) -> None:

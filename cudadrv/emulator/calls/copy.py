@@ -16,8 +16,8 @@ from typing import Final
 from ...driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState
-from ..graphs import NodeKind
 from ..host_memory import HostRange
+from ..node_kind import NodeKind
 from ..refusal import OK, invalid_value
 from ..streams import Stream
 from .call import call

@@ -23,8 +23,9 @@ from ...driver._api import (
 )
 from ..arrays import Array
 from ..emulated_device import DeviceState
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 from ..refusal import OK, invalid_value
+from ..streams import Stream
 from .call import call
 from .copy import CopyCalls, locks_of
 
@@ -91,7 +92,9 @@ class BoxCopyCalls(CopyCalls):
     def _submit_box(self, copy: _BoxCopy | None, h_stream: CUstream) -> None:
         if copy is None:
             raise invalid_value("the copy's parameters are null")
-        stream = self._stream(h_stream)
+        self._copy_boxes(copy, self._stream(h_stream))
+
+    def _copy_boxes(self, copy: _BoxCopy, stream: Stream) -> None:
         box = int(copy.WidthInBytes), int(copy.Height), int(copy.Depth)
         if 0 in box:
             return

@@ -11,7 +11,7 @@ from typing import Final
 from ...driver._api import CUevent, CUresult, CUstream
 from ..capture_rules import CaptureRules
 from ..events import Event
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..timeline.operation import nothing
 from .call import call

@@ -9,8 +9,9 @@ import ctypes
 from typing import NamedTuple
 
 from ...driver._api import CUdeviceptr, CUresult, CUstream
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 from ..refusal import OK, invalid_value
+from ..streams import Stream
 from .call import call
 from .copy import CopyCalls, lock_of
 
@@ -37,7 +38,7 @@ class FillCalls(CopyCalls):
         self, dst_device: CUdeviceptr, uc: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Set `n` bytes."""
-        self._fill(int(dst_device), uc, 1, Rows(n), h_stream)
+        self._fill(int(dst_device), uc, 1, Rows(n), self._stream(h_stream))
         return OK
 
     @call()
@@ -45,7 +46,7 @@ class FillCalls(CopyCalls):
         self, dst_device: CUdeviceptr, us: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Set `n` 16-bit values at a multiple of 2."""
-        self._fill(int(dst_device), us, 2, Rows(n), h_stream)
+        self._fill(int(dst_device), us, 2, Rows(n), self._stream(h_stream))
         return OK
 
     @call()
@@ -53,7 +54,7 @@ class FillCalls(CopyCalls):
         self, dst_device: CUdeviceptr, ui: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Set `n` 32-bit values at a multiple of 4."""
-        self._fill(int(dst_device), ui, 4, Rows(n), h_stream)
+        self._fill(int(dst_device), ui, 4, Rows(n), self._stream(h_stream))
         return OK
 
     @call()
@@ -68,7 +69,7 @@ class FillCalls(CopyCalls):
         /,
     ) -> tuple[CUresult]:
         """Set `width` bytes of each of `height` rows, which begin `dst_pitch` bytes apart."""
-        self._fill(int(dst_device), uc, 1, Rows(width, height, dst_pitch), h_stream)
+        self._fill(int(dst_device), uc, 1, Rows(width, height, dst_pitch), self._stream(h_stream))
         return OK
 
     @call()
@@ -83,7 +84,7 @@ class FillCalls(CopyCalls):
         /,
     ) -> tuple[CUresult]:
         """The same of 16-bit values, at multiples of 2."""
-        self._fill(int(dst_device), us, 2, Rows(width, height, dst_pitch), h_stream)
+        self._fill(int(dst_device), us, 2, Rows(width, height, dst_pitch), self._stream(h_stream))
         return OK
 
     @call()
@@ -98,11 +99,10 @@ class FillCalls(CopyCalls):
         /,
     ) -> tuple[CUresult]:
         """The same of 32-bit values, at multiples of 4."""
-        self._fill(int(dst_device), ui, 4, Rows(width, height, dst_pitch), h_stream)
+        self._fill(int(dst_device), ui, 4, Rows(width, height, dst_pitch), self._stream(h_stream))
         return OK
 
-    def _fill(self, address: int, value: int, width: int, rows: Rows, h_stream: CUstream) -> None:
-        stream = self._stream(h_stream)
+    def _fill(self, address: int, value: int, width: int, rows: Rows, stream: Stream) -> None:
         if not 0 <= value < 1 << 8 * width:
             raise OverflowError(f"{value} does not fit in {width} unsigned bytes")
         count, height, pitch = rows

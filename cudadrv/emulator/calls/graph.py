@@ -19,14 +19,17 @@ from ...driver._api import (
 )
 from ..executables import Executable
 from ..graph_memory import GraphMemory
-from ..graphs import NodeKind, Run
+from ..graphs import Graph
+from ..node_kind import NodeKind, Run
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
+from ..steps import steps_of
 from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
 from ..timeline.operation import Operation
 from ..timeline.queues import Timeline
 from ..user_objects import References
 from .call import call
+from .stream import StreamCalls
 from .user_object import UserObjectCalls
 
 _AUTO_FREE: Final = 1
@@ -34,7 +37,7 @@ _AUTO_FREE: Final = 1
 _FLAGS: Final = (0, 1, 4, 8, 9, 12, 13)
 
 
-class GraphCalls(UserObjectCalls):
+class GraphCalls(StreamCalls, UserObjectCalls):
     """Graphs: instantiation, launch and what they hold."""
 
     @call(1)
@@ -50,16 +53,21 @@ class GraphCalls(UserObjectCalls):
         self._refuse_unsafe()
         with self._lock:
             graph = self._graph(h_graph)
-            if graph.memory and graph.executables:
+            if graph.executables and (graph.memory or graph.has_conditions):
                 raise Refusal(
                     CUresult.CUDA_ERROR_NOT_SUPPORTED,
-                    "a graph that allocates memory can have one executable at a time",
+                    "a graph that allocates memory, or has conditional nodes, can have one "
+                    "executable at a time",
                 )
+            if graph.is_body:
+                raise invalid_value("a body of a conditional node cannot be instantiated")
+            refuse_bodies(graph)
             executable = Executable(
                 next(self._handles),
                 graph,
                 bool(flags & _AUTO_FREE),
-                self._retain(graph.user_objects),
+                self._retain(_references(graph)),
+                steps_of(graph),
             )
             graph.executables += 1
             self._executables[executable.handle] = executable
@@ -85,7 +93,7 @@ class GraphCalls(UserObjectCalls):
                 raise Refusal(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)
             executable.update(graph)
             former = executable.user_objects
-            executable.user_objects = self._retain(graph.user_objects)
+            executable.user_objects = self._retain(_references(graph))
         self._release(former)
         return SUCCESS, CUgraphExecUpdateResultInfo()
 
@@ -108,7 +116,7 @@ class GraphCalls(UserObjectCalls):
             return OK
         try:
             executable.launch(
-                self._timed(executable, stream, [n.run for n in executable.graph.nodes])
+                self._timed(executable, stream, [s.running() for s in executable.steps])
             )
         finally:
             self._release(in_flight)
@@ -119,42 +127,51 @@ class GraphCalls(UserObjectCalls):
         accesses = self._accesses
         if accesses is None:
             return runs
-        for at, node in enumerate(executable.graph.nodes):
-            if node.memory is not None:
-                runs[at] = partial(_noted, accesses, node.memory, node.kind, runs[at])
-        return accesses.timed_graph(executable, stream, runs)
+        for at, step in enumerate(executable.steps):
+            if step.work.memory is not None:
+                runs[at] = partial(_noted, accesses, step.work.memory, step.kind, runs[at])
+        return accesses.timed_graph(executable, stream, runs, self._events)
 
     def _launch_later(
         self, timeline: Timeline, executable: Executable, stream: Stream, in_flight: References
     ) -> None:
         """Queue the nodes, after the executable's launch before this one."""
-        graph = executable.graph
         try:
             executable.prepare()
         except Refusal:
             self._release(in_flight)
             raise
-        for memory in graph.memory:
+        allocated = executable.memory
+        for memory in allocated:
             memory.retain()
-        for node in graph.nodes:
-            if node.memory is not None:
-                node.memory.live = node.kind is NodeKind.ALLOC
+        for step in executable.steps:
+            if step.work.memory is not None:
+                step.work.memory.live = step.kind is NodeKind.ALLOC
 
         def end() -> None:
-            for memory in graph.memory:
+            for memory in allocated:
                 memory.release()
             self._release(in_flight)
 
-        runs = self._timed(executable, stream, [node.run_later for node in graph.nodes])
+        runs = self._timed(executable, stream, [s.running(is_late=True) for s in executable.steps])
 
-        def add_nodes(add: Callable[..., Operation]) -> None:
+        def add_steps(add: Callable[..., Operation]) -> None:
             added: list[Operation] = []
-            for node in graph.nodes:
-                before = tuple(added[number] for number in sorted(node.after))
-                added.append(add(node.kind, runs[len(added)], before, node.host))
+            for step in executable.steps:
+                before = [added[number] for number in sorted(step.after)]
+                event = self._events.get(step.work.event)
+                if event is not None and step.kind is NodeKind.WAIT and event.operation is not None:
+                    before.append(event.operation)
+                added.append(add(step.kind, runs[len(added)], tuple(before), step.work.host))
+                if event is not None and step.kind is NodeKind.RECORD:
+                    event.capture, event.tip, event.operation = None, frozenset(), added[-1]
 
         executable.last = timeline.submit_together(
-            stream, add_nodes, () if executable.last is None else (executable.last,), end
+            stream,
+            add_steps,
+            () if executable.last is None else (executable.last,),
+            end,
+            executable.begin,
         )
 
     @call()
@@ -162,7 +179,9 @@ class GraphCalls(UserObjectCalls):
         """Destroy the graph; its executables live on."""
         with self._lock:
             graph = self._graph(h_graph)
-            del self._graphs[graph.handle]
+            if graph.is_body:
+                raise invalid_value("a body of a conditional node goes with the node")
+            self._forget(graph)
         graph.close()
         self._release(graph.user_objects)
         return OK
@@ -186,14 +205,18 @@ class GraphCalls(UserObjectCalls):
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
         """Up to `num_nodes` nodes, filled up with null ones, and how many; for 0, only how many."""
         graph = self._graph(h_graph)
-        if not graph.node_handles:
-            graph.node_handles = [next(self._handles) for _ in graph.nodes]
         count = len(graph.nodes)
         if num_nodes <= 0:
             return SUCCESS, [], count
-        handles = graph.node_handles[:num_nodes]
-        padding = [0] * (num_nodes - len(handles))
-        return SUCCESS, [CUgraphNode(h) for h in handles + padding], len(handles)
+        found = [self._handle_of(node) for node in graph.nodes[:num_nodes]]
+        return SUCCESS, found + [CUgraphNode(0)] * (num_nodes - len(found)), len(found)
+
+    def _forget(self, graph: Graph) -> None:
+        """Take the handles away of a graph, of what is in it, and of its nodes."""
+        for part in graph.parts():
+            self._graphs.pop(part.handle, None)
+            for node in part.nodes:
+                self._nodes.pop(node.handle, None)
 
     def _executable(self, handle: CUgraphExec) -> Executable:
         executable = self._executables.get(int(handle))
@@ -206,3 +229,36 @@ def _noted(accesses: ConcurrentAccesses, memory: GraphMemory, kind: NodeKind, ru
     """Allocate or free memory of a graph, and say so."""
     run()
     accesses.in_graph(memory.piece.address, memory.nbytes, allocates=kind is NodeKind.ALLOC)
+
+
+def _references(graph: Graph) -> References:
+    """The references to user objects that a graph has, with those of graphs in it."""
+    found: References = {}
+    for part in graph.parts():
+        for each, count in part.user_objects.items():
+            found[each] = found.get(each, 0) + count
+    return found
+
+
+_IN_BODIES: Final = frozenset(
+    {
+        NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.CHILD, NodeKind.EMPTY,
+        NodeKind.CONDITIONAL,
+    }
+)  # fmt: skip
+
+
+def refuse_bodies(graph: Graph) -> None:
+    """Refuse bodies of conditional nodes with what they cannot have.
+
+    CUDA Programming Guide, "Conditional Node Body Graph Requirements".
+    """
+    for part in graph.parts():
+        for node in part.nodes:
+            for body in node.work.bodies:
+                for inner in (each for inside in body.parts() for each in inside.nodes):
+                    if inner.kind not in _IN_BODIES:
+                        raise Refusal(
+                            CUresult.CUDA_ERROR_NOT_SUPPORTED,
+                            f"a {inner.kind.value} cannot be in a body of a conditional node",
+                        )

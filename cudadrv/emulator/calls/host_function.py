@@ -15,7 +15,7 @@ from typing import Final
 
 from ...driver._api import CUresult, CUstream
 from ..capture_rules import CaptureRules
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 from ..refusal import OK, invalid_value
 from .call import call
 

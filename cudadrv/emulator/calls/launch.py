@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from ...driver._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
 from ..execution import execute, execute_in_turns
-from ..graphs import NodeKind
+from ..graphs import Work
 from ..host_memory import HostRange
-from ..launch import check, read_parameters
+from ..launch import KernelCall, check, read_parameters
+from ..modules import Function
+from ..node_kind import NodeKind, Run
 from ..refusal import OK, Refusal, invalid_handle
 from ..shape import NO_CLUSTER, Shape
 from .call import call
@@ -123,26 +125,29 @@ class LaunchCalls(LibraryCalls):
                 f"invalid resource handle: kernel {function.name} and the stream belong to "
                 "different contexts"
             )
-        device = context.device
         try:
-            if shape.cluster == NO_CLUSTER and any(function.cluster):
-                shape = Shape(
-                    shape.grid,
-                    shape.block,
-                    shape.shared_bytes,
-                    shape.cooperative,
-                    function.cluster,
-                )
-            check(function, shape, device)
-            parameters = read_parameters(function, kernel_params, extra)
+            ready = _checked(function, shape, read_parameters(function, kernel_params, extra))
         except Refusal:
             if stream.capture is not None:
                 stream.capture.invalid = True
             raise
-        limits, host = self.limits, tuple[HostRange, ...]()
+        run = self._running(ready)
+        host = () if self._accesses is None else self._host_memory_of(ready.parameters)
+        if stream.capture is None:
+            self._submit(stream, NodeKind.KERNEL, run, host)
+        else:
+            work = Work(NodeKind.KERNEL, run, host=host, launch=ready)
+            with self._lock:
+                self._refuse_if_invalid(stream.capture)
+                stream.capture.add_work(stream, work)
+
+    def _running(self, ready: KernelCall) -> Run:
+        """What runs a kernel."""
+        function, limits = ready.function, self.limits
+        shape, parameters = ready.shape, ready.parameters
+        device = function.module.context.device
         if self._accesses is not None:
             limits = replace(limits, accessed=self._accesses.launched)
-            host = self._host_memory_of(parameters)
 
         def run() -> Turns | None:
             order = self._order.of_launch(self._launches)
@@ -151,7 +156,7 @@ class LaunchCalls(LibraryCalls):
                 return None
             return execute_in_turns(function, shape, parameters, device, limits, order)
 
-        self._submit(stream, NodeKind.KERNEL, run, host)
+        return run
 
     def _host_memory_of(self, parameters: bytes) -> tuple[HostRange, ...]:
         """The memory of the host that parameters may point to; whether it is used, nobody knows."""
@@ -161,3 +166,25 @@ class LaunchCalls(LibraryCalls):
             HostRange(piece.address, piece.nbytes, is_written=False, keep=piece, is_watched=False)
             for piece in found.values()
         )
+
+    def _kernel_work(self, function: Function, shape: Shape, parameters: bytes) -> Work:
+        """What a node does that launches a kernel.
+
+        Raises:
+            Refusal: as the launch would.
+        """
+        ready = _checked(function, shape, parameters)
+        host = () if self._accesses is None else self._host_memory_of(parameters)
+        return Work(NodeKind.KERNEL, self._running(ready), host=host, launch=ready)
+
+
+def _checked(function: Function, shape: Shape, parameters: bytes) -> KernelCall:
+    """A launch that the driver would take.
+
+    Raises:
+        Refusal: it would not.
+    """
+    if shape.cluster == NO_CLUSTER and any(function.cluster):
+        shape = replace(shape, cluster=function.cluster)
+    check(function, shape, function.module.context.device)
+    return KernelCall(function, shape, parameters)

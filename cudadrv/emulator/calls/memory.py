@@ -19,8 +19,8 @@ from ...driver._api import (
 )
 from ..emulated_device import DeviceState
 from ..graph_memory import GraphMemory
-from ..graphs import NodeKind
 from ..host_memory import HostPiece
+from ..node_kind import NodeKind
 from ..pieces import Owner, Piece
 from ..pools import Pool
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
@@ -171,8 +171,8 @@ class MemoryCalls(PoolCalls):
     def _free_in(self, capture: Capture, stream: Stream, address: int) -> None:
         with self._lock:
             self._refuse_if_invalid(capture)
-            freed = {id(n.memory) for n in capture.nodes if n.kind is NodeKind.FREE}
-            for node in capture.nodes:
+            freed = {id(n.memory) for n in capture.graph.nodes if n.kind is NodeKind.FREE}
+            for node in capture.graph.nodes:
                 memory = node.memory
                 if (
                     node.kind is NodeKind.ALLOC

@@ -17,7 +17,7 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
 from .context import ContextCalls

@@ -6,20 +6,25 @@ CUDA Driver API: "Stream Management".
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Final
 
 from ...driver._api import (
     CUcontext,
     CUevent,
     CUgraph,
+    CUgraphEdgeData,
+    CUgraphNode,
     CUresult,
     CUstream,
     CUstreamCaptureMode,
     CUstreamCaptureStatus,
+    cuuint64_t,
 )
 from ..capture_rules import CaptureRules
 from ..events import Event
-from ..graphs import Graph, NodeKind
+from ..graphs import Graph, Node, Tip
+from ..node_kind import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
@@ -28,7 +33,7 @@ from .call import call
 _WAIT_EXTERNAL: Final = 1
 _GREATEST_PRIORITY: Final = -5
 _MODES: Final = tuple(CUstreamCaptureMode)
-_NOTHING: Final = frozenset[int]()
+_NOTHING: Final[Tip] = frozenset()
 
 
 class StreamCalls(CaptureRules):
@@ -159,7 +164,39 @@ class StreamCalls(CaptureRules):
         self, h_stream: CUstream, mode: CUstreamCaptureMode, /
     ) -> tuple[CUresult]:
         """Record what follows in the stream; the legacy stream cannot."""
+        self._begin_capture(self._stream(h_stream), mode)
+        return OK
+
+    @call()
+    def cuStreamBeginCaptureToGraph(
+        self,
+        h_stream: CUstream,
+        h_graph: CUgraph,
+        dependencies: Sequence[CUgraphNode] | None,
+        dependency_data: Sequence[CUgraphEdgeData] | None,
+        num_dependencies: int,
+        mode: CUstreamCaptureMode,
+        /,
+    ) -> tuple[CUresult]:
+        """Record what follows in the stream into a graph that is there, behind these nodes."""
         stream = self._stream(h_stream)
+        graph = self._graphs.get(int(h_graph))
+        if graph is None:
+            raise invalid_value(f"{int(h_graph):#x} is no live graph")
+        handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
+        after = [self._nodes.get(handle) for handle in handles]
+        if len(after) < num_dependencies or any(n is None or n.graph is not graph for n in after):
+            raise invalid_value("a dependency is no node of the graph")
+        self._begin_capture(stream, mode, graph, frozenset(n for n in after if n is not None))
+        return OK
+
+    def _begin_capture(
+        self,
+        stream: Stream,
+        mode: CUstreamCaptureMode,
+        graph: Graph | None = None,
+        after: Tip = _NOTHING,
+    ) -> None:
         if mode not in _MODES:
             raise invalid_value(f"invalid capture mode {int(mode)}")
         if stream.is_legacy:
@@ -170,10 +207,84 @@ class StreamCalls(CaptureRules):
         with self._lock:
             if stream.capture is not None:
                 raise Refusal(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is capturing already")
-            capture = Capture(stream, mode, threading.get_ident())
-            capture.join(stream, _NOTHING)
+            capture = Capture(
+                stream, mode, threading.get_ident(), graph or Graph(), graph is not None
+            )
+            capture.number = next(self._handles)
+            capture.join(stream, after)
             self._captures.add(capture)
+
+    @call(6)
+    def cuStreamGetCaptureInfo(
+        self, h_stream: CUstream, /
+    ) -> tuple[
+        CUresult,
+        CUstreamCaptureStatus,
+        cuuint64_t,
+        CUgraph,
+        list[CUgraphNode] | None,
+        list[CUgraphEdgeData] | None,
+        int,
+    ]:
+        """The capture that the stream takes part in, its graph, and after what the next comes."""
+        stream = self._stream(h_stream)
+        if self._captures:
+            self._refuse_if_implicit(stream, invalidates=False)
+        capture = stream.capture
+        status = CUstreamCaptureStatus
+        if capture is None or capture.invalid:
+            none, invalid = (
+                status.CU_STREAM_CAPTURE_STATUS_NONE,
+                status.CU_STREAM_CAPTURE_STATUS_INVALIDATED,
+            )
+            found = none if capture is None else invalid
+            return SUCCESS, found, cuuint64_t(0), CUgraph(0), [], [], 0
+        graph = capture.graph
+        if not graph.handle:
+            graph.handle = next(self._handles)
+            self._graphs[graph.handle] = graph
+        tip = [node for node in graph.nodes if node in stream.tip]
+        return (
+            SUCCESS,
+            status.CU_STREAM_CAPTURE_STATUS_ACTIVE,
+            cuuint64_t(capture.number),
+            CUgraph(graph.handle),
+            [self._handle_of(node) for node in tip],
+            [CUgraphEdgeData() for _ in tip],
+            len(tip),
+        )
+
+    @call()
+    def cuStreamUpdateCaptureDependencies(
+        self,
+        h_stream: CUstream,
+        dependencies: Sequence[CUgraphNode] | None,
+        dependency_data: Sequence[CUgraphEdgeData] | None,
+        num_dependencies: int,
+        flags: int,
+        /,
+    ) -> tuple[CUresult]:
+        """Say after which nodes the stream's next operation comes: as well, or alone (flag 1)."""
+        stream = self._stream(h_stream)
+        capture = stream.capture
+        if capture is None:
+            raise Refusal(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
+        handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
+        nodes = [self._nodes.get(handle) for handle in handles]
+        known = frozenset(n for n in nodes if n is not None and n.graph is capture.graph)
+        if len(known) < num_dependencies or flags & ~1:
+            raise invalid_value("a dependency is no node of the capture's graph, or the flags")
+        with self._lock:
+            stream.tip = known if flags else stream.tip | known
+            capture.nodes += [node for node in known if node not in capture.nodes]
         return OK
+
+    def _handle_of(self, node: Node) -> CUgraphNode:
+        """The handle of a node, made when it is first asked for."""
+        if not node.handle:
+            node.handle = next(self._handles)
+            self._nodes[node.handle] = node
+        return CUgraphNode(node.handle)
 
     @call(1)
     def cuStreamEndCapture(self, h_stream: CUstream, /) -> tuple[CUresult, CUgraph]:
@@ -194,10 +305,12 @@ class StreamCalls(CaptureRules):
         try:
             self._refuse_end(capture, joined)
         except Refusal:
-            capture.abandon()
+            self._give_up(capture)
             raise
-        graph = Graph(next(self._handles), tuple(capture.nodes))
-        self._graphs[graph.handle] = graph
+        graph = capture.graph
+        if not graph.handle:
+            graph.handle = next(self._handles)
+            self._graphs[graph.handle] = graph
         return SUCCESS, CUgraph(graph.handle)
 
     def _refuse_end(self, capture: Capture, joined: bool) -> None:

@@ -73,6 +73,23 @@ class UserObjectCalls(HostFunctionCalls):
             holder.user_objects[found] = holder.user_objects.get(found, 0) + number
         return OK
 
+    @call()
+    def cuGraphReleaseUserObject(
+        self, graph: CUgraph, object: CUuserObject, count: int, /
+    ) -> tuple[CUresult]:
+        """Take references from a graph; its executables keep theirs."""
+        number = _count(count)
+        with self._lock:
+            holder, found = self._graph(graph), self._user_object(object)
+            has = holder.user_objects.get(found, 0)
+            if number > has:
+                raise invalid_value(f"{number} references are more than the graph's {has}")
+            holder.user_objects[found] = has - number
+            if has == number:
+                del holder.user_objects[found]
+        self._release({found: number})
+        return OK
+
     def _user_object(self, handle: CUuserObject) -> UserObject:
         found = self._user_objects.get(int(handle))
         if found is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses, merged
 from ptx.emulate.check.findings import Access, Finding, Findings
 
-from ..graphs import NodeKind, Run
+from ..node_kind import NodeKind, Run
 from ..origin import caller
 from ..streams import Stream
 from .host_writes import HostWrites
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from ..contexts import Context
     from ..emulated_device import DeviceState
+    from ..events import Event
     from ..executables import Executable
     from ..host_memory import HostMemory, HostRange
 
@@ -106,11 +107,17 @@ class ConcurrentAccesses:
             self._pending[moment.number] = moment
         return self._at(moment, run)
 
-    def timed_graph(self, executable: Executable, stream: Stream, runs: list[Run]) -> list[Run]:
+    def timed_graph(
+        self,
+        executable: Executable,
+        stream: Stream,
+        runs: list[Run],
+        events: Mapping[int, Event],
+    ) -> list[Run]:
         """A graph is launched: what is to be run in the place of each node's function."""
         with self._lock:
-            self._look_at_host(each for node in executable.graph.nodes for each in node.host)
-            moments = self._time.moments_of_graph(executable, stream, caller())
+            self._look_at_host(each for step in executable.steps for each in step.work.host)
+            moments = self._time.moments_of_graph(executable, stream, caller(), events)
             self._pending |= {moment.number: moment for moment in moments}
         return [self._at(moment, run) for moment, run in zip(moments, runs, strict=True)]
 

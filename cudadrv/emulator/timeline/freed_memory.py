@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 from ..pieces import Owner
 from ..refusal import Refusal
 from .patterns import FREED, FRESH

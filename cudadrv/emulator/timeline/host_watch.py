@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from ptx.emulate.check.findings import Place
 
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 from ..origin import host_place
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...driver._api import CUresult
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 from ..refusal import Failure, Refusal
 
 if TYPE_CHECKING:

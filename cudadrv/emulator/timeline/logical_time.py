@@ -9,9 +9,10 @@ one: what one of them has waited for, others may know of by locks that nobody se
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 from ..streams import Stream
 from .moment import Clock, Line, Moment
 from .queues import wait_for_each_other
@@ -19,6 +20,7 @@ from .queues import wait_for_each_other
 if TYPE_CHECKING:
     from ..contexts import Context
     from ..emulated_device import DeviceState
+    from ..events import Event
     from ..executables import Executable
 
 
@@ -50,18 +52,22 @@ class LogicalTime:
         self._host = self._host_line.clock
         return found
 
-    def moments_of_graph(self, executable: Executable, stream: Stream, place: str) -> list[Moment]:
+    def moments_of_graph(
+        self, executable: Executable, stream: Stream, place: str, events: Mapping[int, Event]
+    ) -> list[Moment]:
         """A graph is launched: one for each of its nodes."""
         start = self.now(stream)
         _join(start, executable.clock)
-        nodes = executable.graph.nodes
         end, clocks, found = dict(start), list[Clock](), list[Moment]()
         ends_of_chains: dict[int, Line] = {}  # by the node that is the last of its chain
         free = list(executable.lines)
-        for number, node in enumerate(nodes):
+        for number, node in enumerate(executable.steps):
             after = dict(start)
             for each in node.after:
                 _join(after, clocks[each])
+            event = events.get(node.work.event)
+            if event is not None and node.kind is NodeKind.WAIT:
+                _join(after, event.clock or {})
             chain = next((ends_of_chains.pop(e) for e in node.after if e in ends_of_chains), None)
             if chain is None:
                 chain = free.pop() if free else Line(next(self._line_numbers))
@@ -70,6 +76,8 @@ class LogicalTime:
             ends_of_chains[number] = chain
             found.append(self._add(chain, after, node.kind, place))
             clocks.append(chain.clock)
+            if event is not None and node.kind is NodeKind.RECORD:
+                event.clock = dict(chain.clock)
             _join(end, chain.clock)
         executable.clock = end
         self.wait(stream, end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 
 Clock = dict[int, int]
 """By line, the number of a moment up to which all is over; a line that is missing is not known."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from ..graphs import NodeKind
+from ..node_kind import NodeKind
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
 
-    from ..graphs import Run
     from ..host_memory import HostRange
+    from ..node_kind import Run
     from ..streams import Stream
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from ptx.emulate.exec.collection import collection_paused
 
-from ..graphs import NodeKind, Run
+from ..node_kind import NodeKind, Run
 from ..origin import caller
 from ..refusal import Refusal
 from ..streams import NON_BLOCKING, Stream
@@ -111,17 +111,19 @@ class Timeline:
         parts: Callable[[Callable[..., Operation]], None],
         after: Iterable[Operation],
         end: Run,
+        begin: Run = nothing,
     ) -> Operation:
         """Queue operations with an order of their own, such as a graph's, as one of the stream.
 
         `parts` calls what it is given for each: kind, function, what it waits for, host memory.
-        `end` runs after all of them, on a broken device too. Gives what is the stream's last.
+        `begin` runs before all of them; `end` after them, on a broken device too. Gives what is the
+        stream's last.
         """
         place = caller()
         with collection_paused(), self._lock:
             before = (*self.tails(stream), *after)
             start = self._add(
-                stream, NodeKind.LAUNCH, nothing, place, before, is_marker=True, always=True
+                stream, NodeKind.LAUNCH, begin, place, before, is_marker=True, always=True
             )
             added = [start]
 
@@ -131,7 +133,7 @@ class Timeline:
                 waits: tuple[Operation, ...],
                 host: tuple[HostRange, ...] = (),
             ) -> Operation:
-                new = self._add(stream, kind, run, place, waits or (start,), host)
+                new = self._add(stream, kind, run, place, (start, *waits), host)
                 added.append(new)
                 return new
 

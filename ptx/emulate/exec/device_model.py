@@ -19,6 +19,11 @@ def no_host_memory(address: int) -> MappedHostMemory | None:
     return None
 
 
+def no_condition(handle: int, value: int) -> bool:
+    """Knows none: for a device without graphs."""
+    return False
+
+
 @dataclass(slots=True)
 class DeviceModel:
     """One emulated device, as far as kernels can see it.
@@ -29,6 +34,7 @@ class DeviceModel:
         host: finds the page-locked host memory that holds an address.
         threads_per_sm, blocks_per_sm, shared_per_sm: what a multiprocessor holds at once.
         clock_khz: rate of `%clock` against time.
+        set_condition: gives a condition of a graph its value, by handle; False if there is none.
         textures, surfaces: what kernels read and write through handles of 64 bits, by handle.
         code_addresses: those of the functions of all its modules.
         heap: what `malloc` in kernels takes from.
@@ -47,6 +53,7 @@ class DeviceModel:
     clock_khz: int = 1_980_000
     peers: Sequence[DeviceMemory | PeerMemory] = ()
     host: Callable[[int], MappedHostMemory | None] = no_host_memory
+    set_condition: Callable[[int, int], bool] = no_condition
     textures: dict[int, Texture] = field(default_factory=dict)
     surfaces: dict[int, Image] = field(default_factory=dict)
     code_addresses: CodeAddresses = field(init=False)

@@ -216,5 +216,9 @@ class InvalidBranch(EmulationFault):
     """An indexed branch whose index is beyond its targets."""
 
 
+class InvalidCondition(EmulationFault):
+    """A condition of a graph is set by what is no handle of one."""
+
+
 class LaunchError(PtxError):
     """A launch that cannot start: its grid, block, parameters or shared memory are wrong."""

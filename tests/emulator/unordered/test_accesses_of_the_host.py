@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from cudadrv import emulator
-from cudadrv.emulator.graphs import NodeKind
+from cudadrv.emulator.node_kind import NodeKind
 from cudadrv.emulator.timeline.choice import OrderName
 
 from .bench import Bench, Body, N, findings_of

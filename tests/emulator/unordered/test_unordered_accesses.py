@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cudadrv import emulator
-from cudadrv.emulator.graphs import NodeKind
+from cudadrv.emulator.node_kind import NodeKind
 from cudadrv.emulator.timeline.choice import OrderName
 from cudadrv.errors import CudadrvError
 from tests.emulator.order_faults.bench import Bench as OrderBench, Body as OrderBody

@@ -1,0 +1,86 @@
+"""Conditions of graphs: a number that kernels set, and which bodies it lets run.
+
+CUDA Programming Guide, "Conditional Graph Nodes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from .refusal import invalid_value
+
+
+class ConditionKind(Enum):
+    """What a conditional node does with its number."""
+
+    IF = "if"
+    WHILE = "while"
+    SWITCH = "switch"
+
+
+@dataclass(eq=False, slots=True)
+class ConditionState:
+    """A handle of a condition, and the node that it is for.
+
+    Attributes:
+        default: what each launch of the graph sets it to at its begin; None leaves it as it is.
+        value: what it is now.
+        kind: what its node does; None until there is one.
+        handles: of the bodies, at the place that the caller was told.
+    """
+
+    handle: int
+    default: int | None
+    value: int = 0
+    kind: ConditionKind | None = None
+    handles: object = None
+
+    def begin(self) -> None:
+        """A launch of the graph begins."""
+        if self.default is not None:
+            self.value = self.default
+
+    def run(self, bodies: Sequence[Callable[[], None]]) -> None:
+        """What the conditional node does."""
+        if self.kind is ConditionKind.WHILE:
+            while self.value:
+                bodies[0]()
+            return
+        # Of an if, the second body is for where it does not hold.
+        which = int(not self.value) if self.kind is ConditionKind.IF else self.value
+        if which < len(bodies):
+            bodies[which]()
+
+
+class Conditions:
+    """The conditions of an emulator, by their handles; kernels set them."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, ConditionState] = {}
+
+    def add(self, handle: int, default: int | None) -> ConditionState:
+        """A new one."""
+        found = self._known[handle] = ConditionState(handle, default)
+        return found
+
+    def free_one(self, handle: int) -> ConditionState:
+        """One that no node has yet.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if there is none of this handle.
+        """
+        found = self._known.get(handle)
+        if found is None:
+            raise invalid_value(f"{handle:#x} is no handle of a condition")
+        if found.kind is not None:
+            raise invalid_value(f"another node has the condition {handle:#x} already")
+        return found
+
+    def set(self, handle: int, value: int) -> bool:
+        """What `cudaGraphSetConditional` does; False if there is no such condition."""
+        found = self._known.get(handle)
+        if found is not None:
+            found.value = value
+        return found is not None

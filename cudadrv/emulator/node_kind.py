@@ -1,0 +1,31 @@
+"""What operations and nodes of graphs do, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.order.ordered_launch import Turns
+
+Run = Callable[[], "Turns | None"]
+"""What an operation does: at once, or turn by turn where it gives the turns."""
+
+
+class NodeKind(Enum):
+    """What a node of a graph does."""
+
+    KERNEL = "kernel"
+    COPY = "memcpy"
+    SET = "memset"
+    HOST = "host function"
+    CHILD = "child graph"
+    EMPTY = "empty node"
+    WAIT = "event wait"
+    RECORD = "event record"
+    ALLOC = "memory allocation"
+    FREE = "memory free"
+    CONDITIONAL = "conditional node"
+    # No node: what the queues of streams have beside them.
+    LAUNCH = "graph launch"

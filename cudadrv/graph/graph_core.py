@@ -1,0 +1,112 @@
+"""Graphs, as far as executables and nodes know them; `graph.Graph` builds and changes them."""
+
+from __future__ import annotations
+
+from ..driver._api import CUgraph, CUresult, CUuserObject
+from ..driver.context import ContextCore
+from ..driver.handle import Closing
+from ..driver.in_use import failure
+from ..driver.later import drop_now
+from .graph_box import GraphBox
+from .needs import Content, Needs
+
+
+class GraphCore(Closing):
+    """A graph of the driver, and what its nodes need.
+
+    Attributes:
+        context: the context in which its nodes run.
+        handle: the CUgraph; reading it after `close` raises `ClosedError`.
+        closed: whether it was closed.
+    """
+
+    __slots__ = ("_content", "_held", "_is_filled", "_needs", "_root", "context")
+
+    _box: GraphBox
+
+    def __init__(self, context: ContextCore) -> None:
+        self.context: ContextCore = context
+        self._is_filled = False
+        self._content = Content()
+        # What the driver holds for the graph, as of the last `_settle`.
+        self._needs = self._content.gather()
+        self._held: CUuserObject | None = None
+        # Of a body, the graph that has the node.
+        self._root: GraphCore | None = None
+        self._shut()
+
+    def __repr__(self) -> str:
+        where = "of nothing" if super().closed else f"{int(self.handle):#x}"
+        return f"<Graph {where} on device {self.context.ordinal}>"
+
+    @property
+    def _closed_text(self) -> str:
+        return "the graph holds nothing: its capture has not ended, or it was closed"
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, after it was made."""
+        return self._is_filled and super().closed
+
+    @property
+    def handle(self) -> CUgraph:
+        """The CUgraph.
+
+        Raises:
+            ClosedError: the capture has not ended, it failed, or the graph was closed.
+        """
+        return self._box.raw
+
+    @property
+    def allocates(self) -> bool:
+        """Whether it allocates memory that it leaves to its user."""
+        return bool(self._content.born)
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes it has; asks the driver."""
+        box = self._box
+        code, _, count = box.api.cuGraphGetNodes(box.raw, 0)
+        if code:
+            raise failure(box.api, code, "cuGraphGetNodes", "counting a graph's nodes")
+        return count
+
+    def close(self) -> None:
+        """Give the graph up; executables made of it stay usable. Idempotent."""
+        super().close()
+        self._content, self._needs = Content(), Content().gather()
+        drop_now()
+
+    def _fill(self, box: GraphBox) -> None:
+        """Take over a graph that the driver made."""
+        self._box, self._is_filled = box, True
+        self.context._adopt(self)
+
+    def _touch(self) -> None:
+        """The nodes need something else from now on."""
+        (self._root or self)._content.is_changed = True
+
+    def _settle(self) -> Needs:
+        """What the nodes need, held by the driver from now on for what is made of the graph."""
+        root = self._root or self
+        box, content = root._box, root._content
+        raw = box.raw
+        if content.is_changed:
+            needs, former = content.gather(), root._held
+            content.is_changed = False
+            try:
+                root._held = needs.give_to(box.api, raw)
+            except BaseException:
+                content.is_changed = True
+                raise
+            root._needs = needs
+            if former is not None:
+                # Executables that were made before have references of their own.
+                (code,) = box.api.cuGraphReleaseUserObject(raw, former, 1)
+                _check(root, code, "cuGraphReleaseUserObject", "letting go of what was needed")
+        return root._needs
+
+
+def _check(graph: GraphCore, code: CUresult, call: str, doing: str) -> None:
+    if code:
+        raise failure(graph._box.api, code, call, doing)

@@ -1,0 +1,139 @@
+"""Nodes of graphs, without what each kind of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Final, TypeAlias
+
+from .. import border
+from ..driver._api import CUgraphNode, CUgraphNodeType as _Type, CUresult
+from ..driver.handle import Uncopied
+from ..driver.in_use import failure
+from ..errors import ArgumentTypeError
+from .graph_core import GraphCore
+from .needs import NodeNeeds
+
+
+class NodeKind(Enum):
+    """What a node of a graph does."""
+
+    KERNEL = "kernel"
+    COPY = "copy"
+    FILL = "fill"
+    HOST = "host function"
+    GRAPH = "child graph"
+    EMPTY = "empty"
+    WAIT = "event wait"
+    RECORD = "event record"
+    ALLOC = "allocation"
+    FREE = "free"
+    CONDITIONAL = "conditional"
+    OTHER = "other"
+
+
+_KINDS: Final = {
+    int(_Type.CU_GRAPH_NODE_TYPE_KERNEL): NodeKind.KERNEL,
+    int(_Type.CU_GRAPH_NODE_TYPE_MEMCPY): NodeKind.COPY,
+    int(_Type.CU_GRAPH_NODE_TYPE_MEMSET): NodeKind.FILL,
+    int(_Type.CU_GRAPH_NODE_TYPE_HOST): NodeKind.HOST,
+    int(_Type.CU_GRAPH_NODE_TYPE_GRAPH): NodeKind.GRAPH,
+    int(_Type.CU_GRAPH_NODE_TYPE_EMPTY): NodeKind.EMPTY,
+    int(_Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT): NodeKind.WAIT,
+    int(_Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD): NodeKind.RECORD,
+    int(_Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC): NodeKind.ALLOC,
+    int(_Type.CU_GRAPH_NODE_TYPE_MEM_FREE): NodeKind.FREE,
+    int(_Type.CU_GRAPH_NODE_TYPE_CONDITIONAL): NodeKind.CONDITIONAL,
+}
+
+
+class GraphNode(Uncopied):
+    """A node of a graph; made by the graph's `add_...` methods, and given by `Graph.nodes`.
+
+    Two of them are equal if they stand for the same node.
+
+    Attributes:
+        graph: the graph.
+        handle: the CUgraphNode.
+    """
+
+    __slots__ = ("_handle", "graph")
+
+    def __init__(self, graph: GraphCore, handle: CUgraphNode) -> None:
+        self.graph: GraphCore = graph
+        self._handle: CUgraphNode | None = handle
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return f"<{type(self).__name__} removed>"
+        return f"<{type(self).__name__} {int(self._handle):#x} of {self.graph!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GraphNode) or self._handle is None or other._handle is None:
+            return self is other
+        return self.graph is other.graph and int(self._handle) == int(other._handle)
+
+    def __hash__(self) -> int:
+        return hash(id(self.graph))
+
+    @property
+    def handle(self) -> CUgraphNode:
+        """The CUgraphNode.
+
+        Raises:
+            ClosedError: the node was removed, or its graph closed.
+        """
+        self.graph.handle  # noqa: B018  # raises once it is closed
+        if self._handle is None:
+            raise self.graph._closed_error()
+        return self._handle
+
+    @property
+    def kind(self) -> NodeKind:
+        """What it does; asks the driver."""
+        api = self.graph._box.api
+        code, kind = api.cuGraphNodeGetType(self.handle)
+        if code:
+            raise failure(api, code, "cuGraphNodeGetType", f"asking about {self!r}")
+        return _KINDS.get(int(kind), NodeKind.OTHER)
+
+    def remove(self) -> None:
+        """Take the node out of its graph, with its edges; executables stay as they are.
+
+        Raises:
+            CudaError: the driver refuses, as it does for allocations and frees.
+        """
+        graph, handle = self.graph, self.handle
+        api, content = graph._box.api, graph._content
+        (code,) = api.cuGraphDestroyNode(handle)
+        if code:
+            raise failure(api, code, "cuGraphDestroyNode", f"removing {self!r}")
+        self._handle = None
+        content.bodies.pop(int(handle), None)
+        if content.nodes.pop(int(handle), None) is not None:
+            graph._touch()
+
+    def _change(self, needs: NodeNeeds, change: Callable[[CUgraphNode], tuple[CUresult]]) -> None:
+        """Let the node do something else, in what is made of the graph from now on."""
+        graph, handle = self.graph, self.handle
+        (code,) = change(handle)
+        if code:
+            doing = f"changing {self!r}"
+            raise failure(graph._box.api, code, "cuGraphNodeSetParams", doing)
+        graph._content.nodes[int(handle)] = needs
+        graph._touch()
+
+
+After: TypeAlias = GraphNode | Iterable[GraphNode]
+"""A node, or several, that a new one comes after."""
+
+
+def handles_of(where: str, graph: GraphCore, after: After) -> list[CUgraphNode]:
+    """The handles of nodes of a graph, each once."""
+    if isinstance(after, GraphNode):
+        after = (after,)
+    nodes = dict.fromkeys(border.several(where, tuple(after), GraphNode))
+    for node in nodes:
+        if node.graph is not graph:
+            raise ArgumentTypeError(f"{where}: {node!r} is a node of another graph than {graph!r}")
+    return [node.handle for node in nodes]
