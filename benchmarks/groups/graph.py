@@ -1,4 +1,7 @@
-"""Replaying a graph of 100 launches: what the call costs the host, and what the whole replay."""
+"""Replaying a graph of 100 launches: what the call costs the host, and what the whole replay.
+
+And one of 1,000 that was built node by node, against the same one captured.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from ..timing import Case, Row, measure
 
 GROUP: Final = "graph"
 _LAUNCHES: Final = 100
+_NODES: Final = 1000
 
 
 def run(setting: Setting) -> list[Row]:
@@ -45,4 +49,32 @@ def run(setting: Setting) -> list[Row]:
             rounds=setting.rounds(100),
             settle=setting.settle,
         )
-    return rows
+    return rows if setting.null else rows + _built(setting)
+
+
+def _built(setting: Setting) -> list[Row]:
+    """A chain of launches, captured and built, waited for."""
+    stream = setting.stream
+    array, config = stream.empty(256, "f4"), cudadrv.LaunchConfig(GRID, BLOCK)
+    kernel = setting.kernels["k1"]
+    launcher = kernel.bind(stream, config)
+    with stream.capture() as graph:
+        for _ in range(_NODES):
+            launcher(array)
+    captured = graph.instantiate()
+    built = stream.context.new_graph()
+    last: list[cudadrv.GraphNode] = []
+    for _ in range(_NODES):
+        last = [built.add_kernel(kernel, config, array, after=last)]
+    names = {"captured": captured, "built": built.instantiate(), "stream": stream}
+    return measure(
+        GROUP,
+        f"graph of {_NODES} launches, waited for",
+        [
+            Case("captured", "captured.launch(stream); stream.synchronize()", names),
+            Case("built node by node", "built.launch(stream); stream.synchronize()", names),
+        ],
+        repeats=2,
+        rounds=setting.rounds(50),
+        settle=setting.settle,
+    )

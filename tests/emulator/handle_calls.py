@@ -20,7 +20,7 @@ from cudadrv.driver._api import (
 )
 from cudadrv.emulator import Emulator
 
-from .calls import LEGACY
+from .calls import LEGACY, ok
 from .descriptors import (
     ARRAY,
     DEVICE,
@@ -31,6 +31,7 @@ from .descriptors import (
     over_mipmap,
     reading,
 )
+from .graph_handle_calls import GRAPH_CALLS
 from .handles import (
     ADDRESS,
     PLACE,
@@ -38,12 +39,14 @@ from .handles import (
     Call,
     a_function,
     a_graph,
+    a_node,
     a_stream,
     a_user_object,
     an_array,
     an_event,
     an_executable,
     elsewhere,
+    graph_of,
     memory,
 )
 
@@ -217,11 +220,13 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         lambda api, h: api.cuLaunchKernel(a_function(api), 1, 1, 1, 1, 1, 1, 0, h, 0, 0)),
     ("cuLaunchKernelEx", "f"): (
         "function", lambda api, h: api.cuLaunchKernelEx(launch_in(api, LEGACY), h, 0, 0)),
+    **GRAPH_CALLS,
     ("cuGraphInstantiate", "h_graph"): ("graph", lambda api, h: api.cuGraphInstantiate(h, 0)),
     ("cuGraphExecUpdate", "h_graph_exec"): (
-        "executable", lambda api, h: api.cuGraphExecUpdate(h, a_graph(api))),
+        "executable", lambda api, h: api.cuGraphExecUpdate(h, graph_of(api, a_node(api)))),
     ("cuGraphExecUpdate", "h_graph"): (
-        "graph", lambda api, h: api.cuGraphExecUpdate(an_executable(api), h)),
+        "graph",
+        lambda api, h: api.cuGraphExecUpdate(ok(api.cuGraphInstantiate(a_graph(api), 0)), h)),
     ("cuGraphLaunch", "h_graph_exec"): (
         "executable", lambda api, h: api.cuGraphLaunch(h, LEGACY)),
     ("cuGraphLaunch", "h_stream"): (

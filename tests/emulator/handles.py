@@ -17,6 +17,9 @@ from cudadrv.driver._api import (
     CUfunction,
     CUgraph,
     CUgraphExec,
+    CUgraphNode,
+    CUgraphNodeParams,
+    CUgraphNodeType,
     CUmipmappedArray,
     CUmodule,
     CUresult,
@@ -92,8 +95,40 @@ def a_graph(api: Emulator) -> CUgraph:
     return ok(api.cuStreamEndCapture(stream))
 
 
+def params() -> CUgraphNodeParams:
+    """Those of an empty node."""
+    found = CUgraphNodeParams()
+    found.type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_EMPTY
+    return found
+
+
+def a_node(api: Emulator) -> CUgraphNode:
+    return ok(api.cuGraphAddNode(a_graph(api), None, None, 0, params()))
+
+
+def a_kernel_node(api: Emulator) -> CUgraphNode:
+    found = CUgraphNodeParams()
+    found.type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+    kernel = found.kernel
+    kernel.func = a_function(api)
+    kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = 1
+    kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1
+    return ok(api.cuGraphAddNode(a_graph(api), None, None, 0, found))
+
+
 def an_executable(api: Emulator) -> CUgraphExec:
-    return ok(api.cuGraphInstantiate(a_graph(api), 0))
+    """Of a graph with an empty node."""
+    node = a_node(api)
+    return ok(api.cuGraphInstantiate(graph_of(api, node), 0))
+
+
+def a_kernel_executable(api: Emulator) -> CUgraphExec:
+    return ok(api.cuGraphInstantiate(graph_of(api, a_kernel_node(api)), 0))
+
+
+def graph_of(api: Emulator, node: CUgraphNode) -> CUgraph:
+    """The graph that has a live node."""
+    return CUgraph(api._nodes[int(node)].graph.handle)
 
 
 def an_array(api: Emulator) -> CUarray:
@@ -150,6 +185,11 @@ KINDS: Final = {
     "module": Kind(a_module, lambda api, h: api.cuModuleUnload(h), 400),
     "function": Kind(a_function, unload_all, 400),
     "graph": Kind(a_graph, lambda api, h: api.cuGraphDestroy(h), 1, None),
+    "node": Kind(a_node, lambda api, h: api.cuGraphDestroyNode(h), 1, None),
+    "kernel node": Kind(a_kernel_node, lambda api, h: api.cuGraphDestroyNode(h), 1, None),
+    "kernel executable": Kind(
+        a_kernel_executable, lambda api, h: api.cuGraphExecDestroy(h), 1, None
+    ),
     "executable": Kind(an_executable, lambda api, h: api.cuGraphExecDestroy(h), 1, None),
     "array": Kind(an_array, lambda api, h: api.cuArrayDestroy(h), 709),
     "mipmap": Kind(a_mipmap, lambda api, h: api.cuMipmappedArrayDestroy(h), 709),

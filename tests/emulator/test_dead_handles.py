@@ -18,6 +18,7 @@ from cudadrv.driver._api import (
     CUfunction,
     CUgraph,
     CUgraphExec,
+    CUgraphNode,
     CUmemoryPool,
     CUmipmappedArray,
     CUmodule,
@@ -106,7 +107,7 @@ def test_a_second_destroy_is_refused_and_does_nothing(ready: Emulator, kind: str
 
 
 HANDLES: Final = (
-    CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec, CUcontext, CUarray,
+    CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUcontext, CUarray,
     CUmipmappedArray, CUtexObject, CUsurfObject, CUuserObject, CUdeviceptr,
 )  # fmt: skip
 

@@ -157,6 +157,7 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
     ) -> tuple[CUresult, CUgraphConditionalHandle]:
         """A condition for one conditional node of the graph."""
         self._graph(h_graph)
+        self._given(ctx)
         if flags & ~_ASSIGN_DEFAULT:
             raise invalid_value(f"invalid flags of a condition {flags:#x}")
         handle = next(self._handles)

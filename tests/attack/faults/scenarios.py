@@ -242,6 +242,20 @@ def graph_updates(world: World) -> None:
         world.expect(world.b, array, 2)
 
 
+def built_graphs(world: World) -> None:
+    array = world.a.zeros(1, "u4")
+    with world.near.new_graph() as graph:
+        fill = graph.add_fill(array, 41)
+        bump = world.near.load_module(PTX).kernel("bump")
+        graph.add_kernel(bump, ONE, array, after=fill)
+        with graph.instantiate() as executable:
+            executable.launch(world.b)
+            world.expect(world.a, array, 42)
+            fill.update_in(executable, array, 6)
+            executable.launch(world.a)
+            world.expect(world.b, array, 7)
+
+
 def modules(world: World) -> None:
     with world.near.load_module(PTX) as module:
         expect(list(module.kernel_names), ["bump"])
@@ -378,7 +392,7 @@ SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
     scenario.__name__: scenario
     for scenario in (
         devices, contexts, streams, events, memory, small_copies, large_copies, fills, host_memory,
-        textures, graphs, graph_updates, modules, launches, host_functions, allocators, arenas,
-        clients, scatter, probes, algebra, other_libraries, traces,
+        textures, graphs, graph_updates, built_graphs, modules, launches, host_functions,
+        allocators, arenas, clients, scatter, probes, algebra, other_libraries, traces,
     )
 }  # fmt: skip

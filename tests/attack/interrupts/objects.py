@@ -92,6 +92,29 @@ def graph_update(place: Place) -> tuple[Act, Check]:
     return act, check
 
 
+def graph_building(place: Place) -> tuple[Act, Check]:
+    stream, array = place.stream, place.stream.zeros(N, np.int32)
+    given = np.full(N, 5, np.int32)
+
+    def act() -> None:
+        with place.context.new_graph() as graph:
+            copy = graph.add_copy(array, given)
+            fill = graph.add_fill(array, 6, after=copy)
+            bump = graph.add_kernel(place.bump, LaunchConfig(1, 1), array, after=fill)
+            host = graph.add_host(int, after=bump)
+            with graph.instantiate() as executable:
+                executable.launch(stream)
+                fill.update_in(executable, array, 7)
+                host.update_in(executable, str)
+                executable.launch(stream)
+
+    def check(done: bool) -> None:
+        found = int(stream.to_host(array)[0])
+        assert found == 8 if done else found in (0, 7, 8)
+
+    return act, check
+
+
 def client_capture(place: Place) -> tuple[Act, Check]:
     client = cudadrv.CudaClient(0)
     stream, allocator = client.stream, client.allocator

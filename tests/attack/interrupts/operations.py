@@ -26,6 +26,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "contexts": objects.contexts,
     "capture and graphs": objects.capture,
     "update of a graph": objects.graph_update,
+    "building of graphs": objects.graph_building,
     "captures of a client": objects.client_capture,
     "allocator": objects.allocator,
     "arena": objects.arena,

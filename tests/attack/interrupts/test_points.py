@@ -10,7 +10,7 @@ from .operations import OPERATIONS
 from .systematic import some_points
 
 CHOSEN = (
-    "allocations", "capture and graphs", "captures of a client", "contexts",
+    "allocations", "building of graphs", "capture and graphs", "captures of a client", "contexts",
     "copies of pinned arrays", "copy between devices", "download", "events", "fill",
     "host function", "managed arrays", "streams", "textures and arrays",
     "unordered", "update of a graph", "upload",
