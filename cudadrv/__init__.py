@@ -60,6 +60,11 @@ if typing.TYPE_CHECKING:
     from .cluster.report import WorkerReport as WorkerReport
     from .driver.attributes import DeviceAttribute as DeviceAttribute
     from .driver.capability import GpuCapability as GpuCapability, GpuDeviceInfo as GpuDeviceInfo
+    from .driver.context_settings import (
+        CachePreference as CachePreference,
+        ContextLimits as ContextLimits,
+    )
+    from .driver.default_stream import DefaultStream as DefaultStream
     from .driver.event import Event as Event
     from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
     from .errors import GpuError as GpuError, OutOfMemoryError as OutOfMemoryError
@@ -148,6 +153,7 @@ if typing.TYPE_CHECKING:
         Stream as Stream,
         cuda_context_for as cuda_context_for,
     )
+    from .stream.stream_pool import StreamPool as StreamPool
     from .texture.array import CudaArray as CudaArray
     from .texture.mipmap import MipmappedArray as MipmappedArray
     from .texture.modes import (
@@ -169,6 +175,8 @@ else:
         "cluster.report": "WorkerReport",
         "driver.attributes": "DeviceAttribute",
         "driver.capability": "GpuCapability GpuDeviceInfo",
+        "driver.context_settings": "CachePreference ContextLimits",
+        "driver.default_stream": "DefaultStream",
         "driver.event": "Event",
         "driver.types": "ContextFlags MemoryInfo",
         "errors": "GpuError OutOfMemoryError",
@@ -206,6 +214,7 @@ else:
         "runtime.policy": "GpuDispatchPolicy GpuMixedPrecisionPolicy",
         "runtime.probe": "GpuAvailability GpuAvailable GpuRuntime",
         "stream": "Context Stream cuda_context_for",
+        "stream.stream_pool": "StreamPool",
         "texture.array": "CudaArray",
         "texture.mipmap": "MipmappedArray",
         "texture.modes": "AddressMode FilterMode ReadMode",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import starmap
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from .. import border
-from ._api import CUcontext, DriverApi
+from ._api import CUcontext, CUfunc_cache, DriverApi
+from .context_settings import CachePreference, ContextLimits
 from .device import Device
 from .handle import Closing, ContextBox
 from .in_use import failure
@@ -129,6 +131,42 @@ class ContextCore(Closing):
         if code:
             raise failure(self._api, code, "cuCtxSynchronize", f"waiting for {self!r}")
         drop_now()
+
+    @property
+    def limits(self) -> ContextLimits:
+        """Stack, heap and print buffer of its device code, to be read and set."""
+        self._box.raw  # noqa: B018  # raises once it is closed
+        return ContextLimits(self._box)
+
+    @property
+    def cache_preference(self) -> CachePreference:
+        """What multiprocessors prefer for kernels that say nothing; asks and tells the driver."""
+        code, value = self._box.call(self._api.cuCtxGetCacheConfig)
+        if code:
+            raise failure(self._api, code, "cuCtxGetCacheConfig", f"asking {self!r}")
+        return CachePreference(int(value))
+
+    @cache_preference.setter
+    def cache_preference(self, preference: CachePreference) -> None:
+        border.instance("Context.cache_preference", preference, CachePreference)
+        config = CUfunc_cache(preference.value)
+        (code,) = self._box.call(self._api.cuCtxSetCacheConfig, config)
+        if code:
+            raise failure(self._api, code, "cuCtxSetCacheConfig", f"telling {self!r} {preference}")
+
+    @contextmanager
+    def profiling(self) -> Iterator[None]:
+        """``with context.profiling():`` lets a profiler look at the block alone.
+
+        The profiler must be told to wait for it, such as by ``nsys profile -c cudaProfilerApi``.
+        """
+        (code,) = self._box.call(self._api.cuProfilerStart)
+        if code:
+            raise failure(self._api, code, "cuProfilerStart", f"profiling {self!r}")
+        try:
+            yield
+        finally:
+            self._box.call(self._api.cuProfilerStop)
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes of the device, as of now."""

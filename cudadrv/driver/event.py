@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import border
 from ._api import CUevent, CUevent_flags
+from .awaiting import until
 from .context import ContextCore
 from .handle import Closed, Closing
 from .in_use import failure
@@ -97,6 +99,21 @@ class Event(Closing):
             CudaError: that work failed.
         """
         return self._box.is_done()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """``await event`` in asyncio: until the work before the event is done.
+
+        Raises:
+            CudaError: that work failed.
+        """
+        yield from until(self.is_done)
+        drop_now()
+
+    def __sub__(self, since: Event) -> float:
+        """``end - begin``: milliseconds of device time, as `elapsed_ms`."""
+        if not isinstance(since, Event):
+            return NotImplemented
+        return self.elapsed_ms(since)
 
     def elapsed_ms(self, since: Event) -> float:
         """Milliseconds of device time from `since` to this event, to about half a microsecond.

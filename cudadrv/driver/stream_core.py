@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from typing import Any, Final
 
 from ..errors import WrongDeviceError
-from ._api import CUresult, CUstream
+from ._api import CUresult, CUstream, CUstream_flags
 from .context import ContextCore
 from .event import Event
 from .handle import Closed, Closing
@@ -15,6 +16,8 @@ from .later import drop_now
 from .registry import Registry
 from .stream_box import StreamBox
 from .types import Dependent
+
+_NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
 class StreamCore(Closing):
@@ -74,6 +77,15 @@ class StreamCore(Closing):
             raise failure(box.api, code, "cuStreamGetPriority", f"the priority of {self!r}")
         return priority
 
+    @property
+    def blocking(self) -> bool:
+        """Whether it and the legacy default stream wait for each other; asks the driver."""
+        box = self._box
+        code, flags = box.api.cuStreamGetFlags(box.raw)
+        if code:
+            raise failure(box.api, code, "cuStreamGetFlags", f"the flags of {self!r}")
+        return not flags & _NON_BLOCKING
+
     def close(self) -> None:
         """Give the stream up; its queued work is done, and this does not wait. Idempotent.
 
@@ -127,6 +139,14 @@ class StreamCore(Closing):
         if code:
             raise failure(box.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
         return True
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """``await stream`` in asyncio: until what is queued now is done.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        return self.record(timing=False).__await__()
 
     def record(self, *, timing: bool = True) -> Event:
         """A new event at this point of the stream."""

@@ -24,6 +24,8 @@ class Context:
 
     Attributes:
         retained: how often a primary context is retained.
+        settings: limits that were set, by their number.
+        cache_config: what its kernels prefer, which has no effect.
         peers: contexts of other devices whose memory its kernels reach.
     """
 
@@ -34,6 +36,8 @@ class Context:
     retained: int = 0
     destroyed: bool = False
     peers: list[Context] = field(default_factory=list)
+    settings: dict[int, int] = field(default_factory=dict)
+    cache_config: int = 0
 
     def peer_memories(self) -> list[tuple[DeviceState, PeerMemory]]:
         """The other devices of whose memory kernels of the context reach some, in order."""

@@ -12,6 +12,7 @@ from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ..driver._api import DriverApi
 from .calls.array import ArrayCalls
 from .calls.blocking import BlockingCalls
+from .calls.context_settings import ContextSettingCalls
 from .calls.device import DeviceCalls
 from .calls.graph_edit import GraphEditCalls
 from .calls.registered import RegistrationCalls
@@ -32,6 +33,7 @@ class Emulator(
     SettingCalls,
     RegistrationCalls,
     BlockingCalls,
+    ContextSettingCalls,
     ArrayCalls,
     TextureCalls,
     GraphEditCalls,

@@ -6,6 +6,7 @@ What only the driver is asked for is in `driver.context` and `driver.stream_core
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import ptx
@@ -13,6 +14,7 @@ import ptx
 from .. import border, errors
 from ..driver._api import CUcontext, CUresult, CUstream, CUstream_flags
 from ..driver.context import ContextCore
+from ..driver.default_stream import DefaultStream
 from ..driver.device import Device, driver_version
 from ..driver.in_use import current, failure
 from ..driver.stream_box import StreamBox
@@ -21,6 +23,7 @@ from ..errors import WrongDeviceError
 from ..launch.module import ImageLike, Module
 from ..memory.driver_pool import open_pool
 from ..memory.resource import MemoryResource, choose
+from .stream_pool import StreamPool
 from .stream_work import StreamWork
 
 if TYPE_CHECKING:
@@ -142,16 +145,36 @@ class Context(ContextCore):
             with self.device.driver.lock:
                 stream = self._default_stream
                 if stream is None:
-                    stream = self._default_stream = self._make_stream(_BLOCKING, 0)
+                    stream = self._make_stream(_BLOCKING, 0, is_default=True)
+                    self._default_stream = stream
         return stream
 
-    def new_stream(self, *, priority: int = 0) -> Stream:
-        """A stream that runs beside the others and does not wait for the legacy default stream.
+    @property
+    def legacy_stream(self) -> DefaultStream:
+        """The context's legacy default stream, which other libraries may use."""
+        return DefaultStream(self, is_per_thread=False)
+
+    @property
+    def per_thread_stream(self) -> DefaultStream:
+        """The default stream that the context has for the calling thread, whichever calls."""
+        return DefaultStream(self, is_per_thread=True)
+
+    def new_stream(self, *, priority: int = 0, blocking: bool = False) -> Stream:
+        """A stream that runs beside the others.
 
         Args:
             priority: lower runs first; the driver clamps it to `priority_range`.
+            blocking: whether it and the legacy default stream wait for each other.
         """
-        return self._make_stream(_NON_BLOCKING, priority)
+        return self._make_stream(_BLOCKING if blocking else _NON_BLOCKING, priority)
+
+    def new_stream_pool(self, size: int, *, priority: int = 0) -> StreamPool[Stream]:
+        """Several streams, to be used in turn."""
+        size = border.whole("Context.new_stream_pool: size", size, least=1)
+        with ExitStack() as made:
+            streams = [made.enter_context(self.new_stream(priority=priority)) for _ in range(size)]
+            made.pop_all()
+        return StreamPool(streams)
 
     def external_stream(self, stream: CudaStream | int) -> Stream:
         """A stream of another library, to be used here as one of this context; it stays theirs.
@@ -255,14 +278,14 @@ class Context(ContextCore):
         """
         return Module(self, image, lambda: self.default_stream)
 
-    def _make_stream(self, flags: int, priority: int) -> Stream:
+    def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
         priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)
         box = self._box
         owned = StreamBox(box, None, is_owned=True)
         code = owned.make(box.api.cuStreamCreateWithPriority, flags, priority)
         if code:
             raise failure(box.api, code, "cuStreamCreateWithPriority", f"a stream on {self!r}")
-        return Stream(self, owned, is_default=flags == _BLOCKING)
+        return Stream(self, owned, is_default=is_default)
 
 
 def cuda_context_for(ordinal: int) -> Context:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from .. import border
+from ..driver.default_stream import DefaultStream
 from ..driver.event import Event
 from ..driver.in_use import failure
 from ..driver.stream_core import StreamCore
@@ -42,14 +43,14 @@ class StreamWork(StreamCore):
 
     __slots__ = ()
 
-    def wait(self, event: Event | StreamCore | CudaStream) -> None:
+    def wait(self, event: Event | StreamCore | DefaultStream | CudaStream) -> None:
         """Let what is queued from now on wait for an event, or for what a stream holds now.
 
         The stream may be another library's.
         """
         if isinstance(event, Event):
             self._wait_event(event)
-        elif isinstance(event, StreamCore):
+        elif isinstance(event, (StreamCore, DefaultStream)):
             if event is not self:
                 self._wait_event(event.record(timing=False))
         else:

@@ -34,6 +34,7 @@ class Span(NamedTuple):
 SPANS: Final = {
     "cuLaunchKernelEx": Span("launch"),  # its stream is in its configuration
     "cuGraphLaunch": Span("launch", 1),
+    "cuGraphUpload": Span("launch", 1),
     "cuMemcpyHtoDAsync": Span("copy", 3, 2),
     "cuMemcpyDtoHAsync": Span("copy", 3, 2),
     "cuMemcpyDtoDAsync": Span("copy", 3, 2),

@@ -102,6 +102,7 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
     ("cuStreamSynchronize", "h_stream"): ("stream", lambda api, h: api.cuStreamSynchronize(h)),
     ("cuStreamQuery", "h_stream"): ("stream", lambda api, h: api.cuStreamQuery(h)),
     ("cuStreamGetPriority", "h_stream"): ("stream", lambda api, h: api.cuStreamGetPriority(h)),
+    ("cuStreamGetFlags", "h_stream"): ("stream", lambda api, h: api.cuStreamGetFlags(h)),
     ("cuStreamGetCtx", "h_stream"): ("stream", lambda api, h: api.cuStreamGetCtx(h)),
     ("cuLaunchHostFunc", "h_stream"): (
         "stream", lambda api, h: api.cuLaunchHostFunc(h, ADDRESS, 0)),

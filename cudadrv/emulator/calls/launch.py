@@ -9,7 +9,14 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ...driver._api import CUfunction, CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream
+from ...driver._api import (
+    CUfunction,
+    CUlaunchAttributeID,
+    CUlaunchConfig,
+    CUlimit,
+    CUresult,
+    CUstream,
+)
 from ..execution import execute, execute_in_turns
 from ..graphs import Work
 from ..host_memory import HostRange
@@ -24,6 +31,7 @@ from .library import LibraryCalls
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
 
+_STACK: Final = int(CUlimit.CU_LIMIT_STACK_SIZE)
 _NEEDS_EVENT: Final = (
     CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
     CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
@@ -148,6 +156,9 @@ class LaunchCalls(LibraryCalls):
         device = function.module.context.device
         if self._accesses is not None:
             limits = replace(limits, accessed=self._accesses.launched)
+        stack = function.module.context.settings.get(_STACK)
+        if stack:
+            limits = replace(limits, stack_bytes=stack)
 
         def run() -> Turns | None:
             order = self._order.of_launch(self._launches)

@@ -1,0 +1,91 @@
+"""The streams that a context has by itself: the legacy one, and one for each thread.
+
+CUDA Driver API, "Stream synchronization behavior". The driver knows them by numbers, which mean a
+stream of the current context: so all that is done here binds the context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from ._api import CUresult, CUstream
+from .context import ContextCore
+from .event import Event
+from .in_use import failure
+from .later import drop_now
+
+
+class DefaultStream:
+    """A default stream of a context, to wait for and to hand to other libraries.
+
+    Work is queued on `Context.default_stream`, which is in order with the legacy one. That of a
+    thread is another one in each thread that uses this object.
+
+    Attributes:
+        context: the context.
+        is_per_thread: whether it is the calling thread's, not the legacy one.
+    """
+
+    __slots__ = ("_raw", "context", "is_per_thread")
+
+    def __init__(self, context: ContextCore, *, is_per_thread: bool) -> None:
+        self.context: ContextCore = context
+        self.is_per_thread: bool = is_per_thread
+        self._raw = CUstream(2 if is_per_thread else 1)
+
+    def __repr__(self) -> str:
+        which = "per-thread" if self.is_per_thread else "legacy"
+        return f"<DefaultStream {which} of {self.context!r}>"
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The protocol of cuda.core: (version 0, CUstream as an int)."""
+        return 0, int(self._raw)
+
+    @property
+    def handle(self) -> CUstream:
+        """The CUstream: 1, the legacy one, or 2, the thread's, of the current context."""
+        return self._raw
+
+    def synchronize(self) -> None:
+        """Wait until everything queued is done.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        box = self.context._box
+        (code,) = box.call(box.driver.api.cuStreamSynchronize, self._raw)
+        if code:
+            raise failure(box.driver.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
+        drop_now()
+
+    def is_done(self) -> bool:
+        """Whether everything queued is done, without waiting.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        box = self.context._box
+        (code,) = box.call(box.driver.api.cuStreamQuery, self._raw)
+        if code and code != CUresult.CUDA_ERROR_NOT_READY:
+            raise failure(box.driver.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
+        return not code
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """``await stream`` in asyncio: until what is queued now is done."""
+        return self.record(timing=False).__await__()
+
+    def record(self, *, timing: bool = True) -> Event:
+        """A new event at this point of the stream."""
+        event, box = Event(self.context, timing=timing), self.context._box
+        (code,) = box.call(box.driver.api.cuEventRecord, event.handle, self._raw)
+        if code:
+            raise failure(box.driver.api, code, "cuEventRecord", f"recording on {self!r}")
+        return event
+
+    def wait(self, event: Event) -> None:
+        """Let what is queued from now on wait for an event."""
+        box = self.context._box
+        (code,) = box.call(box.driver.api.cuStreamWaitEvent, self._raw, event.handle, 0)
+        if code:
+            raise failure(box.driver.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")
