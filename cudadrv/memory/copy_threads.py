@@ -17,7 +17,33 @@ _MOST_A_PROCESSOR: Final = 4  # copies at once share them; it ends what quick co
 MOST_THREADS: Final = 12
 """Threads that serve one copy, its caller among them; more gained nothing on a host of 16 cores."""
 
+FEWEST_THREADS: Final = 4
+"""What a copy has however many are under way, as far as there are processors."""
+
 _NOTHING: Final = ((),)  # one call without arguments, for `starmap`
+
+
+class Share:
+    """What a copy has of the threads, as long as it is among the copies `under_way`.
+
+    Each thread more takes time of the interpreter's lock. Where there are as many copies as
+    devices, that is what all of them wait for.
+
+    Attributes:
+        threads: how many may serve it.
+        is_alone: whether no other copy is under way.
+    """
+
+    __slots__ = ("is_alone", "threads")
+
+    def __init__(self) -> None:
+        copies, most = len(under_way) + 1, usable_threads()
+        self.is_alone: bool = copies == 1
+        self.threads: int = min(most, max(FEWEST_THREADS, most // copies))
+
+
+under_way: Final[list[Share]] = []
+"""An item for each copy; its thread puts it in and takes it out again."""
 
 
 class _Helpers:
@@ -76,6 +102,7 @@ _helpers = _Helpers()
 def _after_fork() -> None:
     global _helpers
     _helpers = _Helpers()  # the child has none of the threads
+    under_way.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -25,7 +25,7 @@ from ..driver.handle import ContextBox
 from ..driver.in_use import failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..errors import CudadrvError, OutOfMemoryError
-from .copy_threads import usable_threads, work_together
+from .copy_threads import Share, under_way, usable_threads, work_together
 from .dtypes import AnyArray
 from .pinned import pinned_in
 from .transfer import transfer
@@ -43,6 +43,9 @@ copies, instead of repeated alone, direct ones were slower, and staging won from
 _CHUNK_BYTES: Final = 4 << 20
 _LEAST_CHUNK_BYTES: Final = 1 << 20
 _FEWEST_CHUNKS: Final = 6
+# Where other copies are under way, larger ones: in a scatter of 64 MiB over four devices the
+# interpreter's own work takes half of the time so.
+_FEWEST_BESIDE_OTHERS: Final = 4
 
 
 class Slot:
@@ -103,6 +106,8 @@ class StagingRing:
         pairs = usable_threads()
         memory = pinned_in(context, 2 * pairs * _CHUNK_BYTES)
         self._pairs: SimpleQueue[tuple[Slot, Slot]] = SimpleQueue()
+        # An item for each copy that waits for a pair: a helper of another copy gives up its own.
+        self._waiting: list[bool] = []
         slots = [
             Slot(memory[number * _CHUNK_BYTES :][:_CHUNK_BYTES], EventBox(context))
             for number in range(2 * pairs)
@@ -124,15 +129,17 @@ class StagingRing:
                 chunk.fill(slot)
                 self._queue(stream, slot, pointer, chunk, to_device=True)
 
-        self._share_out(stream, serve, _chunks(source))
+        share = Share()
+        self._share_out(stream, serve, _chunks(source, share), share)
 
     def download(self, stream: StreamBox, target: AnyArray, pointer: int) -> None:
         """Copy device memory to a host array, and wait for it."""
 
-        chunks = _chunks(target)
+        share = Share()
+        chunks = _chunks(target, share)
         # From here on there is one for each thread: whoever came first would take two, and
         # another one find none.
-        last = chunks[max(0, len(chunks) - usable_threads())].offset
+        last = chunks[max(0, len(chunks) - share.threads)].offset
 
         def serve(taken: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
             under_way: tuple[Chunk, Slot] | None = None
@@ -153,32 +160,38 @@ class StagingRing:
             self._wait(slot)
             chunk.empty(slot)
 
-        self._share_out(stream, serve, chunks)
+        self._share_out(stream, serve, chunks, share)
 
     def _share_out(
         self,
         stream: StreamBox,
         serve: Callable[[Iterator[Chunk], tuple[Slot, Slot]], None],
         chunks: list[Chunk],
+        share: Share,
     ) -> None:
         """Let the caller and other threads serve chunks until none is left."""
         numbers = itertools.count()
         stopped: list[bool] = []
         caller = threading.get_ident()
 
-        def remaining() -> Iterator[Chunk]:
+        def remaining(is_caller: bool) -> Iterator[Chunk]:
             while not stopped and (number := next(numbers)) < len(chunks):
                 yield chunks[number]
+                if not is_caller and self._is_waited_for():
+                    return
 
         def work() -> None:
             # Other copies may hold all buffers: one thread waits for some, the others do not.
-            wait = threading.get_ident() == caller
+            is_caller = threading.get_ident() == caller
+            if is_caller and self._pairs.empty():
+                self._waiting.append(True)
             try:
-                (pair,) = map(self._pairs.get, (wait,))  # no interrupt comes before the next `try`
+                # No interrupt comes before the next `try`.
+                (pair,) = map(self._pairs.get, (is_caller,))
             except Empty:
                 return
             try:
-                serve(remaining(), pair)
+                serve(remaining(is_caller), pair)
             except BaseException:
                 stopped.append(True)
                 for slot in pair:
@@ -189,7 +202,18 @@ class StagingRing:
             finally:
                 self._pairs.put(pair)
 
-        work_together(work, len(chunks))
+        try:
+            under_way.append(share)  # no interrupt comes before it, nor before it is taken out
+            work_together(work, min(share.threads, len(chunks)))
+        finally:
+            under_way.remove(share)
+
+    def _is_waited_for(self) -> bool:
+        """Whether another copy waits for a pair of buffers; one thread is told so for each."""
+        try:
+            return self._waiting.pop()
+        except IndexError:
+            return False
 
     def _wait(self, slot: Slot) -> None:
         self._await_unrecorded(slot)
@@ -263,10 +287,10 @@ def release_ring(context: ContextCore) -> None:
     context._drop(_Ring)
 
 
-def _chunks(array: AnyArray) -> list[Chunk]:
+def _chunks(array: AnyArray, share: Share) -> list[Chunk]:
     """An array in C order, cut into chunks that fit a slot."""
-    share = -(-array.nbytes // _FEWEST_CHUNKS)
-    limit = min(_CHUNK_BYTES, max(_LEAST_CHUNK_BYTES, -(-share // 4096) * 4096))
+    part = -(-array.nbytes // (_FEWEST_CHUNKS if share.is_alone else _FEWEST_BESIDE_OTHERS))
+    limit = min(_CHUNK_BYTES, max(_LEAST_CHUNK_BYTES, -(-part // 4096) * 4096))
     if array.flags.c_contiguous:
         base = array.ctypes.data
         return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 
@@ -17,6 +18,7 @@ from cudadrv import emulator
 from cudadrv.driver.handle import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
 from cudadrv.memory import copy_threads, staging
+from cudadrv.memory.copy_threads import Share, under_way
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, Slot, StagingRing, ring_of
 from tests.attack.interrupts.points import Interrupter
 
@@ -25,7 +27,7 @@ LIMIT = 4 << 20
 
 def test_a_contiguous_array_is_cut_without_gap_or_overlap() -> None:
     array = np.zeros((1000, 12_345), np.uint8)
-    chunks = staging._chunks(array)
+    chunks = staging._chunks(array, Share())
     assert chunks[0].address == array.ctypes.data
     assert all(chunk.nbytes <= LIMIT and chunk.view is None for chunk in chunks)
     ends = [chunk.offset + chunk.nbytes for chunk in chunks]
@@ -64,8 +66,9 @@ def test_every_thread_stops_and_the_first_error_is_raised() -> None:
                 raise OSError("the fourth chunk failed")
 
     stream = cudadrv.cuda_context_for(0).default_stream._box
+    parts = [Chunk(number, 1, 0, None) for number in range(10_000)]
     with pytest.raises(OSError, match="the fourth chunk"):
-        ring._share_out(stream, serve, [Chunk(number, 1, 0, None) for number in range(10_000)])
+        ring._share_out(stream, serve, parts, Share())
     assert len(served) < 10_000
 
 
@@ -73,7 +76,7 @@ def test_every_thread_stops_and_the_first_error_is_raised() -> None:
 def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
     to_device: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads = len(staging._chunks(np.zeros(LEAST_STAGED_BYTES, np.uint8)))
+    threads = len(staging._chunks(np.zeros(LEAST_STAGED_BYTES, np.uint8), Share()))
     monkeypatch.setattr(copy_threads, "_processors", lambda: threads)
     meeting = threading.Barrier(threads, timeout=20)
 
@@ -92,6 +95,57 @@ def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
             else:
                 stream.to_host(device, out)
         assert (stream.to_host(device, out) == host).all()
+
+
+def test_copies_at_once_share_the_threads_and_are_cut_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copy_threads, "_processors", lambda: 16)
+    array = np.zeros(LEAST_STAGED_BYTES, np.uint8)
+    shares: list[Share] = []
+    monkeypatch.setattr(copy_threads, "under_way", shares)
+    while len(shares) < 4:
+        shares.append(Share())
+    assert [share.threads for share in shares] == [12, 6, 4, 4]
+    assert [len(staging._chunks(array, share)) for share in shares] == [6, 4, 4, 4]
+    shares.clear()
+    assert Share().threads == 12
+
+
+def test_a_copy_does_not_wait_for_the_whole_of_another_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copy_threads, "_processors", lambda: 2)  # two pairs of buffers
+    large = np.ones(30 * LIMIT, np.uint8)
+    small = np.full(LEAST_STAGED_BYTES, 2, np.uint8)
+    first, begun = large.ctypes.data, threading.Event()
+    moved: list[bool] = []
+    movers: set[int] = set()
+
+    def move(to: int, of: int, nbytes: int) -> None:
+        is_large = first <= of < first + large.nbytes
+        if is_large:
+            movers.add(threading.get_ident())
+            if len(movers) == 2:
+                begun.set()
+            time.sleep(0.01)
+        moved.append(is_large)
+        ctypes.memmove(to, of, nbytes)
+
+    with cudadrv.Context.create(0) as context:
+        stream, other = context.new_stream(), context.new_stream()
+        there, beside = stream.empty(large.shape, "u1"), other.empty(small.shape, "u1")
+        monkeypatch.setattr(staging, "memmove", move)
+        thread = threading.Thread(target=stream.copy, args=(there, large))
+        thread.start()
+        assert begun.wait(20)
+        other.copy(beside, small)
+        thread.join()
+        assert (other.to_host(beside) == 2).all()
+        assert (stream.to_host(there) == 1).all()
+    up = moved[: 30 + len(staging._chunks(small, Share()))]
+    assert not under_way
+    assert not all(up[:30])  # the small one was moved among the parts of the large one
 
 
 def test_a_failed_copy_gives_its_buffers_back() -> None:
