@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +28,7 @@ _ROOT: Final = Path(__file__).parent.parent
 _LIMIT_S: Final = 75
 _PACKAGES: Final = (
     "cuda-bindings", "cuda-core", "numpy", "cupy-cuda13x", "cupy-cuda12x", "torch", "triton",
-    "numba-cuda", "pycuda",
+    "numba-cuda", "jax", "pycuda",
 )  # fmt: skip
 
 
@@ -41,18 +42,23 @@ def main() -> int:
         parser.error(f"no group is called {unknown[0]!r}; there are {', '.join(groups.NAMES)}")
     began = time.perf_counter()
     try:
-        device, rows = _measure(only, null=null, effort=given.effort, peers=not given.no_peers)
+        device, driver, rows = _measure(
+            only, null=null, effort=given.effort, peers=not given.no_peers
+        )
     except NoCompilerError as error:
         print(error, file=sys.stderr)
         return 2
-    where = f"{device}, Python {platform.python_version()}, {_versions()}"
+    where = f"{device}, {driver}, Python {platform.python_version()}, {_versions()}"
     print(f"{where}; {time.perf_counter() - began:.0f} s\n\n{report.table(rows)}\n")
     judged = bars.judge(rows, null=null)
-    compared = bars.compare(rows, device) if given.check else []
+    machine = bars.Machine.of(device)
+    compared = bars.compare(rows, machine) if given.check else []
     print(report.verdicts("Bars", judged))
     if compared:
         print(report.verdicts("Against the kept figures", compared))
-    result = {"device": device, "where": where, "rows": [row.to_json() for row in rows]}
+    elif given.check:
+        print(f"No figures of {machine} are kept: nothing is compared with earlier ones.")
+    result = {**asdict(machine), "where": where, "rows": [row.to_json() for row in rows]}
     _write(given, result, rows, where)
     worse = [verdict for verdict in (*judged, *compared) if verdict.holds is False]
     # What cannot be measured of ours has got worse, too.
@@ -94,9 +100,9 @@ def _chosen(only: Sequence[str] | None) -> list[str]:
 
 def _measure(
     only: Sequence[str], *, null: bool, effort: float, peers: bool
-) -> tuple[str, list[Row]]:
-    """The device's name, and the rows of all groups."""
-    device, rows = "", []
+) -> tuple[str, str, list[Row]]:
+    """The names of the device and the driver, and the rows of all groups."""
+    device, driver, rows = "", "no driver", []
     for group in only:
         print(f"measuring {group}", file=sys.stderr, flush=True)
         result = _run_group(group, null=null, effort=effort, peers=peers)
@@ -107,9 +113,9 @@ def _measure(
         if isinstance(result, str):
             rows.append(Row.failed(group, "all", "cudadrv", result))
         else:
-            device = result["device"]
+            device, driver = result["device"], result["driver"]
             rows += [Row(**row) for row in result["rows"]]
-    return device, rows
+    return device, driver, rows
 
 
 def _run_group(group: str, *, null: bool, effort: float, peers: bool) -> dict[str, Any] | str:
@@ -154,7 +160,7 @@ def _write(given: argparse.Namespace, result: dict[str, Any], rows: list[Row], w
     if given.json:
         given.json.write_text(json.dumps(result, indent=1) + "\n")
     if given.keep:
-        print(f"kept in {bars.keep(result['device'], result)}")
+        print(f"kept in {bars.keep(bars.Machine.of(result['device']), result)}")
     path = given.plot or Path("benchmarks.png")
     try:
         report.plot(rows, where, path)

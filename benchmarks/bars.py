@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +18,30 @@ _KEPT: Final = Path(__file__).with_name("results")
 _TOLERANCE: Final = 1.2
 OURS: Final = "cudadrv"
 _LAUNCHER: Final = "cudadrv Launcher"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What figures depend on: those of another one are not compared.
+
+    Attributes:
+        device: the device's name.
+        python: Python's version, such as "3.12".
+        bindings: that of cuda.bindings, such as "13.5".
+    """
+
+    device: str
+    python: str
+    bindings: str
+
+    def __str__(self) -> str:
+        return f"{self.device}, Python {self.python}, cuda-bindings {self.bindings}"
+
+    @classmethod
+    def of(cls, device: str) -> Machine:
+        """This process's, on a device."""
+        bindings = ".".join(metadata.version("cuda-bindings").split(".")[:2])
+        return cls(device, f"{sys.version_info.major}.{sys.version_info.minor}", bindings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +98,8 @@ def _copies() -> Iterator[Bar]:
         # The least that is staged is no slower than a direct copy.
         yield Bar("copies", f"16 MiB {way}", who, f"{bare.NAME}, ordinary", 1.0)
         yield Bar("copies", f"4 KiB {way}", who, bare.NAME, 1.2)
+    new_array = "64 MiB to a new and an existing array"
+    yield Bar("copies", new_array, "cudadrv Stream.to_host", "cudadrv, an existing one", 1 / 0.9)
     between = "1 GiB between devices"
     yield Bar("copies", between, "cudadrv Stream.copy", bare.NAME, 1 / 0.95)
     # The plain copies of other libraries: to the device into memory that is there, as all do, and
@@ -87,6 +115,9 @@ def _scatter() -> Iterator[Bar]:
     for devices in (1, 2, 4, 8):
         case = f"empty tiles on {devices} device{'s' * (devices != 1)}"
         yield Bar("scatter", case, "cudadrv scatter_batched", "", 150 + 60 * (devices - 1))
+    for devices, share in ((2, 0.93), (4, 0.85)):
+        case = f"64 MiB each way and 40 ms of work on {devices} devices"
+        yield Bar("scatter", case, "cudadrv scatter_batched", "its part of one device", 1 / share)
 
 
 def _foreign() -> Iterator[Bar]:
@@ -109,7 +140,10 @@ BARS: Final = (
     _five("cudadrv Kernel.launch", "cuda.core launch", 1.0),
     _five(_LAUNCHER, "struct and cuLaunchKernel by hand", 1.35, null=True, gpu=False),
     _five("cudadrv PreparedLaunch", bare.NAME, 1.1, null=True, gpu=False),
+    _five(_LAUNCHER, "cuda.core launch", 1.15, null=True, gpu=False),
+    Bar("launch", "20 parameters", _LAUNCHER, bare.NAME, 1.15),
     Bar("graph", "graph of 100 launches", "cudadrv GraphExec.launch", bare.NAME, 1.02),
+    Bar("graph", "graph of 100 launches, waited for", "cudadrv GraphExec.launch", bare.NAME, 1.01),
     Bar(*_ALLOCATION, "cudadrv DeviceArena", "CuPy pool", 0.8),
     Bar(*_ALLOCATION, "cudadrv DeviceArena", bare.NAME, 0.4),
     Bar(*_ALLOCATION, "cudadrv CudaAllocator", "CuPy pool", 1.0),
@@ -146,37 +180,38 @@ def judge(rows: Sequence[Row], *, null: bool) -> list[Verdict]:
     return verdicts
 
 
-def kept_path(device: str) -> Path:
+def kept_path(machine: Machine) -> Path:
     """Where the figures of a kind of device are kept."""
-    slug = "".join(letter if letter.isalnum() else "-" for letter in device.lower())
+    slug = "".join(letter if letter.isalnum() else "-" for letter in machine.device.lower())
     # The null driver's devices are numbered.
-    return _KEPT / f"{slug.rstrip('-0123456789') if slug.startswith('null') else slug}.json"
+    device = slug.rstrip("-0123456789") if slug.startswith("null") else slug
+    return _KEPT / f"{device}-python-{machine.python}-bindings-{machine.bindings}.json"
 
 
-def keep(device: str, result: Mapping[str, Any]) -> Path:
+def keep(machine: Machine, result: Mapping[str, Any]) -> Path:
     """Keep a run's figures as those that later runs are compared with."""
-    path = kept_path(device)
+    path = kept_path(machine)
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n")
     return path
 
 
-def compare(rows: Sequence[Row], device: str) -> list[Verdict]:
-    """Our ratios against the kept ones, where there are kept ones of such a device.
+def compare(rows: Sequence[Row], machine: Machine) -> list[Verdict]:
+    """Our ratios against the kept ones, where there are kept ones of such a machine.
 
     Left out are figures that are their case's first; those of several threads, whose sharing of
     the interpreter differs by several times between two runs; and large copies on the null
     driver, which are only as fast as the host's memory is at the moment.
     """
     try:
-        kept = json.loads(kept_path(device).read_text())
+        kept = json.loads(kept_path(machine).read_text())
     except FileNotFoundError:
         return []
     former = {(row["group"], row["case"], row["who"]): row["ratio"] for row in kept["rows"]}
     verdicts = []
     for row in _ours(rows):
         ratio = former.get((row.group, row.case, row.who), 0.0)
-        idle = "threads" not in row.case and not (row.nbytes and device.startswith("Null"))
+        idle = "threads" not in row.case and not (row.nbytes and machine.device.startswith("Null"))
         if ratio and row.ratio != 1.0 and idle:
             what = f"{row.group}: {row.case}: {row.who} against {ratio:.3f} kept"
             verdicts.append(Verdict(what, ratio * _TOLERANCE, row.ratio))

@@ -17,13 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from cudadrv import (
+    Context,
     GpuDispatchPolicy,
     GpuPolicy,
     GpuRuntime,
+    Kernel,
     LaunchConfig,
     PtxModuleCache,
     current_tile,
+    list_devices,
     scatter_batched,
+    set_release_threshold,
 )
 
 SOURCE = """
@@ -55,12 +59,17 @@ def fixed_cost_us(runtime: GpuRuntime) -> float:
     return 1e6 * seconds(lambda: scatter_batched(runtime, items, lambda ordinal, part: None), 2000)
 
 
+def kernel_on(context: Context) -> Kernel:
+    """The kernel, compiled once and loaded once a device."""
+    return MODULES.get_or_compile(context, "logistic", SOURCE).kernel("logistic")
+
+
 def run(runtime: GpuRuntime, items: npt.NDArray[np.float64], steps: int) -> None:
     """The work: every element through `steps` steps on some device."""
 
     def work(ordinal: int, part: npt.NDArray[np.float64]) -> None:
         tile = current_tile()
-        kernel = MODULES.get_or_compile(tile.context, "logistic", SOURCE).kernel("logistic")
+        kernel = kernel_on(tile.context)
         with tile.stream.to_device(part) as there:
             config = LaunchConfig.for_elements(part.size)
             kernel.launch(tile.stream, config, there, part.size, steps)
@@ -74,7 +83,12 @@ def main() -> None:
     parser.add_argument("--elements", type=int, default=1 << 22)
     parser.add_argument("--steps", type=int, default=40_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--pool-keeps", type=int, metavar="MIB", help="what each pool keeps at a wait; else nothing"
+    )
     options = parser.parse_args()
+    for device in list_devices() if options.pool_keeps is not None else ():
+        set_release_threshold(device, options.pool_keeps << 20)
     everything = GpuRuntime.resolve(GpuPolicy.REQUIRED)
     assert everything is not None  # REQUIRED raises instead
     start = np.random.default_rng(1).random(options.elements)

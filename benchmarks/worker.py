@@ -10,6 +10,8 @@ import importlib
 import json
 from pathlib import Path
 
+import cudadrv
+
 from . import groups
 from .setting import Setting
 
@@ -26,7 +28,10 @@ def main() -> None:
     group = importlib.import_module(f"benchmarks.groups.{groups.MODULES[given.group]}")
     setting = Setting.make(null=given.null, effort=given.effort, with_peers=not given.no_peers)
     rows = [row.to_json() for row in group.run(setting)]
-    given.out.write_text(json.dumps({"device": setting.context.device.name, "rows": rows}))
+    device = setting.context.device
+    major, minor = cudadrv.driver_version()
+    result = {"device": device.name, "driver": f"driver for CUDA {major}.{minor}", "rows": rows}
+    given.out.write_text(json.dumps(result))
 
 
 if __name__ == "__main__":

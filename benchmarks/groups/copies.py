@@ -17,6 +17,7 @@ from ..timing import Case, Row, measure
 GROUP: Final = "copies"
 _SMALL: Final = 4096
 _MIDDLE: Final = (1 << 20, 8 << 20, 16 << 20)
+_RESULT: Final = 64 << 20
 _LARGE: Final = 1 << 30
 # Nothing is learnt from more on a driver that copies nothing.
 _LARGE_ON_NULL: Final = 64 << 20
@@ -31,6 +32,7 @@ def run(setting: Setting) -> list[Row]:
     for nbytes, rounds in (*((middle, 12) for middle in _MIDDLE), (large, 6)):
         rows += _up(setting, nbytes, rounds) + _down(setting, nbytes, rounds)
     rows += _down_to_new(setting, large) + _strided(setting, large // 4)
+    rows += _new_beside_existing(setting)
     return rows if setting.null else rows + _between_devices(setting, large)
 
 
@@ -163,6 +165,17 @@ def _down_to_new(setting: Setting, nbytes: int) -> list[Row]:
         *peers,
     ]
     return _measure(setting, case, cases, nbytes, 4) + failed
+
+
+def _new_beside_existing(setting: Setting) -> list[Row]:
+    """To an array that is there, and to a new one, each of which goes before the next."""
+    host = _host(_RESULT)
+    names = _names(setting, host)
+    cases = [
+        Case("cudadrv, an existing one", "stream.to_host(device, host)", names),
+        Case("cudadrv Stream.to_host", "stream.to_host(device)", names),
+    ]
+    return _measure(setting, f"{_size(_RESULT)} to a new and an existing array", cases, _RESULT, 20)
 
 
 def _strided(setting: Setting, nbytes: int) -> list[Row]:

@@ -1,18 +1,24 @@
-"""Scattering tiles that do nothing: what a call and each device cost."""
+"""Scattering tiles that do nothing, and tiles with work: what a call and each device cost."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 import cudadrv
 
+from .. import scatter
 from ..setting import Setting
 from ..timing import Case, Row, measure
 
 GROUP: Final = "scatter"
 _MOST_DEVICES: Final = 8
+_WORK_BYTES: Final = 64 << 20
+_WORK_SECONDS: Final = 0.04
 
 
 def run(setting: Setting) -> list[Row]:
@@ -39,4 +45,46 @@ def run(setting: Setting) -> list[Row]:
         rounds = setting.rounds(60)
         rows += measure(GROUP, case, cases, repeats=20, rounds=rounds, settle=setting.settle)
         count *= 2
+    # Nothing runs on the null driver.
+    return rows if setting.null or len(infos) < 2 else rows + _with_work(setting, infos)
+
+
+def _with_work(setting: Setting, infos: Sequence[cudadrv.GpuDeviceInfo]) -> list[Row]:
+    """64 MiB each way, and a kernel of 40 ms on one device; the rounds of all counts in turns."""
+    items = np.random.default_rng(1).random(_WORK_BYTES // 8)
+    names: dict[str, object] = {"run": scatter.run, "items": items, "steps": _steps()}
+    cases, count = [], 1
+    while count <= len(infos):
+        names[f"on{count}"] = cudadrv.GpuRuntime(devices=infos[:count])
+        cases.append(Case(f"{count}", f"run(on{count}, items, steps)", names))
+        count *= 2
+    one, *others = measure(
+        GROUP, "", cases, repeats=1, rounds=setting.rounds(12), settle=setting.settle
+    )
+    rows = []
+    for each in others:
+        case = f"64 MiB each way and 40 ms of work on {each.who} devices"
+        count = int(each.who)
+        best, median = one.best / count, one.median / count
+        rows.append(replace(one, case=case, who="its part of one device", best=best, median=median))
+        ratio = each.best / best if best else 0.0
+        rows.append(replace(each, case=case, who="cudadrv scatter_batched", ratio=ratio))
     return rows
+
+
+def _steps() -> int:
+    """How many steps of the kernel take 40 ms."""
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    there = stream.zeros(_WORK_BYTES // 8, np.float64)
+    kernel = scatter.kernel_on(stream.context)
+    steps, seconds = 1000, 0.0
+    for _ in range(3):  # the first is of a device at rest
+        stream.synchronize()
+        start = time.perf_counter()
+        kernel.launch(
+            stream, cudadrv.LaunchConfig.for_elements(there.size), there, there.size, steps
+        )
+        stream.synchronize()
+        seconds = time.perf_counter() - start
+        steps = max(1, round(steps * _WORK_SECONDS / seconds))
+    return steps

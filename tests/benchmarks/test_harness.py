@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,15 +111,21 @@ def test_bars_of_groups_that_did_not_run_are_left_out() -> None:
 def test_kept_figures_name_what_got_worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bars, "_KEPT", tmp_path)
     kept = rows_of(cudadrv_Launcher=1.1, cudadrv_PreparedLaunch=1.05, CuPy_RawKernel=2.0)
-    bars.keep("Null device 3", {"rows": [row.to_json() for row in kept]})
-    assert (tmp_path / "null-device.json").exists()
+    machine = bars.Machine("Null device 3", "3.12", "13.5")
+    bars.keep(machine, {"rows": [row.to_json() for row in kept]})
+    assert (tmp_path / "null-device-python-3.12-bindings-13.5.json").exists()
     now = rows_of(cudadrv_Launcher=1.5, cudadrv_PreparedLaunch=1.06, CuPy_RawKernel=9.0)
-    compared = {verdict.bar: verdict.holds for verdict in bars.compare(now, "Null device 0")}
+    compared = {verdict.bar: verdict.holds for verdict in bars.compare(now, machine)}
     assert compared == {
         "launch: 5 parameters: cudadrv Launcher against 1.100 kept": False,
         "launch: 5 parameters: cudadrv PreparedLaunch against 1.050 kept": True,
     }
-    assert bars.compare(now, "NVIDIA H200") == []
+    for other in (
+        replace(machine, device="NVIDIA H200"),
+        replace(machine, python="3.13"),
+        replace(machine, bindings="13.3"),
+    ):
+        assert bars.compare(now, other) == []
 
 
 @pytest.mark.parametrize("only", [["launch", "copies"], ["launch,copies"], ["launch,", "copies"]])
