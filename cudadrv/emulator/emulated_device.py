@@ -214,8 +214,6 @@ class DeviceState:
         self.pieces[address] = piece
         if self.has_patterns and owner not in (Owner.POOL, Owner.GRAPH):
             self.fill(piece, FRESH)
-        if owner in (Owner.ARRAY, Owner.MIPMAP):  # textures and surfaces do not look
-            self.memory.mark_written(address, nbytes)
         return piece
 
     def hand_over(self, piece: Piece) -> Piece:

@@ -112,7 +112,7 @@ class Finding:
         kernel: the kernel, that of the second access where two race; "" where none has part.
         first, second: both accesses of a race, in the order in which the emulator executed them; of
             a read of what nothing has written the only one.
-        space: "global" or "shared".
+        space: "global", "shared" or "texture"; of a texture `address` is where its image begins.
         address: of the first byte that both access.
         nbytes: how many bytes the second one accesses.
         memory: the allocation, in words.

@@ -22,7 +22,9 @@ from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
     from ptx.emulate.memory.accessing_threads import AccessingThreads
+    from ptx.emulate.memory.device_memory import DeviceMemory
     from ptx.emulate.memory.site import Memory, Site
+    from ptx.emulate.model.errors import Where
 
 _READ_FIRST: Final = ("atom", "red")
 _WIDEST: Final = 8  # bytes of the flags of one element
@@ -85,6 +87,23 @@ class UnwrittenReads:
             return
         for k in range(site.count):
             elements.put(k, self._flags_of(values[k]) if values else None)
+
+    def note_texel(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
+        """A thread reads a texel, that nothing has written, of an image at an address."""
+        self._findings.add(
+            Finding(
+                check="init",
+                kernel=self._kernel,
+                first=Access("read", where),
+                second=None,
+                space="texture",
+                address=address,
+                nbytes=nbytes,
+                memory=str(memory.find(address) or ""),
+                benign="",
+                missing="a copy to the array, or a kernel by a surface, that writes the texel",
+            )
+        )
 
     def take(self, values: list[Value]) -> list[Value]:
         """The load that began gave these values: some may be copied with their flags."""

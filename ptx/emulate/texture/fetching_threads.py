@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.model.errors import Where
 from ptx.emulate.model.threads import Threads
 from ptx.emulate.texture.texture import Image, Texture
 
@@ -21,9 +23,28 @@ class BoundImages(Protocol):
         """Images by the handles of their surfaces."""
 
 
+class TexelCheck(Protocol):
+    """What looks for reads of texels that nothing has written."""
+
+    def note_texel(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
+        """A thread reads such a texel of an image at an address."""
+
+
+class FetchingBlocks(Protocol):
+    """The blocks of such threads."""
+
+    @property
+    def unwritten(self) -> TexelCheck | None:
+        """What looks for unwritten texels, where that is checked."""
+
+
 class FetchingThreads(Threads, Protocol):
     """Threads that execute a texture or surface instruction together."""
 
     @property
     def device(self) -> BoundImages:
         """Where they run."""
+
+    @property
+    def blocks(self) -> FetchingBlocks:
+        """Their blocks."""

@@ -21,6 +21,7 @@ from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import elements_of
 from ptx.emulate.texture.texture import Image
+from ptx.emulate.texture.unwritten_texels import check_load, mark_stored
 from ptx.isa.model import Instruction
 
 AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
@@ -77,6 +78,7 @@ def load(
     found = np.zeros((threads.n, form.count), dtype=form.dtype)
     for here, image, places in _images(threads, form, handle, coordinates):
         elements, index = _elements(image, places, form.nbytes)
+        check_load(threads, form.instruction, image, index, elements.dtype, places.inside, here)
         got = np.ascontiguousarray(elements.take(index)).view(form.dtype)
         if places.inside is not None:
             got = np.where(places.inside[:, None], got, np.zeros(1, dtype=form.dtype))
@@ -103,6 +105,7 @@ def store(
         if places.inside is not None:
             index, words = index[places.inside], words[places.inside]
         elements[index] = words
+        mark_stored(image, index, elements.dtype)
 
 
 def reduce(
@@ -127,10 +130,12 @@ def reduce(
             words = f"its rows of {image.pitch} bytes are no multiple of {dtype.itemsize}"
             raise unsupported(threads, form.instruction, words)
         each = value[_rows(here)].view(dtype)
+        check_load(threads, form.instruction, image, index, elements.dtype, places.inside, here)
         flat = index[:, 0]
         if places.inside is not None:
             flat, each = flat[places.inside], each[places.inside]
         _REDUCTIONS[form.reduction].at(elements.view(dtype), flat, each)
+        mark_stored(image, flat, dtype)
 
 
 def _rows(here: Any) -> Any:  # an index of rows

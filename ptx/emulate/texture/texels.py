@@ -38,6 +38,8 @@ _SRGB = np.array(
 
 def elements_of(image: Image, dtype: np.dtype[Any]) -> NDArray[Any]:
     """The image's bytes as elements of a type; whole elements only."""
+    if image.values is not None:
+        return image.values
     start = image.address - image.memory.base
     stop = start + image.nbytes // dtype.itemsize * dtype.itemsize
     return image.memory.data[start:stop].view(dtype)

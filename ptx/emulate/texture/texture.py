@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.memory.device_memory import DeviceMemory
 
@@ -37,6 +38,7 @@ class Image:
             slices.
         layers: 0 where it is not layered; 6 for a cubemap, 6 n for a layered one.
         row_bytes: from one row to the next; 0 where rows are packed.
+        values: what is read in place of the memory, channel by channel.
     """
 
     memory: DeviceMemory
@@ -49,6 +51,7 @@ class Image:
     layers: int = 0
     cube: bool = False
     row_bytes: int = 0
+    values: NDArray[Any] | None = None
 
     @property
     def texel_bytes(self) -> int:

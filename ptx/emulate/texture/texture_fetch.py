@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.sampling import Fetch, gather, level_of, read, sample
 from ptx.emulate.texture.texels import Words, can_filter
 from ptx.emulate.texture.texture import Texture
+from ptx.emulate.texture.unwritten_texels import check_fetch
 from ptx.isa.model import Instruction
 
 CHANNELS = 4
@@ -68,9 +70,15 @@ def fetch(
         _check(threads, form, texture)
         some = spread if here is None else [value.take(here) for value in spread]
         found = _fetch(form, texture, some)
+        check_fetch(threads, form.instruction, texture, partial(_lacking, form, some))
         words[_rows(here), : found.shape[1]] = found
     columns: list[Any] = list(_packed(words).T if form.halves else words.T)
     return [column[0] for column in columns] if scalar else columns
+
+
+def _lacking(form: TextureForm, values: list[NDArray[Any]], texture: Texture) -> Words:
+    """The fetch of a texture of one channel."""
+    return _fetch(replace(form, component=form.component and "r"), texture, values)
 
 
 def _rows(here: Index | None) -> Any:  # an index of rows
