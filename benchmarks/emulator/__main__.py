@@ -48,7 +48,8 @@ def main() -> None:
             files.append(line_of_file.to_json())
         result["contract"] = files
     if given.checks:
-        print(f"\n{'':38}{'race':>9}{'init':>9}{'both':>9}  times the launch without", flush=True)
+        heads = f"{'race':>9}{'init':>9}{'all':>9}{'bytes':>9}"
+        print(f"\n{'':38}{heads}  times the launch without; bytes for a byte", flush=True)
         costs = []
         for cost in checks.lines(given.target):
             print(cost, flush=True)

@@ -21,7 +21,9 @@ from ptx.emulate.check.stamps import WARP_SHIFT, Bools, Stamps, threads_of
 from ptx.emulate.check.step import Step, Units, chosen
 from ptx.emulate.model.addresses import Index
 
-_MOST_LISTED: Final = 1 << 23  # units that are listed before they are written down
+FEWEST_LISTED: Final = 1 << 18
+"""Addresses that are listed of a memory at least, before they are written down."""
+_BYTES_OF_ONE: Final = 8  # of a listed address; they may take as many as the memory itself
 
 
 class Pair:
@@ -107,11 +109,16 @@ class Pair:
 
 
 class _Listed:
-    """Steps that access bytes from `low` to below `high`, and are not written down yet."""
+    """Steps that access bytes from `low` to below `high`, and are not written down yet.
+
+    `was_read`, `was_combined`: reads, or atomic writes, are written down already, and nothing else.
+    """
 
     def __init__(self, low: int, high: int) -> None:
         self.low = low
         self.high = high
+        self.was_read = False
+        self.was_combined = False
         self.reads: list[Step] = []
         self.writes: list[Step] = []
         self.atomics: list[Step] = []
@@ -120,33 +127,52 @@ class _Listed:
 _low, _high = attrgetter("low"), attrgetter("high")
 
 
+def _meet(one: Step, step: Step) -> bool:
+    """Whether threads may access what other ones do in another step."""
+    return one.low < step.high and step.low < one.high and not one.is_at(step)
+
+
+def _put(steps: list[Step], step: Step) -> None:
+    """List a step, instead of the last one if the same threads have accessed the same places."""
+    if steps and steps[-1].is_at(step):
+        steps[-1] = step
+    else:
+        steps.append(step)
+
+
 class LastAccesses:
     """The accesses to a memory of `units` units, which `reserve` makes arrays of zeros for.
+
+    At least `fewest` addresses of threads are listed before they are written down.
 
     Attributes:
         reads: ordinary and other reads.
         atomics: atomic and other strong writes.
     """
 
-    def __init__(self, units: int, reserve: Callable[[int], Stamps], shift: int) -> None:
+    def __init__(
+        self, units: int, reserve: Callable[[int], Stamps], shift: int, fewest: int = FEWEST_LISTED
+    ) -> None:
         self._make: Callable[[], Stamps] = partial(reserve, units)
         self._writes: Stamps | None = None
         self.reads: Pair = Pair(self._make, shift)
         self.atomics: Pair = Pair(self._make, shift)
         self._listed: list[_Listed] = []  # apart from each other, by their bytes
-        self._count = 0
+        self._count = 0  # of addresses in the list
+        self._fewest = self._most = fewest
+        self._written_down = False  # anything
         # Between which bytes accesses are written down; apart from each other, in order.
         self._touched: list[tuple[int, int]] = []
 
     def lists_read(self, step: Step) -> bool:
-        """List a read of what nothing has written yet; whether that is so."""
+        """List a read, unless others have written some of it; whether that is so."""
         if self._is_touched(step):
             return False
         group = self._group(step)
-        if group.writes or group.atomics:
+        if group.was_combined or group.atomics or any(_meet(each, step) for each in group.writes):
             return False
-        group.reads.append(step)
-        self._bound(step)
+        _put(group.reads, step)
+        self._bound(step.slim())
         return True
 
     def lists_atomic(self, step: Step) -> bool:
@@ -154,34 +180,52 @@ class LastAccesses:
         if self._is_touched(step):
             return False
         group = self._group(step)
-        if group.writes or group.reads:
+        if group.was_read or group.writes or group.reads:
             return False
         group.atomics.append(step)
-        self._bound(step)
+        self._bound(step.slim(is_compared=False))
         return True
 
     def lists_write(self, step: Step) -> bool:
-        """List a write of each thread to a unit of its own, which nothing has accessed yet."""
-        if step.first_of_run < 0 or self._is_touched(step):
+        """List a write of each thread to a place of its own, which no other has accessed."""
+        if not step.is_apart or self._is_touched(step):
             return False
         group = self._group(step)
         if (
-            group.reads
+            group.was_read
+            or group.was_combined
             or group.atomics
-            or any(each.low < step.high and step.low < each.high for each in group.writes)
+            or any(_meet(each, step) for each in group.writes)
+            or any(_meet(each, step) for each in group.reads)
         ):
             return False
-        group.writes.append(step)
+        if group.reads and group.reads[-1].is_at(step):
+            group.reads.pop()  # the same thread writes later
+        _put(group.writes, step)
+        self._bound(step.slim())
         return True
 
-    def _bound(self, step: Step) -> None:
-        """Write everything down where the list takes too much memory."""
-        self._count += 0 if step.first_of_run >= 0 or step.is_uniform else step.count
-        if self._count > _MOST_LISTED:
-            for each in self._listed:
-                self._write_down(each)
-            self._listed.clear()
-            self._count = 0
+    def _bound(self, addresses: int) -> None:
+        """Write down what is listed where the list takes too much memory; so many are new."""
+        self._count += addresses
+        if self._count <= self._most:
+            return
+        places = sum(each.high - each.low for each in self._listed) // _BYTES_OF_ONE
+        self._most = max(self._fewest, places)
+        if self._count <= self._most:
+            return
+        self._count, kept = 0, []
+        for group in self._listed:
+            if group.writes:
+                self._write_down(group)
+                continue
+            self._add_all(group)
+            group.was_read |= bool(group.reads)
+            group.was_combined |= bool(group.atomics)
+            group.reads.clear()
+            group.atomics.clear()
+            kept.append(group)
+        self._listed = kept
 
     def settle(self, step: Step) -> None:
         """Write down what is listed of the bytes of a step."""
@@ -223,8 +267,9 @@ class LastAccesses:
         """Forget all accesses: everything that comes is after them."""
         self._listed.clear()
         self._count = 0
-        if not self._touched:
+        if not self._written_down:
             return
+        self._written_down = False
         self._touched.clear()
         if self._writes is not None:
             self._writes[:] = 0
@@ -237,7 +282,8 @@ class LastAccesses:
         `shift` makes a unit of a byte.
         """
         reads, atomics = self.reads, self.atomics
-        for low, high in self._touched:
+        groups = [each for each in self._listed if each.was_read or each.was_combined]
+        for low, high in [*self._touched, *((each.low, each.high) for each in groups)]:
             first, end = low >> shift, -(-high >> shift)
             for writes, stamps in (
                 (True, self._writes), (True, atomics.last), (True, atomics.other),
@@ -258,6 +304,7 @@ class LastAccesses:
         return at < len(self._touched) and self._touched[at][0] < step.high
 
     def _touch(self, low: int, high: int) -> None:
+        self._written_down = True
         start = bisect_left(self._touched, low, key=itemgetter(1))
         end = bisect_right(self._touched, high, key=itemgetter(0))
         if start < end:
@@ -280,6 +327,8 @@ class LastAccesses:
             group.reads += each.reads
             group.writes += each.writes
             group.atomics += each.atomics
+            group.was_read |= each.was_read
+            group.was_combined |= each.was_combined
         self._listed[where] = [group]
         return group
 
@@ -287,6 +336,11 @@ class LastAccesses:
         self._touch(group.low, group.high)
         for step in group.writes:
             self.write(step)
+        self._add_all(group)
+
+    def _add_all(self, group: _Listed) -> None:
+        """Write down what a group lists beside writes."""
+        self._written_down = True
         for step in group.reads:
             self.reads.add(step.units, step.stamps)
         for step in group.atomics:

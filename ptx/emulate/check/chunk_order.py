@@ -46,8 +46,10 @@ class ChunkOrder:
         self._launch = launch
         self._known = launch.handovers
         self._first = first
+        self._threads = geometry.threads
         self._fences = [Fences(geometry.threads) for _ in range(launch.levels)]
         self._meeting = Fences(geometry.threads)
+        self._has_fences = False
 
     # What is asked.
 
@@ -95,7 +97,7 @@ class ChunkOrder:
 
     def pass_block(self, lanes: Index) -> bool:
         """These threads, all that their blocks have, pass a barrier; whether all threads do."""
-        every = len(lanes) == len(self.clocks.now)
+        every = len(lanes) == self._threads
         if every:
             self.clocks.pass_blocks()
             slots = np.arange(len(self.clocks.block_known))
@@ -194,16 +196,23 @@ class ChunkOrder:
     def fence(self, lanes: Index, scope: str) -> None:
         """These threads execute a fence."""
         level = self._launch.level_of(scope)
-        self.clocks.advance(lanes, *self._fences[: level + 1])
+        self._end(lanes, level)
         if self._known.anything:
             for thread in threads_of(self.clocks.now[lanes]).tolist():
                 self._known.fence(thread, level)
 
+    def _end(self, lanes: Index, level: int) -> None:
+        """What these threads did so far is handed over by what they write from now on."""
+        self._has_fences = True
+        self.clocks.advance(lanes, *self._fences[: level + 1])
+
     def pass_on(self, space: str, step: Step, role: AccessRole) -> None:
         """What these threads take over at a place and hand over there, one after the other."""
+        if not (self._has_fences or role.releases or self._known.anything):
+            return
         lanes, top = step.lanes, self._launch.level_of(role.scope)
         if role.releases:
-            self.clocks.advance(lanes, *self._fences[: top + 1])
+            self._end(lanes, top)
         for level in range(top, -1, -1):
             fences = self._fences[level]
             fenced = fences.ended[lanes] >= 0 if role.writes else np.zeros(len(lanes), np.bool_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 from ptx.emulate.check.races import GUESS, HEARD, NARROW, SAME_VALUE, RaceCheck
 from ptx.emulate.check.same_values import SameValues
 
+_FEWEST_IN_SHARED: Final = 1 << 20  # a barrier soon forgets them
+
 
 class ChunkRaces:
     """The races of the blocks that are executed together, of which `first` is the first.
@@ -50,7 +52,7 @@ class ChunkRaces:
         self._shared_stride = shared_stride
         self._several = geometry.blocks > 1
         units = geometry.blocks * shared_stride >> launch.shared_shift
-        self._in_shared = LastAccesses(units, in_memory, launch.shift)
+        self._in_shared = LastAccesses(units, in_memory, launch.shift, _FEWEST_IN_SHARED)
         self._first = first
         self.order: ChunkOrder = ChunkOrder(launch, geometry, first)
         self._clocks = self.order.clocks
@@ -173,7 +175,8 @@ class ChunkRaces:
             return None
         lanes = None if threads.lanes is None else threads.lane_numbers()
         step = Step(
-            self._clocks.now, lanes, number, addresses, offset, threads.n, site.total, shift, starts
+            self._clocks.moment, lanes, number, addresses, offset, threads.n, site.total, shift,
+            starts,
         )  # fmt: skip
         if step.low < 0 or step.high > most:
             if space == "global":  # another device's memory, or the host's

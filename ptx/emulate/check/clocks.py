@@ -23,6 +23,7 @@ from ptx.emulate.check.stamps import (
     epochs_of,
     threads_of,
 )
+from ptx.emulate.check.step import Moment
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP, Geometry
 
@@ -62,19 +63,19 @@ class Clocks:
 
     Attributes:
         shift: what makes a block's number of a thread's.
+        moment: the epochs of all threads; another object after each change.
         block_known, warp_known: the epoch below which everything is over for all of a block, or of
             a warp.
     """
 
     def __init__(self, geometry: Geometry, first: int) -> None:
         self._geometry = geometry
+        self._first = first
         self.shift: int = block_shift(geometry.threads_per_block)
         self._slot = geometry.index("slot")
-        self._warp = geometry.index("warp_slot") // WARP
-        self._lane = geometry.index("thread") % WARP
-        numbers = ((first + self._slot).astype(np.int64) << self.shift) + geometry.index("thread")
-        self._threads: Stamps = (numbers + 1) << THREAD_SHIFT
-        self._now: Stamps | None = self._threads
+        self._first_chunk: Stamps = geometry.remembered("stamps", self._numbers)
+        self._start = first << self.shift + THREAD_SHIFT
+        self.moment: Moment = Moment(self._first_chunk, self._start, first)
         self._common: int | None = 0  # the epoch, where all threads are in the same one
         self.block_known: Stamps = np.zeros(geometry.blocks, dtype=np.int64)
         self.warp_known: Stamps = np.zeros(
@@ -83,13 +84,28 @@ class Clocks:
         # (threads, 32): what each thread knows of each lane of its warp, once masks name parts.
         self._lane_known: NDArray[np.int32] | None = None
 
+    def _numbers(self) -> Stamps:
+        """The threads' stamps in epoch 0, as if the chunk were the first one."""
+        numbers = (self._slot.astype(np.int64) << self.shift) + self._geometry.index("thread")
+        return (numbers + 1) << THREAD_SHIFT
+
+    @cached_property
+    def _threads(self) -> Stamps:
+        """The stamps of the chunk's threads in epoch 0."""
+        return self._first_chunk + self._start
+
+    @cached_property
+    def _warp(self) -> Index:
+        return self._geometry.index("warp_slot") // WARP
+
+    @cached_property
+    def _lane(self) -> Index:
+        return self._geometry.index("thread") % WARP
+
     @property
     def now(self) -> Stamps:
         """(threads,) each thread's stamp, without a site; another array after each change."""
-        if self._now is None:
-            assert self._common is not None
-            self._now = self._threads | self._common << EPOCH_SHIFT
-        return self._now
+        return self.moment.stamps
 
     def over(self, old: Stamps, lanes: Index) -> Bools:
         """Whether what each stamp tells of is over for the thread beside it, by barriers alone."""
@@ -155,7 +171,9 @@ class Clocks:
             latest = int(epochs_of(self.now).max())
         if latest + 1 >= MOST_EPOCHS:
             raise OverflowError("more epochs than a stamp holds")
-        self._common, self._now = latest + 1, None
+        self._common = latest + 1
+        more = self._start + (self._common << EPOCH_SHIFT)
+        self.moment = Moment(self._first_chunk, more, self._first)
         return latest + 1
 
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
@@ -209,4 +227,4 @@ class Clocks:
             raise OverflowError("more epochs than a stamp holds")
         now = self.now.copy()  # steps that are remembered have the former one
         now[lanes] = self._threads[lanes] | epochs << EPOCH_SHIFT
-        self._now, self._common = now, None
+        self.moment, self._common = Moment(now, 0, self._first), None

@@ -7,10 +7,28 @@ from functools import cached_property
 import numpy as np
 
 from ptx.emulate.check.stamps import Stamps
-from ptx.emulate.model.addresses import Addresses, Index
+from ptx.emulate.model.addresses import Addresses, Index, Varying
 
 Units = Index | slice
 """Units of a memory, one after the other where it is a slice."""
+
+
+class Moment:
+    """The stamps of all threads of a chunk at one time, without a site.
+
+    `stamps`: of each thread; `more`: what is added to all of them; `chunk`: tells chunks apart, -1
+    where the stamps are not those of a chunk's threads.
+    """
+
+    def __init__(self, stamps: Stamps, more: int = 0, chunk: int = -1) -> None:
+        self.chunk: int = chunk
+        self._stamps = stamps
+        self._more = more
+
+    @cached_property
+    def stamps(self) -> Stamps:
+        """The stamps, an array that nobody changes."""
+        return self._stamps + self._more if self._more else self._stamps
 
 
 class Step:
@@ -24,7 +42,7 @@ class Step:
 
     def __init__(
         self,
-        now: Stamps,
+        now: Moment,
         lanes: Index | None,
         site: int,
         addresses: Addresses,
@@ -37,7 +55,7 @@ class Step:
         """What the threads `lanes`, or all, access.
 
         Args:
-            now: the threads' stamps without a site, an array that nobody changes any more.
+            now: when it is.
             lanes: which threads of it; None for all.
             site: the number of the site.
             addresses, offset: from the memory's beginning, or that of each block's part.
@@ -51,6 +69,7 @@ class Step:
         self.site = site
         self._addresses = addresses
         self._offset = offset
+        self._nbytes = nbytes
         self._each = max(nbytes >> unit_shift, 1)
         self._unit_shift = unit_shift
         self._starts = starts
@@ -72,6 +91,49 @@ class Step:
         return -1 if start & (line[1] - 1) else start >> self._unit_shift
 
     @cached_property
+    def is_apart(self) -> bool:
+        """Whether each thread has a place of its own, as far as that is soon seen."""
+        if self.first_of_run >= 0:
+            return True
+        varying, starts, nbytes = self._addresses.varying, self._starts, self._nbytes
+        if varying is not None:
+            return varying.is_apart(nbytes, starts)
+        if starts is not None:
+            return bool((starts[1:] - starts[:-1] >= nbytes).all())
+        return self.count == 1
+
+    def slim(self, *, is_compared: bool = True) -> int:
+        """Keep as little as can be; how many addresses are kept that nobody else keeps.
+
+        That is none where the first unit says where they are; without `is_compared`, the array
+        alone, without the indices that were made of it, so that `is_at` knows it no more.
+        """
+        if self.first_of_run >= 0:
+            self._addresses = _NOWHERE
+        varying = self._addresses.varying
+        if varying is None or varying.cached:
+            return 0
+        if not is_compared:
+            self._addresses = Addresses(self._addresses.base, Varying(varying.array))
+        return self.count
+
+    def is_at(self, other: Step) -> bool:
+        """Whether the same threads access the same places, each its own, as far as soon seen."""
+        return (
+            self._now.chunk == other._now.chunk >= 0
+            and self.low == other.low
+            and self.high == other.high
+            and self._lanes is other._lanes
+            and self._starts is other._starts
+            and (
+                self._addresses.varying is other._addresses.varying
+                or self.first_of_run == other.first_of_run >= 0
+            )
+            and self._unit_shift == other._unit_shift
+            and self.is_apart
+        )
+
+    @cached_property
     def units(self) -> Units:
         """The units, those of a thread together."""
         first = self.first_of_run
@@ -88,7 +150,7 @@ class Step:
     @cached_property
     def threads(self) -> Index:
         """(count,) the threads, by their numbers in the chunk."""
-        return np.arange(len(self._now)) if self._lanes is None else self._lanes
+        return np.arange(self.count) if self._lanes is None else self._lanes
 
     @cached_property
     def lanes(self) -> Index:
@@ -98,7 +160,8 @@ class Step:
     @cached_property
     def stamps(self) -> Stamps:
         """The stamp for each unit."""
-        stamps = self._now if self._lanes is None else self._now[self._lanes]
+        now = self._now.stamps
+        stamps = now if self._lanes is None else now[self._lanes]
         stamps = stamps | self.site
         return np.repeat(stamps, self._each) if self._each > 1 else stamps
 
@@ -106,7 +169,9 @@ class Step:
         """The same by others, with these stamps without a site for its threads; to be listed."""
         step = Step.__new__(Step)
         step.__dict__.update({name: self.__dict__[name] for name in _KEPT})
-        step.__dict__.update(count=self.count, _now=stamps, _lanes=None)
+        step.__dict__.update(
+            count=self.count, first_of_run=self.first_of_run, _now=Moment(stamps), _lanes=None
+        )
         return step
 
     def ends(self) -> Step:
@@ -142,9 +207,10 @@ class Step:
         return position // self._each
 
 
+_NOWHERE = Addresses(0, None)
 _KEPT = (
-    "_now", "site", "_addresses", "_offset", "_each", "_unit_shift", "_starts", "low", "high",
-    "is_uniform",
+    "_now", "site", "_addresses", "_offset", "_nbytes", "_each", "_unit_shift", "_starts", "low",
+    "high", "is_uniform",
 )  # fmt: skip
 
 

@@ -24,7 +24,9 @@ class Varying:
     `cached`: it lives as long as its launch; `sums`: with other such parts, by their identity.
     """
 
-    __slots__ = ("_bounds", "_indices", "_line", "_placed", "_run", "array", "cached", "sums")
+    __slots__ = (
+        "_apart", "_bounds", "_indices", "_line", "_placed", "_run", "array", "cached", "sums",
+    )  # fmt: skip
 
     def __init__(self, array: NDArray[Any], *, cached: bool = False) -> None:
         self.array: NDArray[Any] = array
@@ -35,6 +37,7 @@ class Varying:
         self._indices: dict[int, Index] = {}
         self._placed: dict[tuple[str, int], Index] = {}
         self._run: tuple[Index, int] | None = None
+        self._apart: dict[tuple[int, bool], bool] = {}
 
     def bounds(self) -> tuple[int, int, int]:
         """Least value, greatest value, and the OR of all values, exact in its lowest set bit."""
@@ -74,6 +77,18 @@ class Varying:
             else:
                 found = self.index(shift) + start
             self._placed[space, shift] = found
+        return found
+
+    def is_apart(self, nbytes: int, start: Index | None) -> bool:
+        """Whether each value is at least so far above the one before, from each lane's own start.
+
+        Not exact: values that differ in another order give False.
+        """
+        key = nbytes, start is not None
+        found = self._apart.get(key)
+        if found is None:
+            values = self.array if start is None else self.array + start
+            found = self._apart[key] = bool((values[1:] - values[:-1] >= nbytes).all())
         return found
 
     def run(self, index: Index) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.model.addresses import Index
 
@@ -29,6 +31,7 @@ class Geometry:
         self.threads: int = self.threads_per_block * blocks
         self.warps_per_block: int = -(-self.threads_per_block // WARP)
         self._arrays: dict[str, Value] = {}
+        self._remembered: dict[str, NDArray[np.int64]] = {}
 
     def array(self, name: str) -> Value:
         """One value a thread, or a scalar where all threads agree.
@@ -44,6 +47,13 @@ class Geometry:
     def index(self, name: str) -> Index:
         """The same, always an intp array."""
         return np.broadcast_to(np.asarray(self.array(name), dtype=np.intp), (self.threads,))
+
+    def remembered(self, name: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """(threads,) what is the same for all chunks of this shape, made when first asked for."""
+        found = self._remembered.get(name)
+        if found is None:
+            found = self._remembered[name] = make()
+        return found
 
     def _make(self, name: str) -> Value:
         x, y, z = self.block

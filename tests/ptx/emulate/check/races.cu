@@ -237,3 +237,5 @@ KERNEL copied_and_awaited_behind_the_barrier(int* a, int* o, int n) {
   __shared__ int s[256];
   COPY(s + T, a + I); COMMIT; __syncthreads(); WAIT(0); o[I] = s[255 - T];
 }
+KERNEL one_row_for_all_blocks(int* a, int* o, int n) { o[T] = a[I] + blockIdx.x; }
+KERNEL one_row_added_to(int* a, int* o, int n) { o[T] += a[I]; }

@@ -9,8 +9,8 @@ import pytest
 
 from ptx.emulate.check.accesses import LastAccesses, in_memory
 from ptx.emulate.check.stamps import THREAD_SHIFT
-from ptx.emulate.check.step import Step
-from ptx.emulate.model.addresses import addresses_in
+from ptx.emulate.check.step import Moment, Step
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 
 UNITS = 256
 
@@ -18,7 +18,7 @@ UNITS = 256
 def step_from(low: int, high: int) -> Step:
     """Two threads that read the first and the last of some words, without a line."""
     addresses = addresses_in(np.array([high - 4, low]))
-    return Step(np.array([1, 2]) << THREAD_SHIFT, None, 0, addresses, 0, 2, 4, 2)
+    return Step(Moment(np.array([1, 2]) << THREAD_SHIFT), None, 0, addresses, 0, 2, 4, 2)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -44,3 +44,59 @@ def test_reads_are_listed_where_nothing_is_written_down(seed: int) -> None:
         if len(written_down) > UNITS // 2:
             accesses.reset()
             written_down, listed = set(), []
+
+
+def _step_of(places: Addresses, chunk: int = 0, lanes: Index | None = None) -> Step:
+    assert places.varying is not None
+    count = len(places.varying.array)
+    moment = Moment(np.arange(1, count + 1) << THREAD_SHIFT, chunk=chunk)
+    return Step(moment, lanes, 0, places, 0, count, 4, 2)
+
+
+def _places(*words: int) -> Addresses:
+    return addresses_in(np.array(words) * 4)
+
+
+def test_threads_that_read_and_write_their_own_places_are_listed_as_one_step() -> None:
+    accesses = LastAccesses(UNITS, in_memory, 5)
+    own = _places(3, 5, 9, 20)
+    for _ in range(50):
+        assert accesses.lists_read(_step_of(own))
+        assert accesses.lists_write(_step_of(own))
+    assert sum(len(steps) for _, steps in accesses.listed()) == 1
+    assert not accesses.written(np.arange(UNITS))
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_other_threads_at_the_same_places_are_not_taken_for_the_same(write: bool) -> None:
+    own, lanes = _places(3, 5, 9, 20), np.arange(4)
+    for other in (
+        _step_of(own, chunk=1),  # of other blocks
+        _step_of(own, lanes=lanes),
+        _step_of(_places(3, 5, 9, 20)),  # perhaps in another order
+        _step_of(_places(3, 5, 5, 20)),
+    ):
+        accesses = LastAccesses(UNITS, in_memory, 5)
+        assert accesses.lists_write(_step_of(own))
+        assert not (accesses.lists_write(other) if write else accesses.lists_read(other))
+
+
+@pytest.mark.parametrize("kind", ["read", "atomic"])
+def test_few_addresses_stay_listed_and_what_they_say_is_kept(kind: str) -> None:
+    accesses = LastAccesses(UNITS, in_memory, 5, fewest=10)
+    lists = accesses.lists_read if kind == "read" else accesses.lists_atomic
+    for at in range(100):
+        assert lists(_step_of(_places(at, at + 7, at + 2)))
+    assert sum(step.count for _, steps in accesses.listed() for step in steps) <= 12
+    pair = accesses.reads if kind == "read" else accesses.atomics
+    assert all((found[:90] != 0).all() for found in pair.found(np.arange(90))[:1])
+    assert pair.found(np.arange(90))
+    assert not accesses.lists_write(_step_of(_places(50, 60, 70)))
+    if kind == "read":
+        assert not accesses.lists_atomic(_step_of(_places(50, 60, 70)))
+    else:
+        assert not accesses.lists_read(_step_of(_places(50, 60, 70)))
+    told = {(writes, first) for writes, first, _ in accesses.written_down(2)}
+    assert (kind == "atomic", 0) in told
+    accesses.reset()
+    assert not pair.found(np.arange(90))

@@ -48,6 +48,8 @@ FAULTY = {
     "flag_of_block_scope": "scope cta does not reach the other block",
     "flag_cleared_while_polled": "__syncthreads() between them",
     "swap_loop_read_afterwards": "an atomic operation on both sides",
+    "one_row_for_all_blocks": "two launches",
+    "one_row_added_to": "two launches",
 }
 MEANT_SO = {
     "swap_loop": "a compare-and-swap checks",
@@ -73,7 +75,7 @@ def found_in(kernel: str, grid: int, block: int, *, chunk_threads: int = 65536) 
     findings = Findings()
     a = runner.put(np.arange(grid * block, dtype=np.int32))
     o = runner.put(np.zeros(grid * block, dtype=np.int32))
-    limits = Limits(findings=findings, chunk_threads=chunk_threads)
+    limits = Limits(findings=findings, chunk_threads=chunk_threads, share_from=1)
     runner.launch(kernel, grid, block, a, o, grid * block, limits=limits)
     return findings.found
 
@@ -108,17 +110,21 @@ def test_what_may_be_meant_so_is_told_apart(kernel: str, grid: int, block: int) 
 
 
 @pytest.mark.parametrize(
-    "kernel", ["histogram", "last_block", "last_block_without_fence", "stencil", "stencil_in_place"]
-)
+    "kernel",
+    [
+        "histogram", "last_block", "last_block_without_fence", "stencil", "stencil_in_place",
+        "one_row_for_all_blocks", "one_row_added_to",
+    ],
+)  # fmt: skip
 def test_findings_do_not_depend_on_which_blocks_run_together(kernel: str) -> None:
     places = [
         {
             tuple([place.line for place in each.places])
             for each in found_in(kernel, 6, 256, chunk_threads=threads)
         }
-        for threads in (512, 65536)
+        for threads in (256, 512, 65536)
     ]
-    assert bool(places[0]) == bool(places[1])
+    assert bool(places[0]) == bool(places[1]) == bool(places[2])
 
 
 def test_a_finding_names_both_accesses_and_the_memory() -> None:
