@@ -12,6 +12,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -64,18 +65,19 @@ def kernel_on(context: Context) -> Kernel:
     return MODULES.get_or_compile(context, "logistic", SOURCE).kernel("logistic")
 
 
+def logistic(steps: int, ordinal: int, part: npt.NDArray[np.float64]) -> None:
+    """A tile's work: every element through `steps` steps."""
+    tile = current_tile()
+    kernel = kernel_on(tile.context)
+    with tile.stream.to_device(part) as there:
+        config = LaunchConfig.for_elements(part.size)
+        kernel.launch(tile.stream, config, there, part.size, steps)
+        tile.stream.to_host(there, part)
+
+
 def run(runtime: GpuRuntime, items: npt.NDArray[np.float64], steps: int) -> None:
-    """The work: every element through `steps` steps on some device."""
-
-    def work(ordinal: int, part: npt.NDArray[np.float64]) -> None:
-        tile = current_tile()
-        kernel = kernel_on(tile.context)
-        with tile.stream.to_device(part) as there:
-            config = LaunchConfig.for_elements(part.size)
-            kernel.launch(tile.stream, config, there, part.size, steps)
-            tile.stream.to_host(there, part)
-
-    scatter_batched(runtime, items, work)
+    """The work on some devices."""
+    scatter_batched(runtime, items, partial(logistic, steps))
 
 
 def main() -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent import futures
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from queue import Empty, SimpleQueue
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from ..driver.locks import process_lock
 from ..errors import RuntimeDependencyUnavailable, WorkerLostError
 from .call import Call
+from .dask_client import DaskClient, DaskFuture
+from .dask_task import Gathered, Sent, Wish
 from .dask_worker import can_open, end, report, serve
 from .engine import Engine
 from .report import WorkerReport
@@ -31,71 +34,6 @@ _TASK_SECONDS: Final = 0.02  # of a task of several calls
 _MOST_TOGETHER: Final = 16
 _SMALL_BYTES: Final = 1 << 18  # of a tile of which many may be under way
 _T = TypeVar("_T")
-
-
-class DaskFuture(Protocol):
-    """What is used of a `distributed.Future`."""
-
-    key: str
-    status: str
-
-    def add_done_callback(self, function: Callable[[DaskFuture], None]) -> None:
-        """Call a function, in a thread of the client's, when it has ended."""
-
-    def exception(self) -> BaseException | None:
-        """What the task raised."""
-
-    def cancel(self) -> None:
-        """Ask that it be given up."""
-
-
-class DaskClient(Protocol):
-    """What is used of a `distributed.Client`."""
-
-    def submit(self, function: Callable[..., object], *args: object, **kwargs: Any) -> DaskFuture:
-        """Have a function called."""
-
-    def gather(self, futures: Sequence[DaskFuture], **kwargs: Any) -> Any:
-        """The results."""
-
-    def run(self, function: Callable[..., object], *args: object, **kwargs: Any) -> Any:
-        """Call a function in each worker, whatever it is doing."""
-
-    def nthreads(self) -> dict[str, int]:
-        """The workers by address."""
-
-    def restart_workers(self, workers: list[str], **kwargs: Any) -> Any:
-        """Have the nannies of some workers start them anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """Who is to make a call.
-
-    Attributes:
-        address: the worker; None for any.
-        only: whether no other may.
-    """
-
-    address: str | None
-    only: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """Calls of one function on their way, as one task of Dask's.
-
-    Attributes:
-        calls: the calls.
-        wish: who is to make them.
-        future: Dask's.
-        segments: the memory of their arguments, which workers may open as long as this is there.
-    """
-
-    calls: list[Call]
-    wish: Wish
-    future: DaskFuture
-    segments: list[Segment]
 
 
 class DaskEngine(Engine):
@@ -126,7 +64,7 @@ class DaskEngine(Engine):
         self._open: dict[Call, None] = {}
         self._sent: dict[str, Sent] = {}
         self._given: SimpleQueue[tuple[Call, Wish] | None] = SimpleQueue()
-        self._ended: SimpleQueue[str | None] = SimpleQueue()
+        self._ended: SimpleQueue[str | Gathered | None] = SimpleQueue()
         self._delivering = process_lock()
         self._lone_since = 0.0
         for name, work in (("calls", self._send), ("results", self._collect)):
@@ -135,6 +73,9 @@ class DaskEngine(Engine):
     def workers(self) -> tuple[WorkerReport, ...]:
         """Those that the scheduler has now; new ones are asked what they are."""
         there = tuple(sorted(self._client.nthreads()))
+        if not there:  # all may just be replaced
+            self._client.wait_for_workers(1, timeout=_LONE_SECONDS)
+            there = tuple(sorted(self._client.nthreads()))
         new = [address for address in there if address not in self._reports]
         if new:
             self._ask(new)
@@ -288,28 +229,44 @@ class DaskEngine(Engine):
     def _collect(self) -> None:
         """Take what has ended, until the engine is closed."""
         while not (self._is_closed and not self._open):
-            keys = _all_of(self._ended, _LOOK_SECONDS)
-            if not keys:
+            ended: list[str | Gathered] = _all_of(self._ended, _LOOK_SECONDS)
+            if not ended:
                 self._look()
-            self._deliver([self._sent.pop(key) for key in keys if key in self._sent])
+            sent = [self._sent.pop(each) for each in ended if isinstance(each, str)]
+            there = [each for each in sent if each.future.status == "finished"]
+            if there:
+                self._gather(there)
+            for each in sent:
+                if each not in there:
+                    self._deliver(each, None)
+            for gathered in ended:
+                if isinstance(gathered, Gathered):
+                    for each, answer in zip(gathered.sent, gathered.answers(), strict=True):
+                        self._deliver(each, answer)
 
-    def _deliver(self, sent: Sequence[Sent]) -> None:
-        finished = [each for each in sent if each.future.status == "finished"]
+    def _gather(self, sent: list[Sent]) -> None:
+        """Ask for results; those of a worker that does not answer keep nobody waiting."""
         try:
-            answers = self._client.gather([each.future for each in finished])
-        except Exception as error:  # the results were lost again, or the client was closed
-            answers = [error] * len(finished)
-        by_task = dict(zip(map(id, finished), answers, strict=True))
-        for each in sent:
-            answer = by_task.get(id(each))
-            replies = answer if isinstance(answer, list) else [answer] * len(each.calls)
-            for call, reply in zip(each.calls, replies, strict=True):
-                with self._delivering:
-                    if self._is_aborted:
-                        return
-                    again = self._accept(call, each.future, reply)
-                if again:
-                    self._given.put((call, each.wish))
+            asked: Coroutine[Any, Any, Any] = self._client.gather(
+                [each.future for each in sent], asynchronous=True
+            )
+            loop = self._client.loop.asyncio_loop
+            found = asyncio.run_coroutine_threadsafe(asked, loop)
+        except Exception as error:  # the client was closed
+            found = futures.Future()
+            found.set_exception(error)
+        found.add_done_callback(lambda _: self._ended.put(Gathered(sent, found)))
+
+    def _deliver(self, sent: Sent, answer: object) -> None:
+        """Take the answers of a task; what came instead of them is each call's."""
+        replies = answer if isinstance(answer, list) else [answer] * len(sent.calls)
+        for call, reply in zip(sent.calls, replies, strict=True):
+            with self._delivering:
+                if self._is_aborted:
+                    return
+                again = self._accept(call, sent.future, reply)
+            if again:
+                self._given.put((call, sent.wish))
 
     def _accept(self, call: Call, future: DaskFuture, answer: object) -> bool:
         """Take what came of a call; whether it is to be made once more."""

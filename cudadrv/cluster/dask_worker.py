@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
+from .dask_client import DaskWorker
 from .report import Claim, WorkerReport, report_of
 from .request import Reply, Request, RequestHandler, here
 from .segment import NotHereError, Place, opened
 
 _handlers: Final[dict[str, RequestHandler]] = {}
 """By the worker's address: there are several in a process where a cluster has no processes."""
+_END_SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 0.2
+_ending: Final[list[threading.Timer]] = []
+"""What ends the process, once it is to end."""
 _claims: Final[list[Claim]] = []
 """The devices that these have, as long as the process lives."""
 
@@ -32,21 +39,21 @@ def serve(requests: Sequence[Request], code: bytes) -> list[Reply]:
         elif replies:
             replies.append(handler.not_called())
         else:
+            _end_soon()
             raise cast(Exception, import_module("distributed").Reschedule())
     return replies
 
 
-class DaskWorker(Protocol):
-    """What is used of a `distributed.Worker`."""
+def _end_soon() -> None:
+    """End a process whose context is lost, if the client that learnt of it does not have it done.
 
-    address: str
-    state: DaskWorkerState
-
-
-class DaskWorkerState(Protocol):
-    """What is used of its state."""
-
-    nthreads: int
+    Until then it takes tasks only to give them back, and not many.
+    """
+    if not _ending:
+        _ending.append(threading.Timer(_END_SECONDS, end))
+        _ending[0].daemon = True
+        _ending[0].start()
+    time.sleep(_PAUSE_SECONDS)
 
 
 # Dask gives the worker to a parameter of this name.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -109,7 +109,7 @@ class LocalWorker:
         """Start a process; after some failures in a row the worker is given up."""
         while not self._engine.is_aborted:
             try:
-                self._process = WorkerProcess(self._seat)
+                self._process = self._engine.start_process(self._seat)
                 self._process.wait_for_start()
                 self.report = replace(self._process.report, number=self._number)
                 self._failed_starts = 0
@@ -127,11 +127,18 @@ class LocalWorker:
 class LocalEngine(Engine):
     """One worker a seat.
 
+    Args:
+        seats: what each worker has.
+        start: starts the process of a seat.
+
     Attributes:
         is_aborted: whether everything is to end now.
     """
 
-    def __init__(self, seats: Sequence[Seat]) -> None:
+    def __init__(
+        self, seats: Sequence[Seat], start: Callable[[Seat], WorkerProcess] = WorkerProcess
+    ) -> None:
+        self.start_process = start
         self.is_aborted = False
         self._is_closed = False
         self._lock = process_lock()

@@ -1,0 +1,59 @@
+"""What is used of Dask, as types: whether it is installed or not, they are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+
+class DaskFuture(Protocol):
+    """What is used of a `distributed.Future`."""
+
+    key: str
+    status: str
+
+    def add_done_callback(self, function: Callable[[DaskFuture], None]) -> None:
+        """Call a function, in a thread of the client's, when it has ended."""
+
+    def exception(self) -> BaseException | None:
+        """What the task raised."""
+
+    def cancel(self) -> None:
+        """Ask that it be given up."""
+
+
+class DaskClient(Protocol):
+    """What is used of a `distributed.Client`."""
+
+    loop: Any  # tornado's, which has asyncio's
+
+    def submit(self, function: Callable[..., object], *args: object, **kwargs: Any) -> DaskFuture:
+        """Have a function called."""
+
+    def gather(self, futures: Sequence[DaskFuture], **kwargs: Any) -> Any:
+        """The results."""
+
+    def run(self, function: Callable[..., object], *args: object, **kwargs: Any) -> Any:
+        """Call a function in each worker, whatever it is doing."""
+
+    def nthreads(self) -> dict[str, int]:
+        """The workers by address."""
+
+    def wait_for_workers(self, n_workers: int, timeout: float) -> None:
+        """Wait for some, or raise TimeoutError."""
+
+    def restart_workers(self, workers: list[str], **kwargs: Any) -> Any:
+        """Have the nannies of some workers start them anew."""
+
+
+class DaskWorker(Protocol):
+    """What is used of a `distributed.Worker`."""
+
+    address: str
+    state: DaskWorkerState
+
+
+class DaskWorkerState(Protocol):
+    """What is used of its state."""
+
+    nthreads: int
