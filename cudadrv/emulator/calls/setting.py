@@ -82,7 +82,7 @@ class SettingCalls(ContextCalls, StreamCalls, EventCalls, HostFunctionCalls):
 
     @call(1)
     def cuDeviceGetMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
-        """The device's one pool."""
+        """The pool that cuMemAllocAsync takes from, which is the default one."""
         return SUCCESS, CUmemoryPool(self._device(dev).pool.handle)
 
     @call(1)

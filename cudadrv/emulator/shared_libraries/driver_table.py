@@ -92,6 +92,11 @@ cuMemsetD32_v2 3020 size uint size
 cuMemsetD8Async 3020 size byte size stream
 cuMemsetD16Async 3020 size short size stream
 cuMemsetD32Async 3020 size uint size stream
+cuMemsetD2D8Async 3020 size size byte size size stream
+cuMemsetD2D16Async 3020 size size short size size stream
+cuMemsetD2D32Async 3020 size size uint size size stream
+cuMemPoolCreate 11020 >size *CUmemPoolProps
+cuMemPoolDestroy 11020 size
 cuMemPoolTrimTo 11020 size size
 cuArray3DCreate_v2 3020 >size *CUDA_ARRAY3D_DESCRIPTOR
 cuArrayDestroy 2000 size
