@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ..driver.stream_core import StreamCore
@@ -75,6 +76,8 @@ def _by_reader(value: object, stream: StreamCore, elements: Elements | None) -> 
             address = reader.address(value)
     if address is None:
         return _by_dlpack(value, stream, elements)
+    if not 0 <= index(address) < 1 << 64:
+        raise BufferError(f"has no address: its reader gives {address}")
     if reader.stream is not None:
         follow_producers(stream, (reader.stream(ordinal),))
     if not is_quick or not address or found.type is not kind:

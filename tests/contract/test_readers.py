@@ -86,6 +86,38 @@ def test_other_types_may_take_the_same_place(
         twice("text")
 
 
+@pytest.mark.parametrize(
+    "path", ["pointer", "inner.inner.pointer", "class", "inner.not a name", "é"]
+)
+def test_an_attribute_is_read_whatever_its_name(
+    path: str, stream: cudadrv.Stream, twice: cudadrv.Launcher
+) -> None:
+    array, kind = ones(stream), fresh_type()
+    tensor = kind(array)
+    vars(tensor)["inner"] = tensor
+    setattr(tensor, path.split(".")[-1], array.ptr)
+    register(kind, Reader(attrgetter(path), attrgetter("place"), dtype=attrgetter("array.dtype")))
+    for _ in range(4):
+        twice(tensor)
+    assert stream.to_host(array).tolist() == [16.0] * 4
+    delattr(tensor, path.split(".")[-1])
+    with pytest.raises(ArgumentError, match="argument 0 of kernel 'twice'"):
+        twice(tensor)
+
+
+@pytest.mark.parametrize(
+    "address", [attrgetter("pointer", "place"), lambda _: -8, lambda _: 1 << 64, lambda _: 1.5]
+)
+def test_what_is_no_address_is_refused(
+    address: Callable[[object], int], stream: cudadrv.Stream, twice: cudadrv.Launcher
+) -> None:
+    kind = fresh_type()
+    register(kind, Reader(address, attrgetter("place")))
+    for _ in range(3):
+        with pytest.raises(ArgumentError, match="argument 0 of kernel 'twice'"):
+            twice(kind(ones(stream)))
+
+
 def test_kernel_launch_takes_them_too(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
     array, config = ones(stream), LaunchConfig(1, 4)
     for _ in range(3):
