@@ -140,9 +140,11 @@ class _Selection:
 
         limits = emulated_limits()
         try:
-            return Emulator(devices=count, limits=limits)
+            emulator = Emulator(devices=count, limits=limits)
         except ValueError as error:  # of CUDADRV_EMULATOR_ORDER
             raise DriverSelectionError(str(error)) from None
+        emulator.follow_environment()
+        return emulator
 
 
 def emulated_devices() -> int | None:

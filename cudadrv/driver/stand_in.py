@@ -107,7 +107,8 @@ def stand_in(
     used the CUDA driver. Afterwards the functions answer CUDA_ERROR_DEINITIALIZED, until the next
     stand-in.
 
-    `devices` is how many, or the devices; without it what CUDADRV_DRIVER says, else one. `limits`
+    `devices` is how many, or the devices; without it what CUDADRV_DRIVER says, else one, and
+    CUDA_VISIBLE_DEVICES says which of them are visible. `limits`
     is without it what CUDADRV_EMULATOR_STEPS says. The other arguments are those of `session`.
 
     Raises:
@@ -116,7 +117,7 @@ def stand_in(
         ValueError: properties for devices that are given whole, or a device or an order that cannot
             be.
     """
-    return StandIn(
+    stood = StandIn(
         session(
             (emulated_devices() or 1) if devices is None else devices,
             driver_version=driver_version,
@@ -129,3 +130,7 @@ def stand_in(
             **properties,
         )
     )
+    if devices is None:
+        stood.emulator.follow_environment()
+        stood.emulator.cuInit(0)
+    return stood

@@ -119,6 +119,8 @@ class Core:
             DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(self._handles))
             for ordinal, profile in enumerate(devices)
         )
+        self._all_devices = self._devices
+        self._follows_environment = False
         self._driver_version = driver_version
         self.checks = checks
         self.limits: Limits = checks.limits

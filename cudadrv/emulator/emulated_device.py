@@ -45,6 +45,7 @@ class DeviceState:
     keeps those frees until the memory is in order again.
 
     Attributes:
+        ordinal: its place among the devices that are visible; `number` that among all.
         fault: what broke the device: from then on all calls on its contexts return that code.
         limit: bytes that may be in use, where a test set fewer than there are.
         pieces: live allocations by address; module variables are not among them.
@@ -57,6 +58,7 @@ class DeviceState:
     def __init__(self, profile: EmulatedDevice, ordinal: int, base: int, pool_handle: int) -> None:
         self.profile = profile
         self.ordinal = ordinal
+        self.number: int = ordinal
         self.attributes: dict[int, int] = device_attributes(profile, ordinal)
         self.lock: threading.RLock = threading.RLock()
         self.memory: DeviceMemory = DeviceMemory(base, profile.total_memory)
@@ -148,13 +150,13 @@ class DeviceState:
     @property
     def uuid(self) -> bytes:
         """16 bytes that differ from device to device and are the same in every run."""
-        seed = f"{self.profile.name}/{self.ordinal}".encode()
+        seed = f"{self.profile.name}/{self.number}".encode()
         return blake2b(seed, digest_size=16).digest()
 
     @property
     def pci_bus_id(self) -> str:
         """Domain, bus, device and function, such as "0000:01:00.0"."""
-        return f"0000:{self.ordinal + 1:02x}:00.0"
+        return f"0000:{self.number + 1:02x}:00.0"
 
     @property
     def capacity(self) -> int:

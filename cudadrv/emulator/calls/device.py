@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from typing import Protocol, cast
 
 from ...driver._api import (
@@ -17,8 +18,10 @@ from ...driver._api import (
     CUuuid,
 )
 from ..core import Core
+from ..emulated_device import DeviceState
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..texts import RESULT_TEXTS
+from ..visible_devices import VISIBLE, visible_devices
 from .call import call
 
 
@@ -42,10 +45,26 @@ class DeviceCalls(Core):
                 f"initialization error: the driver was initialised in process {self._pid} "
                 "before the fork",
             )
+        if self._follows_environment and not self._contexts:
+            self._show_devices(visible_devices(self._all_devices, os.environ.get(VISIBLE)))
         if not self._devices:
-            raise Refusal(CUresult.CUDA_ERROR_NO_DEVICE, "the emulator was given no devices")
+            why = f"{VISIBLE} lets none be seen" if self._all_devices else "it was given none"
+            raise Refusal(CUresult.CUDA_ERROR_NO_DEVICE, f"the emulator has no devices: {why}")
         self._pid = os.getpid()
         return OK
+
+    def follow_environment(self) -> None:
+        """Let CUDA_VISIBLE_DEVICES say which devices there are, as of the driver's.
+
+        It is read by each cuInit before the first context. Ordinals count those that are visible.
+        """
+        self._follows_environment = True
+
+    def _show_devices(self, devices: Sequence[DeviceState]) -> None:
+        for ordinal, device in enumerate(devices):
+            device.ordinal = ordinal
+            device.others = tuple(each for each in devices if each is not device)
+        self._devices = tuple(devices)
 
     @call(1, always=True)
     def cuDriverGetVersion(self) -> tuple[CUresult, int]:
