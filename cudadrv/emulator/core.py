@@ -168,6 +168,7 @@ class Core:
             )
         )
         self._host.has_patterns = self._timeline is not None
+        self._host.has_flags = checks.limits.unwritten is not None
         for device in self._devices:
             device.model.host = self._host.reachable
             device.model.set_condition = self._conditions.set

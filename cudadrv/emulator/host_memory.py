@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ptx.emulate.memory.host_memory import MappedHostMemory
 
+from .patterned_bytes import MOST_BYTES, PatternedBytes
 from .timeline.patterns import FRESH, fill
 
 
@@ -20,6 +21,7 @@ class HostPiece:
         flags: with which it was made.
         is_registered: whether it is the caller's own memory, which was page-locked afterwards.
         pages, view: what keeps it, where it is not the caller's.
+        written: which bytes were written, where that is checked.
     """
 
     address: int
@@ -32,6 +34,7 @@ class HostPiece:
     is_registered: bool = False
     pages: mmap.mmap | None = None
     view: ctypes.Array[ctypes.c_char] | None = None
+    written: PatternedBytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class HostMemory:
     Attributes:
         pieces: the allocations by address.
         has_patterns: whether fresh memory holds a pattern.
+        has_flags: whether it is kept which of it was written.
     """
 
     def __init__(self) -> None:
@@ -72,6 +76,7 @@ class HostMemory:
         self._starts: tuple[int, ...] = ()
         self._numbered = 0
         self.has_patterns = False
+        self.has_flags = False
 
     def allocate(
         self, nbytes: int, context: int, ordinal: int, *, managed: bool = False, flags: int = 0
@@ -84,12 +89,15 @@ class HostMemory:
         pages = mmap.mmap(-1, nbytes)
         view = (ctypes.c_char * nbytes).from_buffer(pages)
         self._numbered += 1
+        address, written = ctypes.addressof(view), None
+        if self.has_flags and nbytes <= MOST_BYTES:
+            written = PatternedBytes(address, nbytes)
+        elif self.has_patterns:
+            fill(address, nbytes, FRESH)
         piece = HostPiece(
-            ctypes.addressof(view), nbytes, context, ordinal, self._numbered, managed, flags,
-            pages=pages, view=view,
+            address, nbytes, context, ordinal, self._numbered, managed, flags,
+            pages=pages, view=view, written=written,
         )  # fmt: skip
-        if self.has_patterns:
-            fill(piece.address, nbytes, FRESH)
         self._add(piece)
         return piece
 
@@ -132,7 +140,10 @@ class HostMemory:
     def reachable(self, address: int) -> MappedHostMemory | None:
         """The allocation that holds an address, as kernels reach it: at the same address."""
         piece = self.find(address)
-        return None if piece is None else MappedHostMemory(piece.address, piece.nbytes)
+        if piece is None:
+            return None
+        origin = "managed memory" if piece.managed else "page-locked host memory"
+        return MappedHostMemory(piece.address, piece.nbytes, origin, piece.written)
 
     def find(self, address: int) -> HostPiece | None:
         """The allocation that holds an address."""

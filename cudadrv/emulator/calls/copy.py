@@ -13,6 +13,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState
@@ -144,7 +147,8 @@ class CopyCalls(CaptureRules):
                 to, of = places(later)
                 ctypes.memmove(to, staged or of, nbytes)
                 if dst_device is not None:
-                    _copy_flags(dst_device, dst, src_device, src, nbytes)
+                    flags = self._flags_of(src_device, src, nbytes)
+                    _copy_flags(dst_device, dst, flags, nbytes)
             self._note_move((src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
 
         later, staged = recording or self._timeline is not None, None
@@ -193,6 +197,17 @@ class CopyCalls(CaptureRules):
         piece = self._host.find(address)
         is_watched = piece is None or self._accesses is None
         return HostSide(HostRange(address, nbytes, is_written, piece, is_watched), piece is None)
+
+    def _flags_of(
+        self, device: DeviceState | None, address: int, nbytes: int
+    ) -> NDArray[np.uint8] | None:
+        """Which bytes of a copy's source were written; None where all count as written."""
+        if device is not None:
+            return device.flags(address, nbytes)
+        piece = self._host.find(address)
+        if piece is None or piece.written is None:
+            return None
+        return piece.written.settled(address - piece.address, nbytes)
 
     def _submit_copy(
         self, stream: Stream, run: Callable[[], None], source: HostSide, target: HostSide
@@ -245,9 +260,8 @@ class CopyCalls(CaptureRules):
         return address
 
 
-def _copy_flags(to: DeviceState, dst: int, of: DeviceState | None, src: int, nbytes: int) -> None:
-    """What was not written at the source is not at the target; of the host's memory all is."""
-    flags = None if of is None else of.flags(src, nbytes)
+def _copy_flags(to: DeviceState, dst: int, flags: NDArray[np.uint8] | None, nbytes: int) -> None:
+    """What was not written at the source is not at the target."""
     written = to.memory.written
     if written is None:
         return

@@ -115,7 +115,8 @@ class BoxCopyCalls(CopyCalls):
                 if staged is not None:
                     of = ctypes.addressof(staged)
                 _copy_box(of, source, to, target, box)
-                _copy_flags(devices[0], source, devices[1], target, box)
+                flags = self._flags_of(devices[0], source.address, source.span(box))
+                _copy_flags(flags, source, devices[1], target, box)
             self._note_move((devices[0], source.ranges(box)), (devices[1], target.ranges(box)))
 
         staged = None
@@ -225,16 +226,15 @@ def _copy_box(of: int, source: _Side, to: int, target: _Side, box: tuple[int, in
 
 
 def _copy_flags(
-    of: DeviceState | None,
+    read: NDArray[np.uint8] | None,
     source: _Side,
     to: DeviceState | None,
     target: _Side,
     box: tuple[int, int, int],
 ) -> None:
-    """What was not written at the source is not at the target; of the host's memory all is."""
+    """What was not written at the source is not at the target."""
     if to is None or to.memory.written is None:
         return
-    read = None if of is None else of.flags(source.address, source.span(box))
     flags = to.memory.written.of(target.address - to.memory.base, target.span(box))
     target.rows(flags.data, box)[...] = 1 if read is None else source.rows(read.data, box)
     to.memory.written.version += 1

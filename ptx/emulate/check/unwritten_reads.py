@@ -75,7 +75,7 @@ class UnwrittenReads:
             return
         elements = _Elements(written, first, index, site)
         reads_first = site.instruction.opcode in _READ_FIRST
-        if (reads_first or not site.writes) and elements.lack():
+        if (reads_first or not site.writes) and elements.lack_after_a_look():
             found = elements.flags()
             if not reads_first:
                 self._holes = found
@@ -202,6 +202,13 @@ class _Elements:
     def lack(self) -> bool:
         """Whether some byte that is read was not written."""
         return any((self._of(k) != self._whole).any() for k in self.site.parts)
+
+    def lack_after_a_look(self) -> bool:
+        """The same, where the host may have written meanwhile."""
+        if not self.lack():
+            return False
+        self._written.settle()
+        return self.lack()
 
     def flags(self) -> dict[int, Flags]:
         """Those of each element that is read, (threads,) or (threads, 2)."""

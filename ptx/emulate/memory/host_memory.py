@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.device_memory import Allocation
+from ptx.emulate.memory.written import WrittenBytes
 
 _ALIGN = 16  # of the first element of a view: the size of the largest element
 
@@ -16,12 +17,20 @@ _ALIGN = 16  # of the first element of a view: the size of the largest element
 class MappedHostMemory:
     """`nbytes` of existing host memory at `address`, seen as `DeviceMemory` is by accesses.
 
-    The caller keeps the memory alive. What the host writes is not seen, so no byte has a flag.
+    The caller keeps the memory alive.
+
+    Attributes:
+        written: which bytes were written, counted from `base`, where that is checked.
     """
 
-    written: None = None
-
-    def __init__(self, address: int, nbytes: int, origin: str = "page-locked host memory") -> None:
+    def __init__(
+        self,
+        address: int,
+        nbytes: int,
+        origin: str = "page-locked host memory",
+        written: WrittenBytes | None = None,
+    ) -> None:
+        self.written: WrittenBytes | None = written
         if address <= 0 or nbytes <= 0:
             raise ValueError(f"there is no memory of {nbytes} bytes at {address:#x}")
         self.base: int = address // _ALIGN * _ALIGN

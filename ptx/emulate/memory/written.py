@@ -73,6 +73,9 @@ class WrittenBytes:
             self._flags[start:end] = 0
         self._reached = max(self._reached, start + nbytes)
 
+    def settle(self) -> None:
+        """Find out what others have written that do not say so; nobody here."""
+
     def mark(self, start: int, nbytes: int) -> None:
         """These bytes were written."""
         self._flags[start : start + nbytes] = 1

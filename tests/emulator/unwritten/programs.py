@@ -204,14 +204,71 @@ def memory_of_the_arena(bench: Bench, ok: bool) -> None:
 
 
 def managed_memory(bench: Bench, ok: bool) -> None:
-    """Managed memory that the host writes, and device memory that it cannot."""
+    """Managed memory that the host writes, or all but the last elements."""
     a = cudadrv.managed_empty(N, np.int32)
-    a[:] = 1
+    a[: N if ok else N - 4] = 0
+    bench.run("twice", bench.fresh(), a.ctypes.data, N)
+
+
+def pinned_memory(bench: Bench, ok: bool) -> None:
+    """Likewise pinned memory, a part of which the host writes."""
+    a = cudadrv.pinned_empty(2 * N, np.int32)
+    a[: N if ok else N - 4] = np.arange(N if ok else N - 4)
+    bench.run("twice", bench.fresh(), a.ctypes.data, N)
+    a[N:] = 1
+    bench.run("twice", bench.fresh(), a[N:].ctypes.data, N)
+
+
+def bytes_of_the_host(bench: Bench, ok: bool) -> None:
+    """Every value that a byte has is in memory that the host wrote."""
+    a, total = cudadrv.pinned_empty(4 * N, np.uint8), bench.ints([0])
     if ok:
-        config = cudadrv.LaunchConfig(2, 128)
-        bench.module.kernel("twice").launch(bench.stream, config, bench.fresh(), a, N)
-    else:
-        bench.run("twice", bench.fresh(), bench.fresh(), N)
+        a[:] = np.arange(4 * N) % 256
+    bench.run("add_bytes", total, a.ctypes.data, 4 * N, 1, count=4 * N)
+
+
+def one_word_of_the_host(bench: Bench, ok: bool) -> None:
+    """A flag in pinned memory."""
+    a = cudadrv.pinned_empty(1, np.int32)
+    if ok:
+        a[0] = 0
+    bench.run("twice", bench.fresh(1), a.ctypes.data, 1)
+
+
+def pinned_memory_of_a_kernel(bench: Bench, ok: bool) -> None:
+    """A kernel writes pinned memory, all of it or less, that another one reads."""
+    a = cudadrv.pinned_empty(N, np.int32)
+    bench.run("set", a.ctypes.data, N if ok else N - 1, 1)
+    bench.run("twice", bench.fresh(), a.ctypes.data, N)
+
+
+def copied_to_pinned_memory(bench: Bench, ok: bool) -> None:
+    """A copy brings what a kernel reads there."""
+    a = cudadrv.pinned_empty(N, np.int32)
+    if ok:
+        bench.stream.to_host(bench.ints(np.ones(N)), out=a)
+    bench.run("twice", bench.fresh(), a.ctypes.data, N)
+
+
+def copied_from_pinned_memory(bench: Bench, ok: bool) -> None:
+    """A copy takes along what the host has not written."""
+    count = 64 * N  # less the library takes over itself
+    a, x = cudadrv.pinned_empty(count, np.int32), bench.fresh(count)
+    a[: count if ok else count - N] = 1
+    bench.stream.copy(x, a)
+    bench.run("twice", bench.fresh(), x[count - N :], N)
+
+
+def pinned_memory_made_again(bench: Bench, ok: bool) -> None:
+    """What comes to the place of memory that is gone is fresh."""
+    for _ in range(3):
+        a = cudadrv.pinned_empty(N, np.int32)
+        if ok:
+            a[:] = 1
+        bench.run("twice", bench.fresh(), a.ctypes.data, N)
+        bench.stream.synchronize()
+        a[:] = 1
+        del a
 
 
 PROGRAMS: Final[tuple[Body, ...]] = (
@@ -240,4 +297,11 @@ PROGRAMS: Final[tuple[Body, ...]] = (
     memory_of_a_graph,
     memory_of_the_arena,
     managed_memory,
+    pinned_memory,
+    bytes_of_the_host,
+    one_word_of_the_host,
+    pinned_memory_of_a_kernel,
+    copied_to_pinned_memory,
+    copied_from_pinned_memory,
+    pinned_memory_made_again,
 )

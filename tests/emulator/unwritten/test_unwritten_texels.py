@@ -39,9 +39,7 @@ KERNEL fetch_bytes(float* o, cudaTextureObject_t t) {
   uchar4 v = tex2D<uchar4>(t, X + .5f, Y + .5f);
   o[Y * blockDim.x + X] = v.x + v.y + v.z + v.w;
 }
-KERNEL fetch_line(float* o, cudaTextureObject_t t, int from) {
-  o[X] = tex1Dfetch<float>(t, X + from);
-}
+KERNEL fetch_line(float* o, cudaTextureObject_t t, int at) { o[X] = tex1Dfetch<float>(t, X + at); }
 KERNEL four(float4* o, cudaTextureObject_t t, float x, float y) {
   *o = tex2Dgather<float4>(t, x, y, 0);
 }
