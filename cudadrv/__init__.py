@@ -83,6 +83,12 @@ if typing.TYPE_CHECKING:
         set_release_threshold as set_release_threshold,
         trim_pool as trim_pool,
     )
+    from .memory.host.managed import (
+        Advice as Advice,
+        Attachment as Attachment,
+        advise as advise,
+    )
+    from .memory.host.registered import RegisteredArray as RegisteredArray
     from .memory.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
     from .memory.pools.hooked import HookedMemory as HookedMemory
     from .memory.pools.memory_pool import (
@@ -190,6 +196,8 @@ else:
         "memory.array": "DeviceArray",
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
+        "memory.host.managed": "Advice Attachment advise",
+        "memory.host.registered": "RegisteredArray",
         "memory.pools.hooked": "HookedMemory",
         "memory.pools.memory_pool": "MemoryPool PoolStatistics",
         "memory.pools.pinned_pool": "PinnedPool PinnedStatistics",

@@ -52,6 +52,7 @@ from cuda.bindings.driver import (
     CUlaunchAttributeID as CUlaunchAttributeID,
     CUlaunchConfig as CUlaunchConfig,
     CUlimit as CUlimit,
+    CUmem_advise as CUmem_advise,
     CUmemAccess_flags as CUmemAccess_flags,
     CUmemAccessDesc as CUmemAccessDesc,
     CUmemAllocationHandleType as CUmemAllocationHandleType,
@@ -213,6 +214,23 @@ class DriverApi(Protocol):
         self, bytesize: int, h_stream: CUstream, /
     ) -> tuple[CUresult, CUdeviceptr]: ...
     def cuMemFreeAsync(self, dptr: CUdeviceptr, h_stream: CUstream, /) -> tuple[CUresult]: ...
+    def cuMemPrefetchAsync(
+        self,
+        dev_ptr: CUdeviceptr,
+        count: int,
+        location: CUmemLocation,
+        flags: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuMemAdvise(
+        self, dev_ptr: CUdeviceptr, count: int, advice: CUmem_advise, location: CUmemLocation, /
+    ) -> tuple[CUresult]: ...
+    def cuStreamAttachMemAsync(
+        self, h_stream: CUstream, dptr: CUdeviceptr, length: int, flags: int, /
+    ) -> tuple[CUresult]: ...
+    def cuMemHostRegister(self, p: int, bytesize: int, flags: int, /) -> tuple[CUresult]: ...
+    def cuMemHostUnregister(self, p: int, /) -> tuple[CUresult]: ...
     def cuMemHostAlloc(self, bytesize: int, flags: int, /) -> tuple[CUresult, int]: ...
     def cuMemFreeHost(self, p: int, /) -> tuple[CUresult]: ...
     def cuMemcpyHtoDAsync(
@@ -479,6 +497,8 @@ _RENAMED_BEFORE_13: Final = {
     "cuGraphRemoveDependencies": "cuGraphRemoveDependencies_v2",
     "cuStreamGetCaptureInfo": "cuStreamGetCaptureInfo_v3",
     "cuStreamUpdateCaptureDependencies": "cuStreamUpdateCaptureDependencies_v2",
+    "cuMemAdvise": "cuMemAdvise_v2",
+    "cuMemPrefetchAsync": "cuMemPrefetchAsync_v2",
 }
 
 # Called on the paths where a microsecond counts, so taken from the module as they are.

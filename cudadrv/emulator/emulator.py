@@ -15,6 +15,7 @@ from .calls.blocking import BlockingCalls
 from .calls.context_settings import ContextSettingCalls
 from .calls.device import DeviceCalls
 from .calls.graph_edit import GraphEditCalls
+from .calls.managed import ManagedCalls
 from .calls.registered import RegistrationCalls
 from .calls.setting import SettingCalls
 from .calls.texture import TextureCalls
@@ -32,6 +33,7 @@ class Emulator(
     DeviceCalls,
     SettingCalls,
     RegistrationCalls,
+    ManagedCalls,
     BlockingCalls,
     ContextSettingCalls,
     ArrayCalls,

@@ -44,7 +44,7 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     if nbytes == 0:
         return _empty(extents, kind)
     _require_axes(extents)
-    return _shaped(_pinned(_PinnedBox(_first_device(), nbytes), nbytes), extents, kind)
+    return _shaped(_pinned(_PinnedBox(first_context(), nbytes), nbytes), extents, kind)
 
 
 def pinned_in(context: ContextBox, nbytes: int) -> npt.NDArray[np.uint8]:
@@ -95,7 +95,7 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     if nbytes == 0:
         return _empty(extents, kind)
     _require_axes(extents)
-    context = _first_device()
+    context = first_context()
     doing = f"allocating {nbytes} bytes of managed memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
@@ -106,7 +106,7 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     return _shaped(np.asarray(box), extents, kind)
 
 
-class _HostBox(Part[_RawT]):
+class HostBox(Part[_RawT]):
     """Owns memory that the host reaches; arrays over it hold it.
 
     The driver's functions that free it wait for the work of the context that it was made in, and
@@ -158,7 +158,7 @@ def _wait(api: DriverApi) -> None:
         api.cuMemFreeHost(page)
 
 
-class _StagingBox(_HostBox[int]):
+class _StagingBox(HostBox[int]):
     """Owns page-locked memory that one context uses."""
 
     __slots__ = ()
@@ -178,7 +178,7 @@ class _PinnedBox(_StagingBox):
         super()._destroy()
 
 
-class _ManagedBox(_HostBox[CUdeviceptr]):
+class _ManagedBox(HostBox[CUdeviceptr]):
     """Owns managed memory."""
 
     __slots__ = ()
@@ -189,7 +189,7 @@ class _ManagedBox(_HostBox[CUdeviceptr]):
         check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
 
 
-def _first_device() -> ContextBox:
+def first_context() -> ContextBox:
     """The primary context of device 0, in which memory is made that belongs to no device."""
     device = Device.get(0)
     return ContextBox(device.driver, device.primary_context(), 0, is_primary=True)

@@ -31,6 +31,7 @@ from ..memory.strided.assign import assign
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ..memory.host.managed import Attachment
 
 # Imported where they are used: graphs, host functions and the room of other libraries, which many
 # programs do without. Together they take 4 ms.
@@ -211,6 +212,54 @@ class StreamWork(StreamCore):
         from ..interop.foreign import import_array
 
         return import_array(self, value)
+
+    @overload
+    def in_place(self, array: npt.NDArray[_ScalarT]) -> DeviceArray[_ScalarT]: ...
+    @overload
+    def in_place(self, array: npt.NDArray[Any]) -> DeviceArray[Any]: ...
+    def in_place(self, array: npt.NDArray[Any]) -> DeviceArray[Any]:
+        """A device array over a host array in pinned, registered or managed memory: nothing moves.
+
+        Of any strides. The host array stays alive as long as the device array, and until the work
+        that was queued with it is done; the host must not touch it meanwhile.
+
+        Raises:
+            CopyError: it is in ordinary memory.
+        """
+        from ..memory.host.managed import on_device
+
+        return on_device(self, array)
+
+    def prefetch(
+        self, array: npt.NDArray[Any] | AnyDeviceArray, to: int | str | None = None
+    ) -> None:
+        """Move managed memory to where it is used next, in the order of the stream.
+
+        Args:
+            array: a C-contiguous array of `managed_empty`, or a part, or `in_place` of it.
+            to: the ordinal of a device, or "host"; None is the stream's device.
+
+        Raises:
+            InvalidValueError: it is no managed memory.
+            InvalidDeviceError: the device moves no memory on request, or there is none.
+        """
+        from ..memory.host.managed import prefetch
+
+        prefetch(self, array, to)
+
+    def attach(self, array: npt.NDArray[Any], to: Attachment) -> None:
+        """Say who uses managed memory while kernels run, in the order of the stream.
+
+        For devices without `CONCURRENT_MANAGED_ACCESS`, where the host may touch managed memory
+        only while no kernel may use it.
+
+        Args:
+            array: an array of `managed_empty`, as a whole.
+            to: everybody, the host, or this stream alone.
+        """
+        from ..memory.host.managed import attach
+
+        attach(self, array, to)
 
     def call_on_host(self, function: Callable[..., object], *args: object) -> None:
         """Call ``function(*args)`` at this point of the stream, in a thread of the driver.

@@ -50,6 +50,8 @@ SPANS: Final = {
     "cuMemAllocAsync": Span("allocation", None, 0),
     "cuMemAllocFromPoolAsync": Span("allocation", None, 0),
     "cuMemHostAlloc": Span("allocation", None, 0),
+    "cuMemHostRegister": Span("allocation", None, 1),
+    "cuMemPrefetchAsync": Span("copy", 4, 1),
     "cuMemFree": Span("allocation"),
     "cuMemFreeAsync": Span("allocation"),
     "cuMemFreeHost": Span("allocation"),

@@ -14,6 +14,9 @@ from cudadrv.driver._api import (
     CUfunction,
     CUfunction_attribute,
     CUlaunchConfig,
+    CUmem_advise,
+    CUmemLocation,
+    CUmemLocationType,
     CUmemoryPool,
     CUresult,
     CUstream,
@@ -47,6 +50,7 @@ from .handles import (
     an_executable,
     elsewhere,
     graph_of,
+    managed,
     memory,
 )
 
@@ -61,6 +65,12 @@ def a_pool(api: Emulator) -> CUmemoryPool:
     _, device = api.cuDeviceGet(0)
     _, pool = api.cuDeviceGetDefaultMemPool(device)
     return pool
+
+
+def on_host() -> CUmemLocation:
+    location = CUmemLocation()
+    location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
+    return location
 
 
 def peer_box(memory: CUdeviceptr) -> CUDA_MEMCPY3D_PEER:
@@ -171,6 +181,16 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "memory", lambda api, h: api.cuMemsetD32Async(h, 1, 2, LEGACY)),
     ("cuMemAllocFromPoolAsync", "h_stream"): (
         "stream", lambda api, h: api.cuMemAllocFromPoolAsync(8, a_pool(api), h)),
+    ("cuMemPrefetchAsync", "h_stream"): (
+        "stream", lambda api, h: api.cuMemPrefetchAsync(managed(api), 8, on_host(), 0, h)),
+    ("cuMemPrefetchAsync", "dev_ptr"): (
+        "managed memory", lambda api, h: api.cuMemPrefetchAsync(h, 8, on_host(), 0, LEGACY)),
+    ("cuMemAdvise", "dev_ptr"): (
+        "managed memory", lambda api, h: api.cuMemAdvise(h, 8, CUmem_advise(1), on_host())),
+    ("cuStreamAttachMemAsync", "dptr"): (
+        "managed memory", lambda api, h: api.cuStreamAttachMemAsync(LEGACY, h, 0, 1)),
+    ("cuStreamAttachMemAsync", "h_stream"): (
+        "stream", lambda api, h: api.cuStreamAttachMemAsync(h, managed(api), 0, 1)),
     ("cuMemsetD2D8Async", "h_stream"): (
         "stream", lambda api, h: api.cuMemsetD2D8Async(memory(api), 4, 1, 4, 2, h)),
     ("cuMemsetD2D8Async", "dst_device"): (
