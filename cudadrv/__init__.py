@@ -90,6 +90,7 @@ if typing.TYPE_CHECKING:
     )
     from .memory.host.registered import RegisteredArray as RegisteredArray
     from .memory.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
+    from .memory.pools.growing_buffer import GrowingBuffer as GrowingBuffer
     from .memory.pools.hooked import HookedMemory as HookedMemory
     from .memory.pools.memory_pool import (
         MemoryPool as MemoryPool,
@@ -198,6 +199,7 @@ else:
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
         "memory.host.managed": "Advice Attachment advise",
         "memory.host.registered": "RegisteredArray",
+        "memory.pools.growing_buffer": "GrowingBuffer",
         "memory.pools.hooked": "HookedMemory",
         "memory.pools.memory_pool": "MemoryPool PoolStatistics",
         "memory.pools.pinned_pool": "PinnedPool PinnedStatistics",

@@ -55,8 +55,11 @@ from cuda.bindings.driver import (
     CUmem_advise as CUmem_advise,
     CUmemAccess_flags as CUmemAccess_flags,
     CUmemAccessDesc as CUmemAccessDesc,
+    CUmemAllocationGranularity_flags as CUmemAllocationGranularity_flags,
     CUmemAllocationHandleType as CUmemAllocationHandleType,
+    CUmemAllocationProp as CUmemAllocationProp,
     CUmemAllocationType as CUmemAllocationType,
+    CUmemGenericAllocationHandle as CUmemGenericAllocationHandle,
     CUmemLocation as CUmemLocation,
     CUmemLocationType as CUmemLocationType,
     CUmemoryPool as CUmemoryPool,
@@ -337,6 +340,30 @@ class DriverApi(Protocol):
     def cuMemPoolGetAccess(
         self, mem_pool: CUmemoryPool, location: CUmemLocation | None, /
     ) -> tuple[CUresult, CUmemAccess_flags]: ...
+    def cuMemGetAllocationGranularity(
+        self, prop: CUmemAllocationProp | None, option: CUmemAllocationGranularity_flags, /
+    ) -> tuple[CUresult, int]: ...
+    def cuMemAddressReserve(
+        self, size: int, alignment: int, addr: int, flags: int, /
+    ) -> tuple[CUresult, CUdeviceptr]: ...
+    def cuMemAddressFree(self, ptr: CUdeviceptr, size: int, /) -> tuple[CUresult]: ...
+    def cuMemCreate(
+        self, size: int, prop: CUmemAllocationProp | None, flags: int, /
+    ) -> tuple[CUresult, CUmemGenericAllocationHandle]: ...
+    def cuMemRelease(self, handle: CUmemGenericAllocationHandle, /) -> tuple[CUresult]: ...
+    def cuMemMap(
+        self,
+        ptr: CUdeviceptr,
+        size: int,
+        offset: int,
+        handle: CUmemGenericAllocationHandle,
+        flags: int,
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuMemSetAccess(
+        self, ptr: CUdeviceptr, size: int, desc: list[CUmemAccessDesc], count: int, /
+    ) -> tuple[CUresult]: ...
+    def cuMemUnmap(self, ptr: CUdeviceptr, size: int, /) -> tuple[CUresult]: ...
     def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]: ...
     def cuMemPoolSetAttribute(
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t, /

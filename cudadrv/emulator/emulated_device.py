@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.reservation import Reservation
 from ptx.emulate.model.errors import EmulationFault, OutOfMemory
 
 from ..driver._api import CUresult
 from .attributes import device_attributes
 from .origin import caller
+from .physical_memory import PhysicalMemory
 from .pieces import OfGraph, Owner, Piece
 from .pools import Pool
 from .profiles import EmulatedDevice
@@ -75,6 +77,8 @@ class DeviceState:
         )
         self.pool: Pool = Pool(pool_handle)
         self.pools: dict[int, Pool] = {pool_handle: self.pool}
+        self.reservations: dict[int, Reservation] = {}
+        self.physical: dict[int, PhysicalMemory] = {}
         self.fault: Failure | None = None
         self.limit: int | None = None
         self.pieces: dict[int, Piece] = {}

@@ -19,6 +19,7 @@ from .calls.managed import ManagedCalls
 from .calls.registered import RegistrationCalls
 from .calls.setting import SettingCalls
 from .calls.texture import TextureCalls
+from .calls.virtual import VirtualCalls
 from .checks import CheckName, chosen_checks
 from .counters import Counters
 from .fault_injection import FaultInjection
@@ -39,6 +40,7 @@ class Emulator(
     ArrayCalls,
     TextureCalls,
     GraphEditCalls,
+    VirtualCalls,
     FaultInjection,
 ):
     """The driver API, executed on the PTX emulator.

@@ -43,6 +43,7 @@ from .handles import (
     a_function,
     a_graph,
     a_node,
+    a_piece,
     a_stream,
     a_user_object,
     an_array,
@@ -52,6 +53,7 @@ from .handles import (
     graph_of,
     managed,
     memory,
+    to_own_device,
 )
 
 
@@ -191,6 +193,13 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "managed memory", lambda api, h: api.cuStreamAttachMemAsync(LEGACY, h, 0, 1)),
     ("cuStreamAttachMemAsync", "h_stream"): (
         "stream", lambda api, h: api.cuStreamAttachMemAsync(h, managed(api), 0, 1)),
+    ("cuMemAddressFree", "ptr"): (
+        "range of memory", lambda api, h: api.cuMemAddressFree(h, 2 << 20)),
+    ("cuMemMap", "ptr"): (
+        "range of memory", lambda api, h: api.cuMemMap(h, 2 << 20, 0, a_piece(api), 0)),
+    ("cuMemUnmap", "ptr"): ("mapped memory", lambda api, h: api.cuMemUnmap(h, 2 << 20)),
+    ("cuMemSetAccess", "ptr"): (
+        "mapped memory", lambda api, h: api.cuMemSetAccess(h, 2 << 20, to_own_device(), 1)),
     ("cuMemsetD2D8Async", "h_stream"): (
         "stream", lambda api, h: api.cuMemsetD2D8Async(memory(api), 4, 1, 4, 2, h)),
     ("cuMemsetD2D8Async", "dst_device"): (

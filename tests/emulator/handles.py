@@ -20,6 +20,12 @@ from cudadrv.driver._api import (
     CUgraphNode,
     CUgraphNodeParams,
     CUgraphNodeType,
+    CUmemAccess_flags,
+    CUmemAccessDesc,
+    CUmemAllocationProp,
+    CUmemAllocationType,
+    CUmemGenericAllocationHandle,
+    CUmemLocationType,
     CUmipmappedArray,
     CUmodule,
     CUresult,
@@ -179,6 +185,32 @@ def a_user_object(api: Emulator) -> CUuserObject:
     return ok(api.cuUserObjectCreate(0, ADDRESS, 1, 1))
 
 
+def a_range(api: Emulator) -> CUdeviceptr:
+    return api.cuMemAddressReserve(2 << 20, 0, 0, 0)[1]
+
+
+def a_piece(api: Emulator) -> CUmemGenericAllocationHandle:
+    properties = CUmemAllocationProp()
+    properties.type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    return api.cuMemCreate(2 << 20, properties, 0)[1]
+
+
+def to_own_device() -> list[CUmemAccessDesc]:
+    access = CUmemAccessDesc()
+    access.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    access.flags = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    return [access]
+
+
+def mapped(api: Emulator) -> CUdeviceptr:
+    """Memory in a range, to which its device has access."""
+    place = a_range(api)
+    api.cuMemMap(place, 2 << 20, 0, a_piece(api), 0)
+    api.cuMemSetAccess(place, 2 << 20, to_own_device(), 1)
+    return place
+
+
 KINDS: Final = {
     "stream": Kind(a_stream, lambda api, h: api.cuStreamDestroy(h), 400),
     "event": Kind(an_event, lambda api, h: api.cuEventDestroy(h), 709),
@@ -200,5 +232,7 @@ KINDS: Final = {
     "pool memory": Kind(pool_memory, lambda api, h: api.cuMemFreeAsync(h, LEGACY), 1, None),
     "pinned memory": Kind(pinned, lambda api, h: api.cuMemFreeHost(h), 1, 1),
     "managed memory": Kind(managed, lambda api, h: api.cuMemFree(h), 1, 1),
+    "range of memory": Kind(a_range, lambda api, h: api.cuMemAddressFree(h, 2 << 20), 1, None),
+    "mapped memory": Kind(mapped, lambda api, h: api.cuMemUnmap(h, 2 << 20), 1, None),
     "user object": Kind(a_user_object, lambda api, h: api.cuUserObjectRelease(h, 1), 1, None),
 }

@@ -178,6 +178,37 @@ class DeviceMemory:
             self.allocated(address)
         return address
 
+    def reserve(self, nbytes: int, alignment: int) -> int:
+        """The address of a range, of whole granules, that holds no memory yet and has no bytes.
+
+        Raises:
+            OutOfMemory: no free piece is large enough.
+        """
+        address = self._cut(nbytes, alignment)
+        while address is None:
+            if not self._waiting:
+                raise OutOfMemory(nbytes, self.free_bytes, self.nbytes)
+            self._release()
+            address = self._cut(nbytes, alignment)
+        return address
+
+    def unreserve(self, address: int, nbytes: int) -> None:
+        """Give a range back in which no memory is shown."""
+        self._join(address, nbytes)
+
+    def show(self, address: int, nbytes: int, origin: str) -> None:
+        """Let a part of a reserved range be an allocation; what counts as used, others say."""
+        insort(self._starts, address)
+        self._live[address] = (Allocation(address, nbytes, origin), nbytes)
+        self.version += 1
+
+    def hide(self, address: int) -> None:
+        """Let it be none any more."""
+        allocation, _ = self._live.pop(address)
+        del self._starts[bisect_left(self._starts, address)]
+        self._freed.append(allocation)
+        self.version += 1
+
     def free(self, address: int) -> None:
         """Give an allocation back.
 

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import pytest
+
+from cudadrv.driver._api import (
+    CUdeviceptr,
+    CUmemAccess_flags,
+    CUmemAccessDesc,
+    CUmemAllocationGranularity_flags,
+    CUmemAllocationHandleType,
+    CUmemAllocationProp,
+    CUmemAllocationType,
+    CUmemGenericAllocationHandle,
+    CUmemLocationType,
+)
+from cudadrv.emulator import Emulator
+
+from .calls import LEGACY, code, ok
+from .test_copies import past
+
+UNIT = 2 << 20
+ACCESS = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
+
+def properties() -> CUmemAllocationProp:
+    result = CUmemAllocationProp()
+    result.type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    result.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    return result
+
+
+def access(ordinal: int = 0, flags: CUmemAccess_flags = ACCESS) -> list[CUmemAccessDesc]:
+    result = CUmemAccessDesc()
+    result.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    result.location.id, result.flags = ordinal, flags
+    return [result]
+
+
+@pytest.fixture
+def api(emulator: Emulator) -> Emulator:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    return emulator
+
+
+def mapped(api: Emulator, place: CUdeviceptr, nbytes: int) -> CUmemGenericAllocationHandle:
+    memory = ok(api.cuMemCreate(nbytes, properties(), 0))
+    ok(api.cuMemMap(place, nbytes, 0, memory, 0))
+    return memory
+
+
+def test_pieces_that_follow_each_other_are_used_as_one(api: Emulator) -> None:
+    free, _ = ok(api.cuMemGetInfo())
+    minimum = CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    assert ok(api.cuMemGetAllocationGranularity(properties(), minimum)) == UNIT
+    place = ok(api.cuMemAddressReserve(8 * UNIT, 0, 0, 0))
+    assert ok(api.cuMemGetInfo())[0] == free
+    first = mapped(api, place, UNIT)
+    second = mapped(api, past(place, UNIT), 2 * UNIT)
+    assert ok(api.cuMemGetInfo())[0] == free - 3 * UNIT
+    assert code(api.cuMemsetD8Async(place, 1, 8, LEGACY)) == 1  # nobody has access yet
+    ok(api.cuMemSetAccess(place, 3 * UNIT, access(), 1))
+    ok(api.cuMemsetD8Async(past(place, 8), 1, 3 * UNIT - 8, LEGACY))
+    assert code(api.cuMemsetD8Async(place, 1, 3 * UNIT + 1, LEGACY)) == 1
+    for memory in (first, second):
+        ok(api.cuMemRelease(memory))
+    ok(api.cuMemUnmap(place, UNIT))
+    assert code(api.cuMemsetD8Async(place, 1, 8, LEGACY)) == 1
+    ok(api.cuMemsetD8Async(past(place, UNIT), 1, 2 * UNIT, LEGACY))
+    ok(api.cuMemUnmap(past(place, UNIT), 2 * UNIT))
+    ok(api.cuMemAddressFree(place, 8 * UNIT))
+    assert ok(api.cuMemGetInfo())[0] == free
+
+
+def test_memory_stays_while_it_is_mapped_or_has_a_handle(api: Emulator) -> None:
+    free, _ = ok(api.cuMemGetInfo())
+    place = ok(api.cuMemAddressReserve(2 * UNIT, 0, 0, 0))
+    memory = mapped(api, place, UNIT)
+    ok(api.cuMemUnmap(place, UNIT))
+    assert ok(api.cuMemGetInfo())[0] == free - UNIT
+    ok(api.cuMemMap(past(place, UNIT), UNIT, 0, memory, 0))
+    ok(api.cuMemRelease(memory))
+    assert code(api.cuMemRelease(memory)) == 1
+    assert ok(api.cuMemGetInfo())[0] == free - UNIT
+    ok(api.cuMemUnmap(past(place, UNIT), UNIT))
+    assert ok(api.cuMemGetInfo())[0] == free
+
+
+def test_ranges_are_held_to_their_rules(api: Emulator) -> None:
+    place = ok(api.cuMemAddressReserve(4 * UNIT, 0, 0, 0))
+    memory = mapped(api, place, UNIT)
+    other = ok(api.cuMemCreate(UNIT, properties(), 0))
+    assert code(api.cuMemAddressReserve(UNIT + 1, 0, 0, 0)) == 1
+    assert code(api.cuMemCreate(UNIT + 1, properties(), 0)) == 1
+    assert code(api.cuMemCreate(UNIT, None, 0)) == 1
+    assert code(api.cuMemCreate(1 << 50, properties(), 0)) == 2
+    assert code(api.cuMemMap(place, UNIT, 0, other, 0)) == 1  # something is there
+    assert code(api.cuMemMap(past(place, 4 * UNIT), UNIT, 0, other, 0)) == 1
+    assert code(api.cuMemMap(past(place, UNIT), UNIT, 0, memory, 0)) == 801  # mapped already
+    assert code(api.cuMemUnmap(place, UNIT // 2)) == 1
+    assert code(api.cuMemSetAccess(place, 2 * UNIT, access(), 1)) == 1
+    assert code(api.cuMemSetAccess(place, UNIT, access(1), 1)) == 801
+    assert code(api.cuMemAddressFree(place, 4 * UNIT)) == 1
+    exported = properties()
+    exported.requestedHandleTypes = (
+        CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    )
+    assert code(api.cuMemCreate(UNIT, exported, 0)) == 801
+
+
+def test_access_is_taken_away_again(api: Emulator) -> None:
+    place = ok(api.cuMemAddressReserve(2 * UNIT, 0, 0, 0))
+    mapped(api, place, 2 * UNIT)
+    ok(api.cuMemSetAccess(place, 2 * UNIT, access(), 1))
+    ok(api.cuMemsetD8Async(place, 1, 8, LEGACY))
+    none = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE
+    ok(api.cuMemSetAccess(place, 2 * UNIT, access(flags=none), 1))
+    assert code(api.cuMemsetD8Async(place, 1, 8, LEGACY)) == 1
