@@ -90,7 +90,9 @@ def test_every_environment_variable_is_described() -> None:
 
 
 def test_the_measurements_are_those_of_the_recorded_run() -> None:
-    record = ROOT / "benchmarks" / "results" / "nvidia-h100-80gb-hbm3-python-3.12-bindings-13.3.json"
+    record = (
+        ROOT / "benchmarks" / "results" / "nvidia-h100-80gb-hbm3-python-3.12-bindings-13.3.json"
+    )
     rows = {
         (row["case"], row["who"]): row["median"] for row in json.loads(record.read_text())["rows"]
     }

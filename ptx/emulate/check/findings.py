@@ -112,13 +112,14 @@ class Finding:
         kernel: the kernel, that of the second access where two race; "" where none has part.
         first, second: both accesses of a race, in the order in which the emulator executed them; of
             a read of what nothing has written the only one.
-        space: "global", "shared" or "texture"; of a texture `address` is where its image begins.
-        address: of the first byte that both access.
-        nbytes: how many bytes the second one accesses.
+        space: "global", "shared", "texture" or "register"; of a texture `address` is where its
+            image begins.
+        address: of the first byte that both access; 0 of registers.
+        nbytes: how many bytes the second one accesses; 0 of registers.
         memory: the allocation, in words.
         benign: why it may be meant so, "" where nothing speaks for it.
         missing: what would order the two, or what should have come before.
-        variable: the name of the variable, where it has one.
+        variable: the name of the variable, where it has one; those of registers.
     """
 
     check: str
@@ -139,13 +140,16 @@ class Finding:
         """Both places, or the only one."""
         return tuple([each.place for each in (self.first, self.second) if each is not None])
 
+    @property
+    def _place(self) -> str:
+        if self.space == "register":
+            return f"registers {self.variable} of PTX"
+        memory = f" ({self.memory})" if self.memory else ""
+        return f"{self.nbytes} bytes of {self.space} memory at {self.address:#x}{memory}"
+
     def __str__(self) -> str:
         kernel = f"kernel {self.kernel}, " if self.kernel else ""
-        lines = [
-            f"{self.check}: {kernel}{self.nbytes} bytes of {self.space} memory at "
-            f"{self.address:#x}{f' ({self.memory})' if self.memory else ''}",
-            f"  {self.first}",
-        ]
+        lines = [f"{self.check}: {kernel}{self._place}", f"  {self.first}"]
         if self.second is None:
             lines.append(f"  nothing has written them all: {self.missing}")
         else:

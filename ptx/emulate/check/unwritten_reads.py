@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ptx.emulate.check.findings import Access, Finding, Findings
 from ptx.emulate.memory.written import WORD, WRITTEN, Flags, Use, WrittenBytes
 from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
 
@@ -104,6 +105,17 @@ class UnwrittenReads:
                 missing="a copy to the array, or a kernel by a surface, that writes the texel",
             )
         )
+
+    def note_registers(self, where: Where, names: tuple[str, ...]) -> None:
+        """An instruction reads registers that nothing on any way to it has written."""
+        self._findings.add(
+            Finding(
+                check="init", kernel=self._kernel, first=Access("read", where), second=None,
+                space="register", address=0, nbytes=0, memory="", benign="",
+                missing="a value for the variable, or for the operand of inline assembly",
+                variable=", ".join(names),
+            )
+        )  # fmt: skip
 
     def take(self, values: list[Value]) -> list[Value]:
         """The load that began gave these values: some may be copied with their flags."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ptx.emulate.codegen.cfg import Block, mask_of
+from ptx.emulate.codegen.analysis.unwritten_registers import unwritten_registers
+from ptx.emulate.codegen.cfg import Block, bits, mask_of
 from ptx.emulate.codegen.count_writer import (
     begin_block,
     count_block,
@@ -17,14 +16,7 @@ from ptx.emulate.codegen.table import Effect
 from ptx.emulate.exec.fibre import GONE
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.memory.site import Site
-
-
-def bits(mask: int) -> Iterator[int]:
-    """Positions of the set bits."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+from ptx.isa.model import Instruction
 
 
 class Unit:
@@ -43,6 +35,8 @@ class Unit:
         self.first = 0
         self.sites: list[Site] = []
         self.functions: dict[str, int] = {}
+        given = [each.name for each in scope.function.params]
+        self.unwritten = unwritten_registers(blocks, scope.numbers, given)
 
     def live_behind(self, block: Block) -> int:
         """Bit mask of the registers that are read after a block."""
@@ -99,6 +93,7 @@ class BlockWriter:
             if step.operation.effect is Effect.PURE and not live:
                 continue
             count_instruction(emitter, is_skipped=is_skipped)
+            self._tell_unwritten(step.instruction)
             try:
                 step.operation.emit(emitter, step.instruction)
             except KeyError as missing:
@@ -119,11 +114,20 @@ class BlockWriter:
             emitter.line(f"return {target}")
             return
         assert block.target is not None
+        if block.branch is not None:
+            self._tell_unwritten(block.branch)
         condition = emitter.value(block.guard.register, "pred")
         if block.guard.negated:
             condition = f"~{condition}"
         emitter.flush(live_out)
         emitter.line(f"return f.split({condition}, {first + block.target}, {following})")
+
+    def _tell_unwritten(self, instruction: Instruction) -> None:
+        """Tell what looks for reads of what nothing wrote of an instruction's registers."""
+        names = self._unit.unwritten.get(id(instruction))
+        if names is not None:
+            bound = self._unit.scope.bind(instruction, "instruction")
+            self._emitter.line(f"f.note_unwritten({bound}, {names!r})")
 
     def _live_after_each(self, live_out: int) -> list[frozenset[int]]:
         """For each step, which of the registers that it writes are read later."""

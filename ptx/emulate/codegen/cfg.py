@@ -217,6 +217,14 @@ def mask_of(numbers: Collection[int]) -> int:
     return int.from_bytes(data, "little")
 
 
+def bits(mask: int) -> Iterator[int]:
+    """Positions of the set bits."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
 def find_live_registers(blocks: list[Block], numbers: Mapping[str, int]) -> None:
     """Number the registers of each step; set `used`, `defined` and `live` of every block.
 

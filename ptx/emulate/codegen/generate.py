@@ -8,9 +8,9 @@ from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.analysis.kernel_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.lateness import may_be_late
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
-from ptx.emulate.codegen.block_writer import BlockWriter, Unit, bits
+from ptx.emulate.codegen.block_writer import BlockWriter, Unit
 from ptx.emulate.codegen.call_graph import CallGraph
-from ptx.emulate.codegen.cfg import CfgBuilder, find_live_registers
+from ptx.emulate.codegen.cfg import CfgBuilder, bits, find_live_registers
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.lane.lane_writer import LaneWriter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace

@@ -284,6 +284,12 @@ class Fibre:
         """
         raise Trap("the kernel trapped", self.where(0, instruction))
 
+    def note_unwritten(self, instruction: Instruction, names: tuple[str, ...]) -> None:
+        """An instruction reads registers that nothing has written."""
+        if self.blocks.unwritten is not None:
+            position = 0 if self.present is None else int(np.argmax(self.present))
+            self.blocks.unwritten.note_registers(self.where(position, instruction), names)
+
     def finish(self) -> int:
         """`exit`: the threads are done."""
         self.scheduler.finished(self)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ptx.emulate.codegen.block_writer import Unit, bits
-from ptx.emulate.codegen.cfg import Block
+from ptx.emulate.codegen.block_writer import Unit
+from ptx.emulate.codegen.cfg import Block, bits
 from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter, NoLaneCode
 from ptx.emulate.codegen.lane.lane_table import STORES, find_lane
 from ptx.emulate.codegen.lane.vector_part import call_vector, may_be_called

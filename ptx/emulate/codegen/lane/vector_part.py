@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ptx.emulate.codegen.block_writer import Unit, bits
-from ptx.emulate.codegen.cfg import Block, BlockStep
+from ptx.emulate.codegen.block_writer import Unit
+from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.table import Effect
