@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 # Files of the library, or functions in them, that make what nobody asked for: events for waiting,
-# pinned buffers for copies, default streams, modules and streams that are kept by device.
+# pinned buffers and kernels for copies, default streams, modules and streams kept by device.
 _LIBRARYS_OWN: Final = (
     ("driver/stream_box.py", "take_event"),
     ("memory/staging.py", ""),
     ("memory/pinned.py", "_wait"),
+    ("memory/strided/element_kernel.py", "_loaded"),
     ("interop/ordering.py", ""),
     ("stream/context.py", "default_stream"),
     ("runtime/", ""),

@@ -20,6 +20,8 @@ from ...driver.module_box import ModuleBox
 from ...driver.stream_box import StreamBox
 from .plan import Axis, Plan, offsets_along
 
+# The emulator's check for unwritten reads knows it (`ptx.emulate.check.unwritten_reads`).
+_NAME: Final = "cudadrv_copy_elements"
 _THREADS: Final = 256
 _MOST_ELEMENTS: Final = 2**31 - 1  # a launch counts them in 32 bits
 _MOST_AXES: Final = 6
@@ -36,7 +38,7 @@ _TEXT: Final = """
 .target sm_50
 .address_size 64
 
-.visible .entry copy_elements(
+.visible .entry {name}(
     .param .u64 to, .param .u64 of, .param .u32 count{parameters}
 )
 {{
@@ -150,7 +152,7 @@ def _loaded(context: ContextBox, width: int, axes: int) -> _Code:
     result = box.make(api.cuModuleLoadData, _text(width, axes))
     if result:
         raise failure(api, result, "cuModuleLoadData", doing)
-    result, function = context.call(api.cuModuleGetFunction, box.raw, b"copy_elements")
+    result, function = context.call(api.cuModuleGetFunction, box.raw, _NAME.encode())
     if result:
         raise failure(api, result, "cuModuleGetFunction", doing)
     return _Code(box, function)
@@ -162,6 +164,7 @@ def _text(width: int, axes: int) -> bytes:
     names = (f".u32 extent{n}, .param .u64 to{n}, .param .u64 of{n}" for n in range(axes))
     register, kind, value = _MOVE[width]
     text = _TEXT.format(
+        name=_NAME,
         parameters="".join(f",\n    .param {each}" for each in names),
         register=register,
         axes="".join(_AXIS.format(n=n) for n in reversed(range(axes))),

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ptx.emulate.memory.site import Memory, Site
     from ptx.emulate.model.errors import Where
 
+COPY_KERNEL: Final = "cudadrv_copy_elements"
+"""A kernel of this name does what a copy by the driver does, which reads whatever is there."""
 _READ_FIRST: Final = ("atom", "red")
 _WIDEST: Final = 8  # bytes of the flags of one element
 _MOST_COPIED: Final = 64  # values that were loaded to be copied, and may still be stored
@@ -141,7 +143,7 @@ class UnwrittenReads:
     ) -> None:  # fmt: skip
         """Report a thread that uses what nothing has written, or copies nothing else."""
         site = elements.site
-        used = self._used(site)
+        used = None if self._kernel == COPY_KERNEL else self._used(site)
         if site in self._reported or used is None:
             return
         wrong = np.zeros(len(next(iter(found.values()))), dtype=np.bool_)
