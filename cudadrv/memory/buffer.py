@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -17,7 +18,7 @@ from ..errors import ClosedError, CudadrvError
 from .driver_pool import out_of_memory
 from .order import AnyMemory, note
 from .release import BorrowedMemory, GraphMemory, NoMemory, PoolMemory
-from .resource import ResourceMemory, choices_made, chosen_for
+from .resource import MemoryStream, Released, ResourceMemory, choices_made, chosen_for
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _FULL: Final = CUresult.CUDA_ERROR_OUT_OF_MEMORY
@@ -252,6 +253,37 @@ class DeviceBuffer(DeviceMemory):
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes)
         self = _new(cls)
         self._borrow(stream, pointer, nbytes, owner)
+        return self
+
+    @classmethod
+    def adopted(
+        cls,
+        stream: StreamCore,
+        pointer: int,
+        nbytes: int,
+        release: Callable[[int, int, MemoryStream], object],
+    ) -> DeviceBuffer:
+        """A buffer that owns memory which something else allocated.
+
+        Args:
+            stream: a stream that comes after what was done to the memory.
+            pointer: its address.
+            nbytes: its size.
+            release: gives it back, called once with address, bytes and stream: after every use, in
+                the order of that stream. It may come in any thread and in a garbage collection: it
+                must wait for nobody.
+        """
+        border.instance("DeviceBuffer.adopted: stream", stream, StreamCore)
+        pointer = border.whole("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
+        nbytes = border.whole("DeviceBuffer.adopted: nbytes", nbytes, 1)
+        border.function("DeviceBuffer.adopted: release", release)
+        self = _new(cls)
+        self.stream, self.nbytes = stream, nbytes
+        self._dependents = self._pointer = None
+        self._address = pointer
+        self._box = ResourceMemory.adopt(Released(release), pointer, nbytes, stream)
+        if not stream.context.is_primary:
+            stream.context._adopt(self)
         return self
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ A resource is chosen for a block (`using_memory`), a stream or a context (`Strea
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -179,6 +179,17 @@ class CountedMemory:
 _MOST_EVENTS: Final = 4096
 
 
+class Released(DriverMemory):
+    """What takes adopted memory back: a function of its user's; it gives as the driver does."""
+
+    def __init__(self, release: Callable[[int, int, MemoryStream], object]) -> None:
+        self._release = release
+
+    def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
+        """Call the function."""
+        self._release(address, nbytes, stream)
+
+
 choices_made: Final[list[bool]] = []
 """Empty until a resource is chosen, as nearly always; new memory asks no further then.
 
@@ -285,6 +296,15 @@ class ResourceMemory(Memory[int]):
             given, memory.raw = memory.raw, cast(int, None)  # as before it was made
             where = f"what {type(resource).__name__}.allocate gave"
             raise border.refused(where, given, "give an address, a whole number above 0")
+        return memory
+
+    @classmethod
+    def adopt(
+        cls, resource: MemoryResource, address: int, nbytes: int, stream: StreamCore
+    ) -> ResourceMemory:
+        """Memory that was allocated already, as if a resource had given it for a stream."""
+        memory = cls(resource, nbytes, MemoryStream(stream, stream._box.own))
+        memory.raw = address
         return memory
 
     def __del__(self) -> None:
