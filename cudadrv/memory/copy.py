@@ -108,8 +108,8 @@ def download_any(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: b
     """Copy device memory of any strides to a host array of the same size and any strides."""
     if not isinstance(src, StridedArray):
         download(stream, dst, src, wait)
-    elif (turned := src.T).is_contiguous and dst.ndim:
-        download(stream, dst.T, turned, wait)
+    elif dst.T.flags.c_contiguous and src.T.is_contiguous:
+        download(stream, dst.T, src.T, wait)
     else:
         download(stream, dst, contiguous(stream, src), wait)
 
@@ -117,8 +117,8 @@ def download_any(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: b
 def _upload_strided(stream: StreamCore, dst: AnyDeviceArray, src: HostArray, wait: bool) -> None:
     """Copy a host array by way of memory whose elements lie together, if need be."""
     _require_apart(dst)
-    if (turned := dst.T).is_contiguous:
-        upload(stream, turned, src.T, wait)
+    if src.T.flags.c_contiguous and dst.T.is_contiguous:
+        upload(stream, dst.T, src.T, wait)
         return
     ready(stream, dst, writes=True)
     dense = temporary(stream, dst)

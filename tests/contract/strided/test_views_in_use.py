@@ -284,3 +284,35 @@ def test_axes_that_are_none_are_refused(stream: cudadrv.Stream) -> None:
         array[..., 0, ...]
     with pytest.raises(TypeError, match="not bool"):
         array[True]
+
+
+def test_copies_between_views_and_the_host_are_captured(stream: cudadrv.Stream) -> None:
+    array, host = stream.zeros((6, 5), "f4"), np.ones((3, 5), "f4")
+    pinned = cudadrv.pinned_empty((5, 6), "f4")
+    with stream.capture() as graph:
+        stream.copy(array[::2], host)
+        stream.copy(pinned, array.T, wait=False)
+    with graph.instantiate() as run:
+        for value in (1, 2):
+            host[...] = value
+            run.launch(stream)
+            stream.synchronize()
+            assert pinned.tolist() == [[value, 0] * 3] * 5
+    with pytest.raises(CopyError, match="a strided array cannot be captured"), stream.capture():
+        stream.copy(array[::2], np.ones((5, 3), "f4").T)
+
+
+def test_arrays_of_many_axes_are_turned_round(stream: cudadrv.Stream) -> None:
+    host = np.arange(2**10, dtype="u2").reshape((2,) * 10)
+    order = (3, 1, 4, 0, 5, 9, 2, 6, 8, 7)
+    turned = stream.contiguous(stream.to_device(host).transpose(*order)[:, ::-1])
+    assert np.array_equal(stream.to_host(turned), host.transpose(order)[:, ::-1])
+
+
+def test_a_buffer_takes_a_view_in_c_order_and_gives_it(stream: cudadrv.Stream) -> None:
+    array, buffer = stream.to_device(DATA), stream.alloc(DATA.nbytes)
+    stream.copy(buffer, array.T)
+    assert np.array_equal(stream.to_host(DeviceArray(buffer, (10, 8, 6), "f4")), DATA.T)
+    target = stream.zeros((10, 8, 12), "f4")
+    stream.copy(target[..., ::2], buffer)
+    assert np.array_equal(stream.to_host(target)[..., ::2], DATA.T)
