@@ -65,6 +65,7 @@ if typing.TYPE_CHECKING:
         ContextLimits as ContextLimits,
     )
     from .driver.default_stream import DefaultStream as DefaultStream
+    from .driver.device_properties import DeviceProperties as DeviceProperties
     from .driver.event import Event as Event
     from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
     from .errors import GpuError as GpuError, OutOfMemoryError as OutOfMemoryError
@@ -72,7 +73,7 @@ if typing.TYPE_CHECKING:
     from .graph.node import GraphNode as GraphNode
     from .launch.config import LaunchConfig as LaunchConfig
     from .launch.host_arguments import In as In, InOut as InOut, Out as Out
-    from .launch.kernel_core import KernelAttributes as KernelAttributes
+    from .launch.kernel_attributes import KernelAttributes as KernelAttributes
     from .launch.module import Kernel as Kernel, Module as Module
     from .launch.types import Launcher as Launcher, PreparedLaunch as PreparedLaunch
     from .memory.array import DeviceArray as DeviceArray
@@ -184,6 +185,7 @@ else:
         "driver.capability": "GpuCapability GpuDeviceInfo",
         "driver.context_settings": "CachePreference ContextLimits",
         "driver.default_stream": "DefaultStream",
+        "driver.device_properties": "DeviceProperties",
         "driver.event": "Event",
         "driver.types": "ContextFlags MemoryInfo",
         "errors": "GpuError OutOfMemoryError",
@@ -191,7 +193,7 @@ else:
         "graph.node": "GraphNode",
         "launch.config": "LaunchConfig",
         "launch.host_arguments": "In InOut Out",
-        "launch.kernel_core": "KernelAttributes",
+        "launch.kernel_attributes": "KernelAttributes",
         "launch.module": "Kernel Module",
         "launch.types": "Launcher PreparedLaunch",
         "memory.array": "DeviceArray",

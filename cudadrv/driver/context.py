@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import starmap
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from .. import border
 from ._api import CUcontext, CUfunc_cache, DriverApi
@@ -33,7 +33,7 @@ class ContextCore(Closing):
         closed: whether it was closed.
     """
 
-    __slots__ = ("_kept", "_resource", "device", "is_primary")
+    __slots__ = ("_kept", "_loading", "_resource", "device", "is_primary")
 
     _box: ContextBox
 
@@ -41,6 +41,8 @@ class ContextCore(Closing):
         self.device: Final = device
         self.is_primary: bool = is_primary
         self._kept: dict[type, object] = {}
+        # What is called with each module that is loaded; the room of launches knows the type.
+        self._loading: list[Callable[[Any], object]] = []
         # Where new memory comes from, if that was chosen; the room of memory knows the type.
         self._resource: object | None = None
         self._box = ContextBox(device.driver, handle, device.ordinal, is_primary=is_primary)

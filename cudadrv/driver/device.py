@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .attributes import DeviceAttribute
     from .capability import GpuDeviceInfo
+    from .device_properties import DeviceProperties
     from .types import MemoryInfo
 
 
@@ -59,6 +60,23 @@ class Device:
                 raise failure(driver.api, code, "cuDeviceGet", f"taking device {ordinal}")
             device = cache.setdefault(ordinal, cls(driver, ordinal, handle))
         return device
+
+    @classmethod
+    def by_pci(cls, bus_id: str) -> Device:
+        """The device at a PCI address, such as "0000:3b:00.0" or "3b:00.0".
+
+        Raises:
+            InvalidDeviceError: none of the process's devices is there.
+        """
+        wanted = border.text("Device.by_pci: bus_id", bus_id).lower()
+        if wanted.count(":") == 1:
+            wanted = f"0000:{wanted}"
+        found = list_devices()
+        for device in found:
+            if device.pci_bus_id == wanted or device.pci_bus_id.split(".")[0] == wanted:
+                return device
+        known = ", ".join(device.pci_bus_id for device in found) or "none"
+        raise errors.InvalidDeviceError(f"taking the device at {bus_id}; there are: {known}")
 
     def __repr__(self) -> str:
         return f"<Device {self.ordinal}: {self.name}>"
@@ -157,6 +175,13 @@ class Device:
                 raise failure(self._api, code, "cuDeviceGetAttribute", doing)
             self._attributes[attribute] = value
         return value
+
+    @property
+    def properties(self) -> DeviceProperties:
+        """All attributes by name, such as ``properties.multiprocessor_count``."""
+        from .device_properties import DeviceProperties
+
+        return DeviceProperties(repr(self), self.attribute)
 
     def primary_context(self) -> CUcontext:
         """The raw primary context, retained once for the process; `cuda_context_for` wraps it."""

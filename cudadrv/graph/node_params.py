@@ -23,7 +23,7 @@ from ..driver._api import (
 )
 from ..driver.context import ContextCore
 from ..driver.event import Event
-from ..errors import CopyError, InvalidValueError, WrongDeviceError
+from ..errors import CopyError, InvalidValueError, LaunchConfigError, WrongDeviceError
 from ..launch.config import LaunchConfig, check_launch
 from ..launch.launcher import pack
 from ..launch.module import Kernel
@@ -80,6 +80,11 @@ def kernel_work(
         raise WrongDeviceError(f"kernel {kernel.name!r} is of {module.context!r}, not {context!r}")
     handle, loaded = kernel.handle, module._box
     check_launch(kernel, config)
+    if config.programmatic:
+        raise LaunchConfigError(
+            f"kernel {kernel.name!r} with {config} as a node: edges of a graph say what waits\n"
+            f"  {_CAPTURE}"
+        )
     kernel._allow_shared(config.shared_bytes)
     read, block = pack(kernel, args, module._default_stream(), {})
     params = of_type(_Type.CU_GRAPH_NODE_TYPE_KERNEL)

@@ -45,6 +45,9 @@ class LaunchConfig:
         shared_bytes: dynamic shared memory of a block, in bytes.
         cluster: blocks of a cluster (compute capability 9.0 and newer).
         cooperative: whether all blocks must be resident at once, so that the grid can synchronise.
+        programmatic: whether it may begin before what is ahead of it in the stream has ended; its
+            code waits for that by ``griddepcontrol.wait`` (cudaGridDependencySynchronize), and
+            what is ahead lets it go by ``griddepcontrol.launch_dependents``.
 
     Attributes:
         grid: blocks along x, y and z.
@@ -52,6 +55,7 @@ class LaunchConfig:
         shared_bytes: dynamic shared memory of a block, in bytes.
         cluster: blocks of a cluster along x, y and z; None without clusters.
         cooperative: whether all blocks must be resident at once.
+        programmatic: whether it may begin before what is ahead of it has ended.
 
     Raises:
         LaunchConfigError: an extent is not a whole number of 1 or more. What the device or the
@@ -63,6 +67,7 @@ class LaunchConfig:
     shared_bytes: int
     cluster: Dim3 | None
     cooperative: bool
+    programmatic: bool
 
     def __init__(
         self,
@@ -71,6 +76,7 @@ class LaunchConfig:
         shared_bytes: int = 0,
         cluster: Extents | None = None,
         cooperative: bool = False,
+        programmatic: bool = False,
     ) -> None:
         if type(shared_bytes) is not int:
             shared_bytes = _index("shared_bytes", shared_bytes, "it is a whole number of bytes")
@@ -81,6 +87,7 @@ class LaunchConfig:
         _fill_shared_bytes(self, shared_bytes)
         _fill_cluster(self, None if cluster is None else _dim3("cluster", cluster))
         _fill_cooperative(self, bool(cooperative))
+        _fill_programmatic(self, bool(programmatic))
 
     @classmethod
     def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:
@@ -102,6 +109,8 @@ class LaunchConfig:
             given.append(f"cluster={self.cluster}")
         if self.cooperative:
             given.append("cooperative=True")
+        if self.programmatic:
+            given.append("programmatic=True")
         return f"LaunchConfig({', '.join(given)})"
 
     @property
@@ -117,9 +126,10 @@ class LaunchConfig:
 
 # A frozen dataclass is filled through its slots, which takes half as long as object.__setattr__:
 # configurations are made anew for each launch by those who write them into the call.
-_fill_grid, _fill_block, _fill_shared_bytes, _fill_cluster, _fill_cooperative = (
-    vars(LaunchConfig)[field.name].__set__ for field in fields(LaunchConfig)
-)
+(
+    _fill_grid, _fill_block, _fill_shared_bytes, _fill_cluster, _fill_cooperative,
+    _fill_programmatic,
+) = (vars(LaunchConfig)[field.name].__set__ for field in fields(LaunchConfig))  # fmt: skip
 
 
 def check_launch(kernel: KernelCore, config: LaunchConfig) -> None:
@@ -156,14 +166,21 @@ def check_launch(kernel: KernelCore, config: LaunchConfig) -> None:
         raise _refused(kernel, f"block {config.block}, but it was compiled for {required}")
     _check_shared(kernel, config)
     _check_cluster(kernel, config)
+    _check_programmatic(kernel, config)
     if config.cooperative:
         _check_cooperative(kernel, config)
 
 
 def native_config(config: LaunchConfig, stream: StreamBox) -> CUlaunchConfig:
     """The driver's structure of a configuration and a stream."""
-    native = CUlaunchConfig()
+    native = native_shape(config)
     native.hStream = stream.raw
+    return native
+
+
+def native_shape(config: LaunchConfig) -> CUlaunchConfig:
+    """The driver's structure of a configuration, for no stream in particular."""
+    native = CUlaunchConfig()
     native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
     native.blockDimX, native.blockDimY, native.blockDimZ = config.block
     native.sharedMemBytes = config.shared_bytes
@@ -178,6 +195,11 @@ def native_config(config: LaunchConfig, stream: StreamBox) -> CUlaunchConfig:
         attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
         extents = attribute.value.clusterDim
         extents.x, extents.y, extents.z = config.cluster
+        attributes.append(attribute)
+    if config.programmatic:
+        attribute = CUlaunchAttribute()
+        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
         attributes.append(attribute)
     native.attrs = attributes
     native.numAttrs = len(attributes)
@@ -210,6 +232,12 @@ def _check_cluster(kernel: KernelCore, config: LaunchConfig) -> None:
             raise _refused(
                 kernel, f"grid.{axis} {blocks} is no multiple of cluster.{axis} {extent}"
             )
+
+
+def _check_programmatic(kernel: KernelCore, config: LaunchConfig) -> None:
+    device = kernel._module.context.device
+    if config.programmatic and device.compute_capability < (9, 0):
+        raise _refused(kernel, f"programmatically; {device!r} cannot (compute capability 9.0 can)")
 
 
 def _check_cooperative(kernel: KernelCore, config: LaunchConfig) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import ptx
 
@@ -13,24 +13,10 @@ from ..driver.handle import Uncopied
 from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
 from .arguments import Parameter
+from .kernel_attributes import KernelAttributes
 from .parameter_block import ParameterBlock
 
 _DEFAULT_DYNAMIC_SHARED: Final = 48 * 1024
-
-
-class KernelAttributes(NamedTuple):
-    """What a kernel needs, as the driver says; sizes in bytes.
-
-    Source: CUfunction_attribute in the CUDA Driver API manual.
-    """
-
-    max_threads_per_block: int
-    static_shared_bytes: int
-    const_bytes: int
-    local_bytes: int
-    registers: int
-    ptx_version: int
-    binary_version: int
 
 
 if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
@@ -94,16 +80,8 @@ class KernelCore(Uncopied):
 
     @property
     def attributes(self) -> KernelAttributes:
-        """What the kernel needs, of all that `attribute` tells."""
-        return KernelAttributes(
-            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
-            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
-            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
-            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_NUM_REGS),
-            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_PTX_VERSION),
-            self.attribute(_Attribute.CU_FUNC_ATTRIBUTE_BINARY_VERSION),
-        )
+        """What the kernel needs, and what it may be told, by name."""
+        return KernelAttributes(self)
 
     def attribute(self, attribute: int) -> int:
         """One attribute, which the driver is asked for once.
@@ -124,6 +102,29 @@ class KernelCore(Uncopied):
                 raise failure(box.api, code, "cuFuncGetAttribute", doing)
             self._attributes[number] = found
         return found
+
+    def set_attribute(self, attribute: int, value: int) -> None:
+        """Set an attribute, for the launches from now on.
+
+        Source: cuFuncSetAttribute in the CUDA Driver API manual.
+
+        Raises:
+            InvalidValueError: it cannot be set, or not to this.
+        """
+        number = border.integer("Kernel.set_attribute: attribute", attribute)
+        value = border.whole("Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1)
+        handle, box = self.handle, self._module._box  # held until the call is made
+        doing = f"setting attribute {number} of kernel {self.name!r} to {value}"
+        try:
+            known = _Attribute(number)
+        except ValueError as error:
+            raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
+        (code,) = box.api.cuFuncSetAttribute(handle, known, value)
+        if code:
+            raise failure(box.api, code, "cuFuncSetAttribute", doing)
+        if known == _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+            self._shared_allowed = value
+        self._attributes.clear()  # one may depend on another
 
     def max_active_blocks(self, block_threads: int, shared_bytes: int = 0) -> int:
         """How many blocks one multiprocessor can hold at once (the occupancy calculator).

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar, overload
 
 import numpy as np
 
 import ptx
 
 from .. import border, errors
-from ..driver._api import CUfunction, CUjit_option, CUmodule, CUresult
+from ..driver._api import CUfunction, CUmodule, CUresult
 from ..driver.context import ContextCore
-from ..driver.handle import Closing, ContextBox
+from ..driver.handle import Closing
 from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
 from ..driver.registry import Registry
@@ -22,8 +23,11 @@ from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
+from .cluster_occupancy import active_clusters, potential_cluster_size
 from .config import LaunchConfig, check_launch
+from .images import ImageLike, bytes_of, loaded, read
 from .kernel_core import KernelCore
+from .kernel_names import names_of, no_kernel
 from .launcher import LauncherState
 from .occupancy import PotentialBlock, potential_block
 from .types import KernelLaunch, Launcher
@@ -32,19 +36,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
-ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview
-_BINARY = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
-_LOG_BYTES = 16384
-_LOG_OPTIONS = (
-    CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
-    CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-)
 
 
 _MOST_PARAMETER_BYTES: Final = 1 << 16  # above what any CUDA version takes
 # Bounded: a caller may make a configuration a launch, and a launcher keeps its stream.
 _MOST_LAUNCHERS: Final = 64
-_MOST_NAMES: Final = 12  # of a module's kernels, in the text of an error
 
 
 class Kernel(KernelCore):
@@ -78,6 +74,10 @@ class Kernel(KernelCore):
         self._launchers: dict[tuple[StreamCore, LaunchConfig], Launcher] = {}
         self.launch = self._launch_anew
 
+    def __call__(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
+        """Launch it, as `launch` does."""
+        self.launch(stream, config, *args)
+
     def max_potential_block_size(
         self, shared_bytes: int | Callable[[int], int] = 0, *, limit: int | None = None
     ) -> PotentialBlock:
@@ -90,6 +90,22 @@ class Kernel(KernelCore):
         Source: "Occupancy" in the CUDA Driver API manual, cuOccupancyMaxPotentialBlockSize.
         """
         return potential_block(self, shared_bytes, limit)
+
+    def max_active_clusters(self, config: LaunchConfig) -> int:
+        """How many clusters of a configuration the device can hold at once.
+
+        Raises:
+            LaunchConfigError: the device or the kernel cannot run it, or it has no clusters.
+        """
+        return active_clusters(self, config)
+
+    def max_potential_cluster_size(self, config: LaunchConfig) -> int:
+        """The most blocks that a cluster can have, with the threads and memory of a configuration.
+
+        Raises:
+            LaunchConfigError: the device or the kernel cannot run it.
+        """
+        return potential_cluster_size(self, config)
 
     def bind(self, stream: StreamCore, config: LaunchConfig, *, ordered: bool = True) -> Launcher:
         """A launcher for one stream and configuration, checked here once: ``launcher(*args)``.
@@ -155,13 +171,23 @@ class Module(Closing):
         closed: whether it was closed.
     """
 
-    __slots__ = ("_default_stream", "_kernels", "_names", "_variables", "context", "image")
+    __slots__ = (
+        "_closing",
+        "_default_stream",
+        "_kernels",
+        "_names",
+        "_variables",
+        "context",
+        "image",
+    )
 
     _box: ModuleBox
 
     def __init__(
         self, context: ContextCore, image: ImageLike, default_stream: Callable[[], StreamCore]
     ) -> None:
+        if isinstance(image, Path):
+            image = read(image)
         if isinstance(image, str):
             image = ptx.Image.from_ptx(image)
         self.context: ContextCore = context
@@ -172,8 +198,11 @@ class Module(Closing):
         # The module's own memory, which is closed with it.
         self._variables: Registry[DeviceBuffer] = Registry()
         box = context._box
-        self._box = _loaded(box, _bytes_of(image))
+        self._closing: list[Callable[[Module], object]] = []
+        self._box = loaded(box, bytes_of(image))
         context._adopt(self)
+        for function in tuple(context._loading):
+            function(self)
 
     def __repr__(self) -> str:
         state = "closed " if self.closed else ""
@@ -269,6 +298,14 @@ class Module(Closing):
         self._variables.add(buffer)
         return array
 
+    def when_closed(self, function: Callable[[Module], object]) -> None:
+        """Let a function be called with the module when `close` begins, or its context's does.
+
+        The module can be used in it. A module that is dropped, and not closed, calls nothing.
+        """
+        border.function("Module.when_closed: function", function)
+        self._closing.append(function)
+
     def close(self) -> None:
         """Give the module up; its kernels and variables raise `ClosedError` then. Idempotent.
 
@@ -278,6 +315,8 @@ class Module(Closing):
             CudaError: it was unloaded, and the driver refused or told of failed work.
         """
         if not self.closed:
+            while self._closing:  # each is called once, also where it raises
+                self._closing.pop(0)(self)
             for variable in self._variables.alive():
                 variable.close()
             self._kernels = {}
@@ -293,7 +332,7 @@ class Module(Closing):
         find = box.api.cuModuleGetFunction
         code, handle = box.context.call(find, box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
-            raise _no_kernel(name, (*self._lowered(), *self.kernel_names))
+            raise no_kernel(name, (*self._lowered(), *self.kernel_names))
         if code:
             raise failure(box.api, code, "cuModuleGetFunction", f"taking kernel {name!r}")
         return Kernel(self, name, handle, signature)
@@ -301,51 +340,7 @@ class Module(Closing):
     def _enumerate(self) -> tuple[str, ...]:
         """The kernel names that the driver knows; drivers before 12.4 know none."""
         box = self._box
-        return box.context.call(_names_of, box)
-
-
-def _no_kernel(name: str, names: tuple[str, ...]) -> KernelNotFoundError:
-    from difflib import get_close_matches  # 7 ms, for an error alone
-
-    shown = ", ".join(names[:_MOST_NAMES]) or "none"
-    if len(names) > _MOST_NAMES:
-        shown += f" and {len(names) - _MOST_NAMES} more"
-    base = name.partition("<")[0].rpartition("::")[2].strip()
-    close = get_close_matches(name, names, 1)
-    if "<" in name or not names:
-        hint = (
-            f"compile with name_expressions=[{name!r}], as a template is compiled only when named"
-        )
-    elif any(each.startswith("_Z") and f"{len(base)}{base}" in each for each in names):
-        hint = f'declare it extern "C", or compile with name_expressions=[{name!r}]'
-    elif close:
-        hint = f"did you mean {close[0]!r}?"
-    else:
-        hint = 'a kernel that is not extern "C" is found by one of the name_expressions of compile'
-    return KernelNotFoundError(
-        f"the module has no kernel {name!r}; it has: {shown}\n  {hint}", name=name, available=names
-    )
-
-
-def _names_of(box: ModuleBox) -> tuple[str, ...]:
-    """The names of a module's kernels; its context is current."""
-    api = box.api
-    code, count = api.cuModuleGetFunctionCount(box.raw)
-    if code:
-        raise failure(api, code, "cuModuleGetFunctionCount", "naming the kernels")
-    if count == 0:
-        return ()
-    code, functions = api.cuModuleEnumerateFunctions(count, box.raw)
-    if code:
-        raise failure(api, code, "cuModuleEnumerateFunctions", "naming the kernels")
-    names = []
-    for function in functions:
-        code, text = api.cuFuncGetName(function)
-        if code:
-            raise failure(api, code, "cuFuncGetName", "naming the kernels")
-        if text is not None:
-            names.append(text.decode())
-    return tuple(names)
+        return box.context.call(names_of, box)
 
 
 def _check_signature(signature: ptx.KernelSignature) -> None:
@@ -360,37 +355,3 @@ def _check_signature(signature: ptx.KernelSignature) -> None:
         border.whole(f"{where}: offset", param.offset, end)
         end = param.offset + border.whole(f"{where}: nbytes", param.nbytes, 1)
     border.whole(f"{where}.nbytes", signature.nbytes, end, _MOST_PARAMETER_BYTES)
-
-
-def _bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
-    if isinstance(image, ptx.Image):
-        return image.data
-    if isinstance(image, (bytes, bytearray, memoryview)):
-        return bytes(image)
-    # What a type checker would have said.
-    raise errors.ArgumentTypeError(
-        f"an image is a ptx.Image, PTX text or bytes, not {type(image).__name__}: "
-        "read a file with Path.read_bytes"
-    )
-
-
-def _loaded(context: ContextBox, data: bytes) -> ModuleBox:
-    """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
-    api, box = context.api, ModuleBox(context)
-    binary = data.startswith(_BINARY)
-    log = bytearray(0 if binary else _LOG_BYTES)
-    if binary:
-        code = box.make(api.cuModuleLoadData, data)
-    else:
-        # The driver reads PTX up to a zero byte.
-        text, options = data if data.endswith(b"\0") else data + b"\0", _LOG_OPTIONS
-        code = box.make(api.cuModuleLoadDataEx, text, len(options), options, (log, len(log)))
-    if code:
-        call = "cuModuleLoadData" if binary else "cuModuleLoadDataEx"
-        doing = f"loading {len(data)} bytes on device {context.ordinal}"
-        error = failure(api, code, call, doing)
-        said = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
-        if said:
-            error.add_note(f"the driver's compiler said:\n{said}")
-        raise error
-    return box

@@ -5,7 +5,7 @@ What only the driver is asked for is in `driver.context` and `driver.stream_core
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,8 @@ from ..driver.in_use import current, failure
 from ..driver.stream_box import StreamBox
 from ..driver.types import CudaStream
 from ..errors import WrongDeviceError
-from ..launch.module import ImageLike, Module
+from ..launch.images import ImageLike
+from ..launch.module import Kernel, Module
 from ..memory.driver_pool import open_pool
 from ..memory.resource import MemoryResource, choose
 from .stream_pool import StreamPool
@@ -270,8 +271,51 @@ class Context(ContextCore):
         )
         return self.load_module(image)
 
+    def compile_kernel(
+        self,
+        source: str,
+        name: str | None = None,
+        options: ptx.CompileOptions | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> Kernel:
+        """Compile CUDA C++ and take a kernel of it: ``kernel(stream, config, *args)`` launches it.
+
+        Args:
+            source: the source.
+            name: the kernel's, or a name expression such as "scale<float>"; the only one without.
+            options: as for `compile`.
+            headers: as for `compile`.
+
+        Raises:
+            KernelNotFoundError: there is none of the name, or without one not just one kernel.
+            ptx.PtxError: the source does not compile, or NVRTC is missing.
+        """
+        expressions = () if name is None else (name,)
+        module = self.compile(source, options, name_expressions=expressions, headers=headers)
+        if name is None:
+            names = module.kernel_names
+            if len(names) != 1:
+                raise errors.KernelNotFoundError(
+                    f"the source has {len(names)} kernels ({', '.join(names)}): name the one",
+                    name="",
+                    available=names,
+                )
+            name = names[0]
+        return module.kernel(name)
+
+    def when_module_loaded(self, function: Callable[[Module], object]) -> None:
+        """Let a function be called with each module that is loaded here from now on.
+
+        What it raises, `load_module` raises. `Module.when_closed` tells of the end.
+        """
+        border.function("Context.when_module_loaded: function", function)
+        self._loading.append(function)
+
     def load_module(self, image: ImageLike) -> Module:
-        """Load an image: a `ptx.Image`, PTX text, or the bytes of a cubin, fatbin or PTX.
+        """Load an image: a `ptx.Image`, PTX text, the bytes of a cubin, fatbin or PTX, or a file.
+
+        A file is given as a `Path`; a str is PTX.
 
         Raises:
             CudaError: the driver refuses the image; the JIT's log is in the text.

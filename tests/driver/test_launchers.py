@@ -134,5 +134,5 @@ def test_a_module_closed_during_a_call_about_its_kernel_stays_until_the_call_is_
     monkeypatch.setattr(machine, function, call)
     monkeypatch.setattr(machine, "cuModuleUnload", cuModuleUnload)
     with contextlib.suppress(ClosedError):  # at the next call of those that the answer needs
-        kernel.attributes if "Attribute" in function else kernel.max_active_blocks(32)
+        kernel.attributes.registers if "Attribute" in function else kernel.max_active_blocks(32)
     assert order == ["asked", "unloaded"]

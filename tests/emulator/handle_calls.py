@@ -13,6 +13,8 @@ from cudadrv.driver._api import (
     CUevent,
     CUfunction,
     CUfunction_attribute,
+    CUlaunchAttribute,
+    CUlaunchAttributeID,
     CUlaunchConfig,
     CUmem_advise,
     CUmemLocation,
@@ -89,6 +91,15 @@ def launch_in(api: Emulator, stream: CUstream) -> CUlaunchConfig:
     config.gridDimX = config.gridDimY = config.gridDimZ = 1
     config.blockDimX = config.blockDimY = config.blockDimZ = 1
     config.hStream = stream
+    return config
+
+
+def in_clusters(api: Emulator) -> CUlaunchConfig:
+    config, attribute = launch_in(api, LEGACY), CUlaunchAttribute()
+    attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    extents = attribute.value.clusterDim
+    extents.x = extents.y = extents.z = 1
+    config.attrs, config.numAttrs = [attribute], 1
     return config
 
 
@@ -243,6 +254,11 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
     ("cuFuncGetParamInfo", "func"): ("function", lambda api, h: no_parameter(api, h)),
     ("cuOccupancyMaxActiveBlocksPerMultiprocessor", "func"): (
         "function", lambda api, h: api.cuOccupancyMaxActiveBlocksPerMultiprocessor(h, 32, 0)),
+    ("cuOccupancyMaxActiveClusters", "func"): (
+        "function", lambda api, h: api.cuOccupancyMaxActiveClusters(h, in_clusters(api))),
+    ("cuOccupancyMaxPotentialClusterSize", "func"): (
+        "function",
+        lambda api, h: api.cuOccupancyMaxPotentialClusterSize(h, launch_in(api, LEGACY))),
     ("cuLaunchKernel", "f"): (
         "function", lambda api, h: api.cuLaunchKernel(h, 1, 1, 1, 1, 1, 1, 0, LEGACY, 0, 0)),
     ("cuLaunchKernel", "h_stream"): (

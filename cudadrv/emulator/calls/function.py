@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...driver._api import CUfunction, CUfunction_attribute, CUmodule, CUresult
+from ...driver._api import (
+    CUfunction,
+    CUfunction_attribute,
+    CUlaunchAttributeID,
+    CUlaunchConfig,
+    CUmodule,
+    CUresult,
+)
 from ..modules import Function
 from ..occupancy import blocks_per_sm, registers_of
 from ..refusal import OK, SUCCESS, invalid_value
@@ -116,6 +123,40 @@ class FunctionCalls(ModuleCalls):
                 f"kernel {function.name} has {len(params)} parameters, none at {param_index}"
             )
         return SUCCESS, params[param_index].offset, params[param_index].nbytes
+
+    @call(1)
+    def cuOccupancyMaxPotentialClusterSize(
+        self, func: CUfunction, config: CUlaunchConfig, /
+    ) -> tuple[CUresult, int]:
+        """The most blocks of a cluster; the threads and memory of a block do not matter here."""
+        function = self._function(func)
+        self._current()
+        most = function.module.context.device.profile.architecture.max_cluster
+        return SUCCESS, 16 if function.non_portable and most else most
+
+    @call(1)
+    def cuOccupancyMaxActiveClusters(
+        self, func: CUfunction, config: CUlaunchConfig, /
+    ) -> tuple[CUresult, int]:
+        """Clusters that fit on the device, whose multiprocessors are one group here."""
+        function = self._function(func)
+        self._current()
+        width, height, depth = function.cluster
+        size = width * height * depth
+        for attribute in config.attrs[: config.numAttrs]:
+            if attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+                extents = attribute.value.clusterDim
+                size = extents.x * extents.y * extents.z
+        if not size:
+            raise invalid_value("the configuration has no clusters")
+        device = function.module.context.device
+        blocks = blocks_per_sm(
+            device.attributes,
+            config.blockDimX * config.blockDimY * config.blockDimZ,
+            registers_of(function, device),
+            function.signature.shared_bytes + config.sharedMemBytes,
+        )
+        return SUCCESS, blocks * device.profile.sm_count // size
 
     @call(1)
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(

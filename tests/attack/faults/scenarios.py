@@ -260,7 +260,7 @@ def modules(world: World) -> None:
     with world.near.load_module(PTX) as module:
         expect(list(module.kernel_names), ["bump"])
         kernel = module.kernel("bump")
-        _ = kernel.attributes
+        _ = kernel.attributes.registers
         expect(kernel.max_active_blocks(32) > 0, True)
         kernel.max_potential_block_size()
         world.expect(world.a, module.global_array("table", dtype="u4"), [1, 2, 3, 4])

@@ -1,0 +1,56 @@
+"""The names of a module's kernels, and the error where one is missing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..driver.in_use import failure
+from ..driver.module_box import ModuleBox
+from ..errors import KernelNotFoundError
+
+_MOST_NAMES: Final = 12  # of a module's kernels, in the text of an error
+
+
+def no_kernel(name: str, names: tuple[str, ...]) -> KernelNotFoundError:
+    """The error for a name that is none of these, with what to do."""
+    from difflib import get_close_matches  # 7 ms, for an error alone
+
+    shown = ", ".join(names[:_MOST_NAMES]) or "none"
+    if len(names) > _MOST_NAMES:
+        shown += f" and {len(names) - _MOST_NAMES} more"
+    base = name.partition("<")[0].rpartition("::")[2].strip()
+    close = get_close_matches(name, names, 1)
+    if "<" in name or not names:
+        hint = (
+            f"compile with name_expressions=[{name!r}], as a template is compiled only when named"
+        )
+    elif any(each.startswith("_Z") and f"{len(base)}{base}" in each for each in names):
+        hint = f'declare it extern "C", or compile with name_expressions=[{name!r}]'
+    elif close:
+        hint = f"did you mean {close[0]!r}?"
+    else:
+        hint = 'a kernel that is not extern "C" is found by one of the name_expressions of compile'
+    return KernelNotFoundError(
+        f"the module has no kernel {name!r}; it has: {shown}\n  {hint}", name=name, available=names
+    )
+
+
+def names_of(box: ModuleBox) -> tuple[str, ...]:
+    """The names of a module's kernels; its context is current."""
+    api = box.api
+    code, count = api.cuModuleGetFunctionCount(box.raw)
+    if code:
+        raise failure(api, code, "cuModuleGetFunctionCount", "naming the kernels")
+    if count == 0:
+        return ()
+    code, functions = api.cuModuleEnumerateFunctions(count, box.raw)
+    if code:
+        raise failure(api, code, "cuModuleEnumerateFunctions", "naming the kernels")
+    names = []
+    for function in functions:
+        code, text = api.cuFuncGetName(function)
+        if code:
+            raise failure(api, code, "cuFuncGetName", "naming the kernels")
+        if text is not None:
+            names.append(text.decode())
+    return tuple(names)

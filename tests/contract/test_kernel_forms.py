@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import LaunchConfig
+from cudadrv.driver.device import Device
+from cudadrv.errors import (
+    InvalidDeviceError,
+    InvalidValueError,
+    KernelNotFoundError,
+    LaunchConfigError,
+)
+
+from .conftest import compile_module
+
+ADD = 'extern "C" __global__ void add(int* out, int v) { out[threadIdx.x] += v; }'
+SCALE = """
+template <typename T> __global__ void scale(T* x, T by) { x[threadIdx.x] *= by; }
+__global__ void other(int* x) { x[0] = 1; }
+"""
+WAITING = """
+extern "C" __global__ void first(int* out) {
+    out[threadIdx.x] = 1 + threadIdx.x;
+    asm volatile("griddepcontrol.launch_dependents;");
+}
+extern "C" __global__ void second(int* out, const int* in) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    out[threadIdx.x] = 10 * in[threadIdx.x];
+}
+"""
+ONE = LaunchConfig(1, 4)
+
+
+def test_a_source_of_one_kernel_is_one_call(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    add = context.compile_kernel(ADD)
+    out = stream.zeros(4, np.int32)
+    add(stream, ONE, out, 3)
+    context.compile_kernel(ADD, "add")(stream, ONE, out, 4)
+    assert stream.to_host(out).tolist() == [7] * 4
+    scale = context.compile_kernel(SCALE, "scale<int>")
+    scale(stream, ONE, out, 2)
+    assert stream.to_host(out).tolist() == [14] * 4
+
+
+def test_several_kernels_need_a_name(context: cudadrv.Context) -> None:
+    source = ADD + ADD.replace("add", "sub")
+    with pytest.raises(KernelNotFoundError, match=r"2 kernels \(add, sub\): name the one"):
+        context.compile_kernel(source)
+
+
+def test_a_module_is_loaded_from_a_file(
+    context: cudadrv.Context, stream: cudadrv.Stream, tmp_path: Path
+) -> None:
+    image = compile_module(context, ADD).image
+    assert image is not None
+    (tmp_path / "image").write_bytes(image.data)
+    assert image.ptx is not None
+    (tmp_path / "text.ptx").write_text(image.ptx)
+    out = stream.zeros(4, np.int32)
+    names = ["image", "text.ptx"] if context.device.is_emulated else ["image"]
+    for name in names:
+        with context.load_module(tmp_path / name) as module:
+            module.kernel("add").launch(stream, ONE, out, 5)
+            stream.synchronize()
+    assert stream.to_host(out).tolist() == [5 * len(names)] * 4
+    with pytest.raises(FileNotFoundError):
+        context.load_module(tmp_path / "nothing")
+
+
+def test_modules_tell_when_they_are_loaded_and_closed() -> None:
+    with cudadrv.Context.create(0) as context:
+        seen: list[tuple[str, int]] = []
+
+        def loaded(module: cudadrv.Module) -> None:
+            seen.append(("loaded", int(module.handle)))
+            module.when_closed(lambda module: seen.append(("closed", int(module.handle))))
+
+        context.when_module_loaded(loaded)
+        first, second = context.compile(ADD), context.compile(ADD)
+        handles = int(first.handle), int(second.handle)
+        first.close()
+        first.close()
+    assert seen == [
+        ("loaded", handles[0]),
+        ("loaded", handles[1]),
+        ("closed", handles[0]),
+        ("closed", handles[1]),
+    ]
+
+
+def test_attributes_of_a_kernel_are_read_and_set_by_name(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    add = context.compile_kernel(ADD)
+    attributes = add.attributes
+    assert attributes.registers > 0
+    assert attributes.max_threads_per_block >= 256
+    attributes.preferred_shared_carveout = 50
+    assert attributes.preferred_shared_carveout == 50
+    attributes.max_dynamic_shared_bytes = 64 << 10
+    assert add.attributes.max_dynamic_shared_bytes == 64 << 10
+    add(stream, LaunchConfig(1, 4, shared_bytes=60 << 10), stream.zeros(4, np.int32), 1)
+    stream.synchronize()
+    with pytest.raises(AttributeError, match="nobody sets"):
+        attributes.registers = 5
+    with pytest.raises(InvalidValueError):
+        attributes.max_dynamic_shared_bytes = 1 << 30
+    assert "preferred_shared_carveout=50" in repr(attributes)
+
+
+def test_a_device_is_found_by_its_pci_address_and_says_its_properties() -> None:
+    device = Device.get(0)
+    assert Device.by_pci(device.pci_bus_id) is device
+    assert Device.by_pci(device.pci_bus_id.upper().removeprefix("0000:")).pci_bus_id
+    with pytest.raises(InvalidDeviceError, match="there are"):
+        Device.by_pci("ffff:ff:1f.0")
+    properties = device.properties
+    assert properties.warp_size == 32
+    assert properties.multiprocessor_count == device.attribute(
+        cudadrv.DeviceAttribute.MULTIPROCESSOR_COUNT
+    )
+    assert "max_threads_per_block" in dir(properties)
+    with pytest.raises(AttributeError, match="no property 'colour'"):
+        properties.colour  # noqa: B018
+
+
+def test_a_programmatic_launch_waits_where_its_code_says(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    if context.device.compute_capability < (9, 0):
+        pytest.skip("needs compute capability 9.0")
+    module = compile_module(context, WAITING)
+    first, second = module.kernel("first"), module.kernel("second")
+    middle, out = stream.zeros(4, np.int32), stream.zeros(4, np.int32)
+    config = LaunchConfig(1, 4, programmatic=True)
+    assert "programmatic=True" in repr(config)
+    for _ in range(3):
+        first.launch(stream, config, middle)
+        second.launch(stream, config, out, middle)
+    assert stream.to_host(out).tolist() == [10, 20, 30, 40]
+
+
+def test_the_clusters_that_fit_are_counted(context: cudadrv.Context) -> None:
+    if context.device.compute_capability < (9, 0):
+        pytest.skip("needs compute capability 9.0")
+    add = context.compile_kernel(ADD)
+    assert add.max_active_clusters(LaunchConfig(8, 128, cluster=4)) >= 1
+    assert add.max_potential_cluster_size(LaunchConfig(8, 128)) >= 8
+    small = add.max_active_clusters(LaunchConfig(8, 128, cluster=2))
+    assert small >= add.max_active_clusters(LaunchConfig(8, 128, cluster=8))
+    with pytest.raises(LaunchConfigError, match="no clusters"):
+        add.max_active_clusters(LaunchConfig(8, 128))
