@@ -41,6 +41,9 @@ class AccessRole:
         return self.reads and self.writes
 
 
+# What makes an mbarrier object or ends it, and what needs one that was made before.
+_MAKES: Final = AccessRole(False, True, False, "sys", False, False)
+_NEEDS: Final = AccessRole(True, False, True, "sys", False, False)
 Swaps = dict[tuple[Operand | None, int] | None, int]
 """The last line of PTX with a compare-and-swap of each address."""
 
@@ -62,6 +65,8 @@ def swaps_of(instructions: Iterable[Instruction]) -> Swaps:
 def role_of(instruction: Instruction, *, writes: bool, swaps: Swaps | None = None) -> AccessRole:
     """The role of an access by an instruction, of a kernel that has these compare-and-swaps."""
     opcode, words = instruction.opcode, instruction.modifiers
+    if opcode == "mbarrier":
+        return _MAKES if words[0] in ("init", "inval") else _NEEDS
     atomic = writes and (opcode in ("atom", "red") or "reduce" in words)
     # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation").
     usual = "sys" if "volatile" in words else "gpu"

@@ -82,11 +82,16 @@ class ChunkRaces:
         accesses = launch.in_global if space == "global" else self._in_shared
         if role.strong:
             self.order.pass_on(space, step, role)
-            if role.scope in NARROW or not role.writes or not accesses.lists_atomic(step):
+            if (
+                role.scope in NARROW
+                or not role.writes
+                or self._copied(accesses, step)
+                or not accesses.lists_atomic(step)
+            ):
                 accesses.settle(step)
                 self._strong(space, accesses, step, role, self._same(space, values, step))
         elif role.writes:
-            if not accesses.lists_write(step):
+            if self._copied(accesses, step) or not accesses.lists_write(step):
                 accesses.settle(step)
                 self._write(space, accesses, step, self._same(space, values, step))
         elif not accesses.lists_read(step):
@@ -126,6 +131,22 @@ class ChunkRaces:
         else:
             self._access(space, accesses, step, role, same)
         self._put_counted(kind, accesses, step, objects)
+
+    def use_objects(self, threads: AccessingThreads, objects: Index, site: Site) -> None:
+        """These threads make or use mbarrier objects, each one of them."""
+        most, launch = self._shared_stride, self._launch
+        number = launch.number_of(site)
+        slots, within = np.divmod(objects * 8, most)
+        lanes = None if threads.lanes is None else threads.lane_numbers()
+        step = Step(
+            self._clocks.moment, lanes, number, addresses_in(within), 0, threads.n, site.total,
+            launch.shared_shift, slots * most,
+        )  # fmt: skip
+        self._in_shared.settle(step)
+        if launch.role(number).writes:
+            self._write("shared", self._in_shared, step, self._same("shared", (), step))
+        else:
+            self._read("shared", self._in_shared, step)
 
     def count_copies(self, lanes: Index, objects: Index) -> None:
         """The copies that these threads began are counted by objects from now on."""

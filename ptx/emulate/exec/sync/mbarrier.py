@@ -67,6 +67,7 @@ class Mbarriers:
                 fibre, position, site, at,
                 f"is to expect {counts[position]} arrivals, not 1 to {MOST_ARRIVALS}",
             )  # fmt: skip
+        self._note(fibre, at, site)
         self._put(at, fresh(counts))
 
     def invalidate(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
@@ -254,6 +255,7 @@ class Mbarriers:
             SynchronisationFault: an object was not initialised, or overwritten since.
         """
         at = self.places(fibre, where, offset, site)
+        self._note(fibre, at, site)
         words = self._words[at]
         wrong = (words == 0) | (words != self._memory[at])
         if wrong.any():
@@ -263,6 +265,11 @@ class Mbarriers:
                 what = "was overwritten by an ordinary write since it was initialised"
             raise self._fault(fibre, position, site, at, what)
         return at, words
+
+    def _note(self, fibre: Fibre, at: Index, site: Site) -> None:
+        """Tell what looks for races of a use of objects."""
+        if self._blocks.races is not None and site.instruction.opcode == "mbarrier":
+            self._blocks.races.use_objects(fibre, at, site)
 
     def _put(self, at: Index, words: Words) -> None:
         before = self._words[at]

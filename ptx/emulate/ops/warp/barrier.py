@@ -109,8 +109,9 @@ operation(
     modifiers=["acquire", "release", "sync_restrict::shared::cta", "sync_restrict::shared::cluster",
                "sync_restrict::shared::cluster::read", *_SCOPES],
 )  # fmt: skip
+# It orders objects that were made, and is taken here for a fence of all.
 operation(
-    "fence.mbarrier_init", ("",), 0, nothing, writes=0, section="fence",
+    "fence.mbarrier_init", ("",), 0, _fence, effect=Effect.MEMORY, writes=0, section="fence",
     modifiers=["release", "cluster"],
 )  # fmt: skip
 operation(

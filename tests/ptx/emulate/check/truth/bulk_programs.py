@@ -107,7 +107,7 @@ PATTERNS: tuple[Pattern, ...] = (
   __shared__ async::Barrier full[2], empty[2];
   if (t == 0)
     for (int k = 0; k < 2; k++) { async::init(full + k, 1); async::init(empty + k, $BLOCK - 32); }
-  __syncthreads();
+  ⟦sync: __syncthreads();⟧
   if (t < 32) {
     if (t == 0)
       for (int k = 0; k < 6; k++) {
@@ -127,6 +127,7 @@ PATTERNS: tuple[Pattern, ...] = (
 """, (
         fault(WAIT, "full", full=""),
         fault(BARRIER, "empty", empty=""),
+        fault(BARRIER, "objects", sync=""),
         fault(BUFFER, into="0"),
         fault(MOVED, "arrival", early="async::arrive(empty + k % 2); ", free=""),
     ), types=("int",)),
@@ -328,7 +329,7 @@ PATTERNS: tuple[Pattern, ...] = (
   __shared__ int s[$BLOCK];
   __shared__ async::Barrier bar;
   if (t == 0) async::init(&bar, $BLOCK);
-  __syncthreads();
+  ⟦sync: __syncthreads();⟧
   __pipeline_memcpy_async(s + t, from + t, 4);
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(HERE(&bar)) : "memory");
   ⟦early: ⟧
@@ -341,5 +342,6 @@ PATTERNS: tuple[Pattern, ...] = (
         fault(WAIT, "barrier instead", wait="__syncthreads();"),
         fault(MOVED, "write of the source", early="from[t] = 1;"),
         fault(MOVED, "read", early="to[t] = s[t];"),
+        fault(BARRIER, "object", sync=""),
     ), types=("int",)),
 )  # fmt: skip

@@ -225,6 +225,8 @@ PATTERNS: tuple[Pattern, ...] = (
   cluster.sync();
 """, (
         fault(MOVED, "arrival", early=_ARRIVE.format(""), arrive=""),
+        fault(BARRIER, "object", sync0=""),
+        fault(NARROW, "object", sync0="__syncthreads();"),
         fault(BARRIER, "wait", wait=""),
         fault(NARROW, "block for the wait", wait="__syncthreads();"),
         fault(FENCE, "arrival", arrive=_ARRIVE.format("relaxed.cluster.")),

@@ -171,6 +171,8 @@ PATTERNS: tuple[Pattern, ...] = (
     if (⟦inside: i < n⟧) o[i] = s[$BLOCK - 1 - t];
   }
 """, (
+        fault(BARRIER, "object", sync=""),
+        fault(NARROW, "object", sync="__syncwarp();"),
         fault(BARRIER, "wait", wait=""),
         fault(MOVED, "arrival", early="__mbarrier_arrive(&bar); ", arrive=""),
         fault(BUFFER, late="s[t] = 0;"),
