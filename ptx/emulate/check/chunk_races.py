@@ -10,16 +10,11 @@ from numpy.typing import NDArray
 from ptx.emulate.check.access_role import AccessRole
 from ptx.emulate.check.accesses import LastAccesses, in_memory
 from ptx.emulate.check.chunk_order import ChunkOrder
+from ptx.emulate.check.comparison import Comparison
 from ptx.emulate.check.copies import Copies, Kind
-from ptx.emulate.check.handover import Order
-from ptx.emulate.check.stamps import (
-    MOST_SITES,
-    THREAD_SHIFT,
-    Stamps,
-    in_flight,
-    sites_of,
-    threads_of,
-)
+from ptx.emulate.check.races import NARROW, RaceCheck
+from ptx.emulate.check.same_values import SameValues
+from ptx.emulate.check.stamps import Stamps, threads_of
 from ptx.emulate.check.step import Step
 from ptx.emulate.memory.cluster_shared import owners
 from ptx.emulate.memory.site import Site
@@ -29,9 +24,6 @@ from ptx.emulate.model.geometry import Geometry, Value
 if TYPE_CHECKING:
     from ptx.emulate.memory.accessing_threads import AccessingThreads
 
-
-from ptx.emulate.check.races import GUESS, HEARD, NARROW, SAME_VALUE, RaceCheck
-from ptx.emulate.check.same_values import SameValues
 
 _FEWEST_IN_SHARED: Final = 1 << 20  # a barrier soon forgets them
 
@@ -56,6 +48,8 @@ class ChunkRaces:
         self._first = first
         self.order: ChunkOrder = ChunkOrder(launch, geometry, first)
         self._clocks = self.order.clocks
+        self._comparison = Comparison(launch, self.order, first, shared_stride)
+        self._compare = self._comparison.compare
         self._copies = Copies(geometry.threads)
         self._bulk = Copies(geometry.threads)
 
@@ -114,6 +108,7 @@ class ChunkRaces:
         to a group of its thread.
         """
         launch, space = self._launch, site.space
+        launch.has_copies = True
         number = launch.number_of(site)
         role = launch.role(number)
         step = self._step(threads, space, addresses, offset, site, number)
@@ -241,7 +236,7 @@ class ChunkRaces:
             self._compare(space, old, step)
         lost = accesses.write(step)
         if lost is not None:
-            self._same_step(space, step, same)
+            self._comparison.same_step(space, step, same)
 
     def _copied(self, accesses: LastAccesses, step: Step) -> list[Stamps]:
         """The copies that may still read these units."""
@@ -269,98 +264,6 @@ class ChunkRaces:
         if role.scope in NARROW:
             for old in accesses.atomics.found(units):
                 self._compare(space, old, step)  # with each other
-
-    def _compare(self, space: str, old: Stamps, step: Step, same: SameValues | None = None) -> None:
-        """Report where an access is not after an old one."""
-        stamps = step.stamps
-        flying = in_flight(old) if self._copies or self._bulk else None
-        compared = (old != 0) & (old >> THREAD_SHIFT != stamps >> THREAD_SHIFT)
-        if flying is not None:
-            compared |= flying
-        others = np.flatnonzero(compared)
-        if not len(others):
-            return
-        is_over = self._clocks.over(old[others], step.lanes[others])
-        if flying is not None:
-            is_over &= ~flying[others]
-        open_ones = others[~is_over]
-        if not len(open_ones):
-            return
-        launch = self._launch
-        second = int(stamps[0]) & MOST_SITES - 1
-        role = launch.role(second)
-        sites = sites_of(old[open_ones])
-        for first in np.unique(sites).tolist():
-            if launch.is_reported(first, second):
-                continue
-            positions = open_ones[sites == first]
-            other = launch.role(first)
-            if role.strong and other.strong:
-                positions = self._out_of_scope(old, stamps, positions, role, other)
-            if len(positions):
-                over = self.order.over_for_blocks(old[positions], step.lanes[positions])
-                positions = positions[~over]
-            if len(positions):
-                self._report_first(space, old, step, positions, same)
-
-    def _out_of_scope(
-        self, old: Stamps, stamps: Stamps, positions: Index, role: AccessRole, other: AccessRole
-    ) -> Index:
-        if not (role.writes or other.writes):
-            return positions[:0]
-        level = min(self._launch.level_of(each.scope) for each in (role, other))
-        reached = self.order.reaches(old[positions], stamps[positions], level)
-        found: Index = positions[~reached]
-        return found
-
-    def _report_first(
-        self, space: str, old: Stamps, step: Step, positions: Index, same: SameValues | None
-    ) -> None:
-        launch, stamps = self._launch, step.stamps
-        may_be_meant: dict[str, int] = {}
-        first, second = (int(each[positions[0]]) & MOST_SITES - 1 for each in (old, stamps))
-        for at in positions.tolist():
-            order = self.order.of(int(old[at]), int(stamps[at]))
-            if order is Order.KNOWN:
-                continue
-            if order is Order.HEARD:
-                may_be_meant.setdefault(HEARD, at)
-                continue
-            if same is not None and same.as_before(at):
-                may_be_meant.setdefault(SAME_VALUE, at)
-                continue
-            is_guess = launch.role(second).is_guess or launch.role(first).is_guess
-            may_be_meant = {GUESS if is_guess else "": at}
-            break
-        for benign, at in may_be_meant.items():
-            place = self._place(space, step, at)
-            launch.report(int(old[at]), int(stamps[at]), space, *place, benign=benign)
-
-    def _same_step(self, space: str, step: Step, same: SameValues) -> None:
-        """Threads that write one place by the same instruction at once."""
-        units, stamps = step.units, step.stamps
-        assert not isinstance(units, slice)  # those are apart
-        order = np.argsort(units, kind="stable")
-        twice = np.flatnonzero(units[order][1:] == units[order][:-1])
-        benign = True
-        for at in twice.tolist():
-            one, two = int(order[at]), int(order[at + 1])
-            if same.among(one, two):
-                continue
-            benign = False
-            break
-        else:
-            one, two = int(order[twice[0]]), int(order[twice[0] + 1])
-        reason = SAME_VALUE if benign else ""
-        place = self._place(space, step, one)
-        self._launch.report(int(stamps[one]), int(stamps[two]), space, *place, benign=reason)
-
-    def _place(self, space: str, step: Step, at: int) -> tuple[int, int]:
-        """The address of a unit, and the number of the block whose memory it lies in."""
-        if space == "global":
-            return (step.unit(at) << self._launch.global_shift) + self._launch.memory.base, 0
-        slot, within = divmod(step.unit(at) << self._launch.shared_shift, self._shared_stride)
-        return within, self._first + slot
 
     # What barriers and waits tell.
 

@@ -74,6 +74,7 @@ class RaceCheck:
     Attributes:
         levels: how many scopes there are: a block, a cluster if it has several, and all.
         counted: the copies that mbarrier objects count.
+        has_copies: whether any asynchronous copy was begun.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class RaceCheck:
         )
         self.handovers: Handovers = Handovers(self.shift, self.levels)
         self.counted: CountedCopies = CountedCopies()
+        self.has_copies: bool = False
         self._files = files
         self._block = block
         self._block_at = block_at

@@ -1,0 +1,121 @@
+"""An access beside earlier ones to the same memory: whether nothing orders two of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptx.emulate.check.access_role import AccessRole
+from ptx.emulate.check.chunk_order import ChunkOrder
+from ptx.emulate.check.handover import Order
+from ptx.emulate.check.races import GUESS, HEARD, SAME_VALUE, RaceCheck
+from ptx.emulate.check.same_values import SameValues
+from ptx.emulate.check.stamps import MOST_SITES, THREAD_SHIFT, Stamps, in_flight, sites_of
+from ptx.emulate.check.step import Step
+from ptx.emulate.model.addresses import Index
+
+
+class Comparison:
+    """Compares the accesses of a chunk, and reports races.
+
+    `shared_stride` is the bytes of each block's shared memory; `first` the number of the first
+    block; `order` what the threads know of each other.
+    """
+
+    def __init__(
+        self, launch: RaceCheck, order: ChunkOrder, first: int, shared_stride: int
+    ) -> None:
+        self._launch = launch
+        self._order = order
+        self._first = first
+        self._shared_stride = shared_stride
+
+    def compare(self, space: str, old: Stamps, step: Step, same: SameValues | None = None) -> None:
+        """Report where an access is not after an old one."""
+        launch, stamps = self._launch, step.stamps
+        flying = in_flight(old) if launch.has_copies else None
+        compared = (old != 0) & (old >> THREAD_SHIFT != stamps >> THREAD_SHIFT)
+        if flying is not None:
+            compared |= flying
+        others = np.flatnonzero(compared)
+        if not len(others):
+            return
+        is_over = self._order.clocks.over(old[others], step.lanes[others])
+        if flying is not None:
+            is_over &= ~flying[others]
+        open_ones = others[~is_over]
+        if not len(open_ones):
+            return
+        second = int(stamps[0]) & MOST_SITES - 1
+        role = launch.role(second)
+        sites = sites_of(old[open_ones])
+        for first in np.unique(sites).tolist():
+            if launch.is_reported(first, second):
+                continue
+            positions = open_ones[sites == first]
+            other = launch.role(first)
+            if role.strong and other.strong:
+                positions = self._out_of_scope(old, stamps, positions, role, other)
+            if len(positions):
+                over = self._order.over_for_blocks(old[positions], step.lanes[positions])
+                positions = positions[~over]
+            if len(positions):
+                self._report_first(space, old, step, positions, same)
+
+    def _out_of_scope(
+        self, old: Stamps, stamps: Stamps, positions: Index, role: AccessRole, other: AccessRole
+    ) -> Index:
+        if not (role.writes or other.writes):
+            return positions[:0]
+        level = min(self._launch.level_of(each.scope) for each in (role, other))
+        reached = self._order.reaches(old[positions], stamps[positions], level)
+        found: Index = positions[~reached]
+        return found
+
+    def _report_first(
+        self, space: str, old: Stamps, step: Step, positions: Index, same: SameValues | None
+    ) -> None:
+        launch, stamps = self._launch, step.stamps
+        may_be_meant: dict[str, int] = {}
+        first, second = (int(each[positions[0]]) & MOST_SITES - 1 for each in (old, stamps))
+        for at in positions.tolist():
+            order = self._order.of(int(old[at]), int(stamps[at]))
+            if order is Order.KNOWN:
+                continue
+            if order is Order.HEARD:
+                may_be_meant.setdefault(HEARD, at)
+                continue
+            if same is not None and same.as_before(at):
+                may_be_meant.setdefault(SAME_VALUE, at)
+                continue
+            is_guess = launch.role(second).is_guess or launch.role(first).is_guess
+            may_be_meant = {GUESS if is_guess else "": at}
+            break
+        for benign, at in may_be_meant.items():
+            place = self._place(space, step, at)
+            launch.report(int(old[at]), int(stamps[at]), space, *place, benign=benign)
+
+    def same_step(self, space: str, step: Step, same: SameValues) -> None:
+        """Threads that write one place by the same instruction at once."""
+        units, stamps = step.units, step.stamps
+        assert not isinstance(units, slice)  # those are apart
+        order = np.argsort(units, kind="stable")
+        twice = np.flatnonzero(units[order][1:] == units[order][:-1])
+        benign = True
+        for at in twice.tolist():
+            one, two = int(order[at]), int(order[at + 1])
+            if same.among(one, two):
+                continue
+            benign = False
+            break
+        else:
+            one, two = int(order[twice[0]]), int(order[twice[0] + 1])
+        reason = SAME_VALUE if benign else ""
+        place = self._place(space, step, one)
+        self._launch.report(int(stamps[one]), int(stamps[two]), space, *place, benign=reason)
+
+    def _place(self, space: str, step: Step, at: int) -> tuple[int, int]:
+        """The address of a unit, and the number of the block whose memory it lies in."""
+        if space == "global":
+            return (step.unit(at) << self._launch.global_shift) + self._launch.memory.base, 0
+        slot, within = divmod(step.unit(at) << self._launch.shared_shift, self._shared_stride)
+        return within, self._first + slot
