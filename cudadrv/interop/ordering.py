@@ -15,7 +15,7 @@ from ..driver.stream_core import StreamCore
 _Answer: TypeAlias = tuple[str, CUresult]
 # The legacy default stream, by both its numbers, and the one a thread.
 _LEGACY: Final = (0, 1)
-_NAMELESS: Final = (*_LEGACY, 2)
+_NAMELESS: Final = {number: CUstream(number) for number in (*_LEGACY, 2)}
 
 
 def needs_no_wait(stream: StreamCore) -> frozenset[int]:
@@ -37,13 +37,16 @@ def _is_blocking(stream: StreamCore) -> bool:
 
 def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
     """Let `stream` wait for what foreign streams hold now; a capture waits for it here."""
-    box, before = stream._box, needs_no_wait(stream)
+    before = needs_no_wait(stream)
     for producer in producers:
-        if producer in before:
-            continue
-        call, code = _waited_for(stream, box, producer)
-        if code:
-            raise failure(box.api, code, call, f"ordering {stream!r} after {producer:#x}")
+        if producer not in before:
+            _follow(stream, stream._box, producer)
+
+
+def _follow(stream: StreamCore, box: StreamBox, producer: int) -> None:
+    call, code = _waited_for(stream, box, producer)
+    if code:
+        raise failure(box.api, code, call, f"ordering {stream!r} after {producer:#x}")
 
 
 def _waited_for(stream: StreamCore, box: StreamBox, producer: int) -> _Answer:
@@ -54,15 +57,27 @@ def _waited_for(stream: StreamCore, box: StreamBox, producer: int) -> _Answer:
         # Nothing may touch the legacy stream in such a capture: what it holds is from before.
         (code,) = box.api.cuEventSynchronize(box.capture.before[box.own].raw)
         return "cuEventSynchronize", code
-    # Which stream this is, the current context says; other libraries use primary ones.
-    context = stream.context.device.primary_context()
-    return call_bound(box.api, context, wait, box, CUstream(producer))
+    # Which stream this is, the current context says; other libraries use primary ones. Asking takes
+    # half of the time of binding.
+    context, foreign = stream.context.device.primary_context(), _NAMELESS[producer]
+    api = box.context.driver.api
+    code, now = api.cuCtxGetCurrent()
+    if not code and int(now) == int(context):
+        return wait(box, foreign)
+    return call_bound(api, context, wait, box, foreign)
 
 
 def follow_producers(stream: StreamCore, producers: Iterable[int]) -> None:
     """The same on account of memory, unless the stream's user says that he orders it himself."""
     if not stream._box.unordered:
         order_after(stream, producers)
+
+
+def follow_producer(stream: StreamCore, producer: int) -> None:
+    """The same for one stream of another library, which is known not to come before anyway."""
+    box = stream._box
+    if not box.unordered:
+        _follow(stream, box, producer)
 
 
 def _wait_by_event(box: StreamBox, foreign: CUstream) -> _Answer:
@@ -85,10 +100,11 @@ def _wait_across(box: StreamBox, foreign: CUstream) -> _Answer:
 
 
 def _recorded_and_awaited(box: StreamBox, event: EventBox, foreign: CUstream) -> _Answer:
-    (code,) = box.api.cuEventRecord(event.raw, foreign)
+    api = box.context.driver.api
+    (code,) = api.cuEventRecord(event.raw, foreign)
     if code:
         return "cuEventRecord", code
-    (code,) = box.api.cuStreamWaitEvent(box.raw, event.raw, 0)
+    (code,) = api.cuStreamWaitEvent(box.raw, event.raw, 0)
     return "cuStreamWaitEvent", code
 
 

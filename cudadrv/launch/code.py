@@ -85,10 +85,10 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     It takes from its globals: slowly, fail, elsewhere, own_stream, own, own_config, is_own_config,
     follow, follow_reading, REFUSALS, int, float, WHOLE, REALS, the convert of each argument by its
     number, pack, pop and push of its version, and, where other libraries' memory is among the
-    kinds, interface_address, follow_producers, before, ordinal, Exception, and of its version the
-    type, dtype, device and so on of such an argument by its number, and the stream of its reader.
-    Of an argument that points to a known type, the usual dtype, those that are taken, and the bytes
-    of an element, by its number.
+    kinds, interface_address, follow_producer, follow_producers, before, ordinal, Exception, and of
+    its version the type, dtype, device and so on of such an argument by its number, and the stream
+    of its reader. Of an argument that points to a known type, the usual dtype, those that are
+    taken, and the bytes of an element, by its number.
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     values, conditions = _reading(kinds, version)
@@ -142,7 +142,7 @@ def _ordering(kinds: Sequence[Kind], version: int) -> str:
     text = ""
     for number in range(len(readers_of(kinds))):
         text += f"\n    if (s := stream_{version}_{number}(ordinal)) not in before:"
-        text += "\n        follow_producers(own_stream, (s,))"
+        text += "\n        follow_producer(own_stream, s)"
     if "foreign" in kinds:
         text += "\n    if producers:\n        follow_producers(own_stream, producers)"
     return text

@@ -389,6 +389,7 @@ def _foreign_names(kinds: tuple[Kind, ...], version: int, stream: StreamCore) ->
 
     names: dict[str, object] = {
         "interface_address": foreign.interface_address,
+        "follow_producer": ordering.follow_producer,
         "follow_producers": ordering.follow_producers,
         "before": ordering.needs_no_wait(stream),
         "ordinal": stream.context.ordinal,

@@ -110,8 +110,9 @@ def test_the_legacy_stream_comes_first_on_every_stream(
     assert stream.to_host(array).tolist() == [10.0] * 4
 
 
+@pytest.mark.parametrize("is_current", [True, False])
 def test_a_context_of_ones_own_waits_for_the_legacy_stream_of_the_primary_one(
-    context: cudadrv.Context,
+    context: cudadrv.Context, is_current: bool
 ) -> None:
     array = context.default_stream.zeros(4, "f4")
     context.default_stream.synchronize()
@@ -120,7 +121,10 @@ def test_a_context_of_ones_own_waits_for_the_legacy_stream_of_the_primary_one(
         launcher = launcher_on(stream)
         Theirs.current = 0
         fill_on_legacy(context, array)
+        if is_current:  # then 0 is the legacy stream of this one
+            own.bind()
         launcher(Theirs(array))
+        context.bind()
         stream.synchronize()
         assert context.default_stream.to_host(array).tolist() == [10.0] * 4
 
