@@ -133,6 +133,11 @@ class GrowingBuffer(DeviceBuffer):
         if nbytes:
             self.grow(nbytes)
 
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"at {self._address:#x}"
+        size = f"{self.nbytes} of {self.capacity} bytes"
+        return f"<GrowingBuffer {size} {where} on device {self.context.ordinal}>"
+
     def grow(self, nbytes: int) -> None:
         """Have `nbytes` or more, rounded up to the granularity of the device; never less.
 

@@ -1,0 +1,61 @@
+"""What is left, and what is said, where the driver refuses a step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import DeviceArray, GrowingBuffer, MemoryPool, RegisteredArray, emulator
+from cudadrv.errors import CudaError
+
+
+@pytest.mark.parametrize("call", ["cuMemCreate", "cuMemMap", "cuMemSetAccess"])
+def test_a_buffer_that_cannot_grow_is_as_before_and_grows_later(call: str) -> None:
+    with emulator.session() as machine:
+        context = cudadrv.cuda_context_for(0)
+        stream = context.default_stream
+        free = context.memory_info().free
+        with GrowingBuffer(stream, 8 << 20, 1) as buffer:
+            stream.fill(buffer, 3)
+            machine.fail(call, with_=1)
+            with pytest.raises(CudaError, match=f"(?s)growing .* {call} answered"):
+                buffer.grow(4 << 20)
+            assert buffer.nbytes == 2 << 20
+            assert context.memory_info().free == free - (2 << 20)
+            buffer.grow(4 << 20)
+            array: DeviceArray[np.uint8] = DeviceArray(buffer, 4 << 20, np.uint8)
+            assert stream.to_host(array[:5]).tolist() == [3] * 5
+        assert context.memory_info().free == free
+
+
+def test_a_range_that_cannot_be_reserved_leaves_nothing() -> None:
+    with emulator.session() as machine:
+        stream = cudadrv.cuda_context_for(0).default_stream
+        machine.fail("cuMemAddressReserve", with_=2)
+        with pytest.raises(CudaError, match="reserving a range of 8388608 bytes"):
+            GrowingBuffer(stream, 8 << 20)
+
+
+def test_a_pool_that_is_not_made_is_told() -> None:
+    with emulator.session() as machine:
+        machine.fail("cuMemPoolCreate", with_=801)
+        with pytest.raises(CudaError, match="making a memory pool of"):
+            MemoryPool(max_bytes=5)
+        with MemoryPool() as pool:
+            machine.fail("cuMemPoolGetAttribute", with_=1)
+            with pytest.raises(CudaError, match="asking <MemoryPool of device 0>"):
+                pool.statistics()
+            machine.fail("cuMemPoolDestroy", with_=1)
+            with pytest.raises(CudaError, match="destroying a memory pool of device 0"):
+                pool.close()
+
+
+def test_memory_that_is_not_pinned_is_not_unpinned() -> None:
+    with emulator.session() as machine:
+        array = np.zeros(1000)
+        machine.fail("cuMemHostRegister", with_=2)
+        with pytest.raises(cudadrv.OutOfMemoryError, match="pinning 8000 bytes of a host array"):
+            RegisteredArray(array)
+        with RegisteredArray(array):
+            pass
