@@ -59,3 +59,14 @@ def test_memory_that_is_not_pinned_is_not_unpinned() -> None:
             RegisteredArray(array)
         with RegisteredArray(array):
             pass
+
+
+def test_what_the_device_has_not_is_not_mapped() -> None:
+    with emulator.session() as machine:
+        stream = cudadrv.cuda_context_for(0).default_stream
+        with GrowingBuffer(stream, 1 << 30, 1) as buffer, machine.limit_memory(64 << 20):
+            with pytest.raises(cudadrv.OutOfMemoryError, match="which has .* bytes free"):
+                buffer.grow(1 << 30)
+            assert buffer.nbytes == 2 << 20
+            stream.fill(buffer, 1)
+            buffer.grow(32 << 20)
