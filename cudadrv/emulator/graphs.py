@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .node_kind import NodeKind, Run
+from .refusal import invalid_value
 
 if TYPE_CHECKING:
     from .conditions import ConditionState
@@ -115,17 +116,27 @@ class Graph:
                     found[waiting.pop()] = None
         return list(found)
 
-    def comes_after(self, node: Node, other: Node) -> bool:
-        """Whether one node runs after another, by whatever way; each does after itself."""
-        seen, waiting = set[Node](), [node]
-        while waiting:
-            each = waiting.pop()
-            if each is other:
-                return True
-            if each not in seen:
-                seen.add(each)
-                waiting += each.after
-        return False
+    def refuse_circles(self) -> None:
+        """Refuse nodes that would wait for each other.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if there are some.
+        """
+        waiting = {node: len(node.after) for node in self.nodes}
+        followers: dict[Node, list[Node]] = {}
+        for node in self.nodes:
+            for each in node.after:
+                followers.setdefault(each, []).append(node)
+        ready = [node for node, count in waiting.items() if not count]
+        while ready:
+            node = ready.pop()
+            del waiting[node]
+            for each in followers.get(node, ()):
+                waiting[each] -= 1
+                if not waiting[each]:
+                    ready.append(each)
+        if waiting:
+            raise invalid_value(f"{len(waiting)} nodes of the graph wait for each other")
 
     def parts(self) -> Iterable[Graph]:
         """This graph, and the child graphs and bodies in it."""

@@ -179,7 +179,7 @@ class Graph(GraphBuilding):
         """Let a node come after another.
 
         Raises:
-            InvalidValueError: it does already, or the edge would make a circle.
+            InvalidValueError: it does already. A circle `instantiate` refuses.
         """
         one, other = self._ends(first, then)
         box = self._box

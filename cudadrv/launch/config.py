@@ -86,8 +86,9 @@ class LaunchConfig:
         _fill_block(self, _dim3("block", block))
         _fill_shared_bytes(self, shared_bytes)
         _fill_cluster(self, None if cluster is None else _dim3("cluster", cluster))
-        _fill_cooperative(self, bool(cooperative))
-        _fill_programmatic(self, bool(programmatic))
+        # The test spares most a call.
+        _fill_cooperative(self, cooperative is not False and bool(cooperative))
+        _fill_programmatic(self, programmatic is not False and bool(programmatic))
 
     @classmethod
     def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:

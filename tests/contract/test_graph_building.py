@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import weakref
@@ -123,7 +124,12 @@ def test_edges_and_nodes_are_added_and_removed(
     graph.add_edge(fill, add)
     assert graph.edges == [(fill, add)]
     with pytest.raises(CudaError):
-        graph.add_edge(add, fill)
+        graph.add_edge(fill, add)
+    with pytest.raises(CudaError):
+        graph.add_edge(add, fill)  # a circle, which the driver may find in the graph alone
+        graph.instantiate()
+    with contextlib.suppress(CudaError):
+        graph.remove_edge(add, fill)
     run(graph, stream)
     assert stream.to_host(out).tolist() == [7] * 4
     graph.remove_edge(fill, add)

@@ -61,6 +61,8 @@ class GraphCalls(StreamCalls, UserObjectCalls):
                 )
             if graph.is_body:
                 raise invalid_value("a body of a conditional node cannot be instantiated")
+            for part in graph.parts():
+                part.refuse_circles()
             refuse_bodies(graph)
             executable = Executable(
                 next(self._handles),

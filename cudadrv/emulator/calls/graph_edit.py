@@ -74,13 +74,13 @@ class GraphEditCalls(GraphNodeCalls):
         num_dependencies: int,
         /,
     ) -> tuple[CUresult]:
-        """Let nodes come after others; no edge twice, and no circle."""
+        """Let nodes come after others; no edge twice. Instantiation refuses a circle."""
         graph = self._graph(h_graph)
         with self._lock:
             for number in range(num_dependencies):
                 first, then = self._ends(graph, from_, to, number)
-                if first in then.after or graph.comes_after(first, then):
-                    raise invalid_value("the edge is there already, or would make a circle")
+                if first in then.after or first is then:
+                    raise invalid_value("the edge is there already, or of a node to itself")
                 then.after[first] = None
         return OK
 
