@@ -60,8 +60,12 @@ class Call:
 
     def begin(self) -> bool:
         """Begin it, for the first time or again; False where it was cancelled before."""
-        if not (self.future.running() or self.future.set_running_or_notify_cancel()):
-            return False
+        future = self.future
+        if not future.running():
+            if future.done() and not future.cancelled():
+                return False  # it was given up
+            if not future.set_running_or_notify_cancel():
+                return False
         self.attempts += 1
         return True
 

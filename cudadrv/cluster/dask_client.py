@@ -21,6 +21,9 @@ class DaskFuture(Protocol):
     def cancel(self) -> None:
         """Ask that it be given up."""
 
+    def release(self) -> None:
+        """Want it no more: what nobody wants is not made again where its worker is lost."""
+
 
 class DaskClient(Protocol):
     """What is used of a `distributed.Client`."""
@@ -41,9 +44,6 @@ class DaskClient(Protocol):
 
     def wait_for_workers(self, n_workers: int, timeout: float) -> None:
         """Wait for some, or raise TimeoutError."""
-
-    def restart_workers(self, workers: list[str], **kwargs: Any) -> Any:
-        """Have the nannies of some workers start them anew."""
 
 
 class DaskWorker(Protocol):

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar, cast
 
 from ..driver.locks import process_lock
-from ..errors import RuntimeDependencyUnavailable, WorkerLostError
+from ..errors import CudadrvError, RuntimeDependencyUnavailable, WorkerLostError
 from .call import Call
 from .dask_client import DaskClient, DaskFuture
 from .dask_task import Gathered, Sent, Wish
@@ -26,8 +26,8 @@ from .report import WorkerReport
 from .request import Reply, Request, keep
 from .segment import CAN_SHARE, Segment
 
-_RESTART_SECONDS: Final = 60
 _LOOK_SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 0.2
 _LONE_SECONDS: Final = 120.0
 _LARGE_CODE: Final = 1 << 15
 _TASK_SECONDS: Final = 0.02  # of a task of several calls
@@ -54,7 +54,8 @@ class DaskEngine(Engine):
         self._client = cast(DaskClient, client)  # what a client is, no class of ours says
         self._reports: dict[str, WorkerReport] = {}
         self._numbered: list[str] = []
-        self._is_shared = False
+        self._leaving: set[str] = set()
+        self._is_shared = CAN_SHARE  # until a worker cannot open it
         self._is_closed = False
         self._is_aborted = False
         self._token = secrets.token_hex(4)
@@ -72,32 +73,32 @@ class DaskEngine(Engine):
 
     def workers(self) -> tuple[WorkerReport, ...]:
         """Those that the scheduler has now; new ones are asked what they are."""
-        there = tuple(sorted(self._client.nthreads()))
-        if not there:  # all may just be replaced
-            self._client.wait_for_workers(1, timeout=_LONE_SECONDS)
-            there = tuple(sorted(self._client.nthreads()))
-        new = [address for address in there if address not in self._reports]
-        if new:
-            self._ask(new)
-            there = tuple(each for each in there if each in self._reports)
-            token = Segment(1) if CAN_SHARE else None
-            self._is_shared = token is not None and all(
-                answer is True
-                for answer in self._run(can_open, token.put(()), workers=list(there)).values()
-            )
-        return tuple(self._reports[each] for each in there)
+        deadline = time.monotonic() + _LONE_SECONDS
+        while True:
+            known = self._reports.keys() | self._leaving
+            self._ask([each for each in self._client.nthreads() if each not in known])
+            there = [each for each in sorted(self._client.nthreads()) if each in self._reports]
+            if there:
+                return tuple(self._reports[each] for each in there)
+            # All may just be replaced.
+            left = deadline - time.monotonic()
+            self._client.wait_for_workers(1, timeout=max(0.0, left))
+            time.sleep(_PAUSE_SECONDS)
 
     def _ask(self, addresses: list[str]) -> None:
-        """Ask new workers what they are; those that die meanwhile are none."""
-        failures: list[Exception] = []
+        """Ask new workers what they are; those that end meanwhile are none."""
+        if not addresses:
+            return
         for address, found in self._run(report, workers=addresses).items():
             if isinstance(found, WorkerReport):
                 self._reports[address] = replace(found, number=len(self._numbered))
                 self._numbered.append(address)
-            elif isinstance(found, Exception):
-                failures.append(found)
-        if failures and not self._reports:
-            raise failures[0]
+            elif isinstance(found, CudadrvError):
+                raise found
+        if self._is_shared:
+            token = Segment(1)
+            found_open = self._run(can_open, token.put(()), workers=addresses)
+            self._is_shared = all(answer is not False for answer in found_open.values())
 
     def _run(
         self, function: Callable[..., object], *args: object, workers: list[str]
@@ -232,7 +233,11 @@ class DaskEngine(Engine):
             ended: list[str | Gathered] = _all_of(self._ended, _LOOK_SECONDS)
             if not ended:
                 self._look()
-            sent = [self._sent.pop(each) for each in ended if isinstance(each, str)]
+            sent = [
+                self._sent.pop(each)
+                for each in ended
+                if isinstance(each, str) and each in self._sent
+            ]
             there = [each for each in sent if each.future.status == "finished"]
             if there:
                 self._gather(there)
@@ -259,16 +264,21 @@ class DaskEngine(Engine):
 
     def _deliver(self, sent: Sent, answer: object) -> None:
         """Take the answers of a task; what came instead of them is each call's."""
+        status, error = sent.future.status, None
+        if status == "error":
+            error = sent.future.exception()
+        # At once: a result that is lost would be made again, with whatever it does to a worker.
+        sent.future.release()
         replies = answer if isinstance(answer, list) else [answer] * len(sent.calls)
         for call, reply in zip(sent.calls, replies, strict=True):
             with self._delivering:
                 if self._is_aborted:
                     return
-                again = self._accept(call, sent.future, reply)
+                again = self._accept(call, status, reply or error)
             if again:
                 self._given.put((call, sent.wish))
 
-    def _accept(self, call: Call, future: DaskFuture, answer: object) -> bool:
+    def _accept(self, call: Call, status: str, answer: object) -> bool:
         """Take what came of a call; whether it is to be made once more."""
         if isinstance(answer, Reply):
             if answer.is_broken:
@@ -281,46 +291,60 @@ class DaskEngine(Engine):
             former = self._seconds.get(call.function.digest, answer.seconds)
             keep(self._seconds, call.function.digest, (former + answer.seconds) / 2)
             return call.accept(answer, lambda: None)
-        if self._is_closed and future.status == "cancelled":
+        if self._is_closed and status == "cancelled":
             call.fail(futures.CancelledError())
-            return False
-        error = answer if isinstance(answer, Exception) else future.exception()
-        if isinstance(error, self._killed):
-            _, worker, allowed = error.args
-            call.worker = worker.address
-            call.fail(WorkerLostError(str(error), worker=call.worker, attempts=allowed + 1))
-            return False
-        if future.status != "error":
-            return call.lose(f"Dask lost the result: {error}")
-        call.fail(error or WorkerLostError("no error is told", worker="", attempts=1))
+        elif isinstance(answer, self._killed):  # as many times as Dask allows
+            call.worker = answer.args[1].address
+            return call.lose(str(answer))
+        elif isinstance(answer, Exception) and status == "error":
+            call.fail(answer)
+        else:
+            return call.lose(f"Dask lost the result: {answer or status}")
         return False
 
     def _replace(self, address: str) -> None:
-        """Have a worker started anew; without a nanny it ends. Does not wait for it."""
+        """Have a worker end, for its nanny to start another one. Does not wait for it."""
         if self._reports.pop(address, None) is None:
             return  # it is under way
+        self._leaving.add(address)
 
         def replace() -> None:
-            with contextlib.suppress(Exception):  # it is gone already, or the cluster is
-                try:
-                    self._client.restart_workers([address], timeout=_RESTART_SECONDS)
-                except ValueError:
-                    self._run(end, workers=[address])
+            with contextlib.suppress(Exception):  # it has ended before it could answer
+                self._run(end, workers=[address])
 
-        threading.Thread(target=replace, name="cudadrv dask restart", daemon=True).start()
+        threading.Thread(target=replace, name="cudadrv dask end", daemon=True).start()
 
     def _look(self) -> None:
-        """While nothing ends: fail everything where there has been no worker for long."""
+        """While nothing ends: see to what waits for a worker that is gone, or for any for long."""
         try:
-            is_lone = bool(self._sent) and not self._client.nthreads()
+            there = self._client.nthreads()
         except Exception:  # the scheduler is gone; Dask cancels the futures
-            is_lone = False
+            return
+        for key, sent in list(self._sent.items()):
+            if sent.wish.address is not None and sent.wish.address not in there:
+                del self._sent[key]
+                self._send_elsewhere(sent)
+        is_lone = bool(self._sent) and not there
         self._lone_since = (self._lone_since or time.monotonic()) if is_lone else 0.0
         if is_lone and time.monotonic() - self._lone_since > _LONE_SECONDS:
-            why = f"the cluster has had no worker for {_LONE_SECONDS:.0f} s"
             self._sent.clear()
             for call in list(self._open):
-                call.fail(WorkerLostError(why, worker=call.worker, attempts=call.attempts))
+                _fail_lost(call, f"the cluster has had no worker for {_LONE_SECONDS:.0f} s")
+
+    def _send_elsewhere(self, sent: Sent) -> None:
+        """Give calls to whom there is: where all workers were gone, Dask waits for the very one."""
+        with contextlib.suppress(Exception):  # the client may be closed
+            sent.future.cancel()
+        for call in sent.calls:
+            if sent.wish.only:
+                _fail_lost(call, f"worker {sent.wish.address} has left the cluster")
+            else:
+                call.put_back()
+                self._given.put((call, Wish(None, False)))
+
+
+def _fail_lost(call: Call, why: str) -> None:
+    call.fail(WorkerLostError(why, worker=call.worker, attempts=call.attempts))
 
 
 def _all_of(queue: SimpleQueue[_T | None], seconds: float | None) -> list[_T]:

@@ -89,8 +89,8 @@ class GpuExecutor(Executor, TileExecutor):
 
         Args:
             client: a `distributed.Client`, which stays the caller's.
-            policy: what is done with tiles and calls. How often a call is made again whose worker
-                died is Dask's own setting, ``distributed.scheduler.allowed-failures``.
+            policy: what is done with tiles and calls. Dask itself makes a call again whose worker
+                died, ``distributed.scheduler.allowed-failures`` times; all of that is one attempt.
 
         Raises:
             RuntimeDependencyUnavailable: distributed is not installed.

@@ -76,7 +76,7 @@ def scatter_once(executor: GpuExecutor, rng: random.Random, folder: Path) -> tup
     )
     items = np.arange(_TILES * _TILE)
     bad = _TILE * rng.randrange(_TILES)
-    harm = rng.choice([jobs.dying, jobs.breaking, None, None])
+    harm = rng.choice([jobs.dying, jobs.breaking, jobs.hanging, None, None, None])
     with tempfile.TemporaryDirectory(dir=folder) as notes:
         if harm is None:
             scatter_batched(executor, items, partial(jobs.noted, notes, rng.uniform(0.0, 0.1)))
