@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from .executables import Executable
     from .graphs import Graph, Node
     from .kernel_libraries import Library, LibraryKernel
-    from .modules import Function, Module
+    from .modules import Function, Module, PendingLink
     from .user_objects import UserObject
 
 # Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
@@ -145,6 +145,7 @@ class Core:
         self._modules: dict[int, Module] = {}
         self._libraries: dict[int, Library] = {}
         self._kernels: dict[int, LibraryKernel] = {}
+        self._links: dict[int, PendingLink] = {}
         self._functions: dict[int, Function] = {}
         self._graphs: dict[int, Graph] = {}
         self._nodes: dict[int, Node] = {}

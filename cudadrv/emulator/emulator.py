@@ -15,6 +15,7 @@ from .calls.blocking import BlockingCalls
 from .calls.context_settings import ContextSettingCalls
 from .calls.device import DeviceCalls
 from .calls.graph_edit import GraphEditCalls
+from .calls.linking import LinkCalls
 from .calls.managed import ManagedCalls
 from .calls.registered import RegistrationCalls
 from .calls.setting import SettingCalls
@@ -40,6 +41,7 @@ class Emulator(
     ArrayCalls,
     TextureCalls,
     GraphEditCalls,
+    LinkCalls,
     VirtualCalls,
     FaultInjection,
 ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -97,6 +98,14 @@ class Module:
     def holds(self, address: int) -> bool:
         """Whether a variable of the module starts at an address."""
         return any(start == address for start, _ in self.program.globals.values())
+
+
+@dataclass(eq=False, slots=True)
+class PendingLink:
+    """A link under way: its inputs by name, and what came of it."""
+
+    inputs: list[tuple[str, str]] = field(default_factory=list)
+    image: ctypes.Array[ctypes.c_char] | None = None
 
 
 def new_function(handle: int, module: Module, name: str) -> Function:

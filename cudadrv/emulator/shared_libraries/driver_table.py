@@ -33,6 +33,10 @@ cuCtxGetDevice 2000 >int
 cuCtxGetFlags 7000 >uint
 cuCtxGetId 12000 size >size
 cuCtxGetApiVersion 3020 size >uint
+cuCtxGetLimit 3010 >size int
+cuCtxSetLimit 3010 int size
+cuCtxGetCacheConfig 3020 >int
+cuCtxSetCacheConfig 3020 int
 cuCtxSynchronize 2000
 cuCtxEnablePeerAccess 4000 size uint
 cuCtxGetStreamPriorityRange 5050 >int >int
@@ -51,6 +55,7 @@ cuStreamAddCallback 5000 stream size size uint
 cuStreamBeginCapture_v2 10010 stream int
 cuStreamEndCapture 10000 stream >size
 cuStreamIsCapturing 10000 stream >int
+cuStreamAttachMemAsync 6000 stream size size uint
 cuLaunchHostFunc 10000 stream size size
 cuEventCreate 2000 >size uint
 cuEventDestroy_v2 4000 size
@@ -98,6 +103,13 @@ cuMemsetD2D32Async 3020 size size uint size size stream
 cuMemPoolCreate 11020 >size *CUmemPoolProps
 cuMemPoolDestroy 11020 size
 cuMemPoolTrimTo 11020 size size
+cuMemAddressReserve 10020 >size size size size size
+cuMemAddressFree 10020 size size
+cuMemCreate 10020 >size size *CUmemAllocationProp size
+cuMemRelease 10020 size
+cuMemGetAllocationGranularity 10020 >size *CUmemAllocationProp int
+cuMemMap 10020 size size size size size
+cuMemUnmap 10020 size size
 cuArray3DCreate_v2 3020 >size *CUDA_ARRAY3D_DESCRIPTOR
 cuArrayDestroy 2000 size
 cuMipmappedArrayCreate 5000 >size *CUDA_ARRAY3D_DESCRIPTOR uint
@@ -136,10 +148,20 @@ cuLaunchKernel 4000 size uint uint uint uint uint uint uint stream size size
 cuLaunchCooperativeKernel 9000 size uint uint uint uint uint uint uint stream size
 cuProfilerStart 4000
 cuProfilerStop 4000
+cuGraphCreate 10000 >size uint
+cuGraphClone 10000 >size size
+cuGraphDestroyNode 10000 size
+cuGraphNodeGetType 10000 size >int
+cuGraphNodeGetEnabled 11060 size size >uint
+cuGraphNodeSetEnabled 11060 size size uint
+cuGraphConditionalHandleCreate 12030 >size size size uint uint
+cuGraphDebugDotPrint 11030 size text uint
+cuGraphUpload 11010 size stream
 cuGraphLaunch 10000 size stream
 cuGraphDestroy 10000 size
 cuGraphExecDestroy 10000 size
 cuGraphRetainUserObject 11030 size size uint uint
+cuGraphReleaseUserObject 11030 size size uint
 cuUserObjectCreate 11030 >size size size uint uint
 cuUserObjectRelease 11030 size uint
 """)

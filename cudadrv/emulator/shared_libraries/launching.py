@@ -11,6 +11,8 @@ from ..emulator import Emulator
 from .special import INVALID_VALUE, Handlers, call, passed_on, put_size, put_uint
 
 LAUNCHING: Final = Handlers()
+# The nodes that cuStreamGetCaptureInfo told of, by stream.
+_NODES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _ATTRIBUTE_BYTES: Final = 72  # sizeof(CUlaunchAttribute)
 
 
@@ -98,6 +100,42 @@ def stream_context(api: Emulator, stream: int, result: int, green: int) -> int:
     return passed_on(api, "cuStreamGetCtx", (stream,), result)
 
 
+@LAUNCHING("cuStreamGetCaptureInfo_v2 11030 stream size size size size size")
+def capture_info(
+    api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, count: int
+) -> int:
+    """The capture of a stream, and after which nodes the next one comes."""
+    code, is_capturing, number, owner, nodes, _, found = call(api, "cuStreamGetCaptureInfo", stream)
+    if not code:
+        put_uint(status, int(is_capturing))
+        put_size(identity, number)
+        put_size(graph, owner)
+        put_size(count, found)
+        kept = (ctypes.c_size_t * max(1, found))(*map(int, nodes or ()))
+        _NODES[stream] = kept  # by the manual they stand until the stream's next call
+        put_size(after, ctypes.addressof(kept))
+    return int(code)
+
+
+@LAUNCHING("cuStreamGetCaptureInfo_v3 12030 stream size size size size size size")
+def capture_info_with_edges(
+    api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, edges: int,
+    count: int,
+) -> int:  # fmt: skip
+    """The same; all edges are ordinary ones, of which nothing is said."""
+    put_size(edges, 0)
+    return capture_info(api, stream, status, identity, graph, after, count)
+
+
+@LAUNCHING("cuMemSetAccess 10020 size size size size")
+def set_memory_access(
+    api: Emulator, address: int, nbytes: int, descriptions: int, count: int
+) -> int:
+    """Who reaches a range of addresses."""
+    seen = _descriptions(descriptions, count)
+    return int(call(api, "cuMemSetAccess", address, nbytes, seen, count)[0])
+
+
 @LAUNCHING("cuMemPoolGetAttribute 11020 size int size")
 def pool_attribute(api: Emulator, pool: int, attribute: int, result: int) -> int:
     """A switch of 4 bytes, or a number of 8."""
@@ -124,12 +162,18 @@ def _is_switch(attribute: int) -> bool:
 @LAUNCHING("cuMemPoolSetAccess 11020 size size size")
 def set_pool_access(api: Emulator, pool: int, descriptions: int, count: int) -> int:
     """Who reaches a pool; CUmemAccessDesc is three numbers."""
+    seen = _descriptions(descriptions, count)
+    return int(call(api, "cuMemPoolSetAccess", pool, seen, count)[0])
+
+
+def _descriptions(address: int, count: int) -> list[SimpleNamespace]:
+    """An array of CUmemAccessDesc, as the emulator reads it."""
     seen = []
     for at in range(count):
-        kind, number, flags = (ctypes.c_int * 3).from_address(descriptions + 12 * at)
+        kind, number, flags = (ctypes.c_int * 3).from_address(address + 12 * at)
         location = SimpleNamespace(type=kind, id=number)
         seen.append(SimpleNamespace(location=location, flags=flags))
-    return int(call(api, "cuMemPoolSetAccess", pool, seen, count)[0])
+    return seen
 
 
 @LAUNCHING("cuMemPoolGetAccess 11020 size size size")

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import ctypes
+import inspect
+import struct
+
+import pytest
+
+from cudadrv.emulator import Emulator
+from cudadrv.emulator.shared_libraries.driver_table import PLAIN
+from cudadrv.emulator.shared_libraries.elf_image import MACHINES, elf_image
+from cudadrv.emulator.shared_libraries.launching import LAUNCHING
+from cudadrv.emulator.shared_libraries.loading import LOADING
+from cudadrv.emulator.shared_libraries.queries import QUERIES
+from cudadrv.emulator.shared_libraries.signature import Signature, signature
+
+SPECIAL = {s: h for table in (LAUNCHING, LOADING, QUERIES) for s, h in table.by_signature.items()}
+
+
+@pytest.mark.parametrize("form", PLAIN, ids=lambda form: form.name)
+def test_the_emulator_takes_what_a_line_of_the_table_passes_on(form: Signature) -> None:
+    taken = inspect.signature(getattr(Emulator, form.base_name)).parameters
+    assert len(taken) - 1 == sum(not p.is_result for p in form.parameters)
+
+
+@pytest.mark.parametrize("form", SPECIAL, ids=lambda form: form.name)
+def test_a_handler_takes_the_emulator_and_the_parameters_of_its_line(form: Signature) -> None:
+    taken = list(inspect.signature(SPECIAL[form]).parameters.values())
+    if taken[-1].kind is inspect.Parameter.VAR_POSITIONAL:
+        assert len(form.parameters) >= len(taken) - 2
+    else:
+        assert len(taken) - 1 == len(form.parameters)
+
+
+def test_no_function_is_there_twice() -> None:
+    names = [form.name for form in (*PLAIN, *SPECIAL)]
+    assert len(names) == len(set(names))
+
+
+def test_a_structure_is_read_where_the_caller_has_it() -> None:
+    form = signature("cuMemPoolCreate 11020 >size *CUmemPoolProps")
+    assert form.parameters[1].read(0, per_thread=False) is None
+    memory = ctypes.create_string_buffer(256)
+    ctypes.c_uint.from_buffer(memory).value = 1
+    props = form.parameters[1].read(ctypes.addressof(memory), per_thread=False)
+    assert int(getattr(props, "allocType")) == 1  # noqa: B009  # its type is the bindings'
+
+
+def test_a_default_stream_is_the_threads_own_only_in_its_variant() -> None:
+    (stream,) = signature("cuStreamSynchronize 2000 stream").parameters
+    assert [stream.read(0, per_thread=p) for p in (False, True)] == [0, 2]
+    assert [stream.read(7, per_thread=p) for p in (False, True)] == [7, 7]
+
+
+def test_jumps_of_64_bit_arm_load_their_slots() -> None:
+    image = elf_image("libcuda.so.1", ["cuInit", "cuMemAlloc_v2"], MACHINES["aarch64"])
+    (phoff,) = struct.unpack_from("<Q", image, 32)
+    dynamic = struct.unpack_from("<IIQQQQQQ", image, phoff + 2 * 56)
+    slots = dynamic[2] + dynamic[5]
+    at = (64 + 4 * 56 + 15) // 16 * 16
+    for function in range(2):
+        load, branch = struct.unpack_from("<II", image, at + 16 * function)
+        assert load & 0xFF00001F == 0x58000010  # ldr x16, literal
+        assert at + 16 * function + 4 * (load >> 5 & 0x7FFFF) == slots + 8 * function
+        assert branch == 0xD61F0200  # br x16
+    assert struct.unpack_from("<II", image, at + 32) == (0x52800080, 0xD65F03C0)
