@@ -316,3 +316,11 @@ def test_a_buffer_takes_a_view_in_c_order_and_gives_it(stream: cudadrv.Stream) -
     target = stream.zeros((10, 8, 12), "f4")
     stream.copy(target[..., ::2], buffer)
     assert np.array_equal(stream.to_host(target)[..., ::2], DATA.T)
+
+
+def test_a_large_array_is_reversed_in_place(stream: cudadrv.Stream) -> None:
+    """More elements than run at once: without other memory in between some are written too soon."""
+    host = np.arange(200_000, dtype="i4")
+    array = stream.to_device(host)
+    array[...] = array[::-1]
+    assert np.array_equal(stream.to_host(array), host[::-1])
