@@ -12,7 +12,7 @@ from pathlib import Path
 import benchmarks.emulator
 from benchmarks import report
 
-from . import checks, contract, goals, orders, side_by_side
+from . import checks, contract, goals, narrow, orders, side_by_side
 
 
 def main() -> None:
@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write every figure to this file")
     parser.add_argument("--no-peers", action="store_true", help="leave Numba's simulator out")
     parser.add_argument("--orders", action="store_true", help="measure other orders, too")
+    parser.add_argument("--narrow", action="store_true", help="measure few threads, too")
     parser.add_argument("--checks", action="store_true", help="measure what checks cost, too")
     given = parser.parse_args()
     where = f"{given.target}, Python {platform.python_version()}, {_versions()}"
@@ -47,6 +48,13 @@ def main() -> None:
             print(line_of_file, flush=True)
             files.append(line_of_file.to_json())
         result["contract"] = files
+    if given.narrow:
+        print(f"\n{'':38}{'first':>9}{'rows':>9}{'NumPy':>9}{'times':>9}{'ns each':>9}", flush=True)
+        narrow_times = []
+        for time in narrow.lines(given.target):
+            print(time, flush=True)
+            narrow_times.append(time.to_json())
+        result["narrow"] = narrow_times
     if given.checks:
         heads = f"{'race':>9}{'init':>9}{'all':>9}{'bytes':>9}"
         print(f"\n{'':38}{heads}  times the launch without; bytes for a byte", flush=True)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ptx
+from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.memory.device_memory import DeviceMemory
@@ -22,7 +23,12 @@ from .kernels import SOURCE
 class Launch(Protocol):
     """A launch that is ready to be made."""
 
-    def __call__(self, order: LaunchOrder | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __call__(
+        self,
+        order: LaunchOrder | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        counts: LaunchCounts | None = None,
+    ) -> None:
         """Make it."""
 
 
@@ -32,11 +38,12 @@ class Device:
     Args:
         target: such as "compute_90".
         fmad: whether NVRTC may make one rounding of a product and its sum.
+        source: the module's text.
     """
 
-    def __init__(self, target: str, *, fmad: bool = True) -> None:
+    def __init__(self, target: str, *, fmad: bool = True, source: str = SOURCE) -> None:
         options = ptx.CompileOptions(target=ptx.Target.ptx(target), fmad=fmad)
-        image = ptx.compile(SOURCE, options)
+        image = ptx.compile(source, options)
         assert image.ptx is not None
         self.memory = DeviceMemory(1 << 40, 1 << 30)
         self.program = Program(ptx.parse(image.ptx), DeviceModel(self.memory))
@@ -51,10 +58,14 @@ class Device:
         places = [self._put(one) if isinstance(one, np.ndarray) else one for one in case.arguments]
         params = _packed(places)
 
-        def launch(order: LaunchOrder | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
+        def launch(
+            order: LaunchOrder | None = None,
+            limits: Limits = DEFAULT_LIMITS,
+            counts: LaunchCounts | None = None,
+        ) -> None:
             kernel.launch(
                 case.grid, case.block, params, shared_bytes=case.shared_bytes, order=order,
-                limits=limits,
+                limits=limits, counts=counts,
             )  # fmt: skip
 
         def values() -> list[Argument]:

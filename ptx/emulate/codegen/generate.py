@@ -110,7 +110,7 @@ class _KernelWriter:
         code.uses_of = partial(uses_of, self._bodies)
         if code.counted is None and self._late == NOTHING_LATE:
             writer = LaneWriter(code, self._units)
-            code.lanes = LaneCode(writer.write, writer.write_loop)
+            code.lanes = LaneCode(writer.write, writer.write_loop, writer.shows_order)
         if code.stack_bytes > MOST_LOCAL_BYTES:
             raise UnsupportedInstruction(
                 code.kernel, ".local", self._layout.module.functions[code.kernel].line,

@@ -37,6 +37,11 @@ An emitter gets a `codegen.emitter.Emitter` and the `Instruction`, and writes Py
   fibre and `R` its registers. `e.is_used(operand)` says whether a result is ever read.
 - `raise e.refuse("why")` when a form is not executed: never guess.
 
+Few threads run code of their own (`ops/lane`): `lane_operation(name, types, emit)` gives it to an
+operation, by the name and types of its record. Such an emitter gets a
+`codegen.lane.lane_emitter.LaneEmitter`, whose expressions are Python numbers, and calls
+`e.refuse()` for a form that NumPy is to do; an operation without it is NumPy's in every fibre.
+
 The effect says what else an operation does. `PURE`: nothing; it may run for absent threads, and is
 dropped where its result is not used. `MEMORY`: it touches memory or may fault; under a guard it is
 branched around, so emitters never see its guard. `ENDS`: it ends its basic block; the emitter calls

@@ -101,9 +101,9 @@ class LaneEmitter:
                 self.lines.append(f"R[{number}] = {self._as(number, home)}")
 
     @property
-    def changes_what_it_reads(self) -> bool:
-        """Whether the part cannot be begun again with the registers that it leaves."""
-        return not self._read.isdisjoint(self._written)
+    def changed(self) -> tuple[int, ...]:
+        """The registers that the part reads and changes: with others it may be begun again."""
+        return tuple(self._read.intersection(self._written))
 
     @property
     def prelude(self) -> list[str]:

@@ -10,14 +10,31 @@ from __future__ import annotations
 from functools import cache
 
 from ptx.emulate.codegen.block_writer import Unit
+from ptx.emulate.codegen.call_graph import call_target
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter, NoLaneCode
 from ptx.emulate.codegen.lane.lane_table import LOADS, STORES, find_lane
-from ptx.emulate.codegen.lane.loop_writer import loops_around, write_loop
+from ptx.emulate.codegen.lane.loop_writer import loops_of, write_loop
 from ptx.emulate.codegen.lane.vector_part import call_vector, may_be_called, vector_part
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.lane.lane_code import GOES_ON, LanePart, Loop, Part, VectorPart
+from ptx.isa.model import Symbol
+
+_IN_NO_ORDER = frozenset({"ld", "ldu", "st", "ret", "exit", "trap", "brx", "bar", "barrier"})
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio", "red"})
+
+
+def _shows_order(step: BlockStep, unit: Unit) -> bool:
+    """Whether an instruction meets other threads, but for barriers, or the world outside."""
+    instruction = step.instruction
+    if step.operation.effect is Effect.PURE:
+        return any("clock" in repr(each) or "timer" in repr(each) for each in instruction.operands)
+    if instruction.opcode == "call":
+        target = call_target(instruction)
+        named = isinstance(target, Symbol) and unit.scope.real_name(target.name) in unit.functions
+        return not named
+    return instruction.opcode not in _IN_NO_ORDER or not _STRONG.isdisjoint(instruction.modifiers)
 
 
 class LaneWriter:
@@ -26,19 +43,35 @@ class LaneWriter:
     def __init__(self, code: KernelCode, units: list[Unit]) -> None:
         self._code = code
         self._units = units
+        self._loops: dict[tuple[int, bool, bool], dict[int, tuple[int, ...]]] = {}
 
     def write(self, block: int, alone: bool) -> tuple[Part, ...]:
         """The parts of a block, for one thread or for several."""
         unit = self._unit_of(block)
         return _LaneBlockWriter(self._code, unit, unit.blocks[block - unit.first], alone).parts()
 
-    def write_loop(self, block: int, alone: bool) -> Loop | None:
-        """The largest loop around a block that code for single threads can do as a whole."""
+    def write_loop(self, block: int, alone: bool, leave_out: bool) -> Loop | None:
+        """The largest loop around a block that code for single threads can do as a whole.
+
+        Or, if it may leave some out, but for those blocks for which there is no such code.
+        """
         unit = self._unit_of(block)
-        for inside in loops_around(unit.blocks, block - unit.first):
-            if (found := write_loop(self._code, unit, inside, alone)) is not None:
-                return found
-        return None
+        key = (unit.first, alone, leave_out)
+        if key not in self._loops:
+            self._loops[key] = loops_of(unit.blocks, alone=alone, leave_out=leave_out)
+        inside = self._loops[key].get(block - unit.first)
+        return None if inside is None else write_loop(self._code, unit, inside, alone)
+
+    def shows_order(self) -> bool:
+        """Whether what the kernel gives may tell which of two threads ran first, without a race."""
+        if self._code.calls_by_address:
+            return True
+        for unit in self._units:
+            for block in unit.blocks:
+                for step in block.steps:
+                    if _shows_order(step, unit):
+                        return True
+        return False
 
     def _unit_of(self, block: int) -> Unit:
         return next(each for each in reversed(self._units) if each.first <= block)
@@ -164,7 +197,7 @@ class _LaneBlockWriter:
         def instead() -> tuple[Part, ...]:
             return self._instead(first, end, result)
 
-        undo = bool(emitter.sites) and emitter.changes_what_it_reads
+        undo = emitter.changed if emitter.sites and not self._alone else ()
         sites = tuple(emitter.sites)
         self._parts.append(LanePart(function, instead, sites, undo))  # type: ignore[arg-type]  # made
 

@@ -17,44 +17,76 @@ from ptx.emulate.codegen.table import Effect
 from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.lane.lane_code import Loop
 
-_MOST_BLOCKS = 64
-_MOST_STEPS = 600  # Python's compiler takes some 20 µs for each
+_MOST_STEPS = 600  # writing and compiling take some 100 µs for each
+_MOST_STEPS_APART = 6000  # where threads go their own ways for long
+_GROUP = 8  # blocks that are passed over by one test
 
 
-def loops_around(blocks: Sequence[Block], block: int) -> Iterator[tuple[int, ...]]:
-    """The loops that a block is in, the outermost first."""
-    inside = set(range(len(blocks)))
-    while True:
-        forward = _reached(blocks, block, inside)
-        back = {each for each in forward if block in _reached(blocks, each, forward)}
-        if block not in back:
-            return
-        yield tuple(sorted(back))
-        head = min(back)
-        if head == block:
-            return
-        inside = back - {head}
+def loops_of(
+    blocks: Sequence[Block], *, alone: bool, leave_out: bool
+) -> dict[int, tuple[int, ...]]:
+    """For each block of a function the largest loop around it that may become one function.
 
-
-def _reached(blocks: Sequence[Block], start: int, inside: set[int]) -> set[int]:
-    """The blocks that control may come to behind one, without leaving some."""
-    found: set[int] = set()
-    waiting = [start]
+    `leave_out`: without the blocks that have no code for single threads, which a thread then
+    leaves the loop for; else a loop that has such blocks stays as it is.
+    """
+    found: dict[int, tuple[int, ...]] = {}
+    waiting = [set(range(len(blocks)))]
+    most = _MOST_STEPS_APART if leave_out else _MOST_STEPS
     while waiting:
-        for each in blocks[waiting.pop()].successors:
-            if each in inside and each not in found:
-                found.add(each)
-                waiting.append(each)
+        for loop in _cycles(blocks, waiting.pop()):
+            inside = tuple(n for n in loop if _may_be_inside(blocks[n], alone))
+            is_small = sum(len(blocks[n].steps) for n in inside) <= most
+            if is_small and inside and (leave_out or len(inside) == len(loop)):
+                found |= dict.fromkeys(inside, inside)
+            elif len(loop) > 1:
+                waiting.append(set(loop[1:]))
     return found
+
+
+def _cycles(blocks: Sequence[Block], inside: set[int]) -> Iterator[tuple[int, ...]]:
+    """The largest sets of blocks, among some, whose every block comes back to every other.
+
+    Kosaraju's way: forward in any order, then backward from what was finished last.
+    """
+    before: dict[int, list[int]] = {each: [] for each in inside}
+    for each in inside:
+        for to in blocks[each].successors:
+            if to in inside:
+                before[to].append(each)
+    finished: list[int] = []
+    seen: set[int] = set()
+    for start in sorted(inside):
+        stack = [] if start in seen else [(start, iter(tuple(blocks[start].successors)))]
+        seen.add(start)
+        while stack:
+            block, rest = stack[-1]
+            to = next((n for n in rest if n in inside and n not in seen), -1)
+            if to < 0:
+                finished.append(block)
+                stack.pop()
+            else:
+                seen.add(to)
+                stack.append((to, iter(tuple(blocks[to].successors))))
+    taken: set[int] = set()
+    for start in reversed(finished):
+        if start in taken:
+            continue
+        taken.add(start)
+        loop, waiting = {start}, [start]
+        while waiting:
+            for each in before[waiting.pop()]:
+                if each not in taken:
+                    taken.add(each)
+                    loop.add(each)
+                    waiting.append(each)
+        if len(loop) > 1 or start in before[start]:
+            yield tuple(sorted(loop))
 
 
 def write_loop(code: KernelCode, unit: Unit, inside: Sequence[int], alone: bool) -> Loop | None:
     """The function of a loop; None where an operation in it has no code for single threads."""
     blocks = [unit.blocks[each] for each in inside]
-    if len(blocks) > _MOST_BLOCKS or sum(len(each.steps) for each in blocks) > _MOST_STEPS:
-        return None
-    if not all(_may_be_inside(block, alone) for block in blocks):
-        return None
     emitter = LaneEmitter(unit.scope, alone=alone)
     emitter.begin()
     try:
@@ -124,12 +156,17 @@ def _function(
         live |= block.live
         beyond |= unit.live_behind(block)
     kept = defined & (live | beyond)
-    lines = [f"r{each} = R[{each}]" for each in bits(live | kept)]
+    lines = [f"r{each} = get({each})" for each in bits(live | kept)]
+    lines.insert(0, "get = R.get")
     lines += ["at, left = start, room", f"while left >= {len(blocks)}:"]
     for number, body in zip(numbers, written, strict=True):
-        lines.append(f"    if at == {number}:")
-        lines += [f"        {each}" for each in body]
-        lines.append("        left -= 1")
+        if len(numbers) > _GROUP and (place := numbers.index(number)) % _GROUP == 0:
+            group = numbers[place : place + _GROUP]
+            lines.append(f"    if {group[0]} <= at <= {group[-1]}:")
+        deep = "    " * (1 + (len(numbers) > _GROUP))
+        lines.append(f"{deep}if at == {number}:")
+        lines += [f"{deep}    {each}" for each in body]
+        lines.append(f"{deep}    left -= 1")
     is_dense = numbers[-1] - numbers[0] == len(numbers) - 1
     inside = f"{numbers[0]} <= at <= {numbers[-1]}" if is_dense else f"at in {set(numbers)}"
     lines.append(f"    if not {inside}: break")

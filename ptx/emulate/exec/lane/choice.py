@@ -13,9 +13,11 @@ from random import Random
 from typing import Final
 
 _FEW: Final = 16  # threads whose rows take about as long as NumPy's arrays of all of them
+_FEW_IN_LOOP: Final = 40  # the same where they go through a loop in one function
+_FEW_APART: Final = 512  # the same where fibres part and meet at every few blocks
 _HOT: Final = 24  # visits of few threads to a block that are made before it gets code of its own
 _SETTLED: Final = 6  # blocks that a fibre of few threads executes before it changes its form
-_ANY: Final = 1 << 62
+_ANY: Final = 1024  # a block's threads; more take too long for a test
 
 
 @dataclass(slots=True)
@@ -23,13 +25,16 @@ class Choice:
     """How fibres are chosen.
 
     Attributes:
-        most: threads of a fibre that may have rows.
+        most: threads of a fibre that may have rows; most_in_loop: in a loop; most_apart:
+            where threads go their own ways.
         heat: visits to a block before it gets code for single threads.
         settled: blocks that a fibre executes before it gets rows.
         random: where a draw decides before each block; None for no draw.
     """
 
     most: int = _FEW
+    most_in_loop: int = _FEW_IN_LOOP
+    most_apart: int = _FEW_APART
     heat: int = _HOT
     settled: int = _SETTLED
     random: Random | None = None
@@ -60,14 +65,14 @@ def chosen(choice: Choice) -> Iterator[None]:
 
 def never() -> Choice:
     """No fibre has rows."""
-    return Choice(most=0)
+    return Choice(most=0, most_in_loop=0)
 
 
 def always() -> Choice:
     """Every fibre has rows, at every block."""
-    return Choice(most=_ANY, heat=0, settled=0)
+    return Choice(most=_ANY, most_in_loop=_ANY, heat=0, settled=0)
 
 
 def drawn(seed: int) -> Choice:
     """Every fibre changes its form as draws say."""
-    return Choice(most=_ANY, heat=0, settled=0, random=Random(seed))
+    return Choice(most=_ANY, most_in_loop=_ANY, heat=0, settled=0, random=Random(seed))

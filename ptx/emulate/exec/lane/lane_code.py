@@ -45,13 +45,13 @@ class LanePart:
             giving that of all or a list with that of each.
         instead: the same for all threads at once, for what goes wrong or elsewhere.
         sites: of its accesses.
-        undo: whether it changes registers that it reads, and may stop halfway.
+        undo: registers that it reads and changes, where it may stop halfway.
     """
 
     function: Callable[[Fibre, Any], Any]  # whether one row or several, its table tells
     instead: Callable[[], tuple[Part, ...]]
     sites: tuple[Site, ...]
-    undo: bool
+    undo: tuple[int, ...]
 
 
 Part = VectorPart | LanePart
@@ -81,26 +81,33 @@ class LaneCode:
 
     Attributes:
         write: makes the parts of a block; write_loop: the loop around it, if that can be done.
+        shows_order: tells whether results may depend on which of two threads ran first.
         heat: how often one thread, or several, came to each block without rows.
+        are_apart: whether threads of a launch went their own ways.
         held: whether rows can hold the registers of each function.
     """
 
     write: Callable[[int, bool], tuple[Part, ...]]
-    write_loop: Callable[[int, bool], Loop | None]
-    loops: dict[tuple[int, bool], Loop | None] = field(default_factory=dict)
+    write_loop: Callable[[int, bool, bool], Loop | None]
+    shows_order: Callable[[], bool]
+    loops: dict[tuple[int, bool, bool], Loop | None] = field(default_factory=dict)
     alone: dict[int, tuple[Part, ...]] = field(default_factory=dict)
     together: dict[int, tuple[Part, ...]] = field(default_factory=dict)
     heat: dict[tuple[int, bool], int] = field(default_factory=dict)
+    are_apart: bool = False
     held: dict[int, bool] = field(default_factory=dict)
 
-    def loop(self, block: int, *, alone: bool) -> Loop | None:
-        """The loop around a block, for one thread or for several, made when first asked for."""
-        key = (block, alone)
+    def loop(self, block: int, *, alone: bool, apart: bool) -> Loop | None:
+        """The loop around a block, for one thread or for several, made when first asked for.
+
+        `apart`: of all blocks that can be in one, so that threads leave it for the others.
+        """
+        key = (block, alone, apart)
         if key not in self.loops:
-            self.loops[key] = found = self.write_loop(block, alone)
+            self.loops[key] = found = self.write_loop(block, alone, apart)
             if found is not None:
                 for each in found.blocks:
-                    self.loops[each, alone] = found
+                    self.loops[each, alone, apart] = found
         return self.loops[key]
 
     def parts(self, block: int, *, alone: bool) -> tuple[Part, ...]:

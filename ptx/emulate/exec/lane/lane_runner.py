@@ -7,7 +7,7 @@ all of its registers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.exec.fibre import GONE, Fibre, Registers
 from ptx.emulate.exec.lane.bench import Bench
@@ -19,6 +19,9 @@ from ptx.emulate.exec.lane.rows import Row, column, is_held, value_of
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.scheduler import Scheduler
+
+
+_ROOM: Final = 4096  # blocks that a thread executes in a loop before others have their turn
 
 
 def lane_runner(scheduler: Scheduler) -> LaneRunner | None:
@@ -46,7 +49,22 @@ class LaneRunner:
         self._code = scheduler.blocks.code
         self._lanes = lanes
         self._choice = choice()
-        self.most: int = self._choice.most
+        self._most = self._choice.most
+        self._are_apart = False
+        self.most: int = self._choice.most_in_loop
+        if lanes.are_apart:
+            self.are_apart()
+
+    def are_apart(self) -> None:
+        """The threads go their own ways: more of them at one place are few.
+
+        Where nothing tells which of them runs first, each goes as far as it may by itself.
+        """
+        if self._are_apart or self._lanes.shows_order():
+            return
+        self._are_apart = self._lanes.are_apart = True
+        self.most = max(self.most, self._choice.most_apart)
+        self._most = self.most
 
     def run(self, fibre: Fibre, block: int, room: int) -> int:
         """Execute a block for a fibre; what comes next, as a block's own function says it.
@@ -54,7 +72,7 @@ class LaneRunner:
         More blocks, up to `room`, where they are a loop and no fibre waits before its end.
         """
         rows = fibre.rows
-        if rows is None or len(rows) > self.most or self._choice.random is not None:
+        if rows is None or len(rows) > self._most or self._choice.random is not None:
             rows = self._formed(fibre, block)
             if rows is None:
                 return self._code.blocks[block](fibre, fibre.regs)
@@ -63,9 +81,14 @@ class LaneRunner:
         if parts is None and not self._is_hot(block, alone=alone):
             leave_rows(fibre, self._code.live[block])
             return self._code.blocks[block](fibre, fibre.regs)
-        loop = lanes.loop(block, alone=alone)
-        if loop is not None and room >= len(loop.blocks) and self._is_free(fibre, loop):
-            return self._run_loop(fibre, rows, loop, block, room)
+        if self._are_apart:
+            loop = lanes.loop(block, alone=False, apart=True)
+            if loop is not None and room:
+                return self._run_loop(fibre, rows, loop, block, max(_ROOM, len(loop.blocks)))
+        else:
+            loop = lanes.loop(block, alone=alone, apart=alone)
+            if loop is not None and room >= len(loop.blocks) and self._is_free(fibre, loop):
+                return self._run_loop(fibre, rows, loop, block, room)
         if parts is None:
             parts = lanes.parts(block, alone=alone)
         return (
@@ -87,7 +110,10 @@ class LaneRunner:
             left = loop.function(fibre, rows, following, block, room)
         except Elsewhere:
             return self._stopped(fibre, rows, following, block)
-        self._scheduler.steps += room - left - 1
+        if self._are_apart:  # as one turn, lest the others seem to have waited for too long
+            self._scheduler.work += room - left - 1
+        else:
+            self._scheduler.steps += room - left - 1
         return self._split(fibre, following)
 
     def _stopped(self, fibre: Fibre, rows: list[Row], following: list[int], block: int) -> int:
@@ -107,7 +133,7 @@ class LaneRunner:
 
     def _formed(self, fibre: Fibre, block: int) -> list[Row] | None:
         """The rows that a fibre is to have at a block."""
-        if fibre.count > self.most or self._choice.draws_other():
+        if fibre.count > self._most_at(block) or self._choice.draws_other():
             leave_rows(fibre, self._code.live[block])
             fibre.few = 0
         elif fibre.rows is None:
@@ -118,6 +144,12 @@ class LaneRunner:
                 if self._scheduler.bench is None:
                     self._scheduler.bench = Bench(self._scheduler.blocks)
         return fibre.rows
+
+    def _most_at(self, block: int) -> int:
+        """How many threads are few at a block."""
+        if self._are_apart:
+            return self.most
+        return self.most if self._lanes.loops.get((block, False, False)) else self._most
 
     def _may_have_rows(self, fibre: Fibre) -> bool:
         function = fibre.calls[-1].function if fibre.calls else 0
@@ -156,13 +188,13 @@ class LaneRunner:
         return following if isinstance(following, int) else self._split(fibre, following)
 
     def _run_part(self, fibre: Fibre, rows: list[Row], part: LanePart) -> int | list[int]:
-        kept = [row.copy() for row in rows] if part.undo else None
+        kept = [[row[number] for number in part.undo] for row in rows]
         try:
             found: int | list[int] = part.function(fibre, rows)
             return found
         except Elsewhere:
-            if kept is not None:
-                rows[:] = kept
+            for row, values in zip(rows, kept, strict=True):
+                row.update(zip(part.undo, values, strict=True))
         following: int | list[int] = GOES_ON
         for each in part.instead():
             if isinstance(each, LanePart):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptx.emulate.exec.lane.rows import LANE, PLACES, Row, column, value_of
+from ptx.emulate.exec.lane.rows import LANE, LOCAL, SHARED, Row, column, value_of
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 
@@ -28,16 +28,14 @@ def enter_rows(fibre: Fibre, live: tuple[int, ...]) -> None:
     fibre.compact(live)
     blocks = fibre.blocks
     size = blocks.geometry.threads_per_block
-    nones = [None] * len(fibre.regs)
-    rows: list[Row] = [
-        [*nones, lane // size * blocks.shared_stride, lane * blocks.local_stride, lane]
-        for lane in fibre.lane_numbers().tolist()
-    ]
     count = fibre.n
-    for number in live:
-        values = column(fibre.regs[number], count)
-        for row, value in zip(rows, values, strict=True):
-            row[number] = value
+    lanes: list[int] = fibre.lane_numbers().tolist()
+    columns = [column(fibre.regs[number], count) for number in live]
+    columns.append([lane // size * blocks.shared_stride for lane in lanes])
+    columns.append([lane * blocks.local_stride for lane in lanes])
+    columns.append(lanes)
+    names = (*live, SHARED, LOCAL, LANE)
+    rows: list[Row] = [dict(zip(names, each, strict=True)) for each in zip(*columns, strict=True)]
     fibre.rows = rows
     fibre.regs = []
 
@@ -83,7 +81,7 @@ def part_of_rows(fibre: Fibre, positions: Index, live: tuple[int, ...]) -> Fibre
     found = with_rows(fibre, [rows[each] for each in positions.tolist()])
     if not live:
         unset: Value = np.uint32(0)
-        found.regs = [unset] * (len(rows[0]) - PLACES)
+        found.regs = [unset] * len(dtypes_of(fibre))
         found.rows = None
     return found
 

@@ -1,8 +1,8 @@
 """The registers of one thread as Python values, and the way there and back.
 
-A row is a list by register number: an integer's bits as an unsigned `int`, a float as a `float`, a
+A row has them by their numbers: an integer's bits as an unsigned `int`, a float as a `float`, a
 predicate as a `bool`. A NaN of float32 is the float64 NaN with its bits on top, a signalling one
-stays one: so no bit is lost. Behind the registers, at the row's end, is where the thread sits.
+stays one: so no bit is lost. Below the registers, by negative numbers, is where the thread sits.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import numpy as np
 from ptx.emulate.model.geometry import Value
 
 # Python numbers of several types, and NumPy's where Python has none.
-Row: TypeAlias = list[Any]
-LANE, LOCAL, SHARED = -1, -2, -3  # places in a row, from its end
+Row: TypeAlias = dict[int, Any]
+LANE, LOCAL, SHARED = -1, -2, -3
 """The thread's number in the chunk, and where its local and its block's shared memory begin."""
-PLACES = 3
 
 _F32 = np.dtype(np.float32)
 _F64 = np.dtype(np.float64)
@@ -84,21 +83,26 @@ def column(value: Value, count: int) -> list[Any]:
     return listed
 
 
+def _are_same(values: Sequence[Any], first: Any) -> bool:
+    """Whether all have the same bits; zeros, which have two signs, are not looked into."""
+    return bool(first) and values.count(first) == len(values)
+
+
 def value_of(values: Sequence[Any], dtype: np.dtype[Any]) -> Value:
     """A register's value for several threads; a scalar where all agree."""
     first = values[0]
     if dtype == _F32:
-        if len(values) == 1 or all(x is first for x in values):
+        if len(values) == 1 or _are_same(values, first):
             return np.uint32(word_of_float(first)).view(np.float32)
         found = np.array(values, dtype=np.float32)
         if (found != found).any():
             found = np.array([word_of_float(x) for x in values], np.uint32).view(np.float32)
         return found
     if dtype in (_F64, _PRED):
-        if len(values) == 1 or all(x is first for x in values):
+        if len(values) == 1 or _are_same(values, first):
             return dtype.type(first)
         return np.array(values, dtype=dtype)
     kind = _UNSIGNED[dtype.itemsize]
-    if len(values) == 1 or all(x == first for x in values):
+    if len(values) == 1 or values.count(first) == len(values):
         return kind(first).view(dtype)
     return np.array(values, dtype=kind).view(dtype)
