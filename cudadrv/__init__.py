@@ -73,6 +73,7 @@ if typing.TYPE_CHECKING:
     from .graph.node import GraphNode as GraphNode
     from .launch.config import LaunchConfig as LaunchConfig
     from .launch.host_arguments import In as In, InOut as InOut, Out as Out
+    from .launch.jit_options import JitOptions as JitOptions
     from .launch.kernel_attributes import KernelAttributes as KernelAttributes
     from .launch.module import Kernel as Kernel, Module as Module
     from .launch.types import Launcher as Launcher, PreparedLaunch as PreparedLaunch
@@ -193,6 +194,7 @@ else:
         "graph.node": "GraphNode",
         "launch.config": "LaunchConfig",
         "launch.host_arguments": "In InOut Out",
+        "launch.jit_options": "JitOptions",
         "launch.kernel_attributes": "KernelAttributes",
         "launch.module": "Kernel Module",
         "launch.types": "Launcher PreparedLaunch",

@@ -12,6 +12,7 @@ from ..driver._api import CUjit_option
 from ..driver.handle import ContextBox
 from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
+from .jit_options import JitOptions
 
 ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview | Path
 _BINARY = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
@@ -46,7 +47,7 @@ def bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
     )
 
 
-def loaded(context: ContextBox, data: bytes) -> ModuleBox:
+def loaded(context: ContextBox, data: bytes, jit: JitOptions | None = None) -> ModuleBox:
     """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
     api, box = context.api, ModuleBox(context)
     binary = data.startswith(_BINARY)
@@ -55,8 +56,10 @@ def loaded(context: ContextBox, data: bytes) -> ModuleBox:
         code = box.make(api.cuModuleLoadData, data)
     else:
         # The driver reads PTX up to a zero byte.
-        text, options = data if data.endswith(b"\0") else data + b"\0", _LOG_OPTIONS
-        code = box.make(api.cuModuleLoadDataEx, text, len(options), options, (log, len(log)))
+        text = data if data.endswith(b"\0") else data + b"\0"
+        told = {} if jit is None else jit.native()
+        options, values = (*_LOG_OPTIONS, *told), (log, len(log), *told.values())
+        code = box.make(api.cuModuleLoadDataEx, text, len(options), options, values)
     if code:
         call = "cuModuleLoadData" if binary else "cuModuleLoadDataEx"
         doing = f"loading {len(data)} bytes on device {context.ordinal}"

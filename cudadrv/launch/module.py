@@ -26,6 +26,7 @@ from ..memory.layout import Shape
 from .cluster_occupancy import active_clusters, potential_cluster_size
 from .config import LaunchConfig, check_launch
 from .images import ImageLike, bytes_of, loaded, read
+from .jit_options import JitOptions
 from .kernel_core import KernelCore
 from .kernel_names import names_of, no_kernel
 from .launcher import LauncherState
@@ -184,7 +185,11 @@ class Module(Closing):
     _box: ModuleBox
 
     def __init__(
-        self, context: ContextCore, image: ImageLike, default_stream: Callable[[], StreamCore]
+        self,
+        context: ContextCore,
+        image: ImageLike,
+        default_stream: Callable[[], StreamCore],
+        jit: JitOptions | None = None,
     ) -> None:
         if isinstance(image, Path):
             image = read(image)
@@ -199,7 +204,9 @@ class Module(Closing):
         self._variables: Registry[DeviceBuffer] = Registry()
         box = context._box
         self._closing: list[Callable[[Module], object]] = []
-        self._box = loaded(box, bytes_of(image))
+        self._box = loaded(
+            box, bytes_of(image), border.optional("load_module: jit", jit, JitOptions)
+        )
         context._adopt(self)
         for function in tuple(context._loading):
             function(self)

@@ -21,6 +21,7 @@ from ..driver.stream_box import StreamBox
 from ..driver.types import CudaStream
 from ..errors import WrongDeviceError
 from ..launch.images import ImageLike
+from ..launch.jit_options import JitOptions
 from ..launch.module import Kernel, Module
 from ..memory.driver_pool import open_pool
 from ..memory.resource import MemoryResource, choose
@@ -312,15 +313,15 @@ class Context(ContextCore):
         border.function("Context.when_module_loaded: function", function)
         self._loading.append(function)
 
-    def load_module(self, image: ImageLike) -> Module:
+    def load_module(self, image: ImageLike, *, jit: JitOptions | None = None) -> Module:
         """Load an image: a `ptx.Image`, PTX text, the bytes of a cubin, fatbin or PTX, or a file.
 
-        A file is given as a `Path`; a str is PTX.
+        A file is given as a `Path`; a str is PTX. `jit` is for the driver's compiler of PTX.
 
         Raises:
             CudaError: the driver refuses the image; the JIT's log is in the text.
         """
-        return Module(self, image, lambda: self.default_stream)
+        return Module(self, image, lambda: self.default_stream, jit)
 
     def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
         priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)

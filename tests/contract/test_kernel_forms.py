@@ -156,3 +156,44 @@ def test_the_clusters_that_fit_are_counted(context: cudadrv.Context) -> None:
     assert small >= add.max_active_clusters(LaunchConfig(8, 128, cluster=8))
     with pytest.raises(LaunchConfigError, match="no clusters"):
         add.max_active_clusters(LaunchConfig(8, 128))
+
+
+OLD_PTX = """
+.version 7.0
+.target sm_52
+.address_size 64
+.visible .entry set(.param .u64 x) {
+    .reg .u64 %p;
+    ld.param.u64 %p, [x];
+    cvta.to.global.u64 %p, %p;
+    st.global.u32 [%p], 7;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "jit",
+    [
+        cudadrv.JitOptions(max_registers=32, optimization=1),
+        cudadrv.JitOptions(line_info=True),
+        cudadrv.JitOptions(debug=True, optimization=0),
+    ],
+    ids=["registers", "lines", "debug"],
+)
+def test_options_reach_the_compiler_of_ptx(
+    context: cudadrv.Context, stream: cudadrv.Stream, jit: cudadrv.JitOptions
+) -> None:
+    out = stream.zeros(1, np.uint32)
+    with context.load_module(OLD_PTX, jit=jit) as module:
+        kernel = module.kernel("set")
+        assert kernel.attributes.registers <= 32
+        kernel(stream, LaunchConfig(1, 1), out)
+        assert stream.to_host(out).tolist() == [7]
+
+
+def test_options_out_of_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="max_registers is 300"):
+        cudadrv.JitOptions(max_registers=300)
+    with pytest.raises(ValueError, match="optimization is 5"):
+        cudadrv.JitOptions(optimization=5)

@@ -1,0 +1,50 @@
+"""What the driver's compiler is told where it compiles PTX at load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import border
+from ..driver._api import CUjit_option
+
+_MOST_REGISTERS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class JitOptions:
+    """Options for PTX that the driver compiles; they do nothing for a cubin, nor on the emulator.
+
+    Attributes:
+        max_registers: the most registers of a thread; None leaves it to the compiler.
+        optimization: 0 to 4, which is what None gives.
+        line_info: whether the code says which lines it is of.
+        debug: whether it can be debugged, which makes it slow.
+
+    Raises:
+        ArgumentValueError: a number is out of its range.
+    """
+
+    max_registers: int | None = None
+    optimization: int | None = None
+    line_info: bool = False
+    debug: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_registers is not None:
+            where = "JitOptions: max_registers"
+            border.whole(where, self.max_registers, least=1, most=_MOST_REGISTERS)
+        if self.optimization is not None:
+            border.whole("JitOptions: optimization", self.optimization, most=4)
+
+    def native(self) -> dict[CUjit_option, object]:
+        """What differs from the driver's defaults."""
+        found: dict[CUjit_option, object] = {}
+        if self.max_registers is not None:
+            found[CUjit_option.CU_JIT_MAX_REGISTERS] = self.max_registers
+        if self.optimization is not None:
+            found[CUjit_option.CU_JIT_OPTIMIZATION_LEVEL] = self.optimization
+        if self.line_info:
+            found[CUjit_option.CU_JIT_GENERATE_LINE_INFO] = 1
+        if self.debug:
+            found[CUjit_option.CU_JIT_GENERATE_DEBUG_INFO] = 1
+        return found
