@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Final
 
@@ -92,6 +93,7 @@ class WorkerProcess:
             share=self._share if CAN_SHARE else None,
             is_private=False,
         )
+        request = replace(request, seconds=None)  # it is watched from here
         self._send(pickle.dumps(request, 5))
         if request.code is not None:
             keep(self._functions, digest, None)

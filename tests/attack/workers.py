@@ -63,9 +63,12 @@ class Killer:
             workers = self._executor.workers
             if len(workers) < _WORKERS:
                 continue  # Dask is replacing one, and somebody must be left to work
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._random.choice(workers).pid, self._random.choice(self._signals))
-                self.done += 1
+            sign = self._random.choice(self._signals)
+            for worker in self._random.sample(workers, len(workers)):
+                with contextlib.suppress(ProcessLookupError):  # it is just replaced
+                    os.kill(worker.pid, sign)
+                    self.done += 1
+                    break
 
 
 def scatter_once(executor: GpuExecutor, rng: random.Random, folder: Path) -> tuple[bool, Progress]:
