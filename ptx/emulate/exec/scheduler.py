@@ -31,6 +31,7 @@ _LEAST_PATIENCE = 8
 _WIDTH = 1024  # threads whose block takes about as long as that of one
 _CHANGE = 8  # blocks that take about as long as going from one fibre to another
 _APART = 8  # blocks that a fibre executes between two changes where threads go their own ways
+_PLACES_APART = 8  # at which others of them wait meanwhile
 _LEAST_RUN = 64  # steps that a fibre runs on for when it has waited for too long
 ENDLESS = 1 << 62
 _LONG = 65536  # work after which threads may be going round for ever
@@ -250,7 +251,8 @@ class Scheduler:
         """Count the work since the last time, as if this fibre had done it all."""
         self.work += (self.steps - self._counted) * (1 + fibre.n // _WIDTH)
         self.work += self._changes * _CHANGE
-        if self.lanes is not None and self._changes * _APART > self.steps - self._counted:
+        is_changing = self._changes * _APART > self.steps - self._counted
+        if self.lanes is not None and is_changing and len(self._heap) >= _PLACES_APART:
             self.lanes.are_apart()
             self._few = self.lanes.most
         self._counted, self._changes = self.steps, 0
