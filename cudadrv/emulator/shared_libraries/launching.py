@@ -6,7 +6,7 @@ import ctypes
 from types import SimpleNamespace
 from typing import Final
 
-from ...driver import _api
+from ...driver._api import CUlaunchAttribute, CUmemPool_attribute, cuuint64_t
 from ..emulator import Emulator
 from .special import INVALID_VALUE, Handlers, call, passed_on, put_size, put_uint
 
@@ -42,7 +42,7 @@ def launch_with_config(api: Emulator, config: int, function: int, params: int, e
         sharedMemBytes=given.shared_bytes, hStream=given.stream,
         numAttrs=given.attribute_count,
         attrs=[
-            _api.CUlaunchAttribute(_ptr=given.attributes + _ATTRIBUTE_BYTES * at)
+            CUlaunchAttribute(_ptr=given.attributes + _ATTRIBUTE_BYTES * at)
             for at in range(given.attribute_count)
         ],
     )  # fmt: skip
@@ -150,13 +150,11 @@ def set_pool_attribute(api: Emulator, pool: int, attribute: int, value: int) -> 
     """A switch of 4 bytes, or a number of 8."""
     c_type = ctypes.c_uint if _is_switch(attribute) else ctypes.c_size_t
     number = c_type.from_address(value).value
-    return int(call(api, "cuMemPoolSetAttribute", pool, attribute, _api.cuuint64_t(number))[0])
+    return int(call(api, "cuMemPoolSetAttribute", pool, attribute, cuuint64_t(number))[0])
 
 
 def _is_switch(attribute: int) -> bool:
-    return attribute <= int(
-        _api.CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
-    )
+    return attribute <= int(CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
 
 
 @LAUNCHING("cuMemPoolSetAccess 11020 size size size")

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from ...driver import _api
+from ...driver._api import (
+    CUDA_ARRAY3D_DESCRIPTOR,
+    CUDA_MEMCPY3D,
+    CUDA_RESOURCE_DESC,
+    CUDA_RESOURCE_VIEW_DESC,
+    CUDA_TEXTURE_DESC,
+    CUmemAllocationProp,
+    CUmemPoolProps,
+)
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
@@ -37,6 +45,13 @@ _TYPES: Final[dict[str, Simple]] = {
     "byte": ctypes.c_ubyte,
     "text": ctypes.c_char_p,
 }
+_STRUCTURES: Final[dict[str, Callable[..., object]]] = {
+    each.__name__: each
+    for each in (
+        CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC,
+        CUDA_TEXTURE_DESC, CUmemAllocationProp, CUmemPoolProps,
+    )
+}  # fmt: skip
 _PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
 Argument = int | bytes | None
 """What ctypes hands on: a number, a text, or nothing for the null text."""
@@ -64,7 +79,7 @@ class Parameter:
         """What the emulator takes for it."""
         if self.word.startswith("*"):
             # The bindings' own view of the structure that the caller has.
-            return getattr(_api, self.word[1:])(_ptr=given) if given else None
+            return _STRUCTURES[self.word[1:]](_ptr=given) if given else None
         if self.word == "stream" and per_thread and not given:
             return _PER_THREAD
         return given
