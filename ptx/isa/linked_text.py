@@ -56,8 +56,8 @@ def link_texts(texts: Sequence[tuple[str, str]]) -> str:
     taken: set[str] = set()
     parts = [_header([module for _, module in modules])]
     files = 0
-    for (name, module), (_, symbols) in zip(modules, definitions, strict=True):
-        dropped = {each for each in symbols if chosen.get(each, name) != name}
+    for place, ((_, module), (_, symbols)) in enumerate(zip(modules, definitions, strict=True)):
+        dropped = {each for each in symbols if chosen.get(each, place) != place}
         text = _renamed(without_comments(module.text), symbols, taken)
         taken |= symbols.keys()
         parts += [_placed(s.text, files) for s in _statements(text) if _stays(s, dropped)]
@@ -85,22 +85,26 @@ def _definitions(module: PtxModule) -> _Symbols:
     return {**functions, **variables, **dict.fromkeys(module.aliases, Linkage.VISIBLE)}
 
 
-def _chosen(definitions: Sequence[tuple[str, _Symbols]]) -> dict[str, str]:
-    """Which module each symbol is taken from that others see: a visible one, or the first."""
-    chosen: dict[str, tuple[str, Linkage]] = {}
-    for name, symbols in definitions:
+def _chosen(definitions: Sequence[tuple[str, _Symbols]]) -> dict[str, int]:
+    """Which module each symbol is taken from that others see: a visible one, or the first.
+
+    Modules are told by their places, as several may have one name.
+    """
+    chosen: dict[str, tuple[int, Linkage]] = {}
+    for place, (name, symbols) in enumerate(definitions):
         for symbol, linkage in symbols.items():
             if linkage not in _SHARED_LINKAGES:
                 continue
             before = chosen.get(symbol)
             if before is not None and Linkage.VISIBLE is before[1] is linkage:
                 raise LinkError(
-                    f"the inputs do not link: {symbol} is defined in {before[0]} and in {name}",
+                    f"the inputs do not link: {symbol} is defined in {definitions[before[0]][0]} "
+                    f"and in {name}",
                     "", (),
                 )  # fmt: skip
             if before is None or linkage is Linkage.VISIBLE:
-                chosen[symbol] = name, linkage
-    return {symbol: name for symbol, (name, _) in chosen.items()}
+                chosen[symbol] = place, linkage
+    return {symbol: place for symbol, (place, _) in chosen.items()}
 
 
 def _renamed(text: str, symbols: _Symbols, taken: set[str]) -> str:

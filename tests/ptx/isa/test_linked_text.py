@@ -62,6 +62,11 @@ def test_of_weak_definitions_one_stays_and_a_visible_one_wins() -> None:
     assert "mov.b32 %r, 3" in parse(linked(strong.format(3), weak.format(1))).body_text("f")
 
 
+def test_inputs_of_one_name_are_kept_apart() -> None:
+    weak = text(".weak .func f() { ret; }")
+    assert "f" in parse(link_texts([("same", weak), ("same", weak)])).functions
+
+
 def test_two_visible_definitions_are_refused_with_both_inputs() -> None:
     with pytest.raises(LinkError, match="f is defined in input 0 and in input 1"):
         linked(".visible .func f() { ret; }", ".visible .func f() { ret; }")
