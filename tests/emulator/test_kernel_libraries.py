@@ -120,7 +120,8 @@ def test_a_cooperative_launch_runs_all_blocks_at_once(emulator: Emulator) -> Non
     context = ok(emulator.cuDevicePrimaryCtxRetain(ok(emulator.cuDeviceGet(0))))
     ok(emulator.cuCtxSetCurrent(context))
     kernel = ok(emulator.cuLibraryGetKernel(library_of(emulator, INCREMENT), b"increment"))
+    given = Parameters(c_uint64(int(ok(emulator.cuMemAlloc(4)))))
     too_many = emulator.cuLaunchCooperativeKernel(
-        CUfunction(kernel), 1 << 20, 1, 1, 32, 1, 1, 0, CUstream(0), 0
+        CUfunction(kernel), 1 << 20, 1, 1, 32, 1, 1, 0, CUstream(0), given.address
     )
     assert code(too_many) == CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
