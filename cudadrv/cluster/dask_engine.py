@@ -16,7 +16,12 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar, cast
 
 from ..driver.locks import process_lock
-from ..errors import CudadrvError, RuntimeDependencyUnavailable, WorkerLostError
+from ..errors import (
+    CudadrvError,
+    ExecutorClosedError,
+    RuntimeDependencyUnavailable,
+    WorkerLostError,
+)
 from .call import Call
 from .dask_client import DaskClient, DaskFuture
 from .dask_task import Gathered, Sent, Wish
@@ -149,7 +154,7 @@ class DaskEngine(Engine):
 
     def _give(self, call: Call, wish: Wish) -> None:
         if self._is_closed:
-            raise RuntimeError("cannot schedule new futures after shutdown")
+            raise ExecutorClosedError("cannot schedule new futures after shutdown")
         self._open[call] = None
         call.future.add_done_callback(lambda _: self._forget(call))
         self._given.put((call, wish))

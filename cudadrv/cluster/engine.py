@@ -28,7 +28,7 @@ class Engine(ABC):
         """Let a call be made, by the worker of a number if that is possible.
 
         Raises:
-            RuntimeError: the engine was closed.
+            ExecutorClosedError: the engine was closed.
         """
 
     @abstractmethod

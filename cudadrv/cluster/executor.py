@@ -49,7 +49,7 @@ class GpuExecutor(Executor, TileExecutor):
     def __init__(self, engine: Engine, policy: TilePolicy | None = None) -> None:
         border.optional("GpuExecutor: policy", policy, TilePolicy)
         self.policy: TilePolicy = policy or TilePolicy()
-        self._engine = engine
+        self._engine = border.instance("GpuExecutor: engine", engine, Engine)
         # What nobody has any more ends when its calls are done.
         weakref.finalize(self, engine.close, wait=False, cancel=False).atexit = False
 
@@ -122,7 +122,7 @@ class GpuExecutor(Executor, TileExecutor):
         """A future of ``fn(*args, **kwargs)``, called by the worker that has least to do.
 
         Raises:
-            RuntimeError: the executor was shut down.
+            ExecutorClosedError: the executor was shut down.
             ArgumentTypeError: the function cannot be pickled.
         """
         call = self._call(fn, args, kwargs)

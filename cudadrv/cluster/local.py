@@ -11,7 +11,7 @@ from typing import Final
 
 from ..driver.locks import process_lock
 from ..driver.registry import Registry
-from ..errors import CudadrvError, WorkerLostError
+from ..errors import CudadrvError, ExecutorClosedError, WorkerLostError
 from .call import Call
 from .engine import Engine
 from .process import LostError, WorkerProcess
@@ -167,7 +167,7 @@ class LocalEngine(Engine):
         """Put it in a worker's queue; where that was given up, in another one's."""
         with self._lock:
             if self._is_closed:
-                raise RuntimeError("cannot schedule new futures after shutdown")
+                raise ExecutorClosedError("cannot schedule new futures after shutdown")
             if self._living:
                 chosen = min(self._living, key=lambda each: each.load)
                 if worker is not None and self._workers[worker] in self._living:

@@ -133,6 +133,10 @@ class WrongDeviceError(CudadrvError):
     """An object of one device or context was used where another's belongs."""
 
 
+class ExecutorClosedError(ClosedError, RuntimeError):
+    """A `GpuExecutor` was given a call after its end, which `concurrent.futures` names so."""
+
+
 class WorkerLostError(CudadrvError):
     """A worker died, hung or lost its context, as did those that did its work again.
 

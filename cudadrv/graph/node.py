@@ -132,7 +132,7 @@ def handles_of(where: str, graph: GraphCore, after: After) -> list[CUgraphNode]:
     """The handles of nodes of a graph, each once."""
     if isinstance(after, GraphNode):
         after = (after,)
-    nodes = dict.fromkeys(border.several(where, tuple(after), GraphNode))
+    nodes = dict.fromkeys(border.several(where, after, GraphNode))
     for node in nodes:
         if node.graph is not graph:
             raise ArgumentTypeError(f"{where}: {node!r} is a node of another graph than {graph!r}")

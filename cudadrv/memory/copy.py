@@ -132,6 +132,7 @@ def contiguous(stream: StreamCore, array: AnyDeviceArray) -> AnyDeviceArray:
     Raises:
         WrongDeviceError: the array is of another context.
     """
+    border.instance("Stream.contiguous: array", array, DeviceArray)
     if array.is_contiguous:
         return array
     ready(stream, array, writes=False)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
+from .. import border
 from ..driver.stream_core import StreamCore
 from .stream_work import StreamWork
 
@@ -21,6 +22,7 @@ class StreamPool(Generic[_StreamT]):
     __slots__ = ("_streams", "_turns")
 
     def __init__(self, streams: Sequence[_StreamT]) -> None:
+        border.several("StreamPool: streams", streams, StreamWork)
         self._streams = tuple(streams)
         self._turns = itertools.count()
 

@@ -163,7 +163,7 @@ class Values:
         origin = typing.get_origin(chosen)
         if origin is typing.Literal:
             return self._chance.choice(typing.get_args(chosen))
-        if origin is not None:
+        if isinstance(origin, type) or origin is collections.abc.Callable:
             return self._generic(origin, typing.get_args(chosen), depth)
         if isinstance(chosen, type) and chosen is not object:
             return self._instance(chosen, depth)
