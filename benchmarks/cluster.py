@@ -103,7 +103,7 @@ def executor_of(engine: str, workers: int) -> Iterator[GpuExecutor]:
     with (
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=workers <= 16,
-            dashboard_address=None, silence_logs=50,
+            dashboard_address=":0", silence_logs=50,
         ) as cluster,
         distributed.Client(cluster) as client,
         GpuExecutor.dask(client) as executor,

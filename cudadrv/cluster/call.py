@@ -42,11 +42,11 @@ class Call:
         deliver: Callable[[object], None] | None = None,
     ) -> None:
         """A call; a tile's has items, and one that changes them is told where to `deliver` them."""
-        self.function = function
+        self.function: Function = function
         self.future: Future[object] = Future()
-        self.attempts = 0
-        self.worker = ""
-        self.ordinal = -1
+        self.attempts: int = 0
+        self.worker: str = ""
+        self.ordinal: int = -1
         self._arguments = arguments
         self._policy = policy
         self._items = items

@@ -35,14 +35,14 @@ class LocalWorker:
         self.calls: SimpleQueue[Call | None] = SimpleQueue()
         self.report: WorkerReport | None = None
         self.failure: Exception | None = None
-        self.started = threading.Event()
-        self.is_busy = False
+        self.started: threading.Event = threading.Event()
+        self.is_busy: bool = False
         self._engine = engine
         self._seat = seat
         self._number = number
         self._process: WorkerProcess | None = None
         self._failed_starts = 0
-        self.thread = threading.Thread(
+        self.thread: threading.Thread = threading.Thread(
             target=self._run, name=f"cudadrv worker {number}", daemon=True
         )
 
@@ -139,7 +139,7 @@ class LocalEngine(Engine):
         self, seats: Sequence[Seat], start: Callable[[Seat], WorkerProcess] = WorkerProcess
     ) -> None:
         self.start_process = start
-        self.is_aborted = False
+        self.is_aborted: bool = False
         self._is_closed = False
         self._lock = process_lock()
         self._workers = [LocalWorker(self, seat, number) for number, seat in enumerate(seats)]

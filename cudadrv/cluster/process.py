@@ -52,7 +52,7 @@ class WorkerProcess:
                 stdin=subprocess.PIPE, env={**os.environ, **seat.environment}, pass_fds=(number,),
             )  # fmt: skip
         self._connection = Connection(ours.detach())
-        self.is_broken = False
+        self.is_broken: bool = False
         self._functions: dict[str, None] = {}
         self._segment: Segment | None = None
         self._send(pickle.dumps(seat))

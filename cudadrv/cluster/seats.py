@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from .. import border
 from ..driver.device import list_devices
@@ -20,6 +20,9 @@ from ..errors import (
 if TYPE_CHECKING:  # a worker on a GPU takes its seat without
     from ..emulator.emulator import Emulator
     from ..emulator.profiles import DeviceProperties, EmulatedDevice
+
+_MOST: Final = 1024
+"""Processes of one host; more is taken for a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,9 @@ def seats_for(devices: int | Sequence[int | EmulatedDevice] | None) -> list[Seat
     if devices is None:
         chosen: Sequence[int | EmulatedDevice] = range(len(visible))
     elif hasattr(devices, "__index__"):
-        chosen = _first(border.whole("GpuExecutor.local: devices", devices, least=1), visible)
+        chosen = _first(
+            border.whole("GpuExecutor.local: devices", devices, least=1, most=_MOST), visible
+        )
     else:
         chosen = border.several("GpuExecutor.local: devices", devices, (int, EmulatedDevice))
     if not chosen:

@@ -31,8 +31,8 @@ class CallingThread(threading.local):
     stack: list[Context]
     put_off: deque[tuple[tuple[Context, ...], Callable[[], object]]]
     failure: Failure | None = None
-    runs_host_function = False
-    depth = 0
+    runs_host_function: bool = False
+    depth: int = 0
     _makes_up = False
 
     if not TYPE_CHECKING:

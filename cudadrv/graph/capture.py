@@ -58,7 +58,7 @@ class Capture:
         self._into = border.optional("Stream.capture: into", into, Graph)
         if into is not None and into.context is not stream.context:
             raise errors.WrongDeviceError(f"{into!r} is not of the context of {stream!r}")
-        if into is None and after != ():
+        if into is None and not (isinstance(after, tuple) and after == ()):
             raise errors.InvalidValueError("nodes to come after are of a graph: give it by `into`")
         self._after = after
         self._added: Content | None = None

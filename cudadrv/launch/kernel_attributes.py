@@ -58,55 +58,57 @@ class KernelAttributes:
         names = [name for name, kind in vars(type(self)).items() if isinstance(kind, _Readable)]
         return f"<KernelAttributes {', '.join(f'{name}={getattr(self, name)}' for name in names)}>"
 
-    max_threads_per_block = _Readable(
+    max_threads_per_block: _Readable = _Readable(
         _Attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, "The most threads of a block."
     )
-    static_shared_bytes = _Readable(
+    static_shared_bytes: _Readable = _Readable(
         _Attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, "Shared memory that its code asks for."
     )
-    const_bytes = _Readable(
+    const_bytes: _Readable = _Readable(
         _Attribute.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, "Constant memory of its module."
     )
-    local_bytes = _Readable(
+    local_bytes: _Readable = _Readable(
         _Attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, "Local memory of each thread."
     )
-    registers = _Readable(_Attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, "Registers of each thread.")
-    ptx_version = _Readable(
+    registers: _Readable = _Readable(
+        _Attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, "Registers of each thread."
+    )
+    ptx_version: _Readable = _Readable(
         _Attribute.CU_FUNC_ATTRIBUTE_PTX_VERSION, "The PTX target, such as 90 for 9.0."
     )
-    binary_version = _Readable(
+    binary_version: _Readable = _Readable(
         _Attribute.CU_FUNC_ATTRIBUTE_BINARY_VERSION, "The architecture of its code, such as 90."
     )
-    caches_globals = _Readable(
+    caches_globals: _Readable = _Readable(
         _Attribute.CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, "1 if it was compiled with ``-dlcm=ca``."
     )
-    max_dynamic_shared_bytes = _Settable(
+    max_dynamic_shared_bytes: _Settable = _Settable(
         _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
         "The most dynamic shared memory of a block; may be set, and a launch raises it by itself.",
     )
-    preferred_shared_carveout = _Settable(
+    preferred_shared_carveout: _Settable = _Settable(
         _Attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
         "How much of the L1 cache is to be shared memory, in percent; -1 leaves it to the driver. "
         "May be set.",
     )
-    cluster_size_must_be_set = _Readable(
+    cluster_size_must_be_set: _Readable = _Readable(
         _Attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, "1 if it runs in clusters alone."
     )
-    required_cluster_width = _Settable(
+    required_cluster_width: _Settable = _Settable(
         _Attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
         "Blocks of its clusters along x, 0 where that is open; may be set where it was.",
     )
-    required_cluster_height = _Settable(
+    required_cluster_height: _Settable = _Settable(
         _Attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, "The same along y."
     )
-    required_cluster_depth = _Settable(
+    required_cluster_depth: _Settable = _Settable(
         _Attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, "The same along z."
     )
-    allows_non_portable_clusters = _Settable(
+    allows_non_portable_clusters: _Settable = _Settable(
         _Attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
         "1 if clusters of more than 8 blocks are allowed; may be set.",
     )
-    cluster_scheduling_policy = _Settable(
+    cluster_scheduling_policy: _Settable = _Settable(
         _Attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
         "How blocks of a cluster are spread: 0 by default, 1 widely, 2 by load; may be set.",
     )

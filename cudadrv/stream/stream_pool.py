@@ -50,12 +50,14 @@ class StreamPool(Generic[_StreamT]):
 
     def fork(self, stream: StreamCore) -> None:
         """Let all of them wait for what a stream holds now."""
+        border.instance("StreamPool.fork: stream", stream, StreamCore)
         event = stream.record(timing=False)
         for each in self._streams:
             each.wait(event)
 
     def join(self, stream: StreamWork) -> None:
         """Let a stream wait for what all of them hold now."""
+        border.instance("StreamPool.join: stream", stream, StreamWork)
         for each in self._streams:
             stream.wait(each)
 

@@ -140,7 +140,7 @@ def _cluster() -> Iterator[GpuExecutor]:
     with (
         dask.config.set(settings),
         distributed.LocalCluster(
-            n_workers=_WORKERS, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            n_workers=_WORKERS, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
         GpuExecutor.dask(client) as executor,

@@ -33,7 +33,7 @@ def client() -> Iterator[Any]:
     with (
         dask.config.set(_QUIET),
         distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            n_workers=3, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -55,7 +55,7 @@ def test_a_scatter_has_the_bits_of_one_device_for_sixteen_workers() -> None:
     scatter_batched(runtime, here, jobs.logistic)
     with (
         distributed.LocalCluster(
-            n_workers=16, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=16, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as many,
         GpuExecutor.dask(many) as executor,

@@ -109,6 +109,7 @@ class GrowingBuffer(DeviceBuffer):
 
     __slots__ = ("capacity", "granularity")
 
+    nbytes: int
     capacity: int
     granularity: int
 

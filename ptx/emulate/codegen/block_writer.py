@@ -16,7 +16,7 @@ from ptx.emulate.codegen.table import Effect
 from ptx.emulate.exec.fibre import GONE
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.memory.site import Site
-from ptx.isa.model import Instruction
+from ptx.isa.model import Function, Instruction
 
 
 class Unit:
@@ -29,14 +29,16 @@ class Unit:
 
     def __init__(self, layout: ModuleLayout, blocks: list[Block], scope: FunctionScope) -> None:
         self.layout = layout
-        self.function = scope.function
+        self.function: Function = scope.function
         self.blocks = blocks
         self.scope = scope
         self.first = 0
         self.sites: list[Site] = []
         self.functions: dict[str, int] = {}
         given = [each.name for each in scope.function.params]
-        self.unwritten = unwritten_registers(blocks, scope.numbers, given)
+        self.unwritten: dict[int, tuple[str, ...]] = unwritten_registers(
+            blocks, scope.numbers, given
+        )
 
     def live_behind(self, block: Block) -> int:
         """Bit mask of the registers that are read after a block."""

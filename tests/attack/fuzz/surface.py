@@ -29,8 +29,11 @@ _MADE: Final = frozenset({
     "cudadrv.CudaArray.of_level", "cudadrv.emulator.BadDevice", "cudadrv.emulator.MemoryLimit",
     "cudadrv.emulator.ScheduledFault", "ptx.CompileRequest", "cudadrv.MemoryStream",
     "cudadrv.emulator.CountedLaunch", "cudadrv.emulator.Counters", "cudadrv.emulator.HostChange",
-    "cudadrv.emulator.Leak", "cudadrv.emulator.Occupancy",
+    "cudadrv.emulator.Leak", "cudadrv.emulator.Occupancy", "cudadrv.ContextLimits",
+    "cudadrv.GpuExecutor",
 })  # fmt: skip
+# What starts as many processes as it is told.
+_STARTS_PROCESSES: Final = frozenset({"cudadrv.GpuExecutor.local", "cudadrv.GpuExecutor.dask"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def targets() -> list[Target]:
         owner = typing.get_origin(first.annotation) or first.annotation
         assert isinstance(owner, type)
         found[name] = Target(name, owner, function, tuple(others))
-    return [found[name] for name in sorted(found.keys() - _MADE)]
+    return [found[name] for name in sorted(found.keys() - _MADE - _STARTS_PROCESSES)]
 
 
 def _of_class(where: str, cls: type) -> Iterator[Target]:

@@ -13,6 +13,7 @@ from ptx.emulate.model.types import NUMPY
 if TYPE_CHECKING:
     from ptx.emulate.exec.launch import Launch
     from ptx.emulate.exec.resident_blocks import ResidentBlocks
+    from ptx.emulate.memory.device_memory import DeviceMemory
 
 
 class LaneParameters(dict[tuple[str, int], Any]):
@@ -41,8 +42,8 @@ class Bench:
         word, long = np.zeros(1, np.uint32), np.zeros(1, np.uint64)
         self.F, self.I = word.view(np.float32).data, word.data
         self.D, self.Q = long.view(np.float64).data, long.data
-        self.memory = blocks.launch.memory
-        self.params = LaneParameters(blocks.launch)
+        self.memory: DeviceMemory = blocks.launch.memory
+        self.params: LaneParameters = LaneParameters(blocks.launch)
         self.shared_bytes: int = blocks.launch.shared_bytes
         self.local_bytes: int = blocks.local_stride
         self._blocks = blocks

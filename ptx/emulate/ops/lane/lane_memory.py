@@ -21,10 +21,10 @@ class _Place:
     def __init__(self, e: LaneEmitter, operand: Operand, space: str) -> None:
         if not isinstance(operand, Address):
             e.refuse()
-        self.offset = operand.offset
-        self.width = 0
-        self.base = "0"
-        self.space = space
+        self.offset: int = operand.offset
+        self.width: int = 0
+        self.base: str = "0"
+        self.space: str = space
         if isinstance(operand.base, Register):
             self.space = "generic" if space == "param" else space
             self.width = e.scope.width[e.scope.number(operand.base)]
