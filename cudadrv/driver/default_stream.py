@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from .. import border
 from ._api import CUresult, CUstream
 from .context import ContextCore
 from .event import Event
@@ -85,6 +86,7 @@ class DefaultStream:
 
     def wait(self, event: Event) -> None:
         """Let what is queued from now on wait for an event."""
+        border.instance("DefaultStream.wait: event", event, Event)
         box = self.context._box
         (code,) = box.call(box.driver.api.cuStreamWaitEvent, self._raw, event.handle, 0)
         if code:

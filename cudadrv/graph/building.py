@@ -24,6 +24,7 @@ from ..launch.config import LaunchConfig
 from ..launch.module import Kernel
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, over
+from ..memory.driver_pool import out_of_memory
 from ..memory.dtypes import checked_dtype
 from ..memory.host_copy import ArrayOrBuffer, HostArray
 from ..memory.layout import Shape, checked_shape
@@ -154,6 +155,8 @@ class GraphBuilding(GraphCore):
         nbytes = math.prod(checked_shape(shape)) * kind.itemsize
         if not nbytes:
             raise InvalidValueError("a node allocates one byte or more")
+        if nbytes > border.LARGEST:
+            raise out_of_memory(self.context, nbytes, "")
         params = of_type(_Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC)
         alloc = params.alloc
         alloc.bytesize = nbytes

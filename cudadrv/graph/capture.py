@@ -50,6 +50,7 @@ class Capture:
         self._state: CaptureState | None = None
         self._stream = stream
         self._default_stream = default_stream
+        border.text("Stream.capture: mode", mode)
         if mode not in _MODES:
             raise errors.InvalidValueError(
                 f"capturing with mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}"

@@ -25,7 +25,10 @@ _LOG_OPTIONS = (
 
 def read(path: Path) -> str | bytes:
     """What a file has: PTX as text, anything else as bytes."""
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except ValueError as error:  # a null character
+        raise errors.ArgumentValueError(f"{str(path)!r} is no file's name: {error}") from None
     if data.startswith(_BINARY):
         return data
     try:

@@ -97,7 +97,7 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
         if strides is None:
             steps, first, end = None, 0, math.prod(extents) * kind.itemsize
         else:
-            steps = extents_of(tuple(strides))
+            steps = extents_of(strides)
             if len(steps) != len(extents):
                 raise errors.InvalidValueError(f"strides {steps} for the shape {extents}")
             first, end = Layout(0, extents, steps).bounds(kind.itemsize)

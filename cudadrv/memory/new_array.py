@@ -21,6 +21,10 @@ _new: Final = object.__new__
 _PITCH_BYTES: Final = 512
 
 
+C_ORDER: Final = "C"
+"""The usual order of axes; what is not this very text is looked at by `is_fortran`."""
+
+
 def empty(
     stream: StreamCore, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
 ) -> AnyDeviceArray:
@@ -44,17 +48,17 @@ def empty(
     array: AnyDeviceArray = _new(DeviceArray)
     array.shape, array.dtype = extents, kind
     array._allocate(stream, nbytes)
-    if order != "C":
+    if order is not C_ORDER and is_fortran(order):
         array.shape = extents[::-1]
-        return fortran(order, array)
+        return array.T
     return array
 
 
-def fortran(order: str, array: AnyDeviceArray) -> AnyDeviceArray:
-    """A new array in "F" order, from one of C order with the extents the other way round."""
-    if order != "F":
-        raise border.refused("the order of an array", order, 'give "C" or "F"')
-    return array.T
+def is_fortran(order: object) -> bool:
+    """Whether the first axis is to be the nearest; asked where an order is not just `C_ORDER`."""
+    if isinstance(order, str) and order in ("C", "F"):
+        return order == "F"
+    raise border.refused("the order of an array", order, 'give "C" or "F"')
 
 
 def empty_pitched(stream: StreamCore, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 # Graphs are imported where they are used: many programs do without.
 
+_MOST_OF_A_POOL: Final = 4096
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 _BLOCKING: Final = int(CUstream_flags.CU_STREAM_DEFAULT)
 
@@ -172,7 +173,7 @@ class Context(ContextCore):
 
     def new_stream_pool(self, size: int, *, priority: int = 0) -> StreamPool[Stream]:
         """Several streams, to be used in turn."""
-        size = border.whole("Context.new_stream_pool: size", size, least=1)
+        size = border.whole("Context.new_stream_pool: size", size, least=1, most=_MOST_OF_A_POOL)
         with ExitStack() as made:
             streams = [made.enter_context(self.new_stream(priority=priority)) for _ in range(size)]
             made.pop_all()

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from .. import border
 from ..driver.stream_core import StreamCore
+from ..errors import ArgumentIndexError, ArgumentValueError
 from .stream_work import StreamWork
 
 _StreamT = TypeVar("_StreamT", bound=StreamWork)
@@ -24,6 +25,8 @@ class StreamPool(Generic[_StreamT]):
     def __init__(self, streams: Sequence[_StreamT]) -> None:
         border.several("StreamPool: streams", streams, StreamWork)
         self._streams = tuple(streams)
+        if not self._streams:
+            raise ArgumentValueError("StreamPool: streams: there are none: give one or more")
         self._turns = itertools.count()
 
     def __repr__(self) -> str:
@@ -33,7 +36,10 @@ class StreamPool(Generic[_StreamT]):
         return len(self._streams)
 
     def __getitem__(self, number: int) -> _StreamT:
-        return self._streams[number]
+        place = border.integer("StreamPool: number", number)
+        if not -len(self) <= place < len(self):
+            raise ArgumentIndexError(f"{self!r} has no stream {place}")
+        return self._streams[place]
 
     def __iter__(self) -> Iterator[_StreamT]:
         return iter(self._streams)

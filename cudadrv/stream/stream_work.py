@@ -22,7 +22,12 @@ from ..memory.fill import fill
 from ..memory.host_array import as_array, require_plain
 from ..memory.host_copy import upload
 from ..memory.layout import Shape, checked_shape
-from ..memory.new_array import empty as new_array, empty_pitched as new_pitched, fortran
+from ..memory.new_array import (
+    C_ORDER,
+    empty as new_array,
+    empty_pitched as new_pitched,
+    is_fortran,
+)
 from ..memory.resource import MemoryResource, choose
 from ..memory.reuse.host_results import host_result
 from ..memory.staging import LEAST_STAGED_BYTES
@@ -103,8 +108,8 @@ class StreamWork(StreamCore):
     def zeros(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]: ...
     def zeros(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]:
         """A device array of zeros; in the order "F" the first axis is the nearest."""
-        if order != "C":
-            return fortran(order, self.zeros(checked_shape(shape)[::-1], dtype))
+        if order is not C_ORDER and is_fortran(order):
+            return self.zeros(checked_shape(shape)[::-1], dtype).T
         array = self.empty(shape, dtype)
         if array.nbytes:
             box, pointer = self._box, array._pointer or array._make_pointer()
@@ -129,8 +134,8 @@ class StreamWork(StreamCore):
             DTypeError: its elements are Python objects.
         """
         source = array if type(array) is np.ndarray else as_array(array)
-        if order != "C":
-            return fortran(order, self.to_device(source.T))
+        if order is not C_ORDER and is_fortran(order):
+            return self.to_device(source.T).T
         # A graph reads its array at each replay: it gets one of its own.
         if self.capturing:
             source = np.array(source, order="C")

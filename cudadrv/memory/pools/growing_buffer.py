@@ -116,6 +116,7 @@ class GrowingBuffer(DeviceBuffer):
     def __init__(self, stream: StreamCore, capacity: int, nbytes: int = 0) -> None:
         border.instance("GrowingBuffer: stream", stream, StreamCore)
         capacity = border.whole("GrowingBuffer: capacity", capacity, 1)
+        nbytes = border.whole("GrowingBuffer: nbytes", nbytes)
         context = stream._box.context
         code, unit = context.call(
             context.api.cuMemGetAllocationGranularity, _properties(context), _MINIMUM
