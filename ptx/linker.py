@@ -89,9 +89,13 @@ class Linker:
         return _text(self._read(self._api.get_error_log_size, self._api.get_error_log))
 
     def _read(self, size_of: Callable[[int], int], read: Callable[[int, bytearray], None]) -> bytes:
-        data = bytearray(size_of(self._handle))
-        if data:
-            read(self._handle, data)
+        try:
+            data = bytearray(size_of(self._handle))
+            if data:
+                read(self._handle, data)
+        except self._api.nvJitLinkError as error:
+            message = f"nvJitLink has no result of the link: {error}"
+            raise LinkError(message, "", self._options) from error
         return bytes(data)
 
 

@@ -261,6 +261,10 @@ def _borrowed(
     capsule: object,
 ) -> AnyDeviceArray:
     """An array over memory that `value` keeps; strides are in bytes."""
+    if strides is not None and len(strides) != len(shape):
+        raise ArgumentTypeError(
+            f"{border.shown(value)} has strides {strides} for the shape {shape}"
+        )
     if pointer:
         _require_device(pointer, value, stream)
     if strides is not None and is_dense(shape, strides, dtype.itemsize):

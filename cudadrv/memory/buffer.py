@@ -242,8 +242,8 @@ class DeviceBuffer(DeviceMemory):
             nbytes = border.whole("allocating: nbytes", nbytes)
         self._allocate(stream, nbytes)
 
-    @classmethod
-    def borrowed(cls, stream: StreamCore, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
+    @staticmethod
+    def borrowed(stream: StreamCore, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
         """A buffer over memory that `owner` keeps; closing it gives nothing back.
 
         Work on `stream` is ordered after what `owner` did with it.
@@ -251,13 +251,12 @@ class DeviceBuffer(DeviceMemory):
         border.instance("DeviceBuffer.borrowed: stream", stream, StreamCore)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes)
-        self = _new(cls)
+        self = _new(DeviceBuffer)
         self._borrow(stream, pointer, nbytes, owner)
         return self
 
-    @classmethod
+    @staticmethod
     def adopted(
-        cls,
         stream: StreamCore,
         pointer: int,
         nbytes: int,
@@ -277,7 +276,7 @@ class DeviceBuffer(DeviceMemory):
         pointer = border.whole("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.adopted: nbytes", nbytes, 1)
         border.function("DeviceBuffer.adopted: release", release)
-        self = _new(cls)
+        self = _new(DeviceBuffer)
         self.stream, self.nbytes = stream, nbytes
         self._dependents = self._pointer = None
         self._address = pointer

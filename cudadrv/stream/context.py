@@ -321,6 +321,7 @@ class Context(ContextCore):
 
         Raises:
             CudaError: the driver refuses the image; the JIT's log is in the text.
+            OSError: a file cannot be read.
         """
         return Module(self, image, lambda: self.default_stream, jit)
 

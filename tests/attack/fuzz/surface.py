@@ -30,7 +30,8 @@ _MADE: Final = frozenset({
     "cudadrv.emulator.ScheduledFault", "ptx.CompileRequest", "cudadrv.MemoryStream",
     "cudadrv.emulator.CountedLaunch", "cudadrv.emulator.Counters", "cudadrv.emulator.HostChange",
     "cudadrv.emulator.Leak", "cudadrv.emulator.Occupancy", "cudadrv.ContextLimits",
-    "cudadrv.GpuExecutor", "cudadrv.DefaultStream", "cudadrv.GraphNode", "cudadrv.emulator.StandIn",
+    "cudadrv.GpuExecutor", "cudadrv.DefaultStream", "cudadrv.GraphNode", "cudadrv.GraphCondition",
+    "cudadrv.emulator.StandIn",
 })  # fmt: skip
 # What starts as many processes as it is told.
 _STARTS_PROCESSES: Final = frozenset({"cudadrv.GpuExecutor.local", "cudadrv.GpuExecutor.dask"})
