@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import faulthandler
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
 from cudadrv.cluster import GpuExecutor, TilePolicy
+
+_SECONDS: Final = 240  # far beyond what any of them takes
+
+
+@pytest.fixture(autouse=True)
+def ends_in_time() -> Iterator[None]:
+    """A test that waits for a worker for ever ends its process, and tells where it waits."""
+    faulthandler.dump_traceback_later(_SECONDS, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="module")
