@@ -41,11 +41,14 @@ MADE: Final[dict[str, Callable[[Stream], object]]] = {
     "cuTexObjectDestroy": lambda stream: Texture(an_array(stream)),
     "cuSurfObjectDestroy": lambda stream: Surface(an_array(stream)),
     "cuCtxDestroy": lambda stream: cudadrv.Context.create(0),
+    "cuMemPoolDestroy": lambda stream: cudadrv.MemoryPool(stream.context.device),
+    "cuMemAddressFree": lambda stream: cudadrv.GrowingBuffer(stream, 2 << 20),
 }
-# Of these the last array that goes gives the memory back: there is no `close`.
-WITHOUT_CLOSE: Final = ("cuMemFree", "cuMemFreeHost")
-# It gives up a reference where keeping what a graph uses has failed, and that is raised.
-GIVES_UP_A_REFERENCE: Final = "cuUserObjectRelease"
+# Of these the last array, or the last use of a range, gives the memory back, and no `close`.
+WITHOUT_CLOSE: Final = ("cuMemFree", "cuMemFreeHost", "cuMemAddressFree")
+# One gives up a reference where keeping what a graph uses has failed, and that is raised; the other
+# memory that is mapped, right after that.
+GIVE_UP_A_REFERENCE: Final = ("cuUserObjectRelease", "cuMemRelease")
 # Invalid value, out of memory, illegal address, not supported, unknown.
 CODES: Final = (1, 2, 700, 801, 999)
 
@@ -53,7 +56,7 @@ CODES: Final = (1, 2, 700, 801, 999)
 def test_every_function_that_destroys_is_among_them() -> None:
     ends = ("Destroy", "Free", "FreeAsync", "FreeHost", "Unload", "Release")
     found = {name for name in vars(DriverApi) if name.startswith("cu") and name.endswith(ends)}
-    assert found == {*MADE, GIVES_UP_A_REFERENCE}
+    assert found == {*MADE, *GIVE_UP_A_REFERENCE}
 
 
 @pytest.mark.parametrize("code", CODES)
