@@ -42,6 +42,7 @@ class Operation:
         host: the host memory that it reads and writes, as far as that is known.
         thread: who runs it.
         turns: what is left of it, where it is done turn by turn.
+        depth: of how many calls of its thread it was begun in; 0 at the end of a session.
         waits: how many of its turns have left blocks that may wait for what others write.
         ended_ns: host clock when it was done.
     """
@@ -58,6 +59,7 @@ class Operation:
     missing: int = 0
     thread: int = 0
     turns: Turns | None = None
+    depth: int = 0
     waits: int = 0
     ended_ns: int | None = None
     before: tuple[Operation, ...] = ()

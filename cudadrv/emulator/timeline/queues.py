@@ -295,6 +295,7 @@ class Timeline:
 
     def _taken(self, operation: Operation) -> Operation:
         operation.state, operation.thread = State.RUNNING, threading.get_ident()
+        operation.depth = self._thread.depth
         self._running.append(operation)
         return operation
 
@@ -375,9 +376,9 @@ class Timeline:
 
     def _end_interrupted(self) -> None:
         """End what an interrupt broke off in this thread, unless it is still under way below."""
-        if self._thread.depth <= 1:
-            own = threading.get_ident()
-            for operation in [each for each in self._running if each.thread == own]:
+        own, depth = threading.get_ident(), self._thread.depth
+        for operation in [each for each in self._running if each.thread == own]:
+            if depth <= operation.depth:
                 self._end(operation)
 
     def _tell(self, findings: list[HostChange]) -> None:
