@@ -134,7 +134,8 @@ class LaunchCalls(LibraryCalls):
                 "different contexts"
             )
         try:
-            ready = _checked(function, shape, read_parameters(function, kernel_params, extra))
+            shape = _checked(function, shape)
+            ready = KernelCall(function, shape, read_parameters(function, kernel_params, extra))
         except Refusal:
             if stream.capture is not None:
                 stream.capture.invalid = True
@@ -184,13 +185,13 @@ class LaunchCalls(LibraryCalls):
         Raises:
             Refusal: as the launch would.
         """
-        ready = _checked(function, shape, parameters)
+        ready = KernelCall(function, _checked(function, shape), parameters)
         host = () if self._accesses is None else self._host_memory_of(parameters)
         return Work(NodeKind.KERNEL, self._running(ready), host=host, launch=ready)
 
 
-def _checked(function: Function, shape: Shape, parameters: bytes) -> KernelCall:
-    """A launch that the driver would take.
+def _checked(function: Function, shape: Shape) -> Shape:
+    """The shape of a launch that the driver would take, with the clusters of the kernel's own.
 
     Raises:
         Refusal: it would not.
@@ -198,4 +199,4 @@ def _checked(function: Function, shape: Shape, parameters: bytes) -> KernelCall:
     if shape.cluster == NO_CLUSTER and any(function.cluster):
         shape = replace(shape, cluster=function.cluster)
     check(function, shape, function.module.context.device)
-    return KernelCall(function, shape, parameters)
+    return shape
