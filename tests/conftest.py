@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 
@@ -38,3 +40,13 @@ def _default_driver() -> str:
         return "cuda" if cudadrv.list_devices() else "emulator:2"
     except cudadrv.DriverNotFoundError:
         return "emulator:2"
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises; a process that a shell started in the background ignores it."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)

@@ -93,6 +93,7 @@ def test_items_of_another_host_travel_with_their_tiles(
     assert np.array_equal(data, 2 * np.arange(300_000.0))
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_gives_all_tiles_up(executor: GpuExecutor, tmp_path: Path) -> None:
     executor.policy = TilePolicy(items=10)
     items = np.arange(2000)

@@ -74,6 +74,7 @@ def test_a_worker_that_died_while_it_had_nothing_to_do_costs_no_attempt(
     assert {each.result() for each in local.on_each(jobs.pid)}.isdisjoint(pids)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_everything_and_leaves_no_process(tmp_path: Path) -> None:
     executor = GpuExecutor.local(2, policy=TilePolicy(items=1000))
     pids = [each.pid for each in executor.workers]

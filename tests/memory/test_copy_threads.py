@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -118,16 +118,6 @@ def test_several_copies_at_once_have_helpers_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert counts == [min(2, usable_threads())] * 4
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """SIGINT raises; a process that a shell started in the background ignores it."""
-    former = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former)
 
 
 @pytest.mark.skipif(

@@ -104,6 +104,7 @@ def test_an_interrupt_ends_a_kernel_and_is_raised_where_it_was_called() -> None:
         stand_in()
         prepare()
         function = kernel(b"spins")
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         try:
