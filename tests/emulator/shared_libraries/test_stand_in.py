@@ -100,7 +100,9 @@ print(code.name, ok(driver.cuGetErrorString(code)).decode().splitlines()[0])
 
 def test_an_interrupt_ends_a_kernel_and_is_raised_where_it_was_called() -> None:
     out = run_program("""
+        import os
         import signal
+        os.environ["CUDADRV_EMULATOR_STEPS"] = str(10**12)
         stand_in()
         prepare()
         function = kernel(b"spins")
