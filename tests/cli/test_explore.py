@@ -6,11 +6,10 @@ import pytest
 
 from cudadrv.__main__ import main
 
+pytestmark = pytest.mark.slow
 PROGRAM = """
 import numpy as np
 import cudadrv
-
-pytestmark = pytest.mark.slow
 
 stream = cudadrv.cuda_context_for(0).new_stream()
 pinned, other = cudadrv.pinned_empty(4, np.int32), stream.zeros(4, np.int32)

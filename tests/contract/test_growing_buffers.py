@@ -25,6 +25,7 @@ def test_a_buffer_grows_and_keeps_its_address_and_what_is_in_it(
         if (i < n) x[i] += value;
     }"""
     kernel = compile_module(context, source).kernel("add")
+    gc.collect()
     free = context.memory_info().free
     with GrowingBuffer(stream, 40 * MIB, 1000) as buffer:
         unit = buffer.granularity
