@@ -88,7 +88,8 @@ def _load(e: LaneEmitter, i: Instruction) -> None:
     place = _Place(e, i.operands[1], space_of(i))
     if place.space == "param":
         e.refuse()
-    site = _site(e, i, place, kind, len(items))
+    # Bits without a sign, as a row holds them; `assign` extends them where the register is wider.
+    site = _site(e, i, place, unsigned(kind) if kind[0] == "s" else kind, len(items))
     test, index, memory = _begin(e, place, site)
     results = [e.temporary("None") for _ in items] if len(items) > 1 else [f"x{len(e.lines)}"]
     e.line(f"if {test}:")
