@@ -295,6 +295,7 @@ class LaneEmitter:
         else:
             old = self._as(number, held)
             condition = self._as(self.scope.number(guard.register), "pred")
+            expression = f"({expression})"  # it may be a choice itself
             yes, no = (old, expression) if guard.negated else (expression, old)
             self.lines.append(f"{name} = {yes} if {condition} else {no}")
         self._drop_views(number)
