@@ -93,7 +93,7 @@ class MemoryImages:
             if isinstance(outcome, Image):
                 return outcome, True
             if outcome is not None:
-                raise copy.copy(outcome)
+                raise _copied(outcome)
 
     def clear(self) -> None:
         """Forget every image."""
@@ -106,7 +106,7 @@ class MemoryImages:
             outcome = made.image if made.lasting else None
             return self._made(key[1], made)
         except PtxError as error:
-            outcome = copy.copy(error)  # without the traceback, which leads to this frame
+            outcome = _copied(error)
             raise
         finally:
             self._makings.pop(key, None)
@@ -127,3 +127,11 @@ class MemoryImages:
             if sum(each.nbytes for each in kept) <= self.max_bytes:
                 return
             self._kept.pop(min(kept, key=lambda each: each.used).digest, None)
+
+
+def _copied(error: PtxError) -> PtxError:
+    """An error of its own, without the traceback, which leads to the frame of the making.
+
+    Some libraries, tblib among them, have copies keep it.
+    """
+    return copy.copy(error).with_traceback(None)

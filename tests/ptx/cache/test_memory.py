@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import itertools
 import linecache
 import os
@@ -10,7 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, Final
 
 import pytest
@@ -155,7 +156,21 @@ def test_makings_that_want_each_others_image_do_not_wait_for_each_other() -> Non
     assert sorted(told) == [False, False, True, True]
 
 
-def test_errors_that_threads_share_have_each_their_own_traceback() -> None:
+def with_traceback(error: CompileError) -> tuple[object, ...]:
+    """How some libraries have exceptions copied and pickled."""
+
+    def remade(trace: TracebackType | None) -> CompileError:
+        return CompileError(error.log, error.options).with_traceback(trace)
+
+    return remade, (error.__traceback__,)
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_errors_that_threads_share_have_each_their_own_traceback(
+    is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_kept:
+        monkeypatch.setitem(copyreg.dispatch_table, CompileError, with_traceback)
     images = MemoryImages(1000)
     begun, waiting = threading.Event(), threading.Event()
 
