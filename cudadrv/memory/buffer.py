@@ -99,7 +99,7 @@ class DeviceMemory(Closing):
             raise border.refused("allocating: stream", stream, "give a Stream") from None
         self.nbytes = nbytes
         self._dependents = None
-        if kept and not choices_made:
+        if kept and (not choices_made or chosen_for(stream) is None):
             # As the constructor does, at a third of the cost.
             box = _new(PoolMemory)
             box.context = context = queue.context

@@ -190,7 +190,8 @@ def test_refusals_stay_what_they_are(
         with pytest.raises(ClosedError):
             add.launch(stream, ONE, out, 1)
     refused = spans(tmp_path / "trace.json", "cuMemAllocAsync", device=False)
-    assert [event["args"]["result"] for event in refused] == [2]
+    # Memory that streams keep is given back before a second try.
+    assert {event["args"]["result"] for event in refused} == {2}
 
 
 def test_one_trace_at_a_time(tmp_path: Path) -> None:

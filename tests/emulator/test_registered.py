@@ -7,7 +7,7 @@ from cudadrv.driver._api import CUcontext, CUdeviceptr, CUpointer_attribute, CUs
 from .calls import OpenApi, code, ok
 
 HOST_POINTER = CUpointer_attribute.CU_POINTER_ATTRIBUTE_HOST_POINTER
-ALREADY, NOT_REGISTERED = 712, 713
+INVALID_VALUE, ALREADY, NOT_REGISTERED = 1, 712, 713
 
 
 def test_registered_memory_is_known_until_it_is_the_hosts_again(
@@ -15,14 +15,16 @@ def test_registered_memory_is_known_until_it_is_the_hosts_again(
 ) -> None:
     host = np.zeros(3 * 4096, np.uint8)
     at = host.ctypes.data
-    assert ok(api.cuPointerGetAttributes(1, (HOST_POINTER,), at + 5)) == [0]
+    # A device that reaches all memory of the host knows this as well.
+    before = ok(api.cuPointerGetAttributes(1, (HOST_POINTER,), at + 5))
+    assert before in ([0], [at + 5])
     ok(api.cuMemHostRegister(at, host.nbytes, 1))
     assert ok(api.cuPointerGetAttributes(1, (HOST_POINTER,), at + 5)) == [at + 5]
     ok(api.cuMemsetD8Async(CUdeviceptr(at + 1), 7, 3, stream))
     ok(api.cuStreamSynchronize(stream))
     assert host[:5].tolist() == [0, 7, 7, 7, 0]
     ok(api.cuMemHostUnregister(at))
-    assert ok(api.cuPointerGetAttributes(1, (HOST_POINTER,), at + 5)) == [0]
+    assert ok(api.cuPointerGetAttributes(1, (HOST_POINTER,), at + 5)) == before
 
 
 def test_memory_is_registered_once(api: OpenApi, context: CUcontext) -> None:
@@ -30,7 +32,7 @@ def test_memory_is_registered_once(api: OpenApi, context: CUcontext) -> None:
     at = host.ctypes.data
     ok(api.cuMemHostRegister(at, host.nbytes, 0))
     assert code(api.cuMemHostRegister(at, host.nbytes, 0)) == ALREADY
-    assert code(api.cuMemHostUnregister(at + 4096)) == NOT_REGISTERED
+    assert code(api.cuMemHostUnregister(at + 4096)) == INVALID_VALUE
     ok(api.cuMemHostUnregister(at))
     assert code(api.cuMemHostUnregister(at)) == NOT_REGISTERED
 

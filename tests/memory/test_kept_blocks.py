@@ -47,6 +47,13 @@ def test_a_stream_has_what_it_gave_back_again(machine: emulator.Emulator) -> Non
     assert stream.alloc(NBYTES).ptr != address  # which is in use
 
 
+def test_a_choice_of_memory_elsewhere_changes_nothing(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    with cudadrv.using_memory(cudadrv.DriverMemory()):
+        address = stream.alloc(NBYTES).ptr
+    assert stream.alloc(NBYTES).ptr == address
+
+
 def test_another_stream_and_another_size_have_something_else(machine: emulator.Emulator) -> None:
     stream, other = stream_of(), stream_of()
     address = stream.alloc(NBYTES).ptr
@@ -227,6 +234,7 @@ def test_threads_never_have_one_block_at_once(machine: emulator.Emulator) -> Non
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork")  # of other libraries' threads, which it does not use
 def test_a_forked_child_has_nothing_of_what_its_parent_kept(machine: emulator.Emulator) -> None:
     stream = stream_of()
     stream.alloc(NBYTES).close()

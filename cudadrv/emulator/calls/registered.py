@@ -48,7 +48,11 @@ class RegistrationCalls(MemoryCalls):
         self._current()
         self._refuse_unsafe()
         piece = self._host.find(p)
-        if piece is not None and piece.is_registered and piece.address == p:
+        if piece is not None and piece.is_registered:
+            if piece.address != p:
+                raise invalid_value(
+                    f"{p:#x} lies within page-locked memory that begins at {piece.address:#x}"
+                )
             self._finish_context_of(piece.context)
         with self._lock:
             if not self._host.free(p, registered=True):
