@@ -47,6 +47,8 @@ _FEWEST_CHUNKS: Final = 6
 # interpreter's own work takes half of the time so.
 _FEWEST_BESIDE_OTHERS: Final = 4
 
+_LAST: Final = -1  # of a list
+
 
 class Slot:
     """One pinned buffer.
@@ -95,6 +97,37 @@ class Chunk(NamedTuple):
         return slot.memory[: self.nbytes].view(view.dtype).reshape(view.shape)
 
 
+class _Pairs:
+    """Pairs of buffers that no thread has. The one given back last is had first.
+
+    Its bytes are the likeliest to be in the processor's caches still, by which the device reads and
+    writes them too.
+    """
+
+    def __init__(self, pairs: list[tuple[Slot, Slot]]) -> None:
+        self._stack = pairs
+        # Who has an item of it may take the last one of the stack.
+        self._tokens: SimpleQueue[int] = SimpleQueue()
+        for _ in pairs:
+            self._tokens.put(_LAST)
+
+    def __len__(self) -> int:
+        return self._tokens.qsize()
+
+    def take(self, held: list[tuple[Slot, Slot]], wait: bool) -> None:
+        """Put a pair into a list of the caller's, at once.
+
+        Raises:
+            Empty: threads have all of them, and it is not to wait.
+        """
+        held.extend(map(self._stack.pop, map(self._tokens.get, (wait,))))
+
+    def giving_back(self, held: list[tuple[Slot, Slot]]) -> Iterator[object]:
+        """Of which `next` gives back what is in the list: one call, as a `finally` needs it."""
+        # Not strict: there may be none.
+        return zip(map(self._stack.append, held), map(self._tokens.put, (_LAST,)), strict=False)
+
+
 class StagingRing:
     """The pinned buffers of one context, 8 MiB a thread, that its staged copies share.
 
@@ -105,15 +138,13 @@ class StagingRing:
         self._context = context
         pairs = usable_threads()
         memory = pinned_in(context, 2 * pairs * _CHUNK_BYTES)
-        self._pairs: SimpleQueue[tuple[Slot, Slot]] = SimpleQueue()
         # An item for each copy that waits for a pair: a helper of another copy gives up its own.
         self._waiting: list[bool] = []
         slots = [
             Slot(memory[number * _CHUNK_BYTES :][:_CHUNK_BYTES], EventBox(context))
             for number in range(2 * pairs)
         ]
-        for first, second in zip(slots[::2], slots[1::2], strict=True):
-            self._pairs.put((first, second))
+        self._pairs: _Pairs = _Pairs(list(zip(slots[::2], slots[1::2], strict=True)))
 
     @property
     def api(self) -> DriverApi:
@@ -183,24 +214,24 @@ class StagingRing:
         def work() -> None:
             # Other copies may hold all buffers: one thread waits for some, the others do not.
             is_caller = threading.get_ident() == caller
-            if is_caller and self._pairs.empty():
+            if is_caller and not self._pairs:
                 self._waiting.append(True)
+            held: list[tuple[Slot, Slot]] = []
+            giving_back = self._pairs.giving_back(held)
             try:
-                # No interrupt comes before the next `try`.
-                (pair,) = map(self._pairs.get, (is_caller,))
+                self._pairs.take(held, is_caller)
+                serve(remaining(is_caller), held[0])
             except Empty:
-                return
-            try:
-                serve(remaining(is_caller), pair)
+                pass
             except BaseException:
                 stopped.append(True)
-                for slot in pair:
+                for slot in itertools.chain(*held):
                     # The error on its way is the one to tell.
                     with suppress(CudadrvError):
                         self._await_unrecorded(slot)
                 raise
             finally:
-                self._pairs.put(pair)
+                next(giving_back, None)
 
         try:
             under_way.append(share)  # no interrupt comes before it, nor before it is taken out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import queue
 import threading
 import time
 import weakref
@@ -246,6 +247,30 @@ def test_a_transfer_of_unknown_end_is_waited_for_before_its_buffer_is_used_again
         assert waited == [int(first.handle)]
 
 
+def test_the_buffers_used_last_are_used_first() -> None:
+    """They are in the processor's caches; a rotation through all of the ring's never is."""
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    stream.to_device(np.ones(LEAST_STAGED_BYTES, np.uint8))
+    ring = ring_of(context)
+    assert ring is not None
+    pairs = ring._pairs
+    first: list[tuple[Slot, Slot]] = []
+    pairs.take(first, False)
+    next(pairs.giving_back(first))
+    again: list[tuple[Slot, Slot]] = []
+    pairs.take(again, False)
+    assert again == first
+    others: list[tuple[Slot, Slot]] = []
+    while pairs:
+        pairs.take(others, False)
+    assert first[0] not in others
+    with pytest.raises(queue.Empty):
+        pairs.take(others, False)
+    for pair in (*first, *others):
+        next(pairs.giving_back([pair]))
+
+
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_an_interrupt_at_any_point_of_a_staged_copy_keeps_its_buffers_and_writes_no_more(
     way: str,
@@ -256,7 +281,7 @@ def test_an_interrupt_at_any_point_of_a_staged_copy_keeps_its_buffers_and_writes
     device, target = stream.to_device(ones), np.zeros_like(ones)
     ring = ring_of(context)
     assert ring is not None
-    pairs = ring._pairs.qsize()
+    pairs = len(ring._pairs)
     for number in range(1000):
         interrupter = Interrupter(number)
         if not interrupter.run(
@@ -267,7 +292,7 @@ def test_an_interrupt_at_any_point_of_a_staged_copy_keeps_its_buffers_and_writes
         stream.fill(device, 2)  # nobody reads it any more
         stream.synchronize()
         assert int(target.sum()) == then, interrupter.place
-        assert ring._pairs.qsize() == pairs, interrupter.place
+        assert len(ring._pairs) == pairs, interrupter.place
         stream.fill(device, 1)
         target[...] = 0
     assert number > 50
