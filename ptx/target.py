@@ -52,11 +52,10 @@ class Target:
             raise PtxArgumentValueError(
                 f"architecture suffix {border.shown(self.suffix)}: expected '', 'a' or 'f'"
             )
-        border.integer("Target: number", self.number)
-        if not 10 <= self.number <= 999:
-            raise PtxArgumentValueError(
-                f"architecture number {self.number}: expected such as 90 or 120"
-            )
+        number = border.integer("Target: number", self.number)
+        if not 10 <= number <= 999:
+            raise PtxArgumentValueError(f"architecture number {number}: expected such as 90 or 120")
+        object.__setattr__(self, "number", number)  # NumPy's whole numbers are others
 
     @classmethod
     def ptx(cls, arch: str) -> Target:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from ptx import (
@@ -44,6 +47,21 @@ def test_constructor_names_fix_the_kind() -> None:
     assert Target.ptx("compute_90") == Target(ImageKind.PTX, 90)
     assert Target.cubin("sm_90a") == Target(ImageKind.CUBIN, 90, "a")
     assert Target.ltoir("sm_90") == Target(ImageKind.LTOIR, 90)
+
+
+class Address:
+    """What has a number, as a device array has its address, and no order."""
+
+    def __index__(self) -> int:
+        return 1 << 40
+
+
+def test_a_number_is_one_of_python() -> None:
+    number: Any = np.int64(90)  # a type checker would take `int` only
+    assert type(Target(ImageKind.PTX, number).number) is int
+    wrong: Any = Address()
+    with pytest.raises(ValueError, match="architecture number 1099511627776"):
+        Target(ImageKind.PTX, wrong)
     assert Target.cubin("sm_90").as_kind(ImageKind.PTX) == Target.ptx("compute_90")
 
 
