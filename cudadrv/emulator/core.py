@@ -1,8 +1,5 @@
 """The state behind the emulated driver: devices, handles, threads; and how a call finds them.
 
-Handles are numbers that are never given again, so that a dead one names nothing. Only a primary
-context has one handle for ever, as on a GPU.
-
 Locks:
 
 - `Core._lock`, one an emulator. It guards captures and the streams and events in them, references
@@ -18,8 +15,7 @@ Locks:
   runs under it, so calls on its device wait for it; one that is queued gives it back after each of
   its turns.
 
-The tables of handles need no lock: each look-up or removal is one operation of a dict, and where a
-removal must be the only one it is done under the lock of what is removed.
+The tables of handles (`HandleTables`) need no lock.
 
 Order: no call takes one of these locks while it holds another, but for a copy between two devices
 and a kernel that reaches memory of others, which take theirs in the order of ordinals. No lock is
@@ -42,19 +38,19 @@ from ptx.emulate.check.findings import Found
 from ptx.errors import PtxError
 
 from .. import border
-from ..driver._api import CUarray, CUcontext, CUdevice, CUevent, CUresult, CUstream
+from ..driver._api import CUarray, CUdevice, CUevent, CUresult, CUstream
 from ..errors import ArgumentValueError
 from .checks import Checks
-from .conditions import Conditions
 from .contexts import Context
 from .emulated_device import DeviceState
 from .events import Event
+from .handle_tables import HandleTables
 from .host_memory import HostMemory
 from .leaks import LeakWatch
 from .lent_memory import LentMemory
 from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice
 from .refusal import Refusal, invalid_handle
-from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
+from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Stream
 from .thread import CallingThread
 from .timeline.choice import Order
 from .timeline.concurrent_accesses import ConcurrentAccesses
@@ -65,12 +61,7 @@ from .timeline.queues import Timeline
 if TYPE_CHECKING:
     from ptx.emulate.exec.limits import Limits
 
-    from .arrays import Array, MipmappedArray
-    from .executables import Executable
-    from .graphs import Graph, Node
-    from .kernel_libraries import Library, LibraryKernel
-    from .modules import Function, Module, PendingLink
-    from .user_objects import UserObject
+    from .arrays import Array
 
 # Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
 # exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
@@ -90,7 +81,7 @@ class _Scheduled(Protocol):
         """One failure more, to be raised."""
 
 
-class Core:
+class Core(HandleTables):
     """State and look-ups that the groups of driver functions share."""
 
     _serials: ClassVar[Iterator[int]] = itertools.count()
@@ -102,19 +93,10 @@ class Core:
         checks: Checks,
         order: Order,
     ) -> None:
-        if not 0 <= len(devices) <= MAX_DEVICES:
-            raise ArgumentValueError(
-                f"{len(devices)} devices asked for: at most {MAX_DEVICES} will do"
-            )
-        versions = border.several("an emulator's driver_version", driver_version, int)
-        if len(versions) != 2:
-            raise ArgumentValueError(f"driver_version is {driver_version}: give (major, minor)")
+        _check_properties(devices, driver_version)
         serial = next(self._serials)
+        super().__init__(serial)
         base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
-        # Handles are numbers that no other emulator gives, so that a foreign one is refused.
-        self._handles = itertools.count((serial + 1) << 32, 16)
-        # Those of contexts tell it, so that a destroyed one is known and nothing of it is kept.
-        self._first_context = self._next_context = (serial + 1) << 32 | 8
         self._devices = tuple(
             DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(self._handles))
             for ordinal, profile in enumerate(devices)
@@ -136,27 +118,6 @@ class Core:
         self._launches = itertools.count()
         self._pid: int | None = None
         self._schedule: dict[str, list[_Scheduled]] = {}
-        self._contexts: dict[int, Context] = {}
-        self._primaries: dict[int, Context] = {}
-        self._streams: dict[int, Stream] = {}
-        # By context and thread; 0 is no thread, but the legacy stream.
-        self._default_streams: dict[tuple[Context, int], Stream] = {}
-        self._events: dict[int, Event] = {}
-        self._modules: dict[int, Module] = {}
-        self._libraries: dict[int, Library] = {}
-        self._kernels: dict[int, LibraryKernel] = {}
-        self._links: dict[int, PendingLink] = {}
-        self._functions: dict[int, Function] = {}
-        self._graphs: dict[int, Graph] = {}
-        self._nodes: dict[int, Node] = {}
-        self._conditions = Conditions()
-        self._executables: dict[int, Executable] = {}
-        self._user_objects: dict[int, UserObject] = {}
-        self._arrays: dict[int, Array] = {}
-        self._mipmapped_arrays: dict[int, MipmappedArray] = {}
-        # Textures and surfaces themselves are in the models of their devices.
-        self._texture_owners: dict[int, Context] = {}
-        self._captures: set[Capture] = set()
         self._host = HostMemory()
         self._accesses = (
             None
@@ -168,35 +129,35 @@ class Core:
                 is_late=self._timeline is not None,
             )
         )
-        self._host.has_patterns = self._timeline is not None
-        self._host.has_flags = checks.limits.unwritten is not None
+        self._connect_devices()
+        self.memory_watch: LentMemory | None = (
+            LentMemory(self._devices)
+            if "bounds" in checks.names and self._timeline is None
+            else None
+        )
+        self._leaks = self._watch() if "leak" in checks.names else None
+
+    def _connect_devices(self) -> None:
+        """Let host and devices know of each other, and of what is checked."""
+        has_patterns = self._timeline is not None
+        has_flags = self.limits.unwritten is not None
+        self._host.has_patterns = has_patterns
+        self._host.has_flags = has_flags
         for device in self._devices:
             device.model.host = self._host.reachable
             device.model.set_condition = self._conditions.set
             device.others = tuple(each for each in self._devices if each is not device)
-            device.has_patterns = self._timeline is not None
-            device.note_fault = checks.note
+            device.has_patterns = has_patterns
+            device.note_fault = self.checks.note
             if self._accesses is not None:
                 device.memory.allocated = self._accesses.born
-            if checks.limits.unwritten is not None:
+            if has_flags:
                 device.memory.watch_writes()
-        is_late = self._timeline is not None
-        self.memory_watch: LentMemory | None = (
-            LentMemory(self._devices) if "bounds" in checks.names and not is_late else None
-        )
-        self._leaks = self._watch() if "leak" in checks.names else None
 
     def _watch(self) -> LeakWatch:
         """Watch all tables from now on."""
         leaks = LeakWatch()
-        self._streams = leaks.handles("stream", self._streams)
-        self._events = leaks.handles("event", self._events)
-        self._modules = leaks.handles("module", self._modules)
-        self._graphs = leaks.handles("graph", self._graphs)
-        self._executables = leaks.handles("executable graph", self._executables)
-        self._arrays = leaks.handles("array", self._arrays)
-        self._mipmapped_arrays = leaks.handles("mipmapped array", self._mipmapped_arrays)
-        self._texture_owners = leaks.handles("texture or surface", self._texture_owners)
+        self._watch_handles(leaks)
         self._host.pieces = leaks.host_memory(self._host.pieces)
         for device in self._devices:
             device.pieces = leaks.memory(device.pieces)
@@ -307,24 +268,6 @@ class Core:
         kind = "managed" if piece.managed else "page-locked"
         return piece.address, f"{piece.nbytes} bytes of {kind} memory at {piece.address:#x}"
 
-    def _context_handle(self) -> int:
-        """A handle for a new context; `_lock` is held."""
-        handle = self._next_context
-        self._next_context += 16
-        return handle
-
-    def _context(self, handle: CUcontext) -> Context:
-        """The context of a handle; of those that are destroyed only a primary one."""
-        number = int(handle)
-        found = self._contexts.get(number)
-        if found is None:
-            if number & 15 == 8 and self._first_context <= number < self._next_context:
-                raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-            raise Refusal(
-                CUresult.CUDA_ERROR_INVALID_CONTEXT, f"{int(handle):#x} is no context's handle"
-            )
-        return found
-
     def _usable(self, context: Context) -> Context:
         """The context, if calls may still use it."""
         if context.destroyed:
@@ -396,3 +339,12 @@ class Core:
             raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live array")
         self._usable(array.context)
         return array
+
+
+def _check_properties(devices: Sequence[EmulatedDevice], driver_version: tuple[int, int]) -> None:
+    """Raise unless there may be such an emulator."""
+    if not 0 <= len(devices) <= MAX_DEVICES:
+        raise ArgumentValueError(f"{len(devices)} devices asked for: at most {MAX_DEVICES} will do")
+    versions = border.several("an emulator's driver_version", driver_version, int)
+    if len(versions) != 2:
+        raise ArgumentValueError(f"driver_version is {driver_version}: give (major, minor)")
