@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ._api import CUmemorytype, CUpointer_attribute, CUresult
-from .handle import ContextBox
+from .context_box import ContextBox
 from .in_use import failure
 
 MEMORY_TYPE: Final = CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE

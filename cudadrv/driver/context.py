@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from .. import border
 from ._api import CUcontext, CUfunc_cache, DriverApi
+from .context_box import ContextBox
 from .context_settings import CachePreference, ContextLimits
 from .device import Device
-from .handle import Closing, ContextBox
+from .handle import Closing
 from .in_use import failure
 from .later import drop_now
 from .stream_box import give_back_kept

@@ -7,7 +7,7 @@ from typing import Final
 
 from .. import border
 from ._api import CUfunc_cache, CUlimit
-from .handle import ContextBox
+from .context_box import ContextBox
 from .in_use import failure
 
 

@@ -11,8 +11,6 @@ the tests that hold them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import starmap
 from sys import getrefcount
 from types import TracebackType
 from typing import (
@@ -22,7 +20,6 @@ from typing import (
     Final,
     Generic,
     NoReturn,
-    ParamSpec,
     Self,
     SupportsIndex,
     TypeAlias,
@@ -30,16 +27,13 @@ from typing import (
 )
 
 from ..errors import ArgumentTypeError, ClosedError, CudadrvError, CudaError
-from ._api import CUcontext, CUresult, DriverApi
+from ._api import CUresult, DriverApi
 from .collected import ALONE, found
-from .in_use import Driver, call_bound, failure
+from .in_use import Driver, failure
 from .locks import process_lock
 from .registry import Registry
 
 _RawT = TypeVar("_RawT")
-_T = TypeVar("_T")
-_P = ParamSpec("_P")
-
 
 # Held over the few bytecodes in which an object comes to have dependents. Re-entrant: a collection
 # in between may run a finalizer that makes something.
@@ -188,113 +182,6 @@ class Box(Generic[_RawT]):
             raise error
         finally:
             del error  # its traceback holds this frame, and so the box and its parents
-
-
-class ContextBox(Box[CUcontext]):
-    """Owns a context that was created; a primary one stays as long as the process.
-
-    Attributes:
-        is_primary: whether it is the device's primary one.
-        ordinal: the device's ordinal.
-        is_alone: whether no context of another device can be current.
-        is_going: whether it is being destroyed. Who has come by it through a weak reference uses it
-            only if it is not, and is then waited for.
-        peers: contexts of other devices whose memory its kernels may use.
-    """
-
-    __slots__ = ("_driver", "is_alone", "is_going", "is_primary", "ordinal", "peers")
-
-    def __init__(
-        self, driver: Driver, raw: CUcontext | None, ordinal: int, *, is_primary: bool
-    ) -> None:
-        super().__init__(raw)
-        self._driver = driver
-        self.ordinal: int = ordinal
-        self.is_primary: bool = is_primary
-        self.is_going: bool = False
-        self.is_alone: bool = not driver.has_several_devices
-        # Two may be each other's peers: neither keeps the other.
-        self.peers: Registry[ContextBox] = Registry()
-
-    def __del__(self) -> None:
-        # First the word, then the count: whoever takes the box in between has read the one, or is
-        # in the other.
-        self.is_going = True
-        references = self._references(self)
-        if references > self._alone:
-            self._found.append(self)
-        else:
-            self._go()
-
-    @property
-    def driver(self) -> Driver:
-        """The driver that made the context."""
-        return self._driver
-
-    def is_current_or_none(self) -> bool:
-        """Whether no other context is current to this thread.
-
-        Raises:
-            CudaError: the driver refused, or told of the failure of earlier work.
-        """
-        code, now = self._driver.api.cuCtxGetCurrent()
-        if code:
-            doing = "asking which context is current"
-            raise failure(self._driver.api, code, "cuCtxGetCurrent", doing)
-        return not int(now) or int(now) == int(self.raw)
-
-    def reaches(self, other: ContextBox) -> bool:
-        """Whether kernels may use memory of a context: this one, or a peer."""
-        return other is self or other in self.peers.alive()
-
-    def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Call a function with the context current, and make the former one current again."""
-        return call_bound(self._driver.api, self.raw, function, *args, **kwargs)
-
-    def _destroy(self) -> None:
-        if not self.is_primary:
-            (code,) = self._driver.api.cuCtxDestroy(self.raw)
-            check(self, code, "cuCtxDestroy", f"destroying a context on device {self.ordinal}")
-
-
-class Part(Box[_RawT]):
-    """Owns what belongs to a context, whose box it holds.
-
-    Attributes:
-        context: the context's box.
-    """
-
-    __slots__ = ("context",)
-
-    context: ContextBox
-    raw: _RawT
-
-    def __init__(self, context: ContextBox, raw: _RawT | None = None) -> None:
-        super().__init__(raw)
-        self.context = context
-
-    @property
-    def driver(self) -> Driver:
-        """The driver that made the object."""
-        return self.context._driver
-
-    def make(
-        self, function: Callable[_P, tuple[CUresult, _RawT]], *args: _P.args, **kwargs: _P.kwargs
-    ) -> CUresult:
-        """Have the driver make the object, with the context current; gives its result.
-
-        The box has the handle as soon as the driver gave it, so that no interrupt loses it.
-        """
-        return self.context.call(self._fill, function, args)
-
-    def _fill(
-        self, function: Callable[..., tuple[CUresult, _RawT]], args: tuple[object, ...]
-    ) -> CUresult:
-        ((code, self.raw),) = starmap(function, (args,))  # `handover` says why
-        return code
-
-    def _destroy(self) -> None:
-        raise NotImplementedError
 
 
 def _words(error: Exception) -> str:

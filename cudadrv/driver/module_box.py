@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ._api import CUmodule
-from .handle import Part, check
+from .context_box import Part
+from .handle import check
 
 
 class ModuleBox(Part[CUmodule]):

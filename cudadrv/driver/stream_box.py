@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .. import errors
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus
-from .handle import AnyBox, ContextBox, Part, check
+from .context_box import ContextBox, Part
+from .handle import AnyBox, check
 from .in_use import Driver, failure
 from .kept_blocks import KeptMemory
 from .registry import Registry

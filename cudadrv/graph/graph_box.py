@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..driver._api import CUgraph, CUgraphExec
-from ..driver.handle import ContextBox, Part, check
+from ..driver.context_box import ContextBox, Part
+from ..driver.handle import check
 from ..driver.later import drop_later, park
 from ..driver.stream_box import StreamBox
 from .needs import MemoryUses, Needs, OwnNeeds

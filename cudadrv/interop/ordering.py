@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from ..driver._api import CUresult, CUstream, CUstreamCaptureStatus
-from ..driver.handle import ContextBox
+from ..driver.context_box import ContextBox
 from ..driver.in_use import call_bound, failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore

@@ -9,7 +9,7 @@ import ptx
 
 from .. import errors
 from ..driver._api import CUjit_option
-from ..driver.handle import ContextBox
+from ..driver.context_box import ContextBox
 from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
 from .jit_options import JitOptions

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from ..driver.handle import ContextBox, Part
+from ..driver.context_box import ContextBox, Part
 from ..driver.locks import process_lock
 from ..driver.stream_box import CaptureState, StreamBox
 

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult, DriverApi
+from ..driver.context_box import ContextBox, Part
 from ..driver.device import Device
-from ..driver.handle import ContextBox, Part, check
+from ..driver.handle import check
 from ..driver.in_use import Driver, failure
 from ..errors import CudaError
 from .dtypes import AnyArray, AnyDType, TypedDType, checked_dtype

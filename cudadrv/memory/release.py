@@ -10,7 +10,8 @@ from typing import Final
 
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.collected import between_collections
-from ..driver.handle import Box, ContextBox
+from ..driver.context_box import ContextBox
+from ..driver.handle import Box
 from ..driver.in_use import failure
 from ..driver.kept_blocks import KeptBlocks
 from ..driver.later import park

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ..driver._api import CUdeviceptr, DriverApi
 from ..driver.context import ContextCore
-from ..driver.handle import ContextBox
+from ..driver.context_box import ContextBox
 from ..driver.in_use import failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..errors import CudadrvError, OutOfMemoryError

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Final
 
-from ..driver.handle import AnyBox, Box, Closing, ContextBox
+from ..driver.context_box import ContextBox
+from ..driver.handle import AnyBox, Box, Closing
 from ..driver.in_use import Driver
 
 # Where a search for boxes goes no further: from here it would find the whole process.

@@ -8,7 +8,8 @@ H100). So kernels that are under way never lose what they use.
 from __future__ import annotations
 
 from ..driver._api import CUarray, CUmipmappedArray, CUsurfObject, CUtexObject
-from ..driver.handle import ContextBox, Part, check
+from ..driver.context_box import ContextBox, Part
+from ..driver.handle import check
 from ..memory.order import AnyMemory, Memory
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver.handle import ContextBox
+from cudadrv.driver.context_box import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
 from cudadrv.memory import copy_threads, staging
 from cudadrv.memory.copy_threads import Share, under_way

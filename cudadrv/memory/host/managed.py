@@ -20,8 +20,8 @@ from ...driver._api import (
     CUpointer_attribute,
 )
 from ...driver.addresses import known_at
+from ...driver.context_box import ContextBox
 from ...driver.device import Device
-from ...driver.handle import ContextBox
 from ...driver.in_use import failure
 from ...driver.stream_core import StreamCore
 from ...errors import CopyError, InvalidValueError

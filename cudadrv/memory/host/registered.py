@@ -9,7 +9,8 @@ import numpy as np
 
 from ... import border
 from ...driver._api import CUresult
-from ...driver.handle import Closing, ContextBox, check
+from ...driver.context_box import ContextBox
+from ...driver.handle import Closing, check
 from ...driver.in_use import failure
 from ...errors import CopyError, InvalidValueError, OutOfMemoryError
 from ..dtypes import AnyArray

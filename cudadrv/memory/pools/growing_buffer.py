@@ -19,7 +19,8 @@ from ...driver._api import (
     CUmemLocationType,
     CUresult,
 )
-from ...driver.handle import ContextBox, Part, check
+from ...driver.context_box import ContextBox, Part
+from ...driver.handle import check
 from ...driver.in_use import failure
 from ...driver.stream_core import StreamCore
 from ...errors import InvalidValueError

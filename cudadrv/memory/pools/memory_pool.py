@@ -20,8 +20,9 @@ from ...driver._api import (
     CUresult,
     cuuint64_t,
 )
+from ...driver.context_box import ContextBox, Part
 from ...driver.device import Device
-from ...driver.handle import Closing, ContextBox, Part, check
+from ...driver.handle import Closing, check
 from ...driver.in_use import failure
 from ...errors import PeerAccessUnsupportedError
 from ..driver_pool import grant, pool_attribute

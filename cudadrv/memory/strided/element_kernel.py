@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ...driver._api import CUfunction, CUlaunchConfig
 from ...driver.context import ContextCore
-from ...driver.handle import ContextBox
+from ...driver.context_box import ContextBox
 from ...driver.in_use import failure
 from ...driver.module_box import ModuleBox
 from ...driver.stream_box import StreamBox

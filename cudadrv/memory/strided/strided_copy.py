@@ -15,7 +15,7 @@ from ...driver._api import (
     CUresult,
 )
 from ...driver.context import ContextCore
-from ...driver.handle import ContextBox
+from ...driver.context_box import ContextBox
 from ...driver.in_use import failure
 from ...driver.stream_box import StreamBox
 from ..array import AnyDeviceArray
