@@ -17,6 +17,7 @@ from .kernel_attributes import KernelAttributes
 from .parameter_block import ParameterBlock
 
 _DEFAULT_DYNAMIC_SHARED: Final = 48 * 1024
+_MOST_PARAMETER_BYTES: Final = 1 << 16  # above what any CUDA version takes
 
 
 if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
@@ -203,3 +204,17 @@ def _asked_signature(module: ModuleName, name: str, handle: CUfunction) -> ptx.K
         )
         end = offset + nbytes
     return ptx.KernelSignature(name, tuple(params), end, 0, None, None)
+
+
+def check_signature(signature: ptx.KernelSignature) -> None:
+    """Raise for what is no signature that arguments can be packed by."""
+    where = "Module.kernel: signature"
+    border.instance(where, signature, ptx.KernelSignature)
+    border.whole(f"{where}.nbytes", signature.nbytes)
+    end = 0
+    for param in border.several(f"{where}.params", signature.params, ptx.KernelParam):
+        border.text(f"{where}: ptx_type", param.ptx_type)
+        border.whole(f"{where}: count", param.count, 1)
+        border.whole(f"{where}: offset", param.offset, end)
+        end = param.offset + border.whole(f"{where}: nbytes", param.nbytes, 1)
+    border.whole(f"{where}.nbytes", signature.nbytes, end, _MOST_PARAMETER_BYTES)

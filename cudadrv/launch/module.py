@@ -27,7 +27,7 @@ from .cluster_occupancy import active_clusters, potential_cluster_size
 from .config import LaunchConfig, check_launch
 from .images import ImageLike, bytes_of, loaded, read
 from .jit_options import JitOptions
-from .kernel_core import KernelCore
+from .kernel_core import KernelCore, check_signature
 from .kernel_names import names_of, no_kernel
 from .launcher import LauncherState
 from .occupancy import PotentialBlock, potential_block
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
-
-
-_MOST_PARAMETER_BYTES: Final = 1 << 16  # above what any CUDA version takes
 # Bounded: a caller may make a configuration a launch, and a launcher keeps its stream.
 _MOST_LAUNCHERS: Final = 64
 
@@ -249,7 +246,7 @@ class Module(Closing):
         """
         kernel = self._kernels.get(border.instance("Module.kernel: name", name, str))
         if signature is not None:
-            _check_signature(signature)
+            check_signature(signature)
         if kernel is None or (signature is not None and kernel.signature != signature):
             lowered = self._lowered().get(border.text("Module.kernel: name", name), name)
             if signature is None and self.image is not None:
@@ -348,17 +345,3 @@ class Module(Closing):
         """The kernel names that the driver knows; drivers before 12.4 know none."""
         box = self._box
         return box.context.call(names_of, box)
-
-
-def _check_signature(signature: ptx.KernelSignature) -> None:
-    """Raise for what is no signature that arguments can be packed by."""
-    where = "Module.kernel: signature"
-    border.instance(where, signature, ptx.KernelSignature)
-    border.whole(f"{where}.nbytes", signature.nbytes)
-    end = 0
-    for param in border.several(f"{where}.params", signature.params, ptx.KernelParam):
-        border.text(f"{where}: ptx_type", param.ptx_type)
-        border.whole(f"{where}: count", param.count, 1)
-        border.whole(f"{where}: offset", param.offset, end)
-        end = param.offset + border.whole(f"{where}: nbytes", param.nbytes, 1)
-    border.whole(f"{where}.nbytes", signature.nbytes, end, _MOST_PARAMETER_BYTES)
