@@ -25,8 +25,8 @@ from ..driver.context import ContextCore
 from ..driver.event import Event
 from ..errors import CopyError, InvalidValueError, LaunchConfigError, WrongDeviceError
 from ..launch.config import LaunchConfig, check_launch
-from ..launch.launcher import pack
 from ..launch.module import Kernel
+from ..launch.packing import pack
 from ..memory.array import DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.copy import check_alike, open_pools

@@ -22,17 +22,16 @@ from ..driver.module_box import ModuleBox
 from ..driver.registry import Registry
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
-from ..errors import ArgumentError, ClosedError
-from ..interop.elements import named_dtype
-from ..interop.reader import Foreign
-from ..memory.buffer import DeviceBuffer
+from ..errors import ClosedError
 from ..memory.order import AnyMemory, Memory, note, use
 from .arguments import Parameter
-from .code import LaunchCode, launch_code, prepared_code, readers_of
+from .code import LaunchCode, launch_code, prepared_code
+from .code_names import foreign_names, general_names
 from .config import LaunchConfig, native_config
 from .host_arguments import HostArgument, launch_with
 from .kernel_core import KernelCore
-from .kinds import REALS, WHOLE, Argument, Kind
+from .kinds import Argument, Kind
+from .packing import pack
 from .parameter_block import ParameterBlock, packer
 from .types import KernelLaunch, Launcher, PreparedLaunch
 
@@ -116,14 +115,7 @@ class LauncherState:
         self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
         self._prepared: Registry[PreparedLaunch] = Registry()
         self._globals = self._names(elsewhere)
-        launch = FunctionType(SLOW[0], self._globals)
-        kernel_launch = FunctionType(SLOW[1], self._globals)
-        # For `help`: their code comes and goes.
-        launch.__doc__, kernel_launch.__doc__ = (
-            Launcher.__call__.__doc__,
-            KernelLaunch.__call__.__doc__,
-        )
-        self._functions = launch, kernel_launch
+        launch, kernel_launch = self._functions = self._general_functions()
         # Given its attributes, the function is what the protocol says.
         launch.__dict__ |= {
             "kernel": kernel, "stream": stream, "config": config, "prepare": self._prepare,
@@ -133,10 +125,17 @@ class LauncherState:
         stream.context.device.driver.launchers.add(self)
         stream._launchers.add(self)
 
+    def _general_functions(self) -> tuple[FunctionType, FunctionType]:
+        """The launcher and what `Kernel.launch` becomes, for arguments of any kind."""
+        launch, kernel_launch = (FunctionType(code, self._globals) for code in SLOW)
+        # For `help`: their code comes and goes.
+        launch.__doc__ = Launcher.__call__.__doc__
+        kernel_launch.__doc__ = KernelLaunch.__call__.__doc__
+        return launch, kernel_launch
+
     def _names(self, elsewhere: Callable[..., None]) -> dict[str, object]:
-        """What the generated code takes from its globals."""
-        names: dict[str, object] = {
-            "__builtins__": {},
+        """What the code takes from its globals, whatever the kinds of its arguments."""
+        return {
             "slowly": self._launch_slowly,
             "fail": self._fail,
             "elsewhere": elsewhere,
@@ -147,19 +146,8 @@ class LauncherState:
             "follow": partial(self._follow, writes=True),
             "follow_reading": partial(self._follow, writes=False),
             "REFUSALS": _REFUSALS,
-            "int": int,
-            "float": float,
-            "WHOLE": WHOLE,
-            "REALS": REALS,
-            "DeviceBuffer": DeviceBuffer,
+            **general_names(self.kernel.parameters, self._convert),
         }
-        for number, parameter in enumerate(self.kernel.parameters):
-            names[f"convert{number}"] = partial(self._convert, parameter)
-            elements = names[f"taken_{number}"] = parameter.elements
-            if elements is not None:
-                names[f"usual_{number}"] = named_dtype(elements.usual)
-                names[f"nbytes_{number}"] = elements.nbytes
-        return names
 
     def renew(self) -> None:
         """Check everything at the next launch, and take the driver's functions anew.
@@ -238,7 +226,7 @@ class LauncherState:
             f"pop_{version}": blocks.pop,
             f"push_{version}": blocks.append,
         }
-        self._globals |= _foreign_names(kinds, version, self._stream)
+        self._globals |= foreign_names(kinds, version, self._stream)
         for function in self._functions:  # before the code that counts on it
             function.__defaults__ = (_MISSING,) * len(kinds)
         for function, code in zip(self._functions, launch_code(kinds, version), strict=True):
@@ -340,69 +328,6 @@ class LauncherState:
 
     def _fail(self, code: CUresult) -> None:
         raise self._failure(code)
-
-
-def pack(
-    kernel: KernelCore,
-    args: tuple[object, ...],
-    stream: StreamCore,
-    packers: dict[tuple[Kind, ...], struct.Struct],
-) -> tuple[list[Argument], ParameterBlock]:
-    """The arguments of a launch, read, and packed into memory of their own.
-
-    Args:
-        kernel: the kernel.
-        args: what it is given.
-        stream: a stream of its context, which is ordered after what other libraries' memory waits
-            for.
-        packers: packs values of these kinds; more come in.
-
-    Raises:
-        ArgumentError: an argument has the wrong count, type, range or memory space.
-        WrongDeviceError: an argument belongs to another device.
-    """
-    parameters = kernel.parameters
-    if len(args) != len(parameters):
-        raise ArgumentError(
-            f"kernel {kernel.name!r} takes {len(parameters)} arguments, "
-            f"{len(args)} were given\n  they are: {kernel.describe_parameters()}",
-            kernel=kernel.name,
-        )
-    read = [
-        parameter.read(value, stream) for parameter, value in zip(parameters, args, strict=True)
-    ]
-    kinds = tuple(argument.kind for argument in read)
-    block = kernel._new_block()
-    fitting = packers.get(kinds)
-    if fitting is None:
-        fitting = packers[kinds] = packer(parameters, kinds, kernel.parameter_bytes)
-    fitting.pack_into(block.buffer, 0, *(argument.value for argument in read))
-    return read, block
-
-
-def _foreign_names(kinds: tuple[Kind, ...], version: int, stream: StreamCore) -> dict[str, object]:
-    """What code for such arguments takes from its globals on account of other libraries' memory."""
-    known = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
-    if not known and "foreign" not in kinds:
-        return {}
-    from ..interop import foreign, ordering  # loaded already, by such an argument
-
-    names: dict[str, object] = {
-        "interface_address": foreign.interface_address,
-        "follow_producer": ordering.follow_producer,
-        "follow_producers": ordering.follow_producers,
-        "before": ordering.needs_no_wait(stream),
-        "ordinal": stream.context.ordinal,
-        "Exception": Exception,
-    }
-    for i, (kind, reader, dtype) in known.items():
-        of = f"{version}_{i}"
-        names |= {f"type_{of}": kind, f"get_dtype_{of}": reader.dtype, f"dtype_{of}": dtype}
-        names |= {f"device_{of}": reader.device, f"address_{of}": reader.address}
-        names[f"is_lazy_{of}"] = reader.is_lazy
-    for number, reader in enumerate(readers_of(kinds)):
-        names[f"stream_{version}_{number}"] = reader.stream
-    return names
 
 
 def _use_ordered(memory: AnyMemory, stream: StreamBox, writes: bool) -> None:
