@@ -14,6 +14,7 @@ from .base import *  # noqa: F403
 from .base import CudadrvError
 
 if TYPE_CHECKING:
+    from .capture import *  # noqa: F403
     from .execution import *  # noqa: F403
     from .gpu import *  # noqa: F403
     from .loading import *  # noqa: F403
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .target import *  # noqa: F403
     from .texture import *  # noqa: F403
 
-_OTHERS = ("setup", "loading", "execution", "gpu", "target", "texture")
+_OTHERS = ("setup", "loading", "execution", "capture", "gpu", "target", "texture")
 """The modules of the classes that are made when they are named."""
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found
 
-_RESULTS = ("setup", "loading", "execution")
-"""The modules of the results' classes, by ascending CUresult."""
+_RESULTS = ("setup", "loading", "execution", "capture")
+"""The modules of the results' classes."""
 _LINE = 120  # a longer first line is two
 _BROKEN = "every later call of this process fails alike: restart the process"
 _BROKEN_EMULATED = (

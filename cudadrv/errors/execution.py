@@ -1,4 +1,4 @@
-"""The `CudaError` classes of results 700 and up: execution, peers, capture and the system."""
+"""The `CudaError` classes of results 700 and up: execution, peers and the system."""
 
 from __future__ import annotations
 
@@ -249,80 +249,10 @@ class CDPVersionMismatchError(CudaError):
     result: ClassVar[int] = 812
 
 
-class StreamCaptureUnsupportedError(CudaError):
-    """CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED."""
-
-    result: ClassVar[int] = 900
-    remedy: ClassVar[str] = "this call cannot be captured: make it before or after the capture"
-
-
-class StreamCaptureInvalidatedError(CudaError):
-    """CUDA_ERROR_STREAM_CAPTURE_INVALIDATED."""
-
-    result: ClassVar[int] = 901
-    remedy: ClassVar[str] = "an earlier error spoilt the capture: end it and capture again"
-
-
-class StreamCaptureMergeError(CudaError):
-    """CUDA_ERROR_STREAM_CAPTURE_MERGE."""
-
-    result: ClassVar[int] = 902
-
-
-class StreamCaptureUnmatchedError(CudaError):
-    """CUDA_ERROR_STREAM_CAPTURE_UNMATCHED."""
-
-    result: ClassVar[int] = 903
-
-
-class StreamCaptureUnjoinedError(CudaError):
-    """CUDA_ERROR_STREAM_CAPTURE_UNJOINED."""
-
-    result: ClassVar[int] = 904
-    remedy: ClassVar[str] = (
-        "join every stream that was forked in the capture by an event before it ends"
-    )
-
-
-class StreamCaptureIsolationError(CudaError):
-    """CUDA_ERROR_STREAM_CAPTURE_ISOLATION."""
-
-    result: ClassVar[int] = 905
-
-
-class StreamCaptureImplicitError(CudaError):
-    """CUDA_ERROR_STREAM_CAPTURE_IMPLICIT."""
-
-    result: ClassVar[int] = 906
-    remedy: ClassVar[str] = (
-        "the call synchronises with the legacy stream: make it outside the capture"
-    )
-
-
-class CapturedEventError(CudaError):
-    """CUDA_ERROR_CAPTURED_EVENT."""
-
-    result: ClassVar[int] = 907
-
-
-class StreamCaptureWrongThreadError(CudaError):
-    """CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD."""
-
-    result: ClassVar[int] = 908
-    remedy: ClassVar[str] = "end the capture in the thread that began it"
-
-
 class DriverTimeoutError(CudaError):
     """CUDA_ERROR_TIMEOUT."""
 
     result: ClassVar[int] = 909
-
-
-class GraphExecUpdateFailureError(CudaError):
-    """CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE."""
-
-    result: ClassVar[int] = 910
-    remedy: ClassVar[str] = "the graphs differ in more than parameters: instantiate the new one"
 
 
 class ExternalDeviceError(CudaError):
@@ -366,12 +296,6 @@ class StreamDetachedError(CudaError):
     """CUDA_ERROR_STREAM_DETACHED."""
 
     result: ClassVar[int] = 917
-
-
-class GraphRecaptureFailureError(CudaError):
-    """CUDA_ERROR_GRAPH_RECAPTURE_FAILURE."""
-
-    result: ClassVar[int] = 918
 
 
 class FabricNotReadyError(CudaError):
