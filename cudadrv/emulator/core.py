@@ -56,7 +56,7 @@ from .timeline.choice import Order
 from .timeline.concurrent_accesses import ConcurrentAccesses
 from .timeline.freed_memory import FreedMemory
 from .timeline.late_errors import LateErrors
-from .timeline.queues import Timeline
+from .timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.limits import Limits

@@ -17,7 +17,7 @@ from cudadrv.driver._api import (
 from cudadrv.emulator import Emulator, HostChange, OrderWarning, session
 from cudadrv.emulator.timeline.choice import chosen_order, read_order
 from cudadrv.emulator.timeline.patterns import FREED, FRESH
-from cudadrv.emulator.timeline.queues import _QUEUE_LENGTH
+from cudadrv.emulator.timeline.timeline import _QUEUE_LENGTH
 
 from .calls import CAPTURE_RELAXED, LEGACY, code, ok
 from .machine import BLOCKING, NON_BLOCKING, UNTIMED, Machine, captured

@@ -26,7 +26,7 @@ from ..steps import steps_of
 from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
 from ..timeline.operation import Operation
-from ..timeline.queues import Timeline
+from ..timeline.timeline import Timeline
 from ..user_objects import References
 from .call import call
 from .stream import StreamCalls

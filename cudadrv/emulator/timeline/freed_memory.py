@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..pools import Pool
     from ..streams import Stream
     from .operation import Operation
-    from .queues import Timeline
+    from .timeline import Timeline
 
 # CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and _ALLOW_INTERNAL_DEPENDENCIES. What has been
 # freed by now (_ALLOW_OPPORTUNISTIC) is free for all.
