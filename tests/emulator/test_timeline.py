@@ -17,7 +17,7 @@ from cudadrv.driver._api import (
 from cudadrv.emulator import Emulator, HostChange, OrderWarning, session
 from cudadrv.emulator.timeline.choice import chosen_order, read_order
 from cudadrv.emulator.timeline.patterns import FREED, FRESH
-from cudadrv.emulator.timeline.timeline import _QUEUE_LENGTH
+from cudadrv.emulator.timeline.queues import QUEUE_LENGTH
 
 from .calls import CAPTURE_RELAXED, LEGACY, code, ok
 from .machine import BLOCKING, NON_BLOCKING, UNTIMED, Machine, captured
@@ -123,7 +123,7 @@ def test_the_legacy_stream_and_those_that_block_wait_for_each_other(
 
 def test_a_full_queue_runs_what_is_first(late: Machine) -> None:
     x = late.memory()
-    for _ in range(_QUEUE_LENGTH + 3):
+    for _ in range(QUEUE_LENGTH + 3):
         ok(late.api.cuMemsetD32Async(x, 7, 1, late.a))
     assert len(late.api.executed) == 3
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..node_kind import NodeKind
 from ..streams import Stream
 from .moment import Clock, Line, Moment
-from .timeline import wait_for_each_other
+from .queues import wait_for_each_other
 
 if TYPE_CHECKING:
     from ..contexts import Context

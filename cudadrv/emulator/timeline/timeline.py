@@ -1,4 +1,4 @@
-"""The queues of an emulator's streams: what is in them, what is ready, and what makes it run.
+"""What makes the operations run that are queued in an emulator's streams.
 
 An operation waits for the one before it in its stream, for what its stream waits for, and, by the
 rules of the legacy stream, for other streams of its context. It runs when a call needs it, or when
@@ -30,6 +30,7 @@ from ..thread import CallingThread
 from .choice import Choice, Order, choice_of, with_what_it_waits_for
 from .host_watch import HostChange, HostWatch, OrderWarning
 from .operation import Operation, State, nothing
+from .queues import Queues
 
 if TYPE_CHECKING:
     from ..contexts import Context
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from ..host_memory import HostRange
     from .late_errors import LateErrors
 
-# A queue that is full makes the call wait that puts more into it, as the driver's do.
-_QUEUE_LENGTH: Final = 1024
 _REMEMBERED: Final = 4096
 # The end of an operation may come before the wait for it begins.
 _LOOK_AGAIN_S: Final = 0.02
@@ -73,12 +72,8 @@ class Timeline:
         self._thread = thread
         self._lock = threading.RLock()
         self._ended = threading.Condition(self._lock)
-        self._numbers = itertools.count(1)
-        self._stream_numbers = itertools.count(1)
-        self._queues: dict[Stream, deque[Operation]] = {}
-        self._ready: list[Operation] = []
+        self._queues = Queues()
         self._running: list[Operation] = []
-        self._markers: deque[Operation] = deque()
         self._watch = HostWatch(order.repeated_by)
 
     # What is put into the queues.
@@ -156,36 +151,19 @@ class Timeline:
         always: bool = False,
     ) -> Operation:
         """The lock is held."""
-        new = Operation(next(self._numbers), kind, stream, run, place, is_marker, always, host)
-        new.before = tuple(dict.fromkeys(each for each in before if not each.is_done))
-        for each in new.before:
-            each.after.append(new)
-        new.missing = len(new.before)
-        self._queues.setdefault(stream, deque()).append(new)
-        if not stream.number and not is_marker:
-            stream.number = next(self._stream_numbers)
+        new = self._queues.add(stream, kind, run, place, before, host, is_marker, always)
         self._watch.begin(new)
-        if not new.missing:
-            (self._markers if is_marker else self._ready).append(new)
         return new
 
     def tails(self, stream: Stream) -> list[Operation]:
         """What comes last before anything new in a stream, of each queue that counts."""
         with self._lock:
-            return [
-                queue[-1]
-                for other, queue in list(self._queues.items())
-                if queue and (other is stream or wait_for_each_other(stream, other))
-            ]
+            return self._queues.tails(stream)
 
     def tails_of(self, owner: Context | DeviceState) -> list[Operation]:
         """The last operation of each queue of a context or a device."""
         with self._lock:
-            return [
-                queue[-1]
-                for stream, queue in list(self._queues.items())
-                if queue and owner in (stream.context, stream.context.device)
-            ]
+            return self._queues.tails_of(owner)
 
     def comes_after(self, stream: Stream, operation: Operation) -> bool:
         """Whether all that a stream does from now on waits for an operation."""
@@ -204,14 +182,12 @@ class Timeline:
 
     def proceed(self, stream: Stream | None = None) -> None:
         """What a call does that needs nothing: markers, steps of the seed, room in a full queue."""
-        while self._markers and (marker := self._take_marker()) is not None:
+        while self._queues.markers and (marker := self._take_marker()) is not None:
             self._run(marker)
         while (operation := self._take_volunteer()) is not None:
             self._run(operation)
         if stream is not None:
-            queue = self._queues.get(stream)
-            if queue is not None and len(queue) > _QUEUE_LENGTH:
-                self.need([queue[0]])
+            self.need(self._queues.first_if_full(stream))
 
     def need(self, wanted: Iterable[Operation]) -> None:
         """Run what these need, and them; wait for what another thread is running."""
@@ -268,13 +244,15 @@ class Timeline:
             marker = self._take_marker()
             if marker is not None:
                 return marker
-            ready = self._ready if widens else [each for each in self._ready if each in needed]
+            ready = self._queues.ready
+            if not widens:
+                ready = [each for each in ready if each in needed]
             if not ready:
                 return None
             if all(each.seems_to_wait for each in ready):
-                ready = self._ready
+                ready = self._queues.ready
             operation = self.choice.pick(ready, needed)
-            self._ready.remove(operation)
+            self._queues.ready.remove(operation)
             return self._taken(operation)
 
     def _take_volunteer(self) -> Operation | None:
@@ -283,15 +261,15 @@ class Timeline:
             marker = self._take_marker()
             if marker is not None:
                 return marker
-            operation = self.choice.volunteer(self._ready) if self._ready else None
+            operation = self.choice.volunteer(self._queues.ready) if self._queues.ready else None
             if operation is None:
                 return None
-            self._ready.remove(operation)
+            self._queues.ready.remove(operation)
             return self._taken(operation)
 
     def _take_marker(self) -> Operation | None:
         with collection_paused(), self._lock:
-            return self._taken(self._markers.popleft()) if self._markers else None
+            return self._taken(self._queues.markers.popleft()) if self._queues.markers else None
 
     def _taken(self, operation: Operation) -> Operation:
         operation.state, operation.thread = State.RUNNING, threading.get_ident()
@@ -328,7 +306,7 @@ class Timeline:
         for waits in operation.turns or ():
             operation.waits += waits
             with self._lock:
-                if self.choice.pauses(operation, self._ready):
+                if self.choice.pauses(operation, self._queues.ready):
                     return False
         return True
 
@@ -337,7 +315,7 @@ class Timeline:
         with collection_paused(), self._lock:
             operation.state = State.QUEUED
             self._running.remove(operation)
-            self._ready.append(operation)
+            self._queues.ready.append(operation)
             self._ended.notify_all()
 
     def _end(self, operation: Operation) -> None:
@@ -349,20 +327,9 @@ class Timeline:
             operation.state, operation.ended_ns = State.DONE, time.perf_counter_ns()
             self._running.remove(operation)
             self._watch.end(operation)
-            stream = operation.stream
             if not operation.is_marker:
                 self._note(operation)
-            for each in operation.after:
-                each.missing -= 1
-                if not each.missing:
-                    (self._markers if each.is_marker else self._ready).append(each)
-            operation.before, operation.host, operation.run = (), (), nothing
-            operation.after.clear()
-            queue = self._queues[stream]
-            while queue and queue[0].is_done:
-                queue.popleft()
-            if not queue:
-                del self._queues[stream]
+            self._queues.retire(operation)
             self._ended.notify_all()
         if turns is not None:
             turns.close()
@@ -386,13 +353,3 @@ class Timeline:
         self.findings += findings
         for finding in findings:
             warnings.warn(str(finding), OrderWarning, stacklevel=2)
-
-
-def wait_for_each_other(one: Stream, other: Stream) -> bool:
-    """CUDA Driver API, "Stream synchronization behavior", of the legacy default stream."""
-    return (
-        one.context is other.context
-        and (one.is_legacy or other.is_legacy)
-        and one.is_blocking
-        and other.is_blocking
-    )

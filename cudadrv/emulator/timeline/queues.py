@@ -1,0 +1,108 @@
+"""What is in the queues of an emulator's streams, and what of it is ready."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from ..streams import Stream
+from .operation import Operation, nothing
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+    from ..emulated_device import DeviceState
+    from ..host_memory import HostRange
+    from ..node_kind import NodeKind, Run
+
+# A queue that is full makes the call wait that puts more into it, as the driver's do.
+QUEUE_LENGTH: Final = 1024
+
+
+class Queues:
+    """The operations that are not done, by stream; the timeline's lock is held over each call.
+
+    Attributes:
+        ready: what waits for nothing, and is not running.
+        markers: the same of those that only say that others are done.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._stream_numbers = itertools.count(1)
+        self._of: dict[Stream, deque[Operation]] = {}
+        self.ready: list[Operation] = []
+        self.markers: deque[Operation] = deque()
+
+    def add(
+        self,
+        stream: Stream,
+        kind: NodeKind,
+        run: Run,
+        place: str,
+        before: Iterable[Operation],
+        host: tuple[HostRange, ...],
+        is_marker: bool,
+        always: bool,
+    ) -> Operation:
+        """Put an operation into the queue of a stream, behind `before`."""
+        new = Operation(next(self._numbers), kind, stream, run, place, is_marker, always, host)
+        new.before = tuple(dict.fromkeys(each for each in before if not each.is_done))
+        for each in new.before:
+            each.after.append(new)
+        new.missing = len(new.before)
+        self._of.setdefault(stream, deque()).append(new)
+        if not stream.number and not is_marker:
+            stream.number = next(self._stream_numbers)
+        if not new.missing:
+            self._make_ready(new)
+        return new
+
+    def _make_ready(self, operation: Operation) -> None:
+        (self.markers if operation.is_marker else self.ready).append(operation)
+
+    def retire(self, operation: Operation) -> None:
+        """Take out an operation that is done; what waited for it alone is ready."""
+        for each in operation.after:
+            each.missing -= 1
+            if not each.missing:
+                self._make_ready(each)
+        operation.before, operation.host, operation.run = (), (), nothing
+        operation.after.clear()
+        queue = self._of[operation.stream]
+        while queue and queue[0].is_done:
+            queue.popleft()
+        if not queue:
+            del self._of[operation.stream]
+
+    def first_if_full(self, stream: Stream) -> list[Operation]:
+        """What must be done before a stream takes more; it needs no lock."""
+        queue = self._of.get(stream)
+        return [queue[0]] if queue is not None and len(queue) > QUEUE_LENGTH else []
+
+    def tails(self, stream: Stream) -> list[Operation]:
+        """What comes last before anything new in a stream, of each queue that counts."""
+        return [
+            queue[-1]
+            for other, queue in list(self._of.items())
+            if queue and (other is stream or wait_for_each_other(stream, other))
+        ]
+
+    def tails_of(self, owner: Context | DeviceState) -> list[Operation]:
+        """The last operation of each queue of a context or a device."""
+        return [
+            queue[-1]
+            for stream, queue in list(self._of.items())
+            if queue and owner in (stream.context, stream.context.device)
+        ]
+
+
+def wait_for_each_other(one: Stream, other: Stream) -> bool:
+    """CUDA Driver API, "Stream synchronization behavior", of the legacy default stream."""
+    return (
+        one.context is other.context
+        and (one.is_legacy or other.is_legacy)
+        and one.is_blocking
+        and other.is_blocking
+    )
