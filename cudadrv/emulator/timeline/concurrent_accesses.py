@@ -10,7 +10,6 @@ there for it. It is taken to do so by accesses that kernels may meet with atomic
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -22,6 +21,7 @@ from ptx.emulate.check.findings import Access, Finding, Findings
 from ..node_kind import NodeKind, Run
 from ..origin import caller
 from ..streams import Stream
+from .births import Births, Named
 from .host_writes import HostWrites
 from .logical_time import LogicalTime
 from .moment import Clock, Moment
@@ -49,15 +49,12 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _MOST_PARTS: Final = 24  # of a line in one way, before they are made one
-_MOST_BORN: Final = 64  # allocations at one address that are told apart
 _MISSING: Final = (
     "an event that the later one's stream waits for, a stream for both, or a wait of the host"
 )
 _MISSING_WAIT: Final = (
     "a wait of the host for the operation, by its stream or an event, before the host comes there"
 )
-Named = tuple[int, str]
-"""Where an allocation begins, and what it is in words."""
 Ways = tuple[bool, bool]
 """Whether an access writes, and whether it is strong."""
 
@@ -87,8 +84,7 @@ class ConcurrentAccesses:
         self._time = LogicalTime()
         self._host_writes = HostWrites(host)
         self._past: dict[int, dict[Ways, list[PastAccesses]]] = {}
-        # When the allocations were made that began at an address.
-        self._born: dict[int, list[int]] = {}
+        self._births = Births(allocation_at)
         self._pending: dict[int, Moment] = {}
         self._current = threading.local()
 
@@ -245,19 +241,13 @@ class ConcurrentAccesses:
 
         It takes no lock: the device's is held.
         """
-        self._begin(address, self._time.next_number())
-
-    def _begin(self, address: int, number: int) -> None:
-        born = self._born.setdefault(address, [])
-        born.append(number)
-        if len(born) > _MOST_BORN:
-            del born[: _MOST_BORN // 2]
+        self._births.note(address, self._time.next_number())
 
     def allocated(self, stream: Stream, address: int, nbytes: int) -> None:
         """Memory is there from here on in a stream."""
         with self._lock:
             moment = self._time.moment(stream, NodeKind.ALLOC, caller())
-            self._begin(address, moment.number)
+            self._births.note(address, moment.number)
         self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def freed(self, stream: Stream | None, address: int, nbytes: int) -> None:
@@ -274,7 +264,7 @@ class ConcurrentAccesses:
         moment = getattr(self._current, "moment", None)
         if moment is not None:
             if allocates:
-                self._begin(address, moment.number)
+                self._births.note(address, moment.number)
             self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def moved(self, read: Iterable[Range], written: Iterable[Range]) -> None:
@@ -339,17 +329,11 @@ class ConcurrentAccesses:
             if (
                 not other.moment.comes_after(doer.moment)
                 and not doer.may_know_of(other)
-                and not self._is_stale(address, other, doer)
+                and not self._births.parts(address, other.moment.number, doer.moment.number)
             ):
                 sides = other.access(past.part, at), doer.access(part, mine)
                 self._report(*sides, (address, end - address), (other, doer))
                 return
-
-    def _is_stale(self, address: int, *doers: Doer) -> bool:
-        """Whether these were done to two allocations, one after the other at this address."""
-        allocation = self._allocation_at(address)
-        born = [] if allocation is None else self._born.get(allocation[0], [])
-        return len({bisect_right(born, doer.moment.number) for doer in doers}) > 1
 
     def _report(
         self, first: Access, second: Access, where: Range, doers: tuple[Doer, Doer]
