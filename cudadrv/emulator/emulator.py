@@ -17,6 +17,7 @@ from .calls.device import DeviceCalls
 from .calls.graph_edit import GraphEditCalls
 from .calls.linking import LinkCalls
 from .calls.managed import ManagedCalls
+from .calls.pointer import PointerCalls
 from .calls.registered import RegistrationCalls
 from .calls.setting import SettingCalls
 from .calls.texture import TextureCalls
@@ -36,6 +37,7 @@ class Emulator(
     SettingCalls,
     RegistrationCalls,
     ManagedCalls,
+    PointerCalls,
     BlockingCalls,
     ContextSettingCalls,
     ArrayCalls,
