@@ -40,6 +40,10 @@ class HostSide:
 
 Ranges = tuple[DeviceState | None, list[tuple[int, int]]]
 """Addresses and sizes, on a device or the host."""
+End = tuple[DeviceState | None, int, int]
+"""One end of a copy: its device, or None for the host, its address, and its size in bytes."""
+Staged = ctypes.Array[ctypes.c_char]
+"""What the driver took over from pageable memory."""
 _ON_DEVICE: Final = HostSide(None, False)
 
 
@@ -133,7 +137,6 @@ class CopyCalls(CaptureRules):
         if nbytes <= 0:
             return
         dst_device, src_device = self._device_of(dst), self._device_of(src)
-        recording = stream.capture is not None
 
         def places(later: bool) -> tuple[int, int]:
             return (
@@ -141,35 +144,56 @@ class CopyCalls(CaptureRules):
                 self._place(src_device, src, nbytes, from_host, later),
             )
 
-        def run() -> None:
+        def move(later: bool, staged: Staged | None) -> None:
             first, second = locks_of(dst_device, src_device)
             with first, second:
                 to, of = places(later)
-                ctypes.memmove(to, staged or of, nbytes)
+                ctypes.memmove(to, of if staged is None else staged, nbytes)
                 if dst_device is not None:
                     flags = self._flags_of(src_device, src, nbytes)
                     _copy_flags(dst_device, dst, flags, nbytes)
             self._note_move((src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
 
-        later, staged = recording or self._timeline is not None, None
-        if not later:
-            self._submit(stream, NodeKind.COPY, run)
-            self._wait_if_it_blocks(stream, (src_device, src), (dst_device, dst))
+        ends = (src_device, src, nbytes), (dst_device, dst, nbytes)
+        self._submit_move(stream, places, move, *ends)
+
+    def _submit_move(
+        self,
+        stream: Stream,
+        look: Callable[[bool], object],
+        move: Callable[[bool, Staged | None], None],
+        source: End,
+        target: End,
+    ) -> None:
+        """Move bytes in the order of a stream, and wait where the driver does.
+
+        Args:
+            stream: the stream.
+            look: refuses what cannot be moved; given whether that is done later than the call.
+            move: moves, from what is given if the source was staged.
+            source: where from.
+            target: where to.
+        """
+        recording = stream.capture is not None
+        if self._timeline is None and not recording:
+            self._submit(stream, NodeKind.COPY, lambda: move(False, None))
+            self._wait_if_it_blocks(stream, source, target)
             return
-        first, second = locks_of(dst_device, src_device)
+        first, second = locks_of(source[0], target[0])
         with first, second:
-            places(recording)
-        source = self._host_side(src_device, src, nbytes, is_written=False)
-        target = self._host_side(dst_device, dst, nbytes, is_written=True)
-        if not recording and source.is_pageable:
-            staged = ctypes.string_at(src, nbytes)
-        self._submit_copy(stream, run, source, target)
+            look(recording)
+        of = self._host_side(*source, is_written=False)
+        to = self._host_side(*target, is_written=True)
+        staged = None
+        if not recording and of.is_pageable:
+            staged = ctypes.create_string_buffer(ctypes.string_at(*source[1:]))
+        self._submit_copy(stream, lambda: move(True, staged), of, to)
 
     def _wait_if_it_blocks(
         self,
         stream: Stream,
-        source: tuple[DeviceState | None, int],
-        target: tuple[DeviceState | None, int],
+        source: End,
+        target: End,
     ) -> None:
         """A copy that ran at its call has let the host wait, by the rules of `_submit_copy`."""
         if target[0] is None and (source[0] is None or self._host.find(target[1]) is None):

@@ -23,11 +23,10 @@ from ...driver._api import (
 )
 from ..arrays import Array
 from ..emulated_device import DeviceState
-from ..node_kind import NodeKind
 from ..refusal import OK, invalid_value
 from ..streams import Stream
 from .call import call
-from .copy import CopyCalls, locks_of
+from .copy import CopyCalls, Staged, locks_of
 
 _BoxCopy: TypeAlias = CUDA_MEMCPY3D | CUDA_MEMCPY3D_PEER
 
@@ -100,7 +99,6 @@ class BoxCopyCalls(CopyCalls):
             return
         source, target = self._source(copy, box), self._target(copy, box)
         devices = self._device_of(source.address), self._device_of(target.address)
-        recording = stream.capture is not None
 
         def places(later: bool) -> tuple[int, int]:
             return (
@@ -108,10 +106,10 @@ class BoxCopyCalls(CopyCalls):
                 self._place_side(target, devices[1], box, later),
             )
 
-        def run() -> None:
+        def move(later: bool, staged: Staged | None) -> None:
             first, second = locks_of(*devices)
             with first, second:
-                of, to = places(recording or self._timeline is not None)
+                of, to = places(later)
                 if staged is not None:
                     of = ctypes.addressof(staged)
                 _copy_box(of, source, to, target, box)
@@ -119,23 +117,9 @@ class BoxCopyCalls(CopyCalls):
                 _copy_flags(flags, source, devices[1], target, box)
             self._note_move((devices[0], source.ranges(box)), (devices[1], target.ranges(box)))
 
-        staged = None
-        first, second = locks_of(*devices)
-        with first, second:
-            places(recording)
-        if self._timeline is None and not recording:
-            self._submit(stream, NodeKind.COPY, run)
-            ends = [(d, side.address) for d, side in zip(devices, (source, target), strict=True)]
-            self._wait_if_it_blocks(stream, *ends)
-            return
-        spans = source.span(box), target.span(box)
-        on_host = (
-            self._host_side(devices[0], source.address, spans[0], is_written=False),
-            self._host_side(devices[1], target.address, spans[1], is_written=True),
-        )
-        if not recording and on_host[0].is_pageable:
-            staged = ctypes.create_string_buffer(ctypes.string_at(source.address, spans[0]))
-        self._submit_copy(stream, run, *on_host)
+        of = devices[0], source.address, source.span(box)
+        to = devices[1], target.address, target.span(box)
+        self._submit_move(stream, places, move, of, to)
 
     def _source(self, copy: _BoxCopy, box: tuple[int, int, int]) -> _Side:
         at = int(copy.srcXInBytes), int(copy.srcY), int(copy.srcZ)
