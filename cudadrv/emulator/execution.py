@@ -93,24 +93,11 @@ def execute_in_turns(
     turns: Turns | None = None
     waits: bool | None = None
 
-    def begin() -> Turns | None:
-        if device.counters:
-            _launch(function, shape, parameters, device, limits)
-            return None
-        return function.kernel().launch_in_turns(
-            shape.grid,
-            shape.block,
-            parameters,
-            shared_bytes=shape.shared_bytes,
-            cooperative=shape.cooperative,
-            cluster=shape.cluster,
-            limits=limits,
-            order=order,
-        )
-
     def begin_now() -> None:
         nonlocal turns
-        turns = _part(device, memories, begin)
+        turns = _part(
+            device, memories, lambda: _begin(function, shape, parameters, device, limits, order)
+        )
 
     def turn() -> None:
         nonlocal waits
@@ -125,6 +112,30 @@ def execute_in_turns(
     finally:
         if waits is not None and turns is not None:  # it is given up
             _holding(locks, turns.close)
+
+
+def _begin(
+    function: Function,
+    shape: Shape,
+    parameters: bytes,
+    device: DeviceState,
+    limits: Limits,
+    order: LaunchOrder,
+) -> Turns | None:
+    """The turns of a launch; None where it counts, and so ran at once."""
+    if device.counters:
+        _launch(function, shape, parameters, device, limits)
+        return None
+    return function.kernel().launch_in_turns(
+        shape.grid,
+        shape.block,
+        parameters,
+        shared_bytes=shape.shared_bytes,
+        cooperative=shape.cooperative,
+        cluster=shape.cluster,
+        limits=limits,
+        order=order,
+    )
 
 
 def _reached(

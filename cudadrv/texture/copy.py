@@ -82,21 +82,12 @@ def copy_out(
     box, place = _box(array, out, origin)
     if 0 in box:
         return
-    target = out
     if isinstance(out, DeviceArray) and not out.is_contiguous:
         dense = temporary(stream, out)
         copy_out(stream, array, dense, origin, wait=wait)
         copy_on_device(stream, out, dense)
         return
-    if isinstance(out, np.ndarray):
-        if not out.flags.writeable:
-            raise CopyError("the host array to copy to is read-only")
-        if not out.flags.c_contiguous:
-            if stream.capturing:
-                raise CopyError(
-                    "a copy to a strided array cannot be captured: copy to a contiguous one"
-                )
-            target = np.empty(out.shape, out.dtype)
+    target = _dense(stream, out) if isinstance(out, np.ndarray) else out
     copy = _boxed(array, box)
     copy.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_ARRAY
     copy.srcArray = array.handle
@@ -118,6 +109,17 @@ def copy_out(
         stream.synchronize()
     if isinstance(out, np.ndarray) and target is not out:
         out[...] = target
+
+
+def _dense(stream: StreamCore, out: AnyArray) -> AnyArray:
+    """A host array that the driver can write to: `out`, or what is copied to it afterwards."""
+    if not out.flags.writeable:
+        raise CopyError("the host array to copy to is read-only")
+    if out.flags.c_contiguous:
+        return out
+    if stream.capturing:
+        raise CopyError("a copy to a strided array cannot be captured: copy to a contiguous one")
+    return np.empty(out.shape, out.dtype)
 
 
 def checked_origin(origin: Sequence[int] | None) -> tuple[int, ...] | None:

@@ -76,9 +76,6 @@ class Texture(View):
         texel = texel_of(resource, channels)
         if isinstance(address_mode, AddressMode):
             address_mode = (address_mode,)
-        levels = None if mip_levels is None else _reals("mip_levels", mip_levels)
-        if levels is not None and len(levels) != 2:
-            raise TextureError(f"mip_levels is {levels}: the least and the greatest level")
         self.reading: Reading = Reading(
             address_modes=border.several("Texture: address_mode", address_mode, AddressMode),
             filter_mode=border.instance("Texture: filter_mode", filter_mode, FilterMode),
@@ -90,7 +87,7 @@ class Texture(View):
                 "Texture: mip_filter_mode", mip_filter_mode, FilterMode
             ),
             mip_bias=border.real("Texture: mip_bias", mip_bias),
-            mip_levels=None if levels is None else (levels[0], levels[1]),
+            mip_levels=None if mip_levels is None else _levels(mip_levels),
             max_anisotropy=border.integer("Texture: max_anisotropy", max_anisotropy),
             seamless_cubemap=bool(seamless_cubemap),
         )
@@ -102,6 +99,13 @@ class Texture(View):
 def _reals(name: str, values: Sequence[float]) -> tuple[float, ...]:
     where = f"Texture: {name}"
     return tuple(border.real(where, value) for value in border.several(where, values, object))
+
+
+def _levels(mip_levels: Sequence[float]) -> tuple[float, float]:
+    levels = _reals("mip_levels", mip_levels)
+    if len(levels) != 2:
+        raise TextureError(f"mip_levels is {levels}: the least and the greatest level")
+    return levels[0], levels[1]
 
 
 def _created(reading: Reading, resource: Resource, texel: Texel, width: int | None) -> ViewBox:

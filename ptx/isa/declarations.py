@@ -180,21 +180,15 @@ def variables(cursor: Cursor, linkage: Linkage, line: int) -> list[Variable]:
     found: list[Variable] = []
     while True:
         name = cursor.expect_kind("word")
-        count = dimensions(cursor)
-        elements: list[Element] = []
-        if cursor.accept("="):
-            _elements(cursor, ptx_type, elements)
-        total = width if count is None else count * width
-        if total == 0 and elements:
-            total = len(elements)
+        count, elements = _shape_and_values(cursor, ptx_type, width)
         found.append(
             Variable(
                 name=name,
                 space=space,
                 ptx_type=ptx_type,
                 align=align or TYPE_BYTES[ptx_type] * width,
-                count=total,
-                initialiser=tuple(elements),
+                count=count,
+                initialiser=elements,
                 linkage=linkage,
                 line=line,
             )
@@ -203,6 +197,16 @@ def variables(cursor: Cursor, linkage: Linkage, line: int) -> list[Variable]:
             break
     cursor.expect(";")
     return found
+
+
+def _shape_and_values(cursor: Cursor, ptx_type: str, width: int) -> tuple[int, tuple[Element, ...]]:
+    """`[dims] [= init]`: the number of elements, and their values."""
+    count = dimensions(cursor)
+    elements: list[Element] = []
+    if cursor.accept("="):
+        _elements(cursor, ptx_type, elements)
+    total = width if count is None else count * width
+    return total or len(elements), tuple(elements)
 
 
 def _skip_parentheses(cursor: Cursor) -> None:
