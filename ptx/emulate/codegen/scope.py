@@ -82,16 +82,7 @@ class FunctionScope:
         self.numbers: dict[str, int] = {}
         self.width: list[int] = []
         self.home: list[str] = []
-        extra = [
-            Register(param.name, param.ptx_type)
-            for param in (*function.returns, *function.params)
-            if param.space.value == "reg"
-        ]
-        for register in (*body.registers, *extra, CARRY):
-            self.numbers[register.name] = len(self.width)
-            kind = kind_of(register.ptx_type)
-            self.width.append(TYPE_BYTES[register.ptx_type])
-            self.home.append(kind if kind[0] in "fp" else unsigned(kind))
+        self._number_registers()
         self.invariants: dict[int, int] = {}
         self.lane_values: dict[object, object] = {}
         self._parameters = {
@@ -99,6 +90,19 @@ class FunctionScope:
             *(param.name for param in (*function.returns, *function.params)),
         }
         self._prefer_written_kinds()
+
+    def _number_registers(self) -> None:
+        """Those of the body, parameters that are registers, and the carry."""
+        extra = [
+            Register(param.name, param.ptx_type)
+            for param in (*self.function.returns, *self.function.params)
+            if param.space.value == "reg"
+        ]
+        for register in (*self.body.registers, *extra, CARRY):
+            self.numbers[register.name] = len(self.width)
+            kind = kind_of(register.ptx_type)
+            self.width.append(TYPE_BYTES[register.ptx_type])
+            self.home.append(kind if kind[0] in "fp" else unsigned(kind))
 
     def _prefer_written_kinds(self) -> None:
         """Hold a register as the type that its first instruction writes, to save views."""

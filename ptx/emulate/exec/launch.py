@@ -126,12 +126,7 @@ class Launch:
         if reserved_shared:
             self.shared_bytes = self.reserved_start + reserved_shared
         self.shared_stride: int = aligned(self.shared_bytes, _SHARED_ALIGN)
-        stack = code.stack_bytes
-        if code.calls_by_address:
-            stack += limits.stack_bytes // _SHARE_OF_OTHERS
-        if code.is_recursive:
-            stack = max(stack, limits.stack_bytes)
-        self.local_stride: int = aligned(stack, 16)
+        self.local_stride: int = aligned(_stack_bytes(code, limits), 16)
         self._shared = np.empty(0, dtype=np.uint8)
         self._caches: dict[int, LaunchCache] = {}
         self.cluster: ClusterShape = ClusterShape(grid, cluster)
@@ -140,15 +135,23 @@ class Launch:
         self.output: Output = Output()
         self._counts = counts
         self.extents: Extents | None = self._extents() if limits.check_bounds else None
-        self.unwritten: UnwrittenReads | None = None
-        if limits.unwritten is not None:
-            self.unwritten = UnwrittenReads(code.kernel, code.uses_of, limits.unwritten)
-        self._races: RaceCheck | None = None
-        if limits.findings is not None:
-            self._races = RaceCheck(
-                code.kernel, code.files, block, self.cluster.block, device.memory,
-                code.shared_offsets, code.sites, limits.findings, self.cluster.blocks,
-            )  # fmt: skip
+        self.unwritten: UnwrittenReads | None = self._unwritten_reads()
+        self._races: RaceCheck | None = self._race_check()
+
+    def _unwritten_reads(self) -> UnwrittenReads | None:
+        unwritten = self.limits.unwritten
+        if unwritten is None:
+            return None
+        return UnwrittenReads(self.code.kernel, self.code.uses_of, unwritten)
+
+    def _race_check(self) -> RaceCheck | None:
+        findings, code = self.limits.findings, self.code
+        if findings is None:
+            return None
+        return RaceCheck(
+            code.kernel, code.files, self.block, self.cluster.block, self.memory,
+            code.shared_offsets, code.sites, findings, self.cluster.blocks,
+        )  # fmt: skip
 
     def _extents(self) -> Extents:
         """How far accesses may reach: the arrays that parameters point into now, and variables."""
@@ -288,3 +291,13 @@ class Launch:
             source_file=self.code.files.get(location.file) if location is not None else None,
             source_line=location.line if location is not None else None,
         )
+
+
+def _stack_bytes(code: KernelCode, limits: Limits) -> int:
+    """What a thread needs of local memory for the kernel and all that it may call."""
+    stack = code.stack_bytes
+    if code.calls_by_address:
+        stack += limits.stack_bytes // _SHARE_OF_OTHERS
+    if code.is_recursive:
+        stack = max(stack, limits.stack_bytes)
+    return stack

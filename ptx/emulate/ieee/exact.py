@@ -69,6 +69,14 @@ def _sum(
 
     zero = (high == 0) & (low == 0)
     negative = np.where(zero & opposite, rounding is Rounding.RM, negative)
+    bits = _rounded(negative, high, low, exponent, zero, rounding)
+    return np.where(zero, negative.astype(np.uint64) << np.uint64(63), bits).view(np.float64)
+
+
+def _rounded(
+    negative: Mask, high: U64, low: U64, exponent: I64, zero: Mask, rounding: Rounding
+) -> U64:
+    """Round signed 128-bit magnitudes in units of 2^exponent to bits of F64; not those of zeros."""
     empty = high == 0
     high = np.where(empty, low, high)
     low = np.where(empty, np.uint64(0), low)
@@ -78,11 +86,9 @@ def _sum(
     left = shift.astype(np.uint64)
     carried = np.where(shift > 0, low >> np.uint64(64) - np.maximum(left, _ONE), np.uint64(0))
     exponent = exponent + np.where(empty, 0, 64) - shift
-    bits = formats.round_to_format(
+    return formats.round_to_format(
         negative, exponent, (high << left) | carried, (low << left) != 0, formats.F64, rounding
     )
-    bits = np.where(zero, negative.astype(np.uint64) << np.uint64(63), bits)
-    return bits.view(np.float64)
 
 
 def _multiply(x: U64, y: U64) -> tuple[U64, U64]:
