@@ -31,7 +31,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ptx.emulate.check.findings import Found
@@ -96,11 +96,7 @@ class Core(HandleTables):
         _check_properties(devices, driver_version)
         serial = next(self._serials)
         super().__init__(serial)
-        base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
-        self._devices = tuple(
-            DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(self._handles))
-            for ordinal, profile in enumerate(devices)
-        )
+        self._devices = tuple(self._states_of(devices, serial))
         self._all_devices = self._devices
         self._follows_environment = False
         self._driver_version = driver_version
@@ -119,23 +115,24 @@ class Core(HandleTables):
         self._pid: int | None = None
         self._schedule: dict[str, list[_Scheduled]] = {}
         self._host = HostMemory()
-        self._accesses = (
-            None
-            if checks.limits.findings is None
-            else ConcurrentAccesses(
-                checks.limits.findings,
-                self._allocation_at,
-                self._host,
-                is_late=self._timeline is not None,
-            )
-        )
+        self._accesses = self._concurrent_accesses()
         self._connect_devices()
-        self.memory_watch: LentMemory | None = (
-            LentMemory(self._devices)
-            if "bounds" in checks.names and self._timeline is None
-            else None
-        )
+        watches = "bounds" in checks.names and self._timeline is None
+        self.memory_watch: LentMemory | None = LentMemory(self._devices) if watches else None
         self._leaks = self._watch() if "leak" in checks.names else None
+
+    def _states_of(self, devices: Iterable[EmulatedDevice], serial: int) -> Iterator[DeviceState]:
+        base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
+        for ordinal, profile in enumerate(devices):
+            handle = next(self._handles)
+            yield DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, handle)
+
+    def _concurrent_accesses(self) -> ConcurrentAccesses | None:
+        """What looks for races among operations, where that is checked."""
+        findings, is_late = self.limits.findings, self._timeline is not None
+        if findings is None:
+            return None
+        return ConcurrentAccesses(findings, self._allocation_at, self._host, is_late=is_late)
 
     def _connect_devices(self) -> None:
         """Let host and devices know of each other, and of what is checked."""
