@@ -241,7 +241,7 @@ class CudaClient:
             finally:
                 if allocator._frozen is frozen_here:
                     # No interrupt comes before these, as they call nothing.
-                    allocator._frozen = allocator._arena = None
+                    allocator._frozen = allocator._captures.arena = None
                     allocator.unfreeze()
             return CapturedGraph(graph, stream, inputs, outputs, arena)
 

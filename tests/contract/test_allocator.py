@@ -19,8 +19,8 @@ from cudadrv.memory.reuse.allocator import (
     MOST_BLOCKS_OF_A_SIZE,
     AllocatorStatistics,
     DeallocationError,
-    FrozenAllocatorError,
 )
+from cudadrv.memory.reuse.capture_memory import FrozenAllocatorError
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 CAP = 10_000

@@ -20,7 +20,7 @@ from cudadrv.errors import (
     OutOfMemoryError,
 )
 from cudadrv.memory.buffer import DeviceBuffer
-from cudadrv.memory.reuse.allocator import FrozenAllocatorError
+from cudadrv.memory.reuse.capture_memory import FrozenAllocatorError
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 SOURCE = """

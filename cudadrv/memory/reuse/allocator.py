@@ -18,6 +18,7 @@ from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
 from ..driver_pool import out_of_memory, trim_pool
 from ..release import PoolMemory
 from .bump import BumpArena
+from .capture_memory import CaptureMemory, FrozenAllocatorError
 from .free_lists import FreeList, FreeLists
 from .watched import WatchedBlocks
 
@@ -25,16 +26,10 @@ DEFAULT_CAP_BYTES: Final = 1 << 30
 MOST_BLOCKS_OF_A_SIZE: Final = 64
 # Beyond it the lists of sizes that have no free block are forgotten.
 MOST_SIZES: Final = 4096
-# Captures whose addresses may still be given back when their arenas are taken out.
-_MOST_ARENAS: Final = 8
 
 
 class DeallocationError(CudadrvError):
     """An address was given back twice, with another size, or was never allocated here."""
-
-
-class FrozenAllocatorError(CudadrvError):
-    """The allocator is frozen where it must not be, or its capture's addresses got loose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +70,7 @@ class CudaAllocator:
         self._live: dict[int, int] = {} if watch is None else WatchedBlocks(watch)
         # Who froze it, if it is frozen.
         self._frozen: object = None
-        self._arena: BumpArena | None = None
-        # Arenas of this and the last captures: what is given back late lies in one of them.
-        self._arenas: list[BumpArena] = []
-        # What the capture under way has allocated, and by size the driver's graph memory in use.
-        self._captured: set[int] = set()
-        self._graph_memory: dict[int, int] = {}
+        self._captures = CaptureMemory()
         self._lock = threading.RLock()
         # What it has cached is freed on the stream, closed or not.
         self._box: StreamBox = stream._box
@@ -171,12 +161,12 @@ class CudaAllocator:
         self._freeze(object())
 
     def _freeze(self, by: object) -> None:
-        """As `freeze`. Where `_frozen` is `by`, `_frozen` and `_arena` set to None end it at once,
-        for who cannot be sure that an interrupt lets `unfreeze` begin."""
+        """As `freeze`. Where `_frozen` is `by`, `_frozen` and `_captures.arena` set to None end it
+        at once, for who cannot be sure that an interrupt lets `unfreeze` begin."""
         with self._lock:
             if self._frozen:
                 raise FrozenAllocatorError("freeze of an allocator that is frozen already")
-            self._captured = set()
+            self._captures.addresses = set()
             self._frozen = by
 
     def unfreeze(self) -> None:
@@ -187,8 +177,8 @@ class CudaAllocator:
                 taken out of it.
         """
         with self._lock:
-            self._frozen = self._arena = None
-            captured, self._captured = self._captured, set()
+            self._frozen = self._captures.arena = None
+            captured, self._captures.addresses = self._captures.addresses, set()
             loose = [
                 address
                 for blocks in tuple(self._free.values())
@@ -211,19 +201,17 @@ class CudaAllocator:
 
         A graph that frees what it allocates can be launched again at once.
         """
-        for address in self._captured.intersection(self._graph_memory):
-            del self._graph_memory[address]
+        for address in self._captures.unfreed():
             self._free_now(address)
 
     def forget_captured(self) -> None:
         """Forget the graph memory of the capture under way: its graph is given up."""
-        for address in self._captured:
-            self._graph_memory.pop(address, None)
+        self._captures.forget_unfreed()
 
     @property
     def has_arena(self) -> bool:
         """Whether a capture arena is installed."""
-        return self._arena is not None
+        return self._captures.arena is not None
 
     def install_arena(self, base: int, size: int) -> None:
         """Let captured allocations come from `size` bytes at `base`, each address once.
@@ -235,20 +223,11 @@ class CudaAllocator:
             border.integer("install_arena: base", base), border.integer("install_arena: size", size)
         )
         with self._lock:
-            if self._arena is not None:
-                raise FrozenAllocatorError(
-                    "a capture arena is installed already: clear_arena first; a second one would "
-                    "hand out addresses that the first one's graph knows nothing of"
-                )
-            self._arenas = [
-                *(a for a in self._arenas[1 - _MOST_ARENAS :] if not a.overlaps(arena)),
-                arena,
-            ]
-            self._arena = arena
+            self._captures.install(arena)
 
     def clear_arena(self) -> None:
         """Take the capture arena out; its memory is its owner's. Idempotent."""
-        self._arena = None
+        self._captures.arena = None
 
     def _allocate_fresh(self, nbytes: int) -> int:
         nbytes = border.integer("allocate: nbytes", nbytes)
@@ -273,21 +252,19 @@ class CudaAllocator:
             raise failure(api, code, "cuMemAllocAsync", f"allocating {nbytes} bytes on {stream!r}")
         address = int(pointer)
         if self._frozen:
-            self._captured.add(address)
-            self._graph_memory[address] = nbytes
+            self._captures.allocated(address, nbytes)
             return address
         self._live[address] = nbytes
-        if self._arenas:
-            self._arenas = [a for a in self._arenas if address not in a]
+        self._captures.forget_arenas_at(address)
         return address
 
     def _allocate_captured(self, nbytes: int) -> int:
-        arena = self._arena
+        arena = self._captures.arena
         nbytes = border.integer("allocate: nbytes", nbytes)
         if arena is None or nbytes <= 0:
             return self._allocate_fresh(nbytes)
         address = arena.take(nbytes)
-        self._captured.add(address)
+        self._captures.addresses.add(address)
         watch = self.stream.context.device.driver.memory_watch
         if watch is not None:
             watch.lend(address, nbytes)
@@ -295,11 +272,10 @@ class CudaAllocator:
 
     def _deallocate_captured(self, ptr: int, nbytes: int) -> None:
         ptr = border.integer("deallocate: ptr", ptr)
-        arena = self._arena
+        arena = self._captures.arena
         if arena is not None and ptr in arena:
             arena.give(ptr)
-        elif self._graph_memory.get(ptr) == nbytes:
-            del self._graph_memory[ptr]
+        elif self._captures.freed(ptr, nbytes):
             self._free_now(ptr)  # becomes a node of the graph
         else:
             size = self._live.pop(ptr, None)
@@ -320,10 +296,9 @@ class CudaAllocator:
             raise DeallocationError(
                 f"the block at {ptr:#x} has {size} bytes, not {nbytes}; it is still in use"
             )
-        if ptr == 0 or any(ptr in arena for arena in tuple(self._arenas)):
+        if ptr == 0 or self._captures.is_of_an_arena(ptr):
             return
-        if self._graph_memory.get(ptr) == nbytes:
-            del self._graph_memory[ptr]
+        if self._captures.freed(ptr, nbytes):
             self._free_now(ptr)
             return
         raise DeallocationError(
