@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from ptx import border
 from ptx.cache.dependencies import Dependencies, Snapshot
 from ptx.cache.disk import DiskImages
-from ptx.cache.key import Key, UncacheableError, differences, link_key, refuse_side_effects
+from ptx.cache.key import (
+    Key,
+    UncacheableError,
+    differences,
+    link_parts,
+    refuse_side_effects,
+    sealed_key,
+)
 from ptx.cache.log import INFO, log
 from ptx.cache.memory import Made, MemoryImages
 from ptx.cache.settings import (
@@ -29,6 +36,7 @@ from ptx.target import Target
 
 if TYPE_CHECKING:
     from ptx.cache.cache_report import CacheStatistics, Explanation, Verification
+    from ptx.link_input import Linkable, OtherLinker
     from ptx.link_options import LinkOptions
 
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
@@ -133,28 +141,61 @@ class ImageCache:
         return self._get(snapshot, request.name, make)
 
     def get_or_link(
-        self, images: Sequence[Image], target: Target, options: LinkOptions | None = None
+        self,
+        images: Sequence[Linkable],
+        target: Target,
+        options: LinkOptions | None = None,
+        *,
+        linker: OtherLinker | None = None,
     ) -> Image:
         """The image that these give when linked; kept like a compiled one.
 
         Raises: what `ptx.link` does.
         """
         # Saves a start that does not link 12 ms, most of them the PTX parser's.
+        from ptx.link_input import LinkInput
         from ptx.link_options import LinkOptions
-        from ptx.linker import link_images
+        from ptx.linker import link_inputs, uses_nvjitlink
 
-        images = border.several("link: images", images, Image)
+        given = border.several("link: images", images, object)
+        inputs = [LinkInput.of(each, number) for number, each in enumerate(given, 1)]
         border.instance("link: target", target, Target)
         chosen = (
             LinkOptions() if options is None else border.instance("options", options, LinkOptions)
         )
+        if linker is not None:
+            identity, link = linker.identity, linker.link
+        else:
+            needs = uses_nvjitlink(inputs, target)
+            build = build_of("nvJitLink", self._disk.top) if needs else "not needed"
+            identity, link = f"nvJitLink {build}", link_inputs
+        parts = link_parts(inputs, target, chosen, identity)
+        return self._make(parts, "a link", lambda: link(inputs, target, chosen), linked=1)
 
-        def make() -> Made:
-            self._counter.add(linked=1)
-            return Made(link_images(images, target, chosen), lasting=True)
+    def get_or_make(self, parts: Mapping[str, str], make: Callable[[], Image]) -> Image:
+        """The image that a function makes, which is called where neither memory nor disk has it.
 
-        key = link_key(images, target, chosen, build_of("nvJitLink", self._disk.top))
-        return self._get(Snapshot(key), f"link of {len(images)}", make)
+        Args:
+            parts: everything that the image depends on, by names that say what it is, the maker
+                and its version among it.
+            make: makes it.
+
+        Raises: what `make` does.
+        """
+        border.instance("ImageCache.get_or_make: parts", parts, Mapping)
+        for name, text in parts.items():
+            border.text("ImageCache.get_or_make: a part", name)
+            border.instance(f"ImageCache.get_or_make: {name}", text, str)
+        return self._make({"made by": "a function", **parts}, "an image", make)
+
+    def _make(
+        self, parts: Mapping[str, str], what: str, make: Callable[[], Image], **counts: int
+    ) -> Image:
+        def made() -> Made:
+            self._counter.add(**counts)
+            return Made(make(), lasting=True)
+
+        return self._get(Snapshot(sealed_key(parts)), what, made)
 
     def explain(self, request: CompileRequest) -> Explanation:
         """Whether a request would hit the disk, and if not, what differs from the nearest entry."""

@@ -13,7 +13,9 @@ class LinkOptions:
     """How nvJitLink generates code; None leaves its own default.
 
     The floating-point options act on LTO-IR, whose code is generated at the link. `extra` are
-    further nvJitLink options, one string each. Source: nvJitLink manual, "Linking".
+    further nvJitLink options, one string each. `lto` says whether code is generated at the link:
+    without it where an input is LTO-IR, which cannot be seen of objects and fatbins that have some.
+    Source: nvJitLink manual, "Linking".
     """
 
     fmad: bool | None = None
@@ -24,9 +26,10 @@ class LinkOptions:
     debug: bool = False
     maxrregcount: int | None = None
     extra: tuple[str, ...] = ()
+    lto: bool | None = None
 
     def __post_init__(self) -> None:
-        for name in ("fmad", "ftz", "prec_div", "prec_sqrt"):
+        for name in ("fmad", "ftz", "prec_div", "prec_sqrt", "lto"):
             border.instance(f"LinkOptions: {name}", getattr(self, name), (bool, NoneType))
         if self.maxrregcount is not None:
             border.integer("LinkOptions: maxrregcount", self.maxrregcount)

@@ -1,4 +1,4 @@
-"""Linking images across translation units with nvJitLink, with no cache in between."""
+"""Linking across translation units with no cache in between: by nvJitLink, or PTX as text."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from typing import Self
 from ptx import _nvrtc
 from ptx.errors import LinkError, PtxArgumentValueError
 from ptx.image import Image
+from ptx.isa.errors import PtxSyntaxError
+from ptx.isa.linked_text import link_texts, undefined_in
 from ptx.isa.register_limit import with_register_limit
 from ptx.isa.signature import signatures_of
+from ptx.link_input import LinkInput, LinkKind
 from ptx.link_options import LinkOptions
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
 
 # nvJitLinkInputType
-_INPUT = {ImageKind.CUBIN: 1, ImageKind.PTX: 2, ImageKind.LTOIR: 3, ImageKind.FATBIN: 4}
+_INPUT = {
+    LinkKind.CUBIN: 1, LinkKind.PTX: 2, LinkKind.LTOIR: 3, LinkKind.FATBIN: 4, LinkKind.OBJECT: 5,
+    LinkKind.ARCHIVE: 6,
+}  # fmt: skip
 
 
 class Linker:
@@ -50,14 +56,15 @@ class Linker:
         # nvJitLinkResult nvJitLinkDestroy(nvJitLinkHandle *)
         self._api.destroy(self._handle)
 
-    def add(self, kind: ImageKind, data: bytes, name: str) -> None:
-        """Add one input; `name` is what messages call it."""
+    def add(self, given: LinkInput) -> None:
+        """Add one input."""
+        data, name = given.data, given.name
         try:
             # nvJitLinkResult nvJitLinkAddData(nvJitLinkHandle, nvJitLinkInputType,
             #                                  const void *data, size_t size, const char *name)
-            self._api.add_data(self._handle, _INPUT[kind], data, len(data), name)
+            self._api.add_data(self._handle, _INPUT[given.kind], data, len(data), name)
         except self._api.nvJitLinkError as error:
-            message = f"nvJitLink does not take {name!r} as {kind.value}: {error}"
+            message = f"nvJitLink does not take {name!r} as {given.kind.value}: {error}"
             raise LinkError(message, self._error_log(), self._options) from error
 
     def complete(self) -> None:
@@ -99,69 +106,108 @@ class Linker:
         return bytes(data)
 
 
-def link_images(images: Sequence[Image], target: Target, options: LinkOptions) -> Image:
-    """Link with nvJitLink, with no cache in between.
+def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOptions) -> Image:
+    """Link with no cache in between: to a cubin with nvJitLink, to PTX as text.
 
     Raises:
         LinkError: an input is refused or a symbol is missing; it carries the log.
-        NvJitLinkNotFoundError: nvJitLink is not installed.
+        NvJitLinkNotFoundError: nvJitLink is needed, and not installed.
     """
     started = time.perf_counter()
-    _check(images, target)
-    lto = [image for image in images if image.kind is ImageKind.LTOIR]
-    arch = f"-arch={target.arch}"
-    text = None
-    if lto:
-        # LTO-IR has no PTX of its own, so its kernels' parameters show only here.
-        with Linker((arch, "-lto", "-ptx", *options.flags())) as linker:
-            _add(linker, lto)
-            text, log = linker.ptx(), linker.log()
-        if target.kind is ImageKind.PTX and options.maxrregcount is not None:
-            text = with_register_limit(text, options.maxrregcount)
+    check_link(inputs, target)
+    lto = [each for each in inputs if each.kind is LinkKind.LTOIR]
+    text, log = _lto_text(lto, target, options) if lto else ("", "")
     if target.kind is ImageKind.PTX:
-        data = (text or "").encode()
+        text = _linked_text(inputs, text, target, options)
+        data = text.encode()
     else:
-        with Linker((arch, *(("-lto",) if lto else ()), *options.flags())) as linker:
-            _add(linker, images)
+        is_lto = bool(lto) if options.lto is None else options.lto
+        with Linker((f"-arch={target.arch}", *(("-lto",) * is_lto), *options.flags())) as linker:
+            _add(linker, inputs)
             data, log = linker.cubin(), linker.log()
+    is_whole = target.kind is ImageKind.PTX or len(lto) == len(inputs)
     return Image(
         target=target,
         data=data,
-        ptx=text if len(lto) == len(images) else None,
+        ptx=text if is_whole else None,
         log=log,
-        lowered_names={k: v for image in images for k, v in image.lowered_names.items()},
-        signatures=_signatures(images, text),
-        compiler=_nvrtc.linker_version(),
+        lowered_names={k: v for each in inputs for k, v in each.lowered_names.items()},
+        signatures=_signatures(inputs, text),
+        compiler=_nvrtc.linker_version() if uses_nvjitlink(inputs, target) else None,
         build_ms=(time.perf_counter() - started) * 1e3,
     )
 
 
-def _check(images: Sequence[Image], target: Target) -> None:
-    if not images:
+def uses_nvjitlink(inputs: Sequence[LinkInput], target: Target) -> bool:
+    """Whether nvJitLink takes part: PTX becomes PTX without it."""
+    is_text = target.kind is ImageKind.PTX
+    return not is_text or any(each.kind is LinkKind.LTOIR for each in inputs)
+
+
+def check_link(inputs: Sequence[LinkInput], target: Target) -> None:
+    """Refuse what nothing links.
+
+    Raises:
+        PtxArgumentValueError: there is nothing to link, or the target is neither cubin nor PTX.
+        LinkError: machine code is to become PTX.
+    """
+    if not inputs:
         raise PtxArgumentValueError("nothing to link: give at least one image")
     if target.kind not in (ImageKind.PTX, ImageKind.CUBIN):
         raise PtxArgumentValueError(f"linking gives a cubin or PTX, not {target.kind.value}")
-    others = sorted({i.kind.value for i in images} - {ImageKind.LTOIR.value})
-    if target.kind is ImageKind.PTX and others:
-        raise LinkError(
-            f"linking to PTX takes LTO-IR only, not {', '.join(others)}: compile each source for "
-            f"Target.ltoir({target.real!r})",
-            "",
-            (),
-        )
+    if target.kind is ImageKind.PTX:
+        for each in inputs:
+            if each.kind not in (LinkKind.PTX, LinkKind.LTOIR):
+                raise LinkError(
+                    f"linking to PTX, as an emulated device needs it, takes PTX and LTO-IR; "
+                    f"{each.name} is {each.kind.value}, which has machine code: compile its source "
+                    f"for Target.ptx({target.virtual!r})",
+                    "",
+                    (),
+                )
 
 
-def _add(linker: Linker, images: Sequence[Image]) -> None:
-    for number, image in enumerate(images, 1):
-        kernels = ", ".join(list(image.signatures)[:3])
-        name = f"input {number} ({image.target}{': ' + kernels if kernels else ''})"
-        linker.add(image.kind, image.data, name)
+def _lto_text(lto: Sequence[LinkInput], target: Target, options: LinkOptions) -> tuple[str, str]:
+    """PTX of LTO-IR, in which alone its kernels' parameters show; and the log."""
+    with Linker((f"-arch={target.arch}", "-lto", "-ptx", *options.flags())) as linker:
+        _add(linker, lto)
+        return linker.ptx(), linker.log()
+
+
+def _linked_text(
+    inputs: Sequence[LinkInput], lto: str, target: Target, options: LinkOptions
+) -> str:
+    """One text of the PTX among the inputs, and of what LTO-IR has become."""
+    texts = [(each.name, each.data.decode()) for each in inputs if each.kind is LinkKind.PTX]
+    if lto:
+        texts.insert(0, ("the LTO-IR", lto))
+    try:
+        text = link_texts(texts)
+        if missing := undefined_in(text):
+            users = [name for name, each in texts if missing[0] in each]
+            words = f"the inputs do not link: Undefined reference to {missing[0]!r} in {users[0]!r}"
+            raise LinkError(words, "", options.flags())
+        if options.maxrregcount is not None:
+            text = with_register_limit(text, options.maxrregcount)
+    except PtxSyntaxError as error:
+        raise LinkError(f"the inputs do not link: {error}", "", options.flags()) from error
+    newest = Image.from_ptx(text).target
+    if newest.number > target.number:
+        words = f"the inputs do not link: an input is for {newest.arch}, newer than target arch"
+        raise LinkError(f"{words} {target.arch}", "", options.flags())
+    return text
+
+
+def _add(linker: Linker, inputs: Sequence[LinkInput]) -> None:
+    for each in inputs:
+        linker.add(each)
     linker.complete()
 
 
-def _signatures(images: Sequence[Image], text: str | None) -> Mapping[str, KernelSignature]:
-    found = {name: kernel for image in images for name, kernel in image.signatures.items()}
-    return {**found, **(signatures_of(text) if text else {})}
+def _signatures(inputs: Sequence[LinkInput], text: str) -> Mapping[str, KernelSignature]:
+    # What an input knows comes first: it may have the types of C++.
+    found = {name: kernel for each in inputs for name, kernel in each.signatures.items()}
+    return {**(signatures_of(text) if text else {}), **found}
 
 
 def _text(data: bytes) -> str:

@@ -7,38 +7,45 @@ from collections.abc import Sequence
 from ptx import border
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache
+from ptx.link_input import Linkable, LinkInput, LinkKind, OtherLinker
 from ptx.link_options import LinkOptions
-from ptx.linker import link_images
+from ptx.linker import link_inputs
 from ptx.observers import observed
 from ptx.target import Target
 
-__all__ = ["LinkOptions", "link"]
+__all__ = ["LinkInput", "LinkKind", "LinkOptions", "Linkable", "OtherLinker", "link"]
 
 _DEFAULT = LinkOptions()
 
 
 @observed("link")
 def link(
-    images: Sequence[Image],
+    images: Sequence[Linkable],
     target: Target,
     options: LinkOptions = _DEFAULT,
     *,
     cache: ImageCache | bool = True,
+    linker: OtherLinker | None = None,
 ) -> Image:
-    """Link images to a cubin, or LTO-IR images to PTX.
+    """Link to a cubin, or PTX and LTO-IR to PTX.
 
-    Inputs may be LTO-IR, PTX, cubins and fatbins in any mixture; LTO-IR is optimised across them.
-    The result has the kernels' signatures as far as PTX tells them: for LTO-IR always, for a cubin
-    or fatbin from elsewhere never. `cache` True is the default cache, False none.
+    Inputs may be images, PTX text, bytes and files (`Path`): PTX, LTO-IR, cubins, fatbins, object
+    files and archives in any mixture; LTO-IR is optimised across them. Machine code becomes no PTX.
+    PTX becomes PTX without nvJitLink. The result has the kernels' signatures as far as PTX tells
+    them: for PTX and LTO-IR always, for machine code from elsewhere never. `cache` True is the
+    default cache, False none. `linker` links in the place of nvJitLink.
 
     Raises:
         LinkError: an input is refused or a symbol is missing; it carries nvJitLink's log.
         NvJitLinkNotFoundError: nvJitLink is not installed; the text has the remedy.
+        ImageFormatError: an input is nothing that is linked.
+        OSError: a file cannot be read.
     """
-    images = border.several("link: images", images, Image)
+    given = border.several("link: images", images, object)
+    inputs = [LinkInput.of(each, number) for number, each in enumerate(given, 1)]
     border.instance("link: target", target, Target)
     border.instance("link: options", options, LinkOptions)
     if cache is False:
-        return link_images(images, target, options)
+        return (linker.link if linker else link_inputs)(inputs, target, options)
     used = default_cache() if cache is True else border.instance("cache", cache, ImageCache)
-    return used.get_or_link(images, target, options)
+    return used.get_or_link(inputs, target, options, linker=linker)

@@ -78,7 +78,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
             " ptx.kernel_types ptx.mangled_types ptx.declared_types",
         ),
         ("cache", "ptx.cache"),
-        ("image", "ptx.image ptx.request"),
+        ("image", "ptx.image ptx.request ptx.link_input"),
         ("emulate", "ptx.emulate/ ptx.emulate.program"),
         ("emulate/ops", "ptx.emulate.ops"),
         ("emulate/codegen", "ptx.emulate.codegen"),

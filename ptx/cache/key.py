@@ -8,12 +8,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ptx.cache.toolchain import Build, Folders
-from ptx.image import Image
 from ptx.options import CompileOptions
 from ptx.request import CompileRequest
 from ptx.target import Target
 
 if TYPE_CHECKING:
+    from ptx.link_input import LinkInput
     from ptx.link_options import LinkOptions
 
 FORMAT = "4"
@@ -70,19 +70,17 @@ def key_of(
     return sealed_key(parts, headers)
 
 
-def link_key(images: Sequence[Image], target: Target, options: LinkOptions, linker: Build) -> Key:
-    """The key of a link: its inputs in their order, and what was told to the linker."""
-    inputs = [
-        [str(image.target), sha256(image.data).hexdigest(), _names(image)] for image in images
-    ]
-    return sealed_key(
-        {
-            "inputs": repr(inputs),
-            "target": str(target),
-            "link options": repr(options.flags()),
-            "nvJitLink": str(linker),
-        }
-    )
+def link_parts(
+    inputs: Sequence[LinkInput], target: Target, options: LinkOptions, linker: str
+) -> Mapping[str, str]:
+    """What a link depends on: its inputs in their order, and what was told to the linker."""
+    found = [[each.kind.name, sha256(each.data).hexdigest(), _names(each)] for each in inputs]
+    return {
+        "inputs": repr(found),
+        "target": str(target),
+        "link options": repr((options.flags(), options.lto)),
+        "linker": linker,
+    }
 
 
 def refuse_side_effects(options: CompileOptions) -> None:
@@ -122,7 +120,7 @@ def differences(old: Key, new: Key) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _names(image: Image) -> list[list[str]]:
+def _names(image: LinkInput) -> list[list[str]]:
     """What a linked image takes over from this input beside its code."""
     kernels = [["signature", k.to_line()] for k in image.signatures.values()]
     return [*map(list, sorted(image.lowered_names.items())), *kernels]

@@ -15,7 +15,7 @@ from typing import Final
 from ptx.errors import LinkError
 from ptx.isa.errors import syntax_error
 from ptx.isa.lexer import without_comments
-from ptx.isa.model import Linkage
+from ptx.isa.model import Linkage, Space
 from ptx.isa.module import PtxModule, parse
 
 _LINE: Final = re.compile(r"\.(version|target|address_size|file|loc)\b[^\n]*")
@@ -26,6 +26,11 @@ _VARIABLE: Final = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:[=,;]
 _FILE: Final = re.compile(r"(\.file\s+)(\d+)")
 _LOCATION: Final = re.compile(r"(\.loc\s+)(\d+)")
 _INLINED_FROM: Final = re.compile(r"(\.loc\s+\d+\s+\d+\s+\d+)\s*,[^\n]*")
+_SYSTEM_CALLS: Final = frozenset(
+    {"vprintf", "malloc", "free", "__assertfail", "__assert_fail", "cudaGraphSetConditional"}
+)
+"""What PTX declares and the device brings (PTX Interoperability, "System Calls")."""
+
 _SHARED_LINKAGES: Final = (Linkage.VISIBLE, Linkage.WEAK, Linkage.COMMON)
 _Symbols = dict[str, Linkage]
 
@@ -63,6 +68,26 @@ def link_texts(texts: Sequence[tuple[str, str]]) -> str:
         parts += [_placed(s.text, files) for s in _statements(text) if _stays(s, dropped)]
         files += max(module.files, default=0)
     return "\n".join(parts) + "\n"
+
+
+def undefined_in(text: str) -> tuple[str, ...]:
+    """What the functions of a text use and no module has defined.
+
+    Raises:
+        PtxSyntaxError: the text is wrong at module level.
+    """
+    module = parse(text)
+    declared = {f.name for f in module.functions.values() if f.span is None}
+    declared |= {
+        v.name
+        for v in module.variables.values()
+        if v.linkage is Linkage.EXTERN and v.space is not Space.SHARED
+    }
+    declared -= _SYSTEM_CALLS | module.aliases.keys()
+    if not declared:
+        return ()
+    used = [module.uses(f.name).names for f in module.functions.values() if f.span is not None]
+    return tuple(sorted(declared.intersection(frozenset[str]().union(*used))))
 
 
 def _header(modules: Sequence[PtxModule]) -> str:

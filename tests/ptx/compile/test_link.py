@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import ptx
@@ -9,12 +11,16 @@ from ptx import (
     CompileOptions,
     Image,
     ImageCache,
+    ImageFormatError,
     ImageKind,
     ImageOrigin,
     LinkError,
+    LinkInput,
+    LinkKind,
     LinkOptions,
     Target,
 )
+from ptx._nvrtc import library_path
 
 CALLER = """
 extern "C" __device__ float triple(float x);
@@ -70,9 +76,80 @@ def test_missing_function_is_named_with_the_input_that_wants_it() -> None:
     assert f"-arch={ARCH}" in caught.value.options
 
 
-def test_linking_to_ptx_says_that_it_takes_ltoir() -> None:
-    with pytest.raises(LinkError, match=r"takes LTO-IR only, not cubin.*Target\.ltoir\('sm_90'\)"):
+def test_ptx_links_to_ptx_without_nvjitlink() -> None:
+    parts = [part(source, ImageKind.PTX) for source in (CALLER, CALLEE)]
+    image = ptx.link(parts, Target.ptx("compute_90"), LinkOptions(maxrregcount=40))
+    assert ".maxnreg 40" in (image.ptx or "")
+    assert image.compiler is None
+    assert [p.nbytes for p in image.signatures["k"].params] == [8, 4]
+    with pytest.raises(LinkError, match=r"Undefined reference to 'triple' in 'input 1"):
+        ptx.link(parts[:1], Target.ptx("compute_90"))
+    with pytest.raises(LinkError, match="triple is defined in input 1 .* and in input 2"):
+        ptx.link([parts[1], parts[1]], Target.ptx("compute_90"))
+    with pytest.raises(LinkError, match="newer than target arch compute_80"):
+        ptx.link(parts, Target.ptx("compute_80"))
+
+
+def test_ltoir_and_ptx_link_to_ptx() -> None:
+    parts = [part(CALLER, ImageKind.LTOIR), part(CALLEE, ImageKind.PTX)]
+    image = ptx.link(parts, Target.ptx("compute_90"))
+    assert "triple" in (image.ptx or "")
+    assert "k" in image.signatures
+
+
+def test_linking_to_ptx_refuses_machine_code_by_name() -> None:
+    with pytest.raises(LinkError, match=r"is a cubin, which has machine.*\('compute_90'"):
         ptx.link([part(CALLEE, ImageKind.CUBIN)], Target.ptx("compute_90"))
+
+
+def test_files_are_told_by_their_content(tmp_path: Path) -> None:
+    cubin, text = tmp_path / "callee.o", tmp_path / "caller.txt"
+    cubin.write_bytes(part(CALLEE, ImageKind.CUBIN).data)
+    text.write_text(part(CALLER, ImageKind.PTX).ptx or "")
+    image = ptx.link([text, cubin], Target.cubin(ARCH))
+    assert "k" in image.signatures
+    kinds = {
+        b"!<arch>\n": LinkKind.ARCHIVE,
+        b"\x50\xed\x55\xba": LinkKind.FATBIN,
+        b"\x7fELF" + bytes(14) + b"\x3e\0": LinkKind.OBJECT,
+        cubin.read_bytes(): LinkKind.CUBIN,
+    }
+    for data, kind in kinds.items():
+        assert LinkInput.of(data).kind is kind
+        if kind is not LinkKind.CUBIN:
+            with pytest.raises(LinkError, match=kind.value):
+                ptx.link([data], Target.ptx("compute_90"))
+    with pytest.raises(ImageFormatError, match="input 2 is nothing that is linked"):
+        ptx.link([text, b"BC\xc0\xde"], Target.cubin(ARCH))
+
+
+def test_an_archive_of_objects_links() -> None:
+    archive = cudadevrt()
+    user = """
+.version 7.8
+.target sm_75
+.address_size 64
+.extern .func (.param .b64 result) cudaCGGetIntrinsicHandle (.param .b32 scope);
+.visible .entry k() {
+  { .param .b32 scope; st.param.b32 [scope], 2; .param .b64 result;
+    call.uni (result), cudaCGGetIntrinsicHandle, (scope); }
+  ret;
+}
+"""
+    with pytest.raises(LinkError, match="Undefined reference to 'cudaCGGetIntrinsicHandle'"):
+        ptx.link([user], Target.cubin(ARCH))
+    assert ptx.link([user, archive], Target.cubin(ARCH)).data[:4] == b"\x7fELF"
+
+
+def cudadevrt() -> Path:
+    """CUDA's library of device code, which comes with the toolkit or its run-time package."""
+    found = library_path("nvJitLink")
+    folders = (Path(found or "/").parent, Path("/usr/local/cuda/lib64"))
+    archives = [each / "libcudadevrt.a" for each in folders]
+    archive = next((each for each in archives if each.exists()), None)
+    if archive is None:
+        pytest.skip("needs libcudadevrt.a, an archive of device code")
+    return archive
 
 
 def test_unknown_option_and_damaged_input_are_link_errors() -> None:
