@@ -46,12 +46,14 @@ from cuda.bindings.driver import (
     CUgraphNodeParams as CUgraphNodeParams,
     CUgraphNodeType as CUgraphNodeType,
     CUjit_option as CUjit_option,
+    CUjitInputType as CUjitInputType,
     CUkernelNodeAttrID as CUkernelNodeAttrID,
     CUkernelNodeAttrValue as CUkernelNodeAttrValue,
     CUlaunchAttribute as CUlaunchAttribute,
     CUlaunchAttributeID as CUlaunchAttributeID,
     CUlaunchConfig as CUlaunchConfig,
     CUlimit as CUlimit,
+    CUlinkState as CUlinkState,
     CUmem_advise as CUmem_advise,
     CUmemAccess_flags as CUmemAccess_flags,
     CUmemAccessDesc as CUmemAccessDesc,
@@ -386,6 +388,27 @@ class DriverApi(Protocol):
         option_values: tuple[object, ...],
         /,
     ) -> tuple[CUresult, CUmodule]: ...
+    def cuLinkCreate(
+        self,
+        num_options: int,
+        options: tuple[CUjit_option, ...],
+        option_values: tuple[object, ...],
+        /,
+    ) -> tuple[CUresult, CUlinkState]: ...
+    def cuLinkAddData(
+        self,
+        state: CUlinkState,
+        kind: CUjitInputType,
+        data: bytes,
+        size: int,
+        name: bytes,
+        num_options: int,
+        options: tuple[CUjit_option, ...],
+        option_values: tuple[object, ...],
+        /,
+    ) -> tuple[CUresult]: ...
+    def cuLinkComplete(self, state: CUlinkState, /) -> tuple[CUresult, int, int]: ...
+    def cuLinkDestroy(self, state: CUlinkState, /) -> tuple[CUresult]: ...
     def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]: ...
     def cuModuleGetFunction(
         self, hmod: CUmodule, name: bytes, /

@@ -102,8 +102,9 @@ class Module:
 
 @dataclass(eq=False, slots=True)
 class PendingLink:
-    """A link under way: its inputs by name, and what came of it."""
+    """A link under way: its options, its inputs by name, and what came of it."""
 
+    options: Mapping[int, object] = field(default_factory=dict)
     inputs: list[tuple[str, str]] = field(default_factory=list)
     image: ctypes.Array[ctypes.c_char] | None = None
 

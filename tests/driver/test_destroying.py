@@ -46,9 +46,9 @@ MADE: Final[dict[str, Callable[[Stream], object]]] = {
 }
 # Of these the last array, or the last use of a range, gives the memory back, and no `close`.
 WITHOUT_CLOSE: Final = ("cuMemFree", "cuMemFreeHost", "cuMemAddressFree")
-# One gives up a reference where keeping what a graph uses has failed, and that is raised; the other
-# memory that is mapped, right after that.
-GIVE_UP_A_REFERENCE: Final = ("cuUserObjectRelease", "cuMemRelease")
+# One gives up a reference where keeping what a graph uses has failed, and that is raised; another
+# memory that is mapped, right after that; the third a link, which has given its image or an error.
+GIVE_UP_A_REFERENCE: Final = ("cuUserObjectRelease", "cuMemRelease", "cuLinkDestroy")
 # Invalid value, out of memory, illegal address, not supported, unknown.
 CODES: Final = (1, 2, 700, 801, 999)
 

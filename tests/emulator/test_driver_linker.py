@@ -4,12 +4,12 @@ import ctypes
 
 import pytest
 
-from cudadrv.driver._api import CUresult
+from cudadrv.driver._api import CUjitInputType, CUlinkState, CUresult
 from cudadrv.emulator import Emulator
 
 from .calls import Parameters, code, download, functions, launch, ok, text
 
-PTX, CUBIN = 1, 0
+PTX, CUBIN = CUjitInputType.CU_JIT_INPUT_PTX, CUjitInputType.CU_JIT_INPUT_CUBIN
 CALLER = """
 .extern .func (.param .b32 r) twice (.param .b32 x);
 .visible .entry doubles(.param .u64 p) {
@@ -31,17 +31,17 @@ def api(emulator: Emulator) -> Emulator:
     return emulator
 
 
-def link_of(api: Emulator, *inputs: str) -> int:
+def link_of(api: Emulator, *inputs: str) -> CUlinkState:
     link = ok(api.cuLinkCreate(0, (), ()))
     for at, each in enumerate(inputs):
         image = text(each)
-        ok(api.cuLinkAddData(link, PTX, image, len(image), f"input {at}".encode()))
+        ok(api.cuLinkAddData(link, PTX, image, len(image), f"input {at}".encode(), 0, (), ()))
     return link
 
 
 def test_the_drivers_linker_joins_texts_of_ptx(api: Emulator) -> None:
     link = link_of(api, CALLER, CALLED)
-    address, nbytes = ok(api.cuLinkComplete(link))
+    _, address, nbytes = api.cuLinkComplete(link)
     module = ok(api.cuModuleLoadData(ctypes.string_at(address, nbytes)))
     ok(api.cuLinkDestroy(link))
     (function,) = functions(api, module, "doubles")
@@ -56,7 +56,7 @@ def test_what_does_not_link_is_told(api: Emulator) -> None:
     assert code(twice) == CUresult.CUDA_ERROR_INVALID_PTX
     assert "twice is defined in input 0 and in input 1" in str(api.last_fault)
     link = link_of(api)
-    refused = api.cuLinkAddData(link, CUBIN, b"\x7fELF", 4, b"mine")
+    refused = api.cuLinkAddData(link, CUBIN, b"\x7fELF", 4, b"mine", 0, (), ())
     assert code(refused) == CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
     ok(api.cuLinkDestroy(link))
     assert code(api.cuLinkDestroy(link)) == CUresult.CUDA_ERROR_INVALID_HANDLE

@@ -7,7 +7,7 @@ cuGetErrorString and in `Emulator.last_fault`.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ptx.isa import PtxModule
@@ -44,13 +44,8 @@ class ModuleCalls(CaptureRules):
         try:
             return SUCCESS, CUmodule(self._load(image).handle)
         except Refusal as refusal:
-            values = {
-                int(option): value
-                for option, value in zip(
-                    options[:num_options], option_values[:num_options], strict=True
-                )
-            }
-            _write_log(values, f"error   : {refusal.text}")
+            given = zip(options[:num_options], option_values[:num_options], strict=True)
+            write_log({int(option): value for option, value in given}, refusal.text)
             raise
 
     def _load(self, image: bytes) -> Module:
@@ -150,12 +145,12 @@ class ModuleCalls(CaptureRules):
         return function
 
 
-def _write_log(values: dict[int, object], text: str) -> None:
+def write_log(values: Mapping[int, object], text: str) -> None:
     """Fill the caller's error log, cut to its size and ended by a NUL."""
     buffer, size = values.get(_ERROR_LOG), values.get(_ERROR_LOG_SIZE)
     if buffer is None or not isinstance(size, int) or size < 1:
         return
-    data = text.encode()[: size - 1] + b"\0"
+    data = f"error   : {text}".encode()[: size - 1] + b"\0"
     if isinstance(buffer, int):
         ctypes.memmove(buffer, data, len(data))
     elif isinstance(buffer, bytes):

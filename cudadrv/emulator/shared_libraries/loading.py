@@ -134,7 +134,7 @@ def link_add_data(
 ) -> int:
     """Add an input."""
     image = ctypes.string_at(data, nbytes)
-    return int(call(api, "cuLinkAddData", link, kind, image, nbytes, name or b"")[0])
+    return int(call(api, "cuLinkAddData", link, kind, image, nbytes, name or b"", 0, (), ())[0])
 
 
 @LOADING("cuLinkAddFile_v2 6050 size int text uint size size")
@@ -144,7 +144,7 @@ def link_add_file(api: Emulator, link: int, kind: int, path: bytes, *rest: int) 
         image = Path(path.decode()).read_bytes()
     except OSError:
         return int(CUresult.CUDA_ERROR_FILE_NOT_FOUND)
-    return int(call(api, "cuLinkAddData", link, kind, image, len(image), path)[0])
+    return int(call(api, "cuLinkAddData", link, kind, image, len(image), path, 0, (), ())[0])
 
 
 @LOADING("cuLinkComplete 5050 size >size >size")

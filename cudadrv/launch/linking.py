@@ -1,0 +1,161 @@
+"""Linking for a context: by nvJitLink, or where that is not installed by the driver's linker."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import starmap
+from typing import Final, Literal, TypeAlias
+
+import ptx
+
+from .. import errors
+from ..driver._api import CUjit_option, CUjitInputType, CUlinkState, CUresult
+from ..driver.handle import ContextBox
+from ..driver.in_use import failure
+
+LinkerName: TypeAlias = Literal["nvJitLink", "driver"]
+"""Who links; None as an argument is nvJitLink where it is installed, and else the driver."""
+
+_LOG_BYTES: Final = 16384
+_INPUTS: Final = {
+    ptx.LinkKind.CUBIN: CUjitInputType.CU_JIT_INPUT_CUBIN,
+    ptx.LinkKind.PTX: CUjitInputType.CU_JIT_INPUT_PTX,
+    ptx.LinkKind.FATBIN: CUjitInputType.CU_JIT_INPUT_FATBINARY,
+    ptx.LinkKind.OBJECT: CUjitInputType.CU_JIT_INPUT_OBJECT,
+    ptx.LinkKind.ARCHIVE: CUjitInputType.CU_JIT_INPUT_LIBRARY,
+}
+
+
+def linked(
+    context: ContextBox,
+    images: Sequence[ptx.Linkable],
+    target: ptx.Target,
+    options: ptx.LinkOptions,
+    cache: ptx.ImageCache | bool,
+    linker: LinkerName | None,
+) -> ptx.Image:
+    """The image that these give when linked.
+
+    Raises:
+        LinkError: they do not link; it carries the linker's log.
+        NvJitLinkNotFoundError: nvJitLink was asked for, and is not installed.
+    """
+    if linker not in (None, "nvJitLink", "driver"):
+        words = f"link: linker is {linker!r}: give 'nvJitLink', 'driver' or None"
+        raise errors.ArgumentValueError(words)
+    if linker != "driver":
+        try:
+            return ptx.link(images, target, options, cache=cache)
+        except ptx.NvJitLinkNotFoundError:
+            if linker == "nvJitLink":
+                raise
+    return ptx.link(images, target, options, cache=cache, linker=_drivers_linker(context))
+
+
+def _drivers_linker(context: ContextBox) -> ptx.OtherLinker:
+    code, version = context.driver.api.cuDriverGetVersion()
+    if code:
+        raise failure(context.driver.api, code, "cuDriverGetVersion", "choosing a linker")
+    kind = "emulator" if context.driver.is_emulated else "driver"
+
+    def link(
+        inputs: Sequence[ptx.LinkInput], target: ptx.Target, options: ptx.LinkOptions
+    ) -> ptx.Image:
+        return context.call(_link, context, inputs, target, options)
+
+    return ptx.OtherLinker(f"the linker of {kind} {version}", link)
+
+
+def _link(
+    context: ContextBox,
+    inputs: Sequence[ptx.LinkInput],
+    target: ptx.Target,
+    options: ptx.LinkOptions,
+) -> ptx.Image:
+    """Link by cuLinkCreate, cuLinkAddData and cuLinkComplete; the context is current."""
+    if not inputs:
+        raise errors.ArgumentValueError("nothing to link: give at least one image")
+    api, log = context.driver.api, bytearray(_LOG_BYTES)
+    told = _told(options)
+    with _link_state(context, {**_log_options(log), **told}) as state:
+        for each in inputs:
+            kind = _INPUTS.get(each.kind)
+            if kind is None:
+                raise ptx.LinkError(
+                    f"the driver's linker does not take {each.kind.value} ({each.name}): install "
+                    "nvJitLink (nvidia-nvjitlink)", "", options.flags(),
+                )  # fmt: skip
+            data = each.data + b"\0" if each.kind is ptx.LinkKind.PTX else each.data
+            name = each.name.encode()
+            (code,) = api.cuLinkAddData(state, kind, data, len(data), name, 0, (), ())
+            doing = f"linking {each.name} as {each.kind.value} on device {context.ordinal}"
+            _refuse(context, code, "cuLinkAddData", doing, log, options)
+        code, address, nbytes = api.cuLinkComplete(state)
+        doing = f"linking {len(inputs)} inputs on device {context.ordinal}"
+        _refuse(context, code, "cuLinkComplete", doing, log, options)
+        image = ctypes.string_at(address, nbytes)
+    if target.kind is ptx.ImageKind.PTX:
+        return ptx.Image.from_ptx(image.rstrip(b"\0").decode())
+    signatures = {k: v for each in inputs for k, v in each.signatures.items()}
+    names = {k: v for each in inputs for k, v in each.lowered_names.items()}
+    return ptx.Image(target, image, lowered_names=names, signatures=signatures)
+
+
+def _told(options: ptx.LinkOptions) -> dict[CUjit_option, object]:
+    """What the driver's linker is told; the options of floating point are for LTO-IR alone."""
+    if options.extra:
+        raise errors.ArgumentValueError(
+            f"LinkOptions.extra is {options.extra}, for nvJitLink: the driver's linker has no such"
+        )
+    found: dict[CUjit_option, object] = {}
+    if options.maxrregcount is not None:
+        found[CUjit_option.CU_JIT_MAX_REGISTERS] = options.maxrregcount
+    if options.lineinfo:
+        found[CUjit_option.CU_JIT_GENERATE_LINE_INFO] = 1
+    if options.debug:
+        found[CUjit_option.CU_JIT_GENERATE_DEBUG_INFO] = 1
+    return found
+
+
+def _log_options(log: bytearray) -> dict[CUjit_option, object]:
+    return {
+        CUjit_option.CU_JIT_ERROR_LOG_BUFFER: log,
+        CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: len(log),
+    }
+
+
+@contextmanager
+def _link_state(context: ContextBox, options: dict[CUjit_option, object]) -> Iterator[CUlinkState]:
+    """A link under way, which is destroyed at the end of the block."""
+    api, state = context.driver.api, None
+    given = (len(options), tuple(options), tuple(options.values()))
+    try:
+        # No interrupt comes before it is remembered.
+        ((code, state),) = starmap(api.cuLinkCreate, (given,))
+        if code:
+            doing = f"beginning a link on device {context.ordinal}"
+            raise failure(api, code, "cuLinkCreate", doing)
+        yield state
+    finally:
+        if state is not None:
+            api.cuLinkDestroy(state)
+
+
+def _refuse(
+    context: ContextBox,
+    code: CUresult,
+    call: str,
+    doing: str,
+    log: bytearray,
+    options: ptx.LinkOptions,
+) -> None:
+    """Raise what a failed call of the linker means, unless it succeeded."""
+    if not code:
+        return
+    error = failure(context.driver.api, code, call, doing)
+    if isinstance(error, errors.CudaError) and error.sticky:
+        raise error
+    said = bytes(log).split(b"\0", 1)[0].decode(errors="replace")
+    raise ptx.LinkError(f"the inputs do not link: {error}", said, options.flags()) from error

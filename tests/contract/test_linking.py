@@ -1,0 +1,140 @@
+"""Linking for a context: inputs call each other's functions, whoever links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pytest
+
+import cudadrv
+import ptx
+from cudadrv import LaunchConfig
+from cudadrv.errors import ArgumentValueError
+from cudadrv.launch.linking import LinkerName
+
+# Of an old version, as a driver's linker refuses PTX of a newer NVRTC.
+HEAD: Final = ".version 7.8\n.target sm_75\n.address_size 64\n"
+CALLER: Final = f"""{HEAD}
+.extern .func (.param .b32 r) twice (.param .b32 x);
+.visible .entry doubles(.param .u64 p) {{
+  .reg .b64 %rd<2>; .reg .b32 %r<3>;
+  ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1];
+  {{ .param .b32 x; st.param.b32 [x], %r1; .param .b32 r;
+    call.uni (r), twice, (x); ld.param.b32 %r2, [r]; }}
+  st.global.u32 [%rd1], %r2; ret;
+}}"""
+CALLED: Final = f"""{HEAD}
+.visible .func (.param .b32 r) twice (.param .b32 x) {{
+  .reg .b32 %r<3>; ld.param.b32 %r1, [x]; add.s32 %r2, %r1, %r1; st.param.b32 [r], %r2; ret;
+}}"""
+TRIPLES: Final = """
+extern "C" __device__ int triple(int x);
+__device__ int calls;
+extern "C" __global__ void triples(int* p) { atomicAdd(&calls, 1); p[0] = triple(p[0]); }
+"""
+TRIPLE: Final = """
+__constant__ int factor = 3;
+extern "C" __device__ int triple(int x) { return x * factor; }
+"""
+LINKERS: Final[tuple[LinkerName | None, ...]] = (None, "nvJitLink", "driver")
+
+
+def result_of(stream: cudadrv.Stream, module: cudadrv.Module, name: str) -> int:
+    value = stream.to_device(np.array([7], "i4"))
+    module.kernel(name).launch(stream, LaunchConfig(1, 1), value)
+    return int(stream.to_host(value)[0])
+
+
+def part(context: cudadrv.Context, source: str, target: ptx.Target | None = None) -> ptx.Image:
+    """A unit of code whose functions are taken from others at the link."""
+    chosen = target or context.target
+    extra = () if chosen.kind is ptx.ImageKind.LTOIR else ("--relocatable-device-code=true",)
+    return ptx.compile(source, ptx.CompileOptions(target=chosen, extra=extra))
+
+
+@pytest.fixture
+def ltoir(context: cudadrv.Context) -> list[ptx.Image]:
+    try:
+        ptx.link([part(context, TRIPLE, ptx.Target.ltoir("sm_80"))], ptx.Target.ptx("compute_80"))
+    except ptx.NvJitLinkNotFoundError:
+        pytest.skip("needs nvJitLink")
+    target = context.target.as_kind(ptx.ImageKind.LTOIR)
+    return [part(context, source, target) for source in (TRIPLES, TRIPLE)]
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_texts_of_ptx_call_each_other(stream: cudadrv.Stream, linker: LinkerName | None) -> None:
+    module = stream.context.link([CALLER, CALLED.encode()], linker=linker)
+    assert result_of(stream, module, "doubles") == 14
+    assert module.kernel_names == ("doubles",)
+
+
+def test_compiled_units_and_their_variables_are_one_module(stream: cudadrv.Stream) -> None:
+    context = stream.context
+    module = context.link([part(context, source) for source in (TRIPLES, TRIPLE)])
+    assert result_of(stream, module, "triples") == 21
+    if module.image is not None and module.image.ptx:  # where the names of variables are whole
+        assert stream.to_host(module.global_array("calls", dtype="i4")).tolist() == [1]
+
+
+def test_ltoir_is_linked_alone_and_with_ptx(stream: cudadrv.Stream, ltoir: list[ptx.Image]) -> None:
+    context = stream.context
+    assert result_of(stream, context.link(ltoir), "triples") == 21
+    mixed = [ltoir[0], part(context, TRIPLE)]
+    assert result_of(stream, context.link(mixed), "triples") == 21
+    with pytest.raises(ptx.LinkError, match="linker does not take LTO-IR .*install nvJitLink"):
+        context.link(ltoir, linker="driver")
+
+
+def test_files_are_linked(stream: cudadrv.Stream, tmp_path: Path) -> None:
+    caller, called = tmp_path / "caller.ptx", tmp_path / "called.ptx"
+    caller.write_text(CALLER)
+    called.write_text(CALLED)
+    assert result_of(stream, stream.context.link([caller, called]), "doubles") == 14
+    with pytest.raises(FileNotFoundError):
+        stream.context.link([caller, tmp_path / "absent.o"])
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_what_does_not_link_is_told_by_the_linkers_log(
+    context: cudadrv.Context, linker: LinkerName | None
+) -> None:
+    with pytest.raises(ptx.LinkError, match="twice") as caught:
+        context.link([CALLER], linker=linker)
+    assert "twice" in str(caught.value)
+    if linker == "driver":
+        assert "twice" in caught.value.log
+    with pytest.raises(ptx.LinkError):
+        context.link([CALLED, CALLED], linker=linker)
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_a_link_is_kept(
+    context: cudadrv.Context, linker: LinkerName | None, tmp_path: Path
+) -> None:
+    origins, links = [], 0
+    for cache in (ptx.ImageCache(tmp_path), ptx.ImageCache(tmp_path)):
+        image = context.link([CALLER, CALLED], cache=cache, linker=linker).image
+        assert image is not None
+        origins.append(image.origin)
+        links += cache.stats().process.linked
+    assert origins[1:] == [ptx.ImageOrigin.DISK]
+    assert links == 1
+    other = ptx.LinkOptions(maxrregcount=32)
+    image = context.link([CALLER, CALLED], other, cache=cache, linker=linker).image
+    assert image is not None
+    assert image.origin is not ptx.ImageOrigin.DISK
+
+
+def test_arguments_of_a_link_are_checked(context: cudadrv.Context) -> None:
+    with pytest.raises(ArgumentValueError, match="linker is 'nvlink'"):
+        context.link([CALLER], linker="nvlink")  # type: ignore[arg-type]  # what is tested
+    with pytest.raises(ptx.ImageFormatError, match="input 1 is nothing that is linked"):
+        context.link([b"nothing"])
+    for linker in LINKERS:
+        with pytest.raises(ValueError, match="nothing to link"):
+            context.link([], linker=linker)
+    with pytest.raises(ArgumentValueError, match="the driver's linker has no such"):
+        context.link([CALLED], ptx.LinkOptions(extra=("-v",)), linker="driver")
