@@ -8,7 +8,7 @@ from importlib.metadata import version
 from types import ModuleType
 
 import pytest
-from cuda.bindings import driver, nvjitlink, nvrtc
+from cuda.bindings import driver, nvjitlink, nvrtc, nvvm
 
 from tools.generate_stubs.__main__ import generated
 from tools.generate_stubs.annotations import Annotations
@@ -17,7 +17,7 @@ from tools.generate_stubs.modules import stub
 
 from . import FOLDER, WRITTEN_FOR
 
-MODULES = {"driver": driver, "nvrtc": nvrtc, "nvjitlink": nvjitlink}
+MODULES = {"driver": driver, "nvrtc": nvrtc, "nvjitlink": nvjitlink, "nvvm": nvvm}
 
 
 def definitions(module: ModuleType) -> dict[str, ast.stmt]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .modules import stub
 
-MODULES = ("cuda.bindings.driver", "cuda.bindings.nvrtc", "cuda.bindings.nvjitlink")
+MODULES = tuple(f"cuda.bindings.{name}" for name in ("driver", "nvrtc", "nvjitlink", "nvvm"))
 
 
 def main() -> int:

@@ -38,6 +38,7 @@ UNDOCUMENTED = {"opList": "list[CUDA_FABRIC_COPY_BATCH_OP]"}
 WHOLE = {
     "sizeof": "int",
     "version": "tuple[int, int]",
+    "ir_version": "tuple[int, int, int, int]",
     "nvrtcGetErrorString": "tuple[nvrtcResult, bytes]",
 }
 """What functions return that return no tuple of a result code, or document it as none."""
