@@ -26,6 +26,8 @@ from ptx.errors import (
     NvJitLinkNotFoundError as NvJitLinkNotFoundError,
     NvrtcError as NvrtcError,
     NvrtcNotFoundError as NvrtcNotFoundError,
+    NvvmError as NvvmError,
+    NvvmNotFoundError as NvvmNotFoundError,
     PtxArgumentError as PtxArgumentError,
     PtxArgumentTypeError as PtxArgumentTypeError,
     PtxArgumentValueError as PtxArgumentValueError,
@@ -59,6 +61,7 @@ if typing.TYPE_CHECKING:
     from ptx.headers import *  # noqa: F403
     from ptx.isa import *  # noqa: F403
     from ptx.linking import *  # noqa: F403
+    from ptx.nvvm import *  # noqa: F403
     from ptx.prewarming import *  # noqa: F403
 else:
     _AT_FIRST_USE = (
@@ -67,6 +70,7 @@ else:
         "ptx.headers",
         "ptx.prewarming",
         "ptx.linking",
+        "ptx.nvvm",
         "ptx.isa",
     )
     """Asked for by few starts: saves 15 ms, most of them the PTX parser's."""

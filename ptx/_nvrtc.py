@@ -1,5 +1,5 @@
 # ruff: noqa: N802 - the protocols have the C names
-"""The seam to NVRTC and nvJitLink: the only module that imports their bindings, on first use.
+"""The seam to NVRTC, nvJitLink and libNVVM: alone it imports their bindings, on first use.
 
 A binding is present without its library, so every call may answer with a RuntimeError; the first
 call made here turns that into an error that names the command which brings the library.
@@ -12,7 +12,12 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from ptx.errors import NvJitLinkNotFoundError, NvrtcError, NvrtcNotFoundError
+from ptx.errors import (
+    NvJitLinkNotFoundError,
+    NvrtcError,
+    NvrtcNotFoundError,
+    NvvmNotFoundError,
+)
 
 if TYPE_CHECKING:
     from cuda.bindings.nvrtc import nvrtcProgram, nvrtcResult
@@ -71,6 +76,26 @@ class LinkerApi(Protocol):
     def get_linked_cubin(self, handle: int, cubin: bytearray, /) -> None: ...
     def get_linked_ptx_size(self, handle: int, /) -> int: ...
     def get_linked_ptx(self, handle: int, ptx: bytearray, /) -> None: ...
+
+
+class NvvmApi(Protocol):
+    """The functions of `cuda.bindings.nvvm` that are called; they raise nvvmError."""
+
+    @property
+    def nvvmError(self) -> type[Exception]: ...
+    def version(self) -> tuple[int, int]: ...
+    def create_program(self) -> int: ...
+    def destroy_program(self, program: int, /) -> None: ...
+    def add_module_to_program(self, program: int, data: bytes, size: int, name: str, /) -> None: ...
+    def lazy_add_module_to_program(
+        self, program: int, data: bytes, size: int, name: str, /
+    ) -> None: ...
+    def verify_program(self, program: int, count: int, options: Sequence[str], /) -> None: ...
+    def compile_program(self, program: int, count: int, options: Sequence[str], /) -> None: ...
+    def get_compiled_result_size(self, program: int, /) -> int: ...
+    def get_compiled_result(self, program: int, result: bytearray, /) -> None: ...
+    def get_program_log_size(self, program: int, /) -> int: ...
+    def get_program_log(self, program: int, log: bytearray, /) -> None: ...
 
 
 @functools.cache
@@ -147,8 +172,33 @@ def linker_version() -> tuple[int, int]:
     return linker_api().version()
 
 
+@functools.cache
+def nvvm_api() -> NvvmApi:
+    """The libNVVM binding, once its library is known to load.
+
+    Raises:
+        NvvmNotFoundError: the binding or the library is not there.
+    """
+    try:
+        from cuda.bindings import nvvm
+
+        nvvm.version()
+    except (ImportError, RuntimeError) as error:
+        major = bindings_major()
+        package = "nvidia-cuda-nvcc-cu12" if major == 12 else f'"nvidia-nvvm>={major},<{major + 1}"'
+        raise NvvmNotFoundError(f"pip install {package}", str(error)) from error
+    return nvvm
+
+
+@functools.cache
+def nvvm_version() -> tuple[int, int]:
+    """Version of libNVVM's functions, such as (2, 0). It loads the library."""
+    # nvvmResult nvvmVersion(int *major, int *minor)
+    return nvvm_api().version()
+
+
 def library_path(name: str) -> str | None:
-    """The file of a toolkit library ("nvrtc", "nvJitLink") as this process loads it.
+    """The file of a toolkit library ("nvrtc", "nvJitLink", "nvvm") as this process loads it.
 
     None where it cannot be told.
     """

@@ -51,6 +51,27 @@ class NvJitLinkNotFoundError(PtxError):
         self.reason = reason
 
 
+class NvvmNotFoundError(PtxError):
+    """The libNVVM library, its binding or its libdevice is not installed or cannot be loaded."""
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(
+            "libNVVM, the compiler of NVVM IR, was not found. "
+            f"Install it with: {command}\n  (the loader said: {reason})"
+        )
+        self.command = command
+        self.reason = reason
+
+
+class NvvmError(PtxError):
+    """libNVVM refused NVVM IR or an option. `log` is its log, `options` what it was given."""
+
+    def __init__(self, message: str, log: str, options: Sequence[str]) -> None:
+        super().__init__(f"{message}\n{log.strip()}" if log.strip() else message)
+        self.log = log
+        self.options: tuple[str, ...] = tuple(options)
+
+
 class NvrtcError(PtxError):
     """An NVRTC call failed for a reason that is not the source's.
 

@@ -28,7 +28,7 @@ from ptx.cache.settings import (
 )
 from ptx.cache.statistics import Counter
 from ptx.cache.store import Store
-from ptx.cache.toolchain import Build, Folders, build_of
+from ptx.cache.toolchain import Build, Folders, Library, build_of
 from ptx.image import Image, ImageOrigin
 from ptx.options import CompileOptions
 from ptx.request import CompileRequest
@@ -103,6 +103,14 @@ class ImageCache:
         """
         return self._dependencies.nvrtc()
 
+    def build_of(self, library: Library) -> Build:
+        """Which "nvrtc", "nvJitLink" or "nvvm" misses use; a warm cache knows it unloaded.
+
+        Raises:
+            PtxError: it is not installed.
+        """
+        return build_of(library, self._disk.top)
+
     def get_or_compile(
         self,
         source: str,
@@ -167,7 +175,7 @@ class ImageCache:
             identity, link = linker.identity, linker.link
         else:
             needs = uses_nvjitlink(inputs, target)
-            build = build_of("nvJitLink", self._disk.top) if needs else "not needed"
+            build = self.build_of("nvJitLink") if needs else "not needed"
             identity, link = f"nvJitLink {build}", link_inputs
         parts = link_parts(inputs, target, chosen, identity)
         return self._make(parts, "a link", lambda: link(inputs, target, chosen), linked=1)

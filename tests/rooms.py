@@ -70,12 +70,13 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("ptx", "ptx/"),
         (
             "verbs",
-            "ptx.compiling ptx.linking ptx.image_cache ptx.prewarming ptx.supported ptx.observers",
+            "ptx.compiling ptx.linking ptx.image_cache ptx.prewarming ptx.supported ptx.observers"
+            " ptx.nvvm",
         ),
         (
             "build",
-            "ptx.nvrtc_build ptx.linker ptx.headers ptx.header_folders ptx.header_packages"
-            " ptx.kernel_types ptx.mangled_types ptx.declared_types",
+            "ptx.nvrtc_build ptx.nvvm_build ptx.linker ptx.headers ptx.header_folders"
+            " ptx.header_packages ptx.kernel_types ptx.mangled_types ptx.declared_types",
         ),
         ("cache", "ptx.cache"),
         ("image", "ptx.image ptx.request ptx.link_input"),
@@ -92,8 +93,8 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("isa", "ptx.isa"),
         (
             "values",
-            "ptx.border ptx.base_errors ptx.options ptx.link_options ptx.target ptx.signature"
-            " ptx.diagnostics ptx.errors ptx._nvrtc",
+            "ptx.border ptx.base_errors ptx.options ptx.nvvm_options ptx.link_options ptx.target"
+            " ptx.signature ptx.diagnostics ptx.errors ptx._nvrtc",
         ),
     ),
 }

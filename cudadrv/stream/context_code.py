@@ -116,6 +116,28 @@ class ContextCode(ContextCore):
             name = names[0]
         return module.kernel(name)
 
+    def compile_nvvm(
+        self,
+        ir: ptx.NvvmIr | Sequence[ptx.NvvmIr],
+        options: ptx.NvvmOptions | None = None,
+        *,
+        name: str = "kernel.ll",
+    ) -> Module:
+        """Compile NVVM IR for this device (or take it from the cache) and load it.
+
+        The arguments are those of `ptx.compile_nvvm`. What libNVVM makes is linked, so that a
+        driver which is older than libNVVM loads it.
+
+        Raises:
+            ptx.NvvmError: libNVVM refuses the IR or an option; it carries the log.
+            ptx.NvvmNotFoundError: libNVVM is not installed.
+            CudaError: the driver refuses the image.
+        """
+        chosen = border.optional("Context.compile_nvvm: options", options, ptx.NvvmOptions)
+        target = self.target.as_kind(ptx.ImageKind.PTX)
+        image = ptx.compile_nvvm(ir, (chosen or ptx.NvvmOptions()).for_target(target), name=name)
+        return self.link([image])
+
     def when_module_loaded(self, function: Callable[[Module], object]) -> None:
         """Let a function be called with each module that is loaded here from now on.
 

@@ -1,4 +1,4 @@
-"""Which NVRTC, nvJitLink and CUDA headers this process would use, told without loading them.
+"""Which compilers, linker and CUDA headers this process would use, told without loading them.
 
 The first process asks the library and writes down the answer with the identity of the library's
 file and of every place where another one could appear. While those stand, later ones believe it.
@@ -26,9 +26,10 @@ _OF_NVIDIA = {
     "cu12": _OF_MAJOR,
     "cu13": _OF_MAJOR,
     **dict.fromkeys(("cuda_nvrtc", "nvjitlink"), ("lib",)),
-    **dict.fromkeys(("cuda_runtime", "cuda_cccl", "cuda_nvcc"), ("include",)),
+    **dict.fromkeys(("cuda_runtime", "cuda_cccl"), ("include",)),
+    "cuda_nvcc": ("include", "nvvm/lib64"),
 }
-_IN_TOOLKIT = ("", "lib", "lib64", "bin", "include", "targets/x86_64-linux/lib")
+_IN_TOOLKIT = ("", "lib", "lib64", "bin", "include", "targets/x86_64-linux/lib", "nvvm/lib64")
 ROOTS = ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX")
 """Variables that name the folder of a toolkit."""
 
@@ -36,8 +37,14 @@ _SEARCH_PATHS = ("LD_LIBRARY_PATH", *(("PATH",) if os.name == "nt" else ()))
 _SYSTEM = ("/etc/ld.so.cache", "/usr/local", "/usr/local/cuda", "/usr/local/cuda/include")
 
 
-Library: TypeAlias = Literal["nvrtc", "nvJitLink"]
+Library: TypeAlias = Literal["nvrtc", "nvJitLink", "nvvm"]
 """A library of the toolkit, by the name that cuda-pathfinder knows it by."""
+
+_VERSIONS: dict[Library, Callable[[], tuple[int, int]]] = {
+    "nvrtc": lambda: _nvrtc.version(),
+    "nvJitLink": lambda: _nvrtc.linker_version(),
+    "nvvm": lambda: _nvrtc.nvvm_version(),
+}
 
 Folders: TypeAlias = tuple[tuple[str, str], ...]
 """Folders of CUDA's headers in search order, each with the versions in it, in words."""
@@ -70,15 +77,14 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
     """The build of a library, from the note in a cache folder where it still holds.
 
     Raises:
-        NvrtcNotFoundError: there is no NVRTC; NvJitLinkNotFoundError likewise.
+        NvrtcNotFoundError: there is no NVRTC; NvJitLinkNotFoundError, NvvmNotFoundError likewise.
     """
     key = f"{library} {_fingerprint()}"
     believed = _believed(library, _noted(folder, key))
     if believed is not None:
         return believed
-    nvrtc = library == "nvrtc"
-    version = _nvrtc.version() if nvrtc else _nvrtc.linker_version()
-    archs = _nvrtc.supported_archs() if nvrtc else ()
+    version = _VERSIONS[library]()
+    archs = _nvrtc.supported_archs() if library == "nvrtc" else ()
     path = _nvrtc.library_path(library)
     stamp = _stamp(path) if path else None
     if path and stamp:
