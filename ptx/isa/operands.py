@@ -142,6 +142,9 @@ class OperandReader:
             if isinstance(base, Immediate):
                 return Address(None, base.value + offset)
             return Bracket((base,))
+        if offset:
+            base = Address(base, offset) if isinstance(base, Register) else base
+            base = Symbol(base.name, base.offset + offset) if isinstance(base, Symbol) else base
         items = [base]
         while cursor.accept(","):
             items.append(self.read())

@@ -87,7 +87,7 @@ _BY_OPCODE: Final[dict[str, InstructionClass]] = {
     **_opcodes("mma wmma wgmma", InstructionClass.MATRIX),
     **_opcodes("ldmatrix", InstructionClass.LOAD_MATRIX),
     **_opcodes("stmatrix", InstructionClass.STORE_MATRIX),
-    **_opcodes("cp", InstructionClass.COPY),
+    **_opcodes("cp tensormap", InstructionClass.COPY),
     **_opcodes("prefetch prefetchu applypriority discard", InstructionClass.PREFETCH),
     **_opcodes("tex tld4 txq", InstructionClass.TEXTURE),
     **_opcodes("suld sust sured suq", InstructionClass.SURFACE),

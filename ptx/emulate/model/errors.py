@@ -200,6 +200,10 @@ class InvalidTextureHandle(EmulationFault):
         super().__init__(message, where)
 
 
+class InvalidTensorMap(EmulationFault):
+    """A copy of a tensor by what is no tensor map, or by one that does not fit the instruction."""
+
+
 class UnsupportedFetch(EmulationFault):
     """An image is used in a way that CUDA leaves undefined, or whose result is not known here."""
 

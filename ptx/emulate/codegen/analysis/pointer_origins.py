@@ -95,6 +95,8 @@ class PointerOrigins:
 
     def _sums_of_address(self, site: Site) -> Value:
         instruction = site.instruction
+        if "tensor" in instruction.modifiers:
+            return None  # which of its accesses this is, nothing tells
         places = [each for each in instruction.operands if isinstance(each, Address)]
         if len(places) == 2 and instruction.opcode == "cp":
             place = places[0 if site.writes else 1]

@@ -47,6 +47,11 @@ class Place:
             return self
         return Place(addresses_in(self.every(count)[positions]), 0, self.site)
 
+    def in_block(self, count: int, positions: Index, rank: int) -> Place:
+        """For some of `count` threads, the same place in the block of a rank in their cluster."""
+        there = self.every(count)[positions] & _OFFSET_MASK | (rank + 1) << OFFSET_BITS
+        return Place(addresses_in(there), 0, self.site)
+
 
 class Amounts:
     """How many bytes each thread copies; pieces of `unit` bytes are like threads of their own.
@@ -165,18 +170,20 @@ def copies_to_blocks(
     fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place, ranks: Value
 ) -> Iterator[BlockCopy]:
     """The copies of which a `.multicast::cluster` consists, by the rank of their block."""
-    masks = np.broadcast_to(np.asarray(ranks), (fibre.n,))
     sizes = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
-    for rank in range(_MOST_RANKS):
-        chosen: Index = (masks >> rank & 1).nonzero()[0]
-        if not len(chosen):
-            continue
-        there, signal = (
-            Place(addresses_in(_in_block(place.every(fibre.n)[chosen], rank)), 0, place.site)
-            for place in (target, barrier)
-        )
+    for rank, chosen in ranks_named(fibre, ranks):
+        there, signal = (each.in_block(fibre.n, chosen, rank) for each in (target, barrier))
         of = source.part(fibre.n, chosen)
         yield BlockCopy(fibre.subset(chosen, ()), there, of, sizes[chosen], signal)
+
+
+def ranks_named(fibre: Fibre, ranks: Value) -> Iterator[tuple[int, Index]]:
+    """The ranks whose bits are set in the threads' masks, and the threads that name each."""
+    masks = np.broadcast_to(np.asarray(ranks), (fibre.n,))
+    for rank in range(_MOST_RANKS):
+        chosen: Index = (masks >> rank & 1).nonzero()[0]
+        if len(chosen):
+            yield rank, chosen
 
 
 def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
@@ -194,11 +201,6 @@ def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
 def deliver(fibre: Fibre, barrier: Place, nbytes: Value) -> None:
     """`.mbarrier::complete_tx::bytes`: the object counts the bytes that were copied."""
     fibre.blocks.mbarriers.deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
-
-
-def _in_block(addresses: NDArray[np.int64], rank: int) -> NDArray[np.int64]:
-    """The same place in the shared memory of the block of a rank."""
-    return addresses & _OFFSET_MASK | (rank + 1) << OFFSET_BITS
 
 
 def load_pieces(

@@ -5,6 +5,8 @@ What happens of them later, in an ordered launch, is told by the waits for them 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ptx.emulate.check.chunk_races import ChunkRaces
@@ -71,6 +73,21 @@ def note_bulk_to_blocks(
     if fibre.blocks.races is not None:
         for each in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
             note_bulk(each.fibre, each.target, each.source, each.nbytes, each.barrier)
+
+
+def note_pieces(
+    fibre: Fibre, sides: Iterable[tuple[Fibre, Addresses, Site, Index]], barrier: Place | None
+) -> None:
+    """A copy piece by piece: of each side the threads and places of the pieces, and whose each is.
+
+    An object counts it, or a group.
+    """
+    races = fibre.blocks.races
+    if races is None:
+        return
+    objects = None if barrier is None else _begin(races, fibre, barrier)
+    for part, where, site, thread in sides:
+        races.issue(part, where, 0, site, None if objects is None else objects[thread])
 
 
 def note_sent(fibre: Fibre, target: Place, barrier: Place) -> None:

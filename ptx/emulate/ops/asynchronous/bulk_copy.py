@@ -1,7 +1,4 @@
-"""Bulk copies between global and shared memory. PTX ISA, "cp.async.bulk".
-
-Copies of tensors (`cp.async.bulk.tensor`) are not executed.
-"""
+"""Bulk copies between global and shared memory. PTX ISA, "cp.async.bulk"."""
 
 from __future__ import annotations
 

@@ -161,9 +161,6 @@ def test_bytes_that_a_copy_brought_count_as_written() -> None:
 
 
 @pytest.mark.parametrize("line", [
-    "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r5],"
-    " [%rd1, {%r1}], [m];",
-    "cp.async.bulk.prefetch.tensor.1d.L2.global.tile [%rd1, {%r1}];",
     "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.s64 [%r5],"
     " [%r5], 16, [m];",
     "cp.async.bulk.global.global.bulk_group [%rd2], [%rd1], 16;",
@@ -172,7 +169,6 @@ def test_bytes_that_a_copy_brought_count_as_written() -> None:
     "st.async.mmio.release.gpu.global.b32 [%rd1], %r1;",
     "st.bulk.weak.shared::cta [%r5], 16, 1;",
     "tcgen05.wait::ld.sync.aligned;",
-    "fence.proxy.tensormap::generic.release.gpu;",
     "multimem.st.weak.global.u32 [%rd1], %r1;",
 ])  # fmt: skip
 def test_other_copies_are_refused_when_the_kernel_is_loaded(line: str) -> None:

@@ -1,0 +1,150 @@
+"""Copies of a tensor's boxes between global and shared memory. PTX ISA, "cp.async.bulk.tensor".
+
+A copy is what it is when it is issued; when its memory is accessed is up to who issues it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.sync.bulk_copy import Place, deliver, ranks_named
+from ptx.emulate.exec.sync.issued_copies import note_pieces
+from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces, tensor_pieces
+from ptx.emulate.memory.access import load_vector, store
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.types import Scalar
+
+
+class TensorLoad:
+    """Boxes for shared memory; an mbarrier object counts all their bytes.
+
+    Attributes:
+        fibre: the threads.
+        barrier: their objects.
+    """
+
+    def __init__(
+        self, pieces: TensorPieces, target: Place, targets: Sites, sources: Sites, barrier: Place
+    ) -> None:
+        pieces.place(target.where.every(pieces.fibre.n) + target.offset, target.site)
+        self.fibre: Fibre = pieces.fibre
+        self.barrier: Place = barrier
+        self._pieces = pieces
+        self._target = targets[pieces.unit]
+        self._source = sources[pieces.unit]
+
+    def note(self) -> None:
+        """Tell what looks for races."""
+        pieces = self._pieces
+        chosen = pieces.within()
+        source = pieces.access(pieces.outside, chosen)
+        target = pieces.access(pieces.inside)
+        sides = [(*target, self._target, pieces.thread)]
+        if len(chosen):
+            sides.insert(0, (*source, self._source, pieces.thread[chosen]))
+        note_pieces(self.fibre, sides, self.barrier)
+
+    def copy(self) -> None:
+        """Do it."""
+        pieces, chosen = self._pieces, self._pieces.within()
+        fill = _filling(pieces, self._target.dtype)
+        words = [np.full(len(pieces.thread), fill) for _ in self._target.parts]
+        if len(chosen):
+            part, where = pieces.access(pieces.outside, chosen)
+            for word, value in zip(words, load_vector(part, where, 0, self._source), strict=True):
+                word[chosen] = value
+        part, where = pieces.access(pieces.inside)
+        store(part, where, 0, self._target, *words)
+
+    def tell(self) -> None:
+        """Let the objects count the bytes."""
+        deliver(self.fibre, self.barrier, self._pieces.nbytes)
+
+
+class TensorStore:
+    """Boxes for global memory; what is out of bounds is left out.
+
+    Attributes:
+        fibre: the threads.
+    """
+
+    def __init__(self, pieces: TensorPieces, source: Place, sources: Sites, targets: Sites) -> None:
+        pieces.place(source.where.every(pieces.fibre.n) + source.offset, source.site)
+        self.fibre: Fibre = pieces.fibre
+        self._pieces = pieces
+        self._source = sources[pieces.unit]
+        self._target = targets[pieces.unit]
+        self._words: list[NDArray[np.generic]] = []
+
+    def part(self, pieces: TensorPieces) -> TensorStore:
+        """The same for some of the threads."""
+        found = TensorStore.__new__(TensorStore)
+        found.fibre, found._pieces = pieces.fibre, pieces
+        found._source, found._target, found._words = self._source, self._target, []
+        return found
+
+    def note(self) -> None:
+        """Tell what looks for races."""
+        pieces, chosen = self._pieces, self._pieces.within()
+        if len(chosen):
+            thread = pieces.thread[chosen]
+            source = pieces.access(pieces.inside, chosen)
+            target = pieces.access(pieces.outside, chosen)
+            sides = [(*source, self._source, thread), (*target, self._target, thread)]
+            note_pieces(self.fibre, sides, None)
+
+    def read(self) -> None:
+        """Read what is to be written."""
+        pieces, chosen = self._pieces, self._pieces.within()
+        if len(chosen):
+            part, where = pieces.access(pieces.inside, chosen)
+            found = load_vector(part, where, 0, self._source)
+            self._words = [part.spread(word) for word in found]
+
+    def write(self) -> None:
+        """Write it."""
+        if self._words:
+            pieces = self._pieces
+            part, where = pieces.access(pieces.outside, pieces.within())
+            store(part, where, 0, self._target, *self._words)
+
+
+def tensor_loads(
+    fibre: Fibre, tensor: Tensor, target: Place, targets: Sites, barrier: Place,
+    ranks: Value | None = None,
+) -> Iterator[TensorLoad]:  # fmt: skip
+    """The loads that an instruction issues; `ranks`: for the blocks of a cluster that it names.
+
+    In each of them the box lies at the same place, and the object at the same place counts it.
+    """
+    if ranks is not None:
+        for rank, chosen in ranks_named(fibre, ranks):
+            to, signal = (each.in_block(fibre.n, chosen, rank) for each in (target, barrier))
+            part = fibre.subset(chosen, ())
+            yield from tensor_loads(part, tensor.part(fibre.n, chosen), to, targets, signal)
+        return
+    for pieces in tensor_pieces(fibre, tensor):
+        to, signal = (each.part(fibre.n, pieces.positions) for each in (target, barrier))
+        yield TensorLoad(pieces, to, targets, tensor.sites, signal)
+
+
+def tensor_stores(
+    fibre: Fibre, tensor: Tensor, source: Place, sources: Sites
+) -> Iterator[tuple[TensorPieces, TensorStore]]:
+    """The stores that an instruction issues."""
+    for pieces in tensor_pieces(fibre, tensor):
+        of = source.part(fibre.n, pieces.positions)
+        yield pieces, TensorStore(pieces, of, sources, tensor.sites)
+
+
+def _filling(pieces: TensorPieces, dtype: Scalar) -> np.generic:
+    """What stands for an element out of bounds, as many as make a number of this type."""
+    element = pieces.layout.type
+    nan = element.nan if pieces.layout.fills_nan else 0
+    count = max(np.dtype(dtype).itemsize // element.nbytes, 1)
+    found: np.generic = np.full(count, nan, dtype=f"<u{element.nbytes}").view(dtype)[0]
+    return found

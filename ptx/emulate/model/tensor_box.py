@@ -1,0 +1,127 @@
+"""Where the elements of a tensor's boxes lie, in global memory and in shared memory.
+
+PTX ISA, "Tensors": "Bounding Box", "Traversal Stride", "Out of Boundary Access", "Im2col Mode",
+"Swizzling Modes". CUDA Programming Guide, "Tensor Memory Access".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.model.tensor_map import SWIZZLE_SPANS, BadTensorMap, TensorLayout
+
+Words = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+_PIECE: Final = 16  # bytes that stay together in every swizzle
+
+
+class Boxes(NamedTuple):
+    """The pieces of some boxes of one tensor, in the order in which they lie in shared memory.
+
+    Attributes:
+        unit: bytes of a piece: whole elements, and no piece is partly out of bounds.
+        outside: (boxes, pieces) addresses in global memory; of no use out of bounds.
+        inside: (pieces,) offsets in shared memory, before they are swizzled.
+        is_within: (boxes, pieces) whether a piece is within the tensor.
+    """
+
+    unit: int
+    outside: Words
+    inside: Words
+    is_within: Bools
+
+
+def boxes_at(layout: TensorLayout, coordinates: Words, offsets: Words, unit: int = 0) -> Boxes:
+    """The boxes at some coordinates.
+
+    Args:
+        layout: the tensor.
+        coordinates: (boxes, rank), innermost first.
+        offsets: (boxes, at least rank - 2) of `im2col`; of no use for tiles.
+        unit: the bytes of a piece; 0: as many as can be.
+
+    Raises:
+        BadTensorMap: `im2col` begins between the positions of its filter.
+    """
+    nbytes = layout.type.nbytes
+    first = coordinates[:, 0] * nbytes
+    row = layout.counts[0] * nbytes
+    if not unit:
+        unit = math.gcd(_PIECE, row, layout.extents[0] * nbytes, *np.unique(first).tolist())
+    along_row = first[:, None] + np.arange(0, row, unit)
+    in_row = (along_row >= 0) & (along_row < layout.extents[0] * nbytes)
+    if layout.pixels is None:
+        rows, is_row = _tile_rows(layout, coordinates)
+    else:
+        rows, is_row = _pixel_rows(layout, coordinates, offsets)
+    boxes = len(coordinates)
+    outside = layout.address + rows[:, :, None] + along_row[:, None, :]
+    is_within = is_row[:, :, None] & in_row[:, None, :]
+    inside = np.arange(0, rows.shape[1] * row, unit, dtype=np.int64)
+    return Boxes(unit, outside.reshape(boxes, -1), inside, is_within.reshape(boxes, -1))
+
+
+def _tile_rows(layout: TensorLayout, coordinates: Words) -> tuple[Words, Bools]:
+    """(boxes, rows) the offset of each row of the boxes, and whether it is within the tensor."""
+    boxes = len(coordinates)
+    rows, is_row = np.zeros((boxes, 1), np.int64), np.ones((boxes, 1), np.bool_)
+    counts, steps = layout.counts, layout.steps
+    for dimension in range(1, layout.rank):
+        index = coordinates[:, dimension, None] + np.arange(counts[dimension]) * steps[dimension]
+        is_in = (index >= 0) & (index < layout.extents[dimension])
+        there = index * layout.strides[dimension - 1]
+        rows = (there[:, :, None] + rows[:, None, :]).reshape(boxes, -1)
+        is_row = (is_in[:, :, None] & is_row[:, None, :]).reshape(boxes, -1)
+    return rows, is_row
+
+
+def _pixel_rows(layout: TensorLayout, coordinates: Words, offsets: Words) -> tuple[Words, Bools]:
+    """The same of `im2col`: pixels at positions of the filter, one behind the other.
+
+    A position runs from the lower corner to the last one that the upper corner allows, by the
+    element stride; then the next dimension goes on, and after all of them the next image.
+    """
+    pixels = layout.pixels
+    assert pixels is not None
+    number = np.zeros(len(coordinates), np.int64)
+    before = 1
+    counts: list[int] = []
+    for d, (lower, upper) in enumerate(zip(pixels.lower, pixels.upper, strict=True), 1):
+        step = layout.steps[d]
+        count = (layout.extents[d] - 1 + upper - lower) // step + 1
+        place = coordinates[:, d] - lower
+        if count < 1 or (place % step).any() or (place < 0).any() or (place >= count * step).any():
+            raise BadTensorMap(
+                f"is read by im2col from {coordinates[:, d].tolist()} in dimension {d}, which is no"
+                f" position of a filter between {lower} and {layout.extents[d] - 1 + upper}"
+            )
+        number += place // step * before
+        before *= count
+        counts.append(count)
+    every = number[:, None] + np.arange(pixels.pixels)
+    images = coordinates[:, -1, None] + every // before
+    is_row = (images >= 0) & (images < layout.extents[-1])
+    rows = images * layout.strides[-1]
+    for d, count in enumerate(counts, 1):
+        index = every % count * layout.steps[d] + pixels.lower[d - 1] + offsets[:, d - 1, None]
+        every = every // count
+        is_row &= (index >= 0) & (index < layout.extents[d])
+        rows = rows + index * layout.strides[d - 1]
+    return rows, is_row
+
+
+def swizzled(addresses: Words, swizzle: int) -> Words:
+    """The places in shared memory where a swizzle puts pieces of at most 16 bytes.
+
+    Of each address the bits that number a 16-byte piece within the span are changed by those of the
+    row of 128 bytes that it lies in.
+    """
+    span = SWIZZLE_SPANS[swizzle]
+    if not span:
+        return addresses
+    mask = span // _PIECE - 1
+    return addresses ^ ((addresses >> 7 & mask) << 4)

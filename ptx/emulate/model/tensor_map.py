@@ -1,0 +1,219 @@
+"""Tensor maps: what their 128 bytes hold. PTX ISA, "Tensors", "tensormap.replace".
+
+CUDA leaves the layout open, and that of a GPU is another one. Here, from byte 0 on, little-endian:
+
+| bytes | what |
+|---|---|
+| 0 to 3 | a mark |
+| 4 to 7 | rank - 1, type of elements, interleave, swizzle; one byte each |
+| 8 to 15 | address |
+| 16 to 35 | extents, innermost first; four bytes each |
+| 36 to 39 | mode, what fills elements out of bounds, swizzle atomicity, L2 promotion |
+| 40 to 71 | strides in bytes of all but the innermost dimension; eight bytes each |
+| 72 to 81 | box; two bytes each |
+| 82 to 86 | element strides; one byte each |
+| 88 to 103 | of im2col: lower and upper corner, two bytes a dimension; channels, pixels |
+
+Types and modes are numbered as `tensormap.replace` numbers them. Every field lies at a multiple of
+its size, so that one store replaces it.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+NBYTES: Final = 128
+MOST_DIMENSIONS: Final = 5
+_MARK: Final = 0x70616D74
+_HEAD: Final = struct.Struct("<I4BQ5I4B4Q5H5BB")
+_CORNERS: Final = struct.Struct("<3h3h2H")
+_TILE, _IM2COL = 0, 1
+
+
+class ElementType(NamedTuple):
+    """A type of elements: its name in PTX, the bits of a NaN, and its size.
+
+    `nan` is what fills elements out of bounds; 0 for types that have none. Which NaN CUDA does not
+    say; here it is the one that instructions give.
+    """
+
+    name: str
+    nbytes: int
+    nan: int = 0
+
+
+ELEMENT_TYPES: Final = {
+    0: ElementType("u8", 1), 1: ElementType("u16", 2), 2: ElementType("u32", 4),
+    3: ElementType("s32", 4), 4: ElementType("u64", 8), 5: ElementType("s64", 8),
+    6: ElementType("f16", 2, 0x7FFF), 7: ElementType("f32", 4, 0x7FFFFFFF),
+    9: ElementType("f64", 8, 0x7FF8000000000000), 10: ElementType("bf16", 2, 0x7FFF),
+}  # fmt: skip
+"""By their numbers in PTX; those that the emulator does not copy are left out."""
+SWIZZLE_SPANS: Final = {0: 0, 1: 32, 2: 64, 3: 128}
+"""The bytes within which 16-byte pieces change places, by the number of the mode."""
+
+
+class Field(NamedTuple):
+    """Where `tensormap.replace` writes: the first place, and the type of one."""
+
+    at: int
+    kind: str
+    places: int = 1
+
+
+FIELDS: Final = {
+    "global_address": Field(8, "u64"), "rank": Field(4, "u8"), "elemtype": Field(5, "u8"),
+    "interleave_layout": Field(6, "u8"), "swizzle_mode": Field(7, "u8"),
+    "fill_mode": Field(37, "u8"), "swizzle_atomicity": Field(38, "u8"),
+    "global_dim": Field(16, "u32", 5), "global_stride": Field(40, "u64", 4),
+    "box_dim": Field(72, "u16", 5), "element_stride": Field(82, "u8", 5),
+}  # fmt: skip
+
+
+class PixelBox(NamedTuple):
+    """What `im2col` copies: the corners of the positions of a filter, innermost dimension first."""
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    channels: int
+    pixels: int
+
+
+class BadTensorMap(ValueError):
+    """Bytes that are no tensor map which the emulator copies by."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorLayout:
+    """What a tensor map says; sequences are innermost first.
+
+    Attributes:
+        address: of the first element.
+        element: the type of elements, by its number.
+        extents: elements of each dimension.
+        strides: bytes, of all dimensions but the innermost.
+        box: elements that are traversed; none for `im2col`.
+        steps: between elements that are copied; the innermost one counts as 1.
+        swizzle: the number of the mode.
+        fills_nan: whether elements out of bounds are NaN instead of 0.
+        pixels: of `im2col`.
+        promotion: of the L2 cache, which changes no result.
+    """
+
+    address: int
+    element: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    steps: tuple[int, ...]
+    swizzle: int = 0
+    fills_nan: bool = False
+    pixels: PixelBox | None = None
+    promotion: int = 0
+
+    @property
+    def rank(self) -> int:
+        """Dimensions."""
+        return len(self.extents)
+
+    @property
+    def type(self) -> ElementType:
+        """The type of elements."""
+        return ELEMENT_TYPES[self.element]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Elements that one copy brings, along each dimension of what lies in shared memory."""
+        if self.pixels is not None:
+            return self.pixels.channels, self.pixels.pixels
+        steps = (1, *self.steps[1:])
+        return tuple(-(-box // step) for box, step in zip(self.box, steps, strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of one copy, those out of bounds among them."""
+        total = self.type.nbytes
+        for count in self.counts:
+            total *= count
+        return total
+
+    def encode(self) -> bytes:
+        """The 128 bytes."""
+        pixels = self.pixels
+        head = _HEAD.pack(
+            _MARK, self.rank - 1, self.element, 0, self.swizzle, self.address,
+            *_filled(self.extents, 5), _TILE if pixels is None else _IM2COL, self.fills_nan, 0,
+            self.promotion, *_filled(self.strides, 4), *_filled(self.box, 5),
+            *_filled(self.steps, 5), 0,
+        )  # fmt: skip
+        if pixels is not None:
+            head += _CORNERS.pack(
+                *_filled(pixels.lower, 3), *_filled(pixels.upper, 3), pixels.channels, pixels.pixels
+            )
+        return head.ljust(NBYTES, b"\0")
+
+
+def decoded(data: bytes) -> TensorLayout:
+    """What 128 bytes say.
+
+    Raises:
+        BadTensorMap: they are no tensor map, or one that cannot be copied by.
+    """
+    mark, rank, element, interleave, swizzle, address, *rest = _HEAD.unpack_from(data)
+    if mark != _MARK:
+        raise BadTensorMap("holds no tensor map")
+    rank += 1
+    extents, (mode, fill, atomicity, promotion), strides = rest[:5], rest[5:9], rest[9:13]
+    box, steps = rest[13:18], rest[18:23]
+    if rank > MOST_DIMENSIONS or element not in ELEMENT_TYPES or swizzle not in SWIZZLE_SPANS:
+        raise BadTensorMap(
+            f"holds a tensor map of rank {rank}, element type {element} and swizzle {swizzle}, "
+            "by which the emulator does not copy"
+        )
+    if interleave or atomicity:
+        raise BadTensorMap("holds a tensor map that is interleaved or of another swizzle atomicity")
+    layout = TensorLayout(
+        address, element, tuple(extents[:rank]), tuple(strides[: rank - 1]),
+        () if mode else tuple(box[:rank]), tuple(steps[:rank]), swizzle, bool(fill),
+        _pixels(data, rank) if mode else None, promotion,
+    )  # fmt: skip
+    _check(layout)
+    return layout
+
+
+def _pixels(data: bytes, rank: int) -> PixelBox:
+    *corners, channels, pixels = _CORNERS.unpack_from(data, _HEAD.size)
+    spatial = rank - 2
+    return PixelBox(tuple(corners[:spatial]), tuple(corners[3 : 3 + spatial]), channels, pixels)
+
+
+def _check(layout: TensorLayout) -> None:
+    """Refuse what `tensormap.replace` may have left.
+
+    Raises:
+        BadTensorMap: a field is out of its range, or the box is no whole number of 16 bytes.
+    """
+    if layout.address % 16 or any(stride % 16 or stride >> 40 for stride in layout.strides):
+        raise BadTensorMap(
+            f"holds a tensor map of address {layout.address:#x} and strides {layout.strides}, "
+            "which are not all multiples of 16"
+        )
+    if not all(layout.extents) or not all(1 <= step <= 8 for step in layout.steps):
+        raise BadTensorMap(
+            f"holds a tensor map of extents {layout.extents} and element strides {layout.steps}"
+        )
+    if not all(1 <= box <= 256 for box in layout.box):
+        raise BadTensorMap(f"holds a tensor map of box {layout.box}, not 1 to 256 elements each")
+    row, span = layout.counts[0] * layout.type.nbytes, SWIZZLE_SPANS[layout.swizzle]
+    if row % 16 or (span and row != span):
+        # CUDA takes shorter rows than the swizzle's; where they then lie it does not say.
+        raise BadTensorMap(
+            f"holds a tensor map whose box has rows of {row} bytes; the emulator copies rows of a "
+            f"multiple of 16{f', and of {span} with this swizzle' if span else ''}"
+        )
+
+
+def _filled(values: tuple[int, ...], count: int) -> tuple[int, ...]:
+    return (*values, *(0,) * (count - len(values)))

@@ -1,0 +1,347 @@
+"""Copies of tensors against NumPy: every rank, swizzles, what is out of bounds, both ways."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ptx.emulate.exec.limits import Limits
+from ptx.emulate.model.errors import (
+    EmulationFault,
+    InvalidTensorMap,
+    Misaligned,
+    OutOfBounds,
+    SynchronisationFault,
+    UninitialisedRead,
+    UnsupportedInstruction,
+)
+from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.model.tensor_map import ELEMENT_TYPES, PixelBox, TensorLayout
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
+
+Bytes = NDArray[np.uint8]
+HEAD = """.reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<30>; .reg .b64 %rd<20>;
+    .shared .align 1024 .b8 s[16384]; .shared .align 8 .b64 m;
+    ld.param.u64 %rd1, [map]; ld.param.u64 %rd2, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;
+    mov.u32 %r5, s; mov.u32 %r6, m; setp.eq.u32 %p1, %r1, 0;
+"""
+PARAMS = ".param .u64 map, .param .u64 out"
+WAIT = "W: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra W;"
+SIGNAL = "mbarrier::complete_tx::bytes"
+BACK = "cp.async.bulk.global.shared::cta.bulk_group"
+# By 16-byte pieces of rows of 128 bytes, as the CUDA Programming Guide draws them: with 32 bytes
+# every other row exchanges neighbours, and so on.
+PATTERNS = {0: 1, 1: 2, 2: 4, 3: 8}
+NUMBERS = {each.name: number for number, each in ELEMENT_TYPES.items()}
+
+
+def arrive(nbytes: int) -> str:
+    return f"mbarrier.init.shared.b64 [m], 1;mbarrier.arrive.expect_tx.shared.b64 _, [m], {nbytes};"
+
+
+def load(
+    coordinates: Sequence[int | str], *, words: str = "tile", signal: str = SIGNAL, tail: str = ""
+) -> str:
+    names = ", ".join(map(str, coordinates))
+    return (
+        f"cp.async.bulk.tensor.{len(coordinates)}d.shared::cluster.global.{words}.{signal}"
+        f" [%r5], [%rd1, {{{names}}}], [m]{tail};"
+    )
+
+
+def swizzled(box: Bytes, swizzle: int) -> Bytes:
+    """A box as it lies in shared memory: pieces of 16 bytes, in rows of eight."""
+    rows = PATTERNS[swizzle]
+    padded = np.zeros(-(-len(box) // 1024) * 1024, np.uint8)
+    padded[: len(box)] = box
+    pieces = padded.reshape(-1, 8, 16)
+    found = np.zeros_like(pieces)
+    for row, column in itertools.product(range(len(pieces)), range(8)):
+        found[row, column ^ row % rows] = pieces[row, column]
+    return found.reshape(-1)
+
+
+def box_of(
+    x: NDArray[np.generic], start: Sequence[int], box: Sequence[int], steps: Sequence[int],
+    fill: object = 0,
+) -> NDArray[np.generic]:  # fmt: skip
+    """The box of an array, outermost axis first, one element after the other."""
+    counts = [-(-n // step) for n, step in zip(box, steps, strict=True)]
+    found = np.full(counts, fill, x.dtype)
+    for at in itertools.product(*map(range, counts)):
+        where = tuple(s + k * step for s, k, step in zip(start, at, steps, strict=True))
+        if all(0 <= w < n for w, n in zip(where, x.shape, strict=True)):
+            found[at] = x[where]
+    return found
+
+
+class Device:
+    """A tensor in memory, whose rows may be padded, and a kernel by its tensor map."""
+
+    def __init__(
+        self, body: str, x: NDArray[np.generic], box: Sequence[int], *, swizzle: int = 0,
+        steps: Sequence[int] | None = None, nan: bool = False, pixels: PixelBox | None = None,
+        element: str = "", cluster: int = 1, rank: int = 0,
+    ) -> None:  # fmt: skip
+        text = ptx_text(HEAD + body + "\nret;", PARAMS)
+        if cluster > 1:
+            text = text.replace(")\n{", f")\n.reqnctapercluster {cluster}\n{{")
+        self.runner = KernelRunner(text, 1 << 22)
+        row = -(-x.shape[-1] * x.itemsize // 16) * 16
+        self.padded = np.zeros((*x.shape[:-1], row // x.itemsize), x.dtype)
+        self.padded[..., : x.shape[-1]] = x
+        self.x = x
+        self.address = self.runner.put(self.padded, "tensor")
+        names = {"f": "f", "i": "s", "u": "u"}
+        name = element or f"{names[x.dtype.kind]}{8 * x.itemsize}"
+        self.layout = TensorLayout(
+            self.address, NUMBERS[name], x.shape[::-1], self.padded.strides[-2::-1],
+            () if pixels else tuple(box)[::-1], tuple(steps or (1,) * x.ndim)[::-1], swizzle, nan,
+            pixels,
+        )  # fmt: skip
+
+    def launched(
+        self, nbytes: int, grid: int = 1, block: int = 1, *, limits: Limits | None = None,
+        order: LaunchOrder | None = None,
+    ) -> Bytes:  # fmt: skip
+        data = np.frombuffer(self.layout.encode(), np.uint8)
+        tensor_map = self.runner.put(data, "map")
+        out = self.runner.put(np.zeros(nbytes, np.uint8), "result")
+        self.runner.launch(
+            "k", grid, block, tensor_map, out, limits=limits or Limits(), order=order
+        )
+        return np.asarray(self.runner.get(out, nbytes, np.uint8))
+
+    def tensor(self) -> NDArray[np.generic]:
+        """What stands in the tensor now."""
+        found = self.runner.get(self.address, self.padded.size, self.x.dtype)
+        return np.asarray(found).reshape(self.padded.shape)[..., : self.x.shape[-1]]
+
+
+def noise(shape: Sequence[int], dtype: str) -> NDArray[np.generic]:
+    rng = np.random.default_rng(3)
+    return rng.integers(1, 100, shape).astype(dtype)
+
+
+def loading(coordinates: Sequence[int | str], nbytes: int) -> str:
+    """A kernel that loads one box and writes it out as it lies."""
+    return f"{arrive(nbytes)} {load(coordinates)} {WAIT} {BACK} [%rd2], [%r5], {nbytes};"
+
+
+@pytest.mark.parametrize(("shape", "box", "start", "dtype"), [
+    ((40,), (16,), (8,), "u1"), ((40,), (16,), (33,), "u1"), ((40,), (16,), (-3,), "u1"),
+    ((9, 20), (4, 8), (2, 8), "f2"), ((9, 20), (4, 8), (-2, 13), "f2"),
+    ((9, 20), (4, 8), (7, -5), "i4"), ((5, 6, 8), (2, 3, 4), (4, -1, 6), "u4"),
+    ((3, 5, 6, 8), (2, 2, 2, 8), (2, 4, 5, 3), "u2"),
+    ((3, 3, 4, 5, 8), (2, 2, 2, 3, 4), (2, -1, 3, 4, 5), "f4"),
+    ((6, 8), (3, 2), (5, 7), "f8"), ((6, 8), (3, 4), (20, 30), "u8"),
+])  # fmt: skip
+def test_a_box_of_every_rank_is_brought_with_zeros_out_of_bounds(
+    shape: tuple[int, ...], box: tuple[int, ...], start: tuple[int, ...], dtype: str
+) -> None:
+    x = noise(shape, dtype)
+    expected = box_of(x, start, box, (1,) * len(shape))
+    device = Device(loading(start[::-1], expected.nbytes), x, box)
+    assert device.launched(expected.nbytes).tobytes() == expected.tobytes()
+
+
+def test_element_strides_leave_elements_out_but_in_the_innermost_dimension() -> None:
+    x = noise((9, 7, 16), "f2")
+    expected = box_of(x, (1, -1, 8), (5, 4, 8), (2, 3, 1))
+    body = loading((8, -1, 1), expected.nbytes)
+    device = Device(body, x, (5, 4, 8), steps=(2, 3, 8))
+    assert device.launched(expected.nbytes).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("swizzle", [0, 1, 2, 3])
+@pytest.mark.parametrize("column", [0, 3], ids=["pieces", "elements"])
+def test_a_swizzle_puts_pieces_where_the_documented_pattern_does(swizzle: int, column: int) -> None:
+    width = {0: 48, 1: 16, 2: 32, 3: 64}[swizzle]
+    x = noise((20, 72), "f2")
+    box = np.ascontiguousarray(box_of(x, (3, column), (18, width), (1, 1)))
+    expected = swizzled(box.view(np.uint8).reshape(-1), swizzle)
+    body = f"""{arrive(box.nbytes)} {load((column, 3))} {WAIT}
+        {BACK} [%rd2], [%r5], {len(expected)};"""
+    found = Device(body, x, (18, width), swizzle=swizzle).launched(len(expected))
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_a_box_that_is_stored_is_unswizzled_and_clipped() -> None:
+    # The box at (-2, 8) comes back at (5, 40), where a part of it is beyond the tensor.
+    x = noise((10, 96), "f2")
+    body = f"""{arrive(8 * 128)} {load((8, -2))} {WAIT} fence.proxy.async;
+        cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {{40, 5}}], [%r5];
+        cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""
+    expected = x.copy()
+    expected[5:10, 40:96] = box_of(x, (-2, 8), (8, 64), (1, 1))[:5, :56]
+    device = Device(body, x, (8, 64), swizzle=3)
+    device.launched(16)
+    assert device.tensor().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("dtype", "element"), [
+    ("f2", ""), ("f4", ""), ("f8", ""), ("u2", "bf16"),
+])  # fmt: skip
+def test_floats_out_of_bounds_are_nan_where_the_map_asks_for_it(dtype: str, element: str) -> None:
+    x = noise((4, 16), dtype)
+    body = loading((-16, 0), 32 * x.itemsize)
+    found = Device(body, x, (1, 32), nan=True, element=element).launched(32 * x.itemsize)
+    words = found.view(dtype)
+    assert words[16:].tobytes() == x[0].tobytes()
+    if element:
+        assert ((words[:16] & 0x7FFF) > 0x7F80).all()
+    else:
+        assert np.isnan(words[:16].astype("f8")).all()
+
+
+@pytest.mark.parametrize("chunk", [3, 65536])
+def test_threads_of_many_blocks_bring_boxes_of_their_own(chunk: int) -> None:
+    # Block b brings the box at row 2 * b, whatever else is brought at once.
+    x = noise((24, 16), "u2")
+    body = f"""shl.b32 %r7, %r2, 1; {arrive(64)} {load((0, "%r7"))} {WAIT}
+        mul.wide.u32 %rd5, %r2, 64; add.u64 %rd6, %rd2, %rd5; {BACK} [%rd6], [%r5], 64;"""
+    device = Device(body, x, (2, 16))
+    found = device.launched(12 * 64, 12, limits=Limits(chunk_threads=chunk))
+    assert found.tobytes() == x.tobytes()
+
+
+def test_a_box_for_all_blocks_of_a_cluster_signals_each() -> None:
+    # Blocks 0 and 1 send a row each, to the same place in all four.
+    x = noise((4, 64), "u2")
+    body = f"""{arrive(256)} barrier.cluster.arrive; barrier.cluster.wait;
+        mov.u32 %r7, %cluster_ctarank; shl.b32 %r8, %r7, 7; add.u32 %r5, %r5, %r8;
+        setp.gt.u32 %p3, %r7, 1; mov.u16 %rs2, 15;
+        @!%p3 {load((0, "%r7"), signal=SIGNAL + ".multicast::cluster", tail=", %rs2")}
+        {WAIT} mov.u32 %r5, s; mul.wide.u32 %rd5, %r2, 256; add.u64 %rd6, %rd2, %rd5;
+        {BACK} [%rd6], [%r5], 256; barrier.cluster.arrive; barrier.cluster.wait;"""
+    device = Device(body, x, (1, 64), cluster=4)
+    found = device.launched(4 * 256, 4)
+    assert found.tobytes() == x[:2].tobytes() * 4
+
+
+@pytest.mark.parametrize(("dtype", "name", "element"), [
+    ("u4", "add", ""), ("i4", "min", ""), ("u8", "max", ""), ("i8", "add", ""), ("f4", "add", ""),
+    ("f8", "add", ""), ("f2", "add", ""), ("f2", "max", ""), ("u4", "and", ""), ("i8", "xor", ""),
+    ("u4", "inc", ""),
+])  # fmt: skip
+def test_a_box_is_combined_into_the_tensor(dtype: str, name: str, element: str) -> None:
+    # Two blocks combine the box at (0, 0) into the one at (2, 8), beyond the edge.
+    x = noise((4, 16), dtype)
+    body = f"""{arrive(2 * 16 * x.itemsize)} {load((0, 0))} {WAIT}
+        cp.reduce.async.bulk.tensor.2d.global.shared::cta.{name}.tile.bulk_group
+        [%rd1, {{8, 3}}], [%r5]; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""
+    functions: dict[str, Callable[..., NDArray[np.generic]]] = {
+        "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+        "xor": np.bitwise_xor, "inc": lambda old, most: np.where(old >= most, 0, old + 1),
+    }  # fmt: skip
+    expected = x.copy()
+    for _ in range(2):
+        part = functions[name](expected[3:4, 8:16], x[0:1, 0:8])
+        expected[3:4, 8:16] = part.astype(dtype)
+    device = Device(body, x, (2, 16), element=element)
+    device.launched(16, 2)
+    assert device.tensor().tobytes() == expected.tobytes()
+
+
+def test_im2col_brings_the_pixels_under_a_filter() -> None:
+    # A filter of 3 x 3 pixels over images with a border of 1, by steps of 2 along a row.
+    x = noise((2, 5, 6, 16), "f2")
+    lower, upper, steps = (-1, -1), (-1, -1), (2, 1)  # width, height
+    positions = [
+        (n, h, w)
+        for n in range(2)
+        for h in range(lower[1], 5 + upper[1])
+        for w in range(lower[0], 6 + upper[0], steps[0])
+    ]
+    first = positions.index((0, 2, 1))
+    body = f"""{arrive(12 * 16)} mov.u16 %rs3, 2; mov.u16 %rs4, 1;
+        {load((8, 1, 2, 0), words="im2col", tail=", {%rs3, %rs4}")} {WAIT}
+        {BACK} [%rd2], [%r5], {12 * 16};"""
+    pixels = PixelBox(lower, upper, 8, 12)
+    found = Device(body, x, (), pixels=pixels, steps=(1, 1, 2, 1)).launched(12 * 16)
+    expected = np.zeros((12, 8), "f2")
+    for k, (n, h, w) in enumerate(positions[first : first + 12]):
+        if 0 <= h + 1 < 5 and 0 <= w + 2 < 6:
+            expected[k] = x[n, h + 1, w + 2, 8:16]
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_a_map_that_a_kernel_changes_is_the_one_that_is_used() -> None:
+    # The map is copied to shared memory, changed there, and published in its place.
+    x = noise((8, 32), "f2")
+    body = f""".shared .align 128 .b8 c[128]; cvt.u64.u32 %rd3, %r1;
+        shl.b64 %rd4, %rd3, 2; add.u64 %rd5, %rd1, %rd4; ld.global.u32 %r7, [%rd5];
+        mov.u32 %r8, c; cvt.u32.u64 %r9, %rd4; add.u32 %r9, %r8, %r9; st.shared.u32 [%r9], %r7;
+        bar.warp.sync -1; @!%p1 bra G;
+        tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r8], 0, 20;
+        tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r8], 1, 3;
+        tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%r8], 0, 128;
+        tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r8], 1, 4;
+        tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r8], 1;
+        G: bar.warp.sync -1;
+        tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned
+            [%rd1], [%r8], 128;
+        fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128; prefetch.tensormap [%rd1];
+        @!%p1 bra E; {arrive(256)} {load((0, 0))} {WAIT} {BACK} [%rd2], [%r5], 256; E:"""
+    found = Device(body, x, (2, 32)).launched(256, 1, 32).view("f2").reshape(4, 32)
+    expected = np.full((4, 32), np.nan, "f2")
+    expected[:3, :20] = x[0:6:2, :20]
+    assert np.array_equal(found, expected, equal_nan=True)
+
+
+STORE = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
+
+
+@pytest.mark.parametrize(("body", "error", "words"), [
+    (load((0,)), InvalidTensorMap, "of 2 dimensions, but the instruction is for 1"),
+    (load((0, 0, 0), words="im2col", tail=", {%rs1}"), InvalidTensorMap, "2 dimensions"),
+    (load((0, 0)).replace("[%rd1,", "[%rd2,"), InvalidTensorMap, "holds no tensor map"),
+    (load((0, 0)).replace("[%rd1,", "[%rd1+8,"), Misaligned, "misaligned read of 64 bytes"),
+    (load((0, 0)).replace("[%r5]", "[%r5+16]"), Misaligned, "no multiple of 128"),
+    (load((0, 0)).replace("[%r5]", "[%r5+16256]"), OutOfBounds, "shared address"),
+    (load((0, 0)).replace("[m]", "[%r5+64]"), SynchronisationFault, "never initialised"),
+    (f"tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 1, 9999; {load((0, 9000))}",
+     OutOfBounds, "behind|no memory"),
+    (f"tensormap.replace.tile.swizzle_mode.global.b1024.b32 [%rd1], 3; {load((0, 0))}",
+     InvalidTensorMap, "rows of 32 bytes"),
+    ("cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.bulk_group [%rd1, {0, 0}], [%r5];",
+     InvalidTensorMap, "reduction by `inc` into a tensor of f16, which takes u32"),
+])  # fmt: skip
+def test_wrong_copies_are_found(body: str, error: type[EmulationFault], words: str) -> None:
+    device = Device(f"{arrive(512)} {body}", noise((16, 16), "f2"), (16, 16))
+    with pytest.raises(error, match=words) as raised:
+        device.launched(128)
+    assert raised.value.where.ptx_line > 0
+
+
+def test_bytes_that_a_copy_brought_count_as_written() -> None:
+    limits = Limits(check_uninitialised=True)
+    x = noise((4, 16), "f2")
+    body = f"{arrive(128)} {load((0, 0))} {WAIT} {BACK} [%rd2], [%r5], %r7;"
+    whole = Device("mov.u32 %r7, 128;" + body, x, (4, 16))
+    assert whole.launched(144, limits=limits)[:128].tobytes() == x.tobytes()
+    with pytest.raises(UninitialisedRead):
+        Device("mov.u32 %r7, 144;" + body, x, (4, 16)).launched(144, limits=limits)
+
+
+@pytest.mark.parametrize("line", [
+    "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r5],"
+    " [%rd1, {%r1, %r1, %r1, %r1, %r1}], [m];",
+    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1"
+    " [%r5], [%rd1, {%r1, %r1}], [m];",
+    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r5],"
+    " [%rd1, {%r1}], [m];",
+    "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r5],"
+    " [%rd1, {%r1, %r1, %r1}], [m];",
+    "tensormap.replace.tile.box_dim.global.b1024.b32 [%rd1], 5, 1;",
+    "tensormap.replace.tile.global_address.global.b1024.b32 [%rd1], 5;",
+])  # fmt: skip
+def test_other_forms_are_refused_when_the_kernel_is_loaded(line: str) -> None:
+    source = ptx_text(HEAD + "\n" + line, PARAMS)
+    with pytest.raises(UnsupportedInstruction) as raised:
+        KernelRunner(source, 1 << 20).program.kernel("k")
+    assert raised.value.opcode == line.split()[0]
