@@ -12,7 +12,7 @@ import ptx
 
 from .. import errors
 from ..driver._api import CUjit_option, CUjitInputType, CUlinkState, CUresult
-from ..driver.handle import ContextBox
+from ..driver.context_box import ContextBox
 from ..driver.in_use import failure
 
 LinkerName: TypeAlias = Literal["nvJitLink", "driver"]
