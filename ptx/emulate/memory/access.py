@@ -20,15 +20,15 @@ from ptx.emulate.memory.faults import (
     find_memory,
     memory_fault,
 )
+from ptx.emulate.memory.generic_addresses import Group, divide, divide_into, in_window, is_mixed
 from ptx.emulate.memory.site import Memory, Site
-from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from ptx.emulate.model.addresses import Addresses, Index, addresses_in
+from ptx.emulate.memory.windows import PARAM_WINDOW
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 
 _Threads = TypeVar("_Threads", bound=AccessingThreads)
 Elements = NDArray[Any]  # of the type that the access has
 Located = tuple[Elements, Index | int]
-Group = tuple[Index, _Threads, Addresses]  # positions, just these threads, their addresses
 
 
 def locate(
@@ -50,7 +50,7 @@ def locate(
     """
     space = site.space
     if space == "generic":
-        space, addresses = _window(addresses, offset)
+        space, addresses = in_window(addresses, offset)
     blocks = threads.blocks
     if space == "param":
         return _params(threads, addresses, offset, site)
@@ -208,60 +208,6 @@ def raise_if_wrong(
         raise memory_fault(threads, addresses, offset, site, space, limit)
 
 
-_WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW))
-
-
-def _window(addresses: Addresses, offset: int) -> tuple[str, Addresses]:
-    """The space that generic addresses lie in, and the addresses within it."""
-    low, high = addresses.lowest() + offset, addresses.highest() + offset
-    for space, start in _WINDOWS:
-        if start <= low and high < start + WINDOW_BYTES:
-            return space, addresses.moved(-start)
-    return "global", addresses
-
-
-def is_global(addresses: Addresses, offset: int, site: Site) -> bool:
-    """Whether addresses that lie in one space are in global memory."""
-    return site.space == "global" or (
-        site.space == "generic" and _window(addresses, offset)[0] == "global"
-    )
-
-
-def is_mixed(addresses: Addresses, offset: int) -> bool:
-    """Whether generic addresses lie in several spaces."""
-    if addresses.varying is None:
-        return False
-    low, high = addresses.lowest() + offset, addresses.highest() + offset
-    for _, start in _WINDOWS:
-        for edge in (start, start + WINDOW_BYTES):
-            if low < edge <= high:
-                return True
-    return False
-
-
-def divide(threads: _Threads, addresses: Addresses, offset: int) -> list[Group[_Threads]]:
-    """Lanes grouped by the space that their generic addresses lie in.
-
-    Each group gives its positions, just these threads (without registers) and their addresses
-    without the offset.
-    """
-    every = addresses.every(threads.n)
-    groups = (every + offset) // WINDOW_BYTES
-    groups[groups > PARAM_WINDOW // WINDOW_BYTES] = 0
-    return _parts(threads, every, [(groups == group).nonzero()[0] for group in np.unique(groups)])
-
-
-def _parts(
-    threads: _Threads, every: NDArray[np.int64], groups: list[Index]
-) -> list[Group[_Threads]]:
-    return [(each, threads.subset(each, ()), addresses_in(every[each])) for each in groups]
-
-
-def _groups(threads: _Threads, addresses: Addresses, groups: list[Index]) -> list[Group[_Threads]]:
-    """The same for lanes that reach memories of several devices."""
-    return _parts(threads, addresses.every(threads.n), groups)
-
-
 def load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Value:
     """`ld`: the value, a scalar where all threads read the same place."""
     return load_vector(threads, addresses, offset, site)[0]
@@ -276,7 +222,7 @@ def load_vector(
     try:
         return _load(threads, addresses, offset, site)
     except SeveralMemories as several:
-        return _load_parts(threads, _groups(threads, addresses, several.groups), offset, site)
+        return _load_parts(threads, divide_into(threads, addresses, several.groups), offset, site)
     except InParameters:
         there = Site(site.instruction, "param", site.kind, site.count, writes=False)
         return _load(threads, addresses.moved(-PARAM_WINDOW), offset, there)
@@ -328,7 +274,7 @@ def store(
     try:
         _store(threads, addresses, offset, site, values)
     except SeveralMemories as several:
-        _store_parts(_groups(threads, addresses, several.groups), offset, site, values)
+        _store_parts(divide_into(threads, addresses, several.groups), offset, site, values)
 
 
 def _store_parts(

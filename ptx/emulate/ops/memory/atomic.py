@@ -13,7 +13,8 @@ from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Elements, divide, is_mixed, locate
+from ptx.emulate.memory.access import Elements, locate
+from ptx.emulate.memory.generic_addresses import divide, is_mixed
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
