@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.barrier_places import check_blocks, check_passed_by, check_warps
+from ptx.emulate.exec.sync.thread_counts import Bools, Counts, ThreadCounts
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ptx.emulate.exec.scheduler import Scheduler
     from ptx.isa.model import Instruction
 
-Bools = NDArray[np.bool_]
-Counts = NDArray[np.int64]  # (blocks of the chunk,)
 BARRIERS = 16
 
 
@@ -58,7 +56,8 @@ class BlockBarriers:
         self._scheduler = scheduler
         self._blocks = scheduler.blocks
         self._barriers: dict[int, _Barrier] = {}
-        self._gone: Counts = np.zeros(self._blocks.geometry.blocks, dtype=np.int64)
+        self._counts = ThreadCounts(self._blocks.geometry)
+        self._gone: Counts = self._counts.none()
         self._exits_seen = 0
         limits = self._blocks.launch.limits
         strict = limits.strict_barriers or limits.check_synchronisation
@@ -156,7 +155,7 @@ class BlockBarriers:
         # A last thread that is missing does not miss the lanes that its warp does not have.
         most = np.full_like(left, self._blocks.geometry.threads_per_block)
         for each in barrier.waiting:
-            most -= self._weights(each.fibre, padded=False)
+            most -= self._counts.of(each.fibre, padded=False)
         return np.where(barrier.arrived > 0, np.clip(left, 0, most), 0)
 
     def _passes(self, fibre: Fibre, number: int, count: int | None) -> bool:
@@ -174,7 +173,7 @@ class BlockBarriers:
     ) -> _Barrier:
         """Count the fibre's threads; a phase that is complete ends before the next one begins."""
         blocks = self._blocks.geometry.blocks
-        weights = self._weights(fibre)
+        weights = self._counts.of(fibre)
         barrier = self._barriers.setdefault(number, _Barrier(blocks))
         full = (barrier.arrived >= self._wanted(barrier)) & (barrier.arrived > 0)
         if (full & (weights > 0)).any():
@@ -195,32 +194,13 @@ class BlockBarriers:
             barrier.expected[weights > 0] = count
         return barrier
 
-    def _weights(self, fibre: Fibre, *, padded: bool = True) -> Counts:
-        """How many threads of each block a fibre stands for.
-
-        Barriers count whole warps, so the last thread of a block also counts for the lanes that its
-        warp does not have (`padded`).
-        """
-        return self._weigh(np.broadcast_to(np.asarray(fibre.place("lane")), (fibre.n,)), padded)
-
-    def _weigh(self, lanes: NDArray[np.intp], padded: bool = True) -> Counts:
-        geometry = self._blocks.geometry
-        threads = geometry.threads_per_block
-        slots = lanes // threads if geometry.blocks > 1 else np.zeros(len(lanes), dtype=np.intp)
-        counts = np.bincount(slots, minlength=geometry.blocks)
-        padding = geometry.warps_per_block * WARP - threads
-        if padding and padded:
-            last = slots[lanes - slots * threads == threads - 1]
-            counts += padding * np.bincount(last, minlength=geometry.blocks)
-        return counts
-
     def _wanted(self, barrier: _Barrier) -> Counts:
         """The threads that each block's barrier waits for."""
         blocks = self._blocks
         scheduler = self._scheduler
         if not blocks.launch.limits.strict_barriers:
             for lanes in scheduler.exited[self._exits_seen :]:
-                self._gone += self._weigh(lanes)
+                self._gone += self._counts.among(lanes)
             self._exits_seen = len(scheduler.exited)
         alive = blocks.geometry.warps_per_block * WARP - self._gone
         return np.where(barrier.expected > 0, barrier.expected, alive)
@@ -229,14 +209,18 @@ class BlockBarriers:
         barrier = self._barriers[number]
         arrived = barrier.arrived
         if lenient and (barrier.expected > 0).any():
-            arrived = arrived + self._exited_beside(barrier)
+            waiting = (entry.fibre.lane_numbers() for entry in barrier.waiting)
+            arrived = arrived + self._counts.exited_beside(waiting, self._scheduler.exited)
         complete: Bools = (arrived >= self._wanted(barrier)) & (barrier.arrived > 0)
         if not complete.any():
             return False
         # Where more have come than the barrier waits for, the last ones begin its next phase.
         more = complete & (barrier.expected > 0) & (barrier.arrived > barrier.expected)
         extra = np.where(more, barrier.arrived % np.maximum(barrier.expected, 1), 0)
-        late = self._last_to_come(barrier.waiting, extra) if extra.any() else None
+        late = None
+        if extra.any():
+            arrivals = [entry.fibre.lane_numbers() for entry in barrier.waiting]
+            late = self._counts.last_to_come(arrivals, extra)
         go: list[BarrierWait] = []
         stay: list[BarrierWait] = []
         for entry in barrier.waiting:
@@ -262,22 +246,6 @@ class BlockBarriers:
         self._release(go)
         return True
 
-    def _last_to_come(self, waiting: list[BarrierWait], extra: Counts) -> Bools:
-        """(threads,) who came last, as many of each block as there are too many; whole warps."""
-        geometry = self._blocks.geometry
-        late = np.zeros(geometry.threads, dtype=np.bool_)
-        left = extra.copy()
-        for entry in reversed(waiting):
-            lanes = entry.fibre.lane_numbers()
-            warps = geometry.index("warp_slot").take(lanes) // WARP
-            for warp in np.unique(warps)[::-1]:
-                warp_lanes = lanes[warps == warp]
-                weights = self._weigh(warp_lanes)
-                if (weights <= left).all():
-                    left -= weights
-                    late[warp_lanes] = True
-        return late
-
     def _tell(
         self, races: ChunkRaces, number: int, barrier: _Barrier, go: list[BarrierWait]
     ) -> None:
@@ -292,18 +260,6 @@ class BlockBarriers:
             chosen = part[slots]
             races.order.arrive(lanes[chosen], f"barrier {number}", slots[chosen])
             races.order.take(lanes[chosen], f"barrier {number}", slots[chosen])
-
-    def _exited_beside(self, barrier: _Barrier) -> Counts:
-        """(blocks,) the exited threads of those warps that have waiting threads."""
-        geometry = self._blocks.geometry
-        warps: NDArray[np.intp] = geometry.index("warp_slot") // WARP
-        here = np.zeros(geometry.warps_per_block * geometry.blocks, dtype=np.bool_)
-        for entry in barrier.waiting:
-            here[warps.take(entry.fibre.lane_numbers())] = True
-        counts = np.zeros(geometry.blocks, dtype=np.int64)
-        for lanes in self._scheduler.exited:
-            counts += self._weigh(lanes[here.take(warps.take(lanes))])
-        return counts
 
     def _part(self, entry: BarrierWait, chosen: Bools) -> BarrierWait | None:
         """The entry for some of its threads; None if there are none."""
