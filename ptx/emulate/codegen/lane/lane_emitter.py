@@ -6,12 +6,10 @@ within its width; a float; a bool. An operation without such code is left to Num
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NoReturn
-
 from ptx.emulate.codegen.constants import Constants
+from ptx.emulate.codegen.lane.lane_registers import FLOATS, LaneRegisters, NoLaneCode, held_as
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.exec.lane.rows import double_of_long, float_of_word, long_of_double, word_of_float
+from ptx.emulate.exec.lane.rows import double_of_long, float_of_word, long_of_double
 from ptx.emulate.exec.special_registers import known_special
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW
@@ -28,82 +26,31 @@ from ptx.isa.model import (
     Symbol,
 )
 
-_FLOATS = ("f32", "f64")
-_BENCH = {"F": "f32", "I": "u32", "D": "f64", "Q": "u64"}  # one element each, seen as another type
 
-
-class NoLaneCode(Exception):
-    """An instruction, or this form of it, has no code for a single thread."""
-
-
-def held_as(kind: str) -> str:
-    """How a row holds a kind: "f32", "f64", "pred" or, as bits, "int"."""
-    return kind if kind in (*_FLOATS, "pred") else "int"
-
-
-class LaneEmitter:
+class LaneEmitter(LaneRegisters):
     """Writes the code of a part of a basic block.
 
     Attributes:
-        scope: the function's registers, symbols and names.
         instruction: the one that is being emitted.
         alone: whether the code is for one thread, which may go slow ways; that for several stops.
         sites: of the accesses so far.
     """
 
     def __init__(self, scope: FunctionScope, *, alone: bool) -> None:
-        self.scope = scope
+        super().__init__(scope)
         self.instruction: Instruction = Instruction("", (), (), None, 0, None)
         self.alone = alone
-        self.lines: list[str] = []
         self.sites: list[Site] = []
         self._constants = Constants(scope)
-        self._held: dict[int, str] = {}
-        self._views: dict[tuple[int, str], str] = {}
-        self._read: set[int] = set()
-        self._written: dict[int, None] = {}
-        self._prelude: dict[str, str] = {}
         self._temporaries = 0
-        self._is_loaded = False
 
     # For the writers.
 
     def begin(self) -> None:
         """Start a part: nothing is loaded."""
+        super().begin()
         self.sites = []
-        self._prelude.clear()
         self._temporaries = 0
-        self._is_loaded = False
-        self._start()
-
-    def begin_block(self) -> None:
-        """Start a block of a loop: each register is in its variable, as a row holds it."""
-        self._is_loaded = True
-        self._start()
-
-    def _start(self) -> None:
-        self.lines = []
-        for known in (self._held, self._views, self._read, self._written):
-            known.clear()
-
-    def end_block(self, live: int) -> None:
-        """Have each variable as a row holds it that was written and is in the mask `live`."""
-        for number in self._written:
-            home = held_as(self.scope.home[number])
-            if live >> number & 1 and self._held[number] != home:
-                self.lines.append(f"r{number} = {self._as(number, home)}")
-
-    def flush(self, live: int) -> None:
-        """Store the registers that were written and are in the mask `live`."""
-        for number in self._written:
-            if live >> number & 1:
-                home = held_as(self.scope.home[number])
-                self.lines.append(f"R[{number}] = {self._as(number, home)}")
-
-    @property
-    def changed(self) -> tuple[int, ...]:
-        """The registers that the part reads and changes: with others it may be begun again."""
-        return tuple(self._read.intersection(self._written))
 
     @property
     def prelude(self) -> list[str]:
@@ -122,10 +69,6 @@ class LaneEmitter:
         return f"def {name}(f, rows):\n    " + "\n    ".join((*head, "N = []", loop, "return N"))
 
     # For operations: reading.
-
-    def refuse(self) -> NoReturn:
-        """Leave the instruction to NumPy."""
-        raise NoLaneCode
 
     def bits(self, operand: Operand, ptx_type: str) -> str:
         """An expression (a name or a number) for an operand's bits, as an unsigned number."""
@@ -173,7 +116,7 @@ class LaneEmitter:
         """A name or a number for an operand of type f32 or f64."""
         if isinstance(operand, Register):
             number = self.scope.number(operand)
-            if self.scope.width[number] != width_of(ptx_type) or ptx_type not in _FLOATS:
+            if self.scope.width[number] != width_of(ptx_type) or ptx_type not in FLOATS:
                 self.refuse()
             return self._as(number, ptx_type)
         if isinstance(operand, Immediate):
@@ -198,12 +141,6 @@ class LaneEmitter:
             return str(bool(operand.value))
         raise NoLaneCode
 
-    def held(self, register: Register) -> str:
-        """How a register is held just now."""
-        number = self.scope.number(register)
-        self._load(number)
-        return self._held[number]
-
     @staticmethod
     def ones(ptx_type: str) -> int:
         """All bits of a type."""
@@ -215,27 +152,6 @@ class LaneEmitter:
             return repr(value) if str(value)[0] != "-" else f"({value!r})"
         bits = long_of_double(value)
         return self.helper_value(("float", bits), value)
-
-    def helper_value(self, key: object, value: object) -> str:
-        """The name of a value that equal keys share."""
-        known: dict[object, object] = self.scope.lane_values
-        return self.scope.bind(known.setdefault(key, value), "v")
-
-    def helper(self, function: Callable[..., object]) -> str:
-        """The name by which generated code calls a Python function."""
-        return self.scope.bind(function, function.__name__)
-
-    def bench(self, name: str) -> str:
-        """A variable that the part sets before all: an attribute of the fibre's `Bench`."""
-        self._prelude.setdefault("B", "f.scheduler.bench")
-        self._prelude.setdefault(name, f"B.{name}")
-        return name
-
-    def before(self, name: str, expression: str) -> str:
-        """A variable that the part sets before all, from its `Bench` B."""
-        self._prelude.setdefault("B", "f.scheduler.bench")
-        self._prelude.setdefault(name, expression)
-        return name
 
     # For operations: writing.
 
@@ -298,69 +214,7 @@ class LaneEmitter:
             expression = f"({expression})"  # it may be a choice itself
             yes, no = (old, expression) if guard.negated else (expression, old)
             self.lines.append(f"{name} = {yes} if {condition} else {no}")
-        self._drop_views(number)
-        self._held[number] = held
-        self._written[number] = None
-
-    def as_home(self, number: int) -> str:
-        """A register's variable, as a row holds it."""
-        return self._as(number, held_as(self.scope.home[number]))
-
-    def set_home(self, number: int, expression: str) -> None:
-        """Set a register to what a row holds of it."""
-        self.lines.append(f"r{number} = {expression}")
-        self._drop_views(number)
-        self._held[number] = held_as(self.scope.home[number])
-        self._written[number] = None
-
-    # Registers.
-
-    def _load(self, number: int) -> None:
-        if number not in self._held:
-            if self.scope.width[number] > 8:
-                self.refuse()
-            self._held[number] = held_as(self.scope.home[number])
-            if not self._is_loaded:
-                self.lines.append(f"r{number} = R[{number}]")
-                self._read.add(number)
-
-    def _as(self, number: int, held: str) -> str:
-        """A register's variable, held in one way or another."""
-        self._load(number)
-        current = self._held[number]
-        if current == held:
-            return f"r{number}"
-        if "pred" in (current, held):
-            self.refuse()
-        view = self._views.get((number, held))
-        if view is None:
-            view = self._views[number, held] = f"r{number}_{held}"
-            self._convert(view, f"r{number}", current, held, self.scope.width[number])
-        return view
-
-    def _convert(self, view: str, name: str, current: str, held: str, size: int) -> None:
-        if (current in _FLOATS and held in _FLOATS) or size not in (4, 8):
-            self.refuse()
-        if size == 8:
-            source, target = ("Q", "D") if current == "int" else ("D", "Q")
-            self.bench(source), self.bench(target)
-            self.lines += [f"{source}[0] = {name}", f"{view} = {target}[0]"]
-            return
-        self.bench("F"), self.bench("I")
-        if current == "int":
-            self.lines += [
-                f"I[0] = {name}", f"{view} = F[0]",
-                f"if {view} != {view}: {view} = {self.helper(float_of_word)}({name})",
-            ]  # fmt: skip
-        else:
-            self.lines += [
-                f"F[0] = {name}", f"{view} = I[0]",
-                f"if {name} != {name}: {view} = {self.helper(word_of_float)}({name})",
-            ]  # fmt: skip
-
-    def _drop_views(self, number: int) -> None:
-        for held in ("int", *_FLOATS):
-            self._views.pop((number, held), None)
+        self._note_written(number, held)
 
     # Operands of each form.
 

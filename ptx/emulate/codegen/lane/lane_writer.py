@@ -12,7 +12,8 @@ from functools import cache
 from ptx.emulate.codegen.block_writer import Unit
 from ptx.emulate.codegen.call_graph import call_target
 from ptx.emulate.codegen.cfg import Block, BlockStep
-from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter, NoLaneCode
+from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
+from ptx.emulate.codegen.lane.lane_registers import NoLaneCode
 from ptx.emulate.codegen.lane.lane_table import LOADS, STORES, find_lane
 from ptx.emulate.codegen.lane.loop_writer import loops_of, write_loop
 from ptx.emulate.codegen.lane.vector_part import call_vector, may_be_called, vector_part

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from ptx.emulate.codegen.block_writer import Unit
 from ptx.emulate.codegen.cfg import Block, bits
-from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter, NoLaneCode
+from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
+from ptx.emulate.codegen.lane.lane_registers import NoLaneCode
 from ptx.emulate.codegen.lane.lane_table import STORES, find_lane
 from ptx.emulate.codegen.lane.vector_part import call_vector, may_be_called
 from ptx.emulate.codegen.table import Effect

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter, held_as
+from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
+from ptx.emulate.codegen.lane.lane_registers import held_as
 from ptx.emulate.codegen.lane.lane_table import lane_operation
 from ptx.emulate.codegen.table import type_suffix
 from ptx.emulate.exec.lane.lane_access import Elsewhere, lane_load, lane_store
