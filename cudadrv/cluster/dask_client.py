@@ -29,6 +29,7 @@ class DaskClient(Protocol):
     """What is used of a `distributed.Client`."""
 
     loop: Any  # tornado's, which has asyncio's
+    scheduler: Any  # a function for each handler of the scheduler
 
     def submit(self, function: Callable[..., object], *args: object, **kwargs: Any) -> DaskFuture:
         """Have a function called."""
@@ -38,6 +39,11 @@ class DaskClient(Protocol):
 
     def run(self, function: Callable[..., object], *args: object, **kwargs: Any) -> Any:
         """Call a function in each worker, whatever it is doing."""
+
+    def sync(
+        self, function: Callable[..., Any], *, callback_timeout: float, **arguments: object
+    ) -> Any:
+        """What a coroutine function of the client's loop gives, or TimeoutError."""
 
     def nthreads(self) -> dict[str, int]:
         """The workers by address."""

@@ -25,6 +25,7 @@ from ..errors import (
 from .call import Call
 from .dask_client import DaskClient, DaskFuture
 from .dask_task import Gathered, Sent, Wish
+from .dask_watch import DaskWatch
 from .dask_worker import can_open, end, report, serve
 from .engine import Engine
 from .report import WorkerReport
@@ -33,7 +34,6 @@ from .segment import CAN_SHARE, Segment
 
 _LOOK_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.2
-_LONE_SECONDS: Final = 120.0
 _LARGE_CODE: Final = 1 << 15
 _TASK_SECONDS: Final = 0.02  # of a task of several calls
 _MOST_TOGETHER: Final = 16
@@ -46,9 +46,13 @@ class DaskEngine(Engine):
 
     One thread sends calls, another one takes what comes of them: each takes all that there is at
     once. Short calls of one function go together, as a task costs Dask milliseconds.
+
+    Args:
+        client: the client.
+        grace_seconds: how long calls wait that no worker takes.
     """
 
-    def __init__(self, client: object) -> None:
+    def __init__(self, client: object, grace_seconds: float) -> None:
         try:
             scheduler = import_module("distributed.scheduler")
         except ModuleNotFoundError as error:
@@ -72,13 +76,15 @@ class DaskEngine(Engine):
         self._given: SimpleQueue[tuple[Call, Wish] | None] = SimpleQueue()
         self._ended: SimpleQueue[str | Gathered | None] = SimpleQueue()
         self._delivering = process_lock()
-        self._lone_since = 0.0
+        self._grace_seconds = grace_seconds
+        self._watch = DaskWatch(self._client, grace_seconds)
+        self._look_seconds = min(_LOOK_SECONDS, max(_PAUSE_SECONDS, grace_seconds / 4))
         for name, work in (("calls", self._send), ("results", self._collect)):
             threading.Thread(target=work, name=f"cudadrv dask {name}", daemon=True).start()
 
     def workers(self) -> tuple[WorkerReport, ...]:
         """Those that the scheduler has now; new ones are asked what they are."""
-        deadline = time.monotonic() + _LONE_SECONDS
+        deadline = time.monotonic() + self._grace_seconds
         while True:
             known = self._reports.keys() | self._leaving
             self._ask([each for each in self._client.nthreads() if each not in known])
@@ -86,8 +92,11 @@ class DaskEngine(Engine):
             if there:
                 return tuple(self._reports[each] for each in there)
             # All may just be replaced.
-            left = deadline - time.monotonic()
-            self._client.wait_for_workers(1, timeout=max(0.0, left))
+            if time.monotonic() > deadline:
+                raise self._watch.no_worker()
+            with contextlib.suppress(TimeoutError):
+                left = deadline - time.monotonic()
+                self._client.wait_for_workers(1, timeout=max(0.1, left))
             time.sleep(_PAUSE_SECONDS)
 
     def _ask(self, addresses: list[str]) -> None:
@@ -234,10 +243,13 @@ class DaskEngine(Engine):
 
     def _collect(self) -> None:
         """Take what has ended, until the engine is closed."""
+        looked = time.monotonic()
         while not (self._is_closed and not self._open):
-            ended: list[str | Gathered] = _all_of(self._ended, _LOOK_SECONDS)
-            if not ended:
+            every = _PAUSE_SECONDS if self._watch.is_over else self._look_seconds
+            ended: list[str | Gathered] = _all_of(self._ended, every)
+            if time.monotonic() - looked >= every:
                 self._look()
+                looked = time.monotonic()
             sent = [
                 self._sent.pop(each)
                 for each in ended
@@ -320,36 +332,28 @@ class DaskEngine(Engine):
         threading.Thread(target=replace, name="cudadrv dask end", daemon=True).start()
 
     def _look(self) -> None:
-        """While nothing ends: see to what waits for a worker that is gone, or for any for long."""
-        try:
-            there = self._client.nthreads()
-        except Exception:  # the scheduler is gone; Dask cancels the futures
-            return
-        for key, sent in list(self._sent.items()):
-            if sent.wish.address is not None and sent.wish.address not in there:
-                del self._sent[key]
-                self._send_elsewhere(sent)
-        is_lone = bool(self._sent) and not there
-        self._lone_since = (self._lone_since or time.monotonic()) if is_lone else 0.0
-        if is_lone and time.monotonic() - self._lone_since > _LONE_SECONDS:
-            self._sent.clear()
-            for call in list(self._open):
-                _fail_lost(call, f"the cluster has had no worker for {_LONE_SECONDS:.0f} s")
+        """See to what waits for a worker that is gone or begins nothing, or for any for long."""
+        decision = self._watch.look(self._sent)
+        for key in decision.elsewhere:
+            self._send_elsewhere(self._sent.pop(key))
+        for key, refusal in decision.refused.items():
+            sent = self._sent.pop(key)
+            with contextlib.suppress(Exception):  # the client may be closed
+                sent.future.cancel()
+            for call in sent.calls:
+                call.fail(refusal)
 
     def _send_elsewhere(self, sent: Sent) -> None:
-        """Give calls to whom there is: where all workers were gone, Dask waits for the very one."""
+        """Give calls to another worker, if they may go to one."""
         with contextlib.suppress(Exception):  # the client may be closed
             sent.future.cancel()
         for call in sent.calls:
             if sent.wish.only:
-                _fail_lost(call, f"worker {sent.wish.address} has left the cluster")
+                why = f"worker {sent.wish.address} has left the cluster"
+                call.fail(WorkerLostError(why, worker=call.worker, attempts=call.attempts))
             else:
                 call.put_back()
                 self._given.put((call, Wish(None, False)))
-
-
-def _fail_lost(call: Call, why: str) -> None:
-    call.fail(WorkerLostError(why, worker=call.worker, attempts=call.attempts))
 
 
 def _all_of(queue: SimpleQueue[_T | None], seconds: float | None) -> list[_T]:

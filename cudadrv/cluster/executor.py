@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from .. import border
 from ..driver.handover import finish
+from ..errors import ArgumentValueError
 from ..pool.tile_executor import TileExecutor
 from ..runtime.probe import GpuRuntime
 from .call import Call
@@ -81,7 +82,9 @@ class GpuExecutor(Executor, TileExecutor):
         return cls(LocalEngine(seats_for(devices)), policy)
 
     @classmethod
-    def dask(cls, client: object, *, policy: TilePolicy | None = None) -> GpuExecutor:
+    def dask(
+        cls, client: object, *, policy: TilePolicy | None = None, grace_seconds: float = 120.0
+    ) -> GpuExecutor:
         """The workers of a Dask cluster; what it has is asked anew for each scatter.
 
         A worker has the first of its visible devices that no other process of its host has:
@@ -91,13 +94,20 @@ class GpuExecutor(Executor, TileExecutor):
             client: a `distributed.Client`, which stays the caller's.
             policy: what is done with tiles and calls. Dask itself makes a call again whose worker
                 died, ``distributed.scheduler.allowed-failures`` times; all of that is one attempt.
+            grace_seconds: how long calls wait while no worker takes any, as all are paused,
+                closing or gone; then they fail with `NoWorkerError`. What one paused worker has
+                and has not begun goes to others within seconds.
 
         Raises:
             RuntimeDependencyUnavailable: distributed is not installed.
         """
         from .dask_engine import DaskEngine
 
-        return cls(DaskEngine(client), policy)
+        if not border.real("GpuExecutor.dask: grace_seconds", grace_seconds) > 0:
+            raise ArgumentValueError(
+                f"GpuExecutor.dask: grace_seconds is {grace_seconds}: give more than 0"
+            )
+        return cls(DaskEngine(client, grace_seconds), policy)
 
     def __repr__(self) -> str:
         return f"<GpuExecutor over {type(self._engine).__name__.removesuffix('Engine').lower()}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
@@ -151,6 +152,20 @@ class WorkerLostError(CudadrvError):
         super().__init__(message)
         self.worker = worker
         self.attempts = attempts
+
+
+class NoWorkerError(WorkerLostError):
+    """No worker of a cluster could take a call for long: all were paused, closing or gone.
+
+    Attributes:
+        states: what the scheduler called the state of each worker, by address.
+    """
+
+    def __init__(
+        self, message: str, *, states: Mapping[str, str], worker: str = "", attempts: int = 0
+    ) -> None:
+        super().__init__(message, worker=worker, attempts=attempts)
+        self.states = dict(states)
 
 
 class RemoteError(CudadrvError):

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,16 @@ def full(ordinal: int, part: Sequence[int]) -> int:
     if part[0] == 0:
         current_tile().stream.empty(1 << 60, np.uint8)
     return len(part)
+
+
+def pausing(folder: str, bad: int, ordinal: int, part: npt.NDArray[np.int64]) -> str:
+    """A tile whose Dask worker has too much memory from then on; the worker that had it."""
+    worker = import_module("distributed").get_worker()
+    note(folder, int(part[0]))
+    if part[0] == bad:
+        worker.memory_manager.memory_limit = 1 << 20
+    time.sleep(0.02 if worker.status.name == "running" and part[0] != bad else 0.6)
+    return str(worker.address)
 
 
 def out_of_memory_with_a_cause() -> None:
