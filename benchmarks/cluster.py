@@ -38,6 +38,7 @@ from cudadrv import (
     scatter_map,
 )
 from cudadrv.cluster.call import Call
+from cudadrv.cluster.inbox import Inbox
 from cudadrv.cluster.local import LocalEngine
 from cudadrv.cluster.process import WorkerProcess
 from cudadrv.cluster.report import report_of
@@ -75,11 +76,24 @@ class SimulatedProcess(WorkerProcess):
     def wait_for_start(self) -> None:
         """It is there at once."""
 
-    def ask(self, call: Call) -> bool:
+    def prepare(self, call: Call) -> bool:
+        """It is asked when the one before is done."""
+        return False
+
+    def send(self, call: Call) -> None:
         """Have a call made as a process does."""
-        request = call.request(has_function=False, share=None, is_private=False)
+        self._call = call
+
+    def is_answered(self, inbox: Inbox | None, end: float | None) -> bool:
+        """It is answered when it is asked."""
+        return True
+
+    def receive(self) -> Callable[[], bool]:
+        """Make the call that was sent."""
+        request = self._call.request(has_function=False, share=None, is_private=False)
         reply = self._handler.answer(pickle.loads(pickle.dumps(request, 5)))
-        return call.accept(pickle.loads(pickle.dumps(reply, 5)), lambda: None)
+        reply = pickle.loads(pickle.dumps(reply, 5))
+        return partial(self._call.accept, reply, reply.unpacked)
 
     def end(self) -> None:
         """There is nothing to end."""

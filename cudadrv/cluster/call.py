@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import cast
 
 import numpy as np
 
 from ..errors import WorkerLostError
 from .failure import Failure
-from .parcel import Function, Parcel, packed
+from .parcel import Function, packed
 from .policy import TilePolicy
 from .request import Reply, Request, Wanted, here
 from .segment import Segment
@@ -100,12 +99,12 @@ class Call:
         tile = self._arguments[0][0]
         return isinstance(tile, np.ndarray) and not tile.dtype.hasobject
 
-    def accept(self, reply: Reply, changed: Callable[[], object]) -> bool:
+    def accept(self, reply: Reply, value: Callable[[], object]) -> bool:
         """Take an answer; whether the call is to be made once more.
 
         Args:
             reply: the answer.
-            changed: gives the arguments as they are in shared memory now.
+            value: gives its value; of a tile that was changed in shared memory, the tile.
         """
         self.worker, self.ordinal = reply.worker, reply.ordinal
         if reply.failure is not None:
@@ -117,21 +116,15 @@ class Call:
             self.fail(reply.failure.raised())
             return False
         try:
-            value = self._value(reply.value, changed)
+            result = value()
             if self._deliver is not None:
-                self._deliver(value)
-                value = None
+                self._deliver(result)
+                result = None
         except Exception as error:  # what cannot be unpickled, or is not for these items
             self.fail(error)
         else:
-            self.future.set_result(value)
+            self.future.set_result(result)
         return False
-
-    def _value(self, parcel: Parcel | None, changed: Callable[[], object]) -> object:
-        if parcel is not None:
-            return parcel.unpacked(private=False)
-        args, _ = cast("tuple[tuple[object, ...], dict[str, object]]", changed())
-        return args[0]
 
     def lose(self, reason: str, failure: Failure | None = None) -> bool:
         """Note that its worker is lost; whether the call is to be made once more."""

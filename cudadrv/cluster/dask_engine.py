@@ -307,7 +307,7 @@ class DaskEngine(Engine):
                 return True
             former = self._seconds.get(call.function.digest, answer.seconds)
             keep(self._seconds, call.function.digest, (former + answer.seconds) / 2)
-            return call.accept(answer, lambda: None)
+            return call.accept(answer, answer.unpacked)
         if self._is_closed and status == "cancelled":
             call.fail(futures.CancelledError())
         elif isinstance(answer, self._killed):  # as many times as Dask allows

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from queue import Empty, SimpleQueue
 from typing import Final
 
 from ..driver.locks import process_lock
@@ -14,6 +15,7 @@ from ..driver.registry import Registry
 from ..errors import CudadrvError, ExecutorClosedError, WorkerLostError
 from .call import Call
 from .engine import Engine
+from .inbox import Inbox
 from .process import LostError, WorkerProcess
 from .report import WorkerReport
 from .seats import Seat
@@ -24,19 +26,24 @@ _MOST_FAILED_STARTS: Final = 3
 class LocalWorker:
     """A thread that asks one process at a time, and puts another in its place when it is lost.
 
+    While the process makes a call, the thread sends it the next one; and it takes the result of
+    one while the next is made.
+
     Attributes:
         calls: what it is to do; None ends it.
+        first: what it does before that, as its process was lost.
         report: what its process said of itself, None before.
         failure: why it was given up.
         started: set when there is a report or it was given up.
     """
 
     def __init__(self, engine: LocalEngine, seat: Seat, number: int) -> None:
-        self.calls: SimpleQueue[Call | None] = SimpleQueue()
+        self.calls: Inbox = Inbox()
+        self.first: deque[Call] = deque()
         self.report: WorkerReport | None = None
         self.failure: Exception | None = None
         self.started: threading.Event = threading.Event()
-        self.is_busy: bool = False
+        self._sent: deque[Call] = deque()
         self._engine = engine
         self._seat = seat
         self._number = number
@@ -49,7 +56,7 @@ class LocalWorker:
     @property
     def load(self) -> int:
         """How many calls it has."""
-        return self.calls.qsize() + self.is_busy
+        return len(self.calls) + len(self.first) + len(self._sent)
 
     def kill(self) -> None:
         """End its process now."""
@@ -60,37 +67,97 @@ class LocalWorker:
     def _run(self) -> None:
         try:
             self._start()
-            while self.failure is None and (call := self.calls.get()) is not None:
-                self.is_busy = True
-                while self._do(call):
-                    pass
-                del call
-                self.is_busy = False
+            while self.failure is None:
+                if self._sent:
+                    self._finish(self._sent.popleft())
+                elif (call := self._next()) is not None:
+                    self._send(call)
+                else:
+                    break
+                call = None
         finally:
             if self._process is not None:
                 self._process.end()
             self._engine.give_up(self)
 
-    def _do(self, call: Call) -> bool:
-        """Have a call made; whether this worker is to try it again."""
-        if self._engine.is_aborted or not self._is_ready():
-            return self._engine.elsewhere(call, self)
-        if not call.begin():
-            return False
+    def _next(self) -> Call | None:
+        return self.first.popleft() if self.first else self.calls.get()
+
+    def _send(self, call: Call) -> None:
+        """Have the process begin a call, which has no other one."""
+        again = True
+        while again:
+            if self._engine.is_aborted or not self._is_ready():
+                again = self._engine.elsewhere(call, self)
+                continue
+            process = self._process
+            assert process is not None
+            try:
+                self._begin(call, process)
+                break
+            except LostError as error:
+                self._drop()
+                again = call.lose(str(error)) and self._engine.elsewhere(call, self)
+            except Exception as error:  # arguments that cannot be pickled, or are too large
+                call.fail(error)
+                break
+
+    def _begin(self, call: Call, process: WorkerProcess) -> None:
+        if call.begin():
+            call.worker, call.ordinal = process.report.name, process.report.device.ordinal
+            process.send(call)
+            self._sent.append(call)
+
+    def _finish(self, call: Call) -> None:
+        """Await the answer to a call, and take it."""
         process = self._process
         assert process is not None
-        call.worker, call.ordinal = process.report.name, process.report.device.ordinal
         try:
-            again = process.ask(call)
+            self._await(process, call.seconds)
+            accept = process.receive()
         except LostError as error:
             self._drop()
+            self._take_back()
             again = call.lose(str(error))
-        except Exception as error:  # arguments that cannot be pickled, or are too large
+        except Exception as error:  # an answer that cannot be read
             call.fail(error)
             again = False
-        if process.is_broken:
-            self._drop()
-        return again and self._engine.elsewhere(call, self)
+        else:
+            if process.is_broken:
+                self._take_back()  # it has ended with its answer
+            again = accept()
+            if process.is_broken:
+                self._drop()
+        if again and self._engine.elsewhere(call, self):
+            self.first.append(call)
+
+    def _await(self, process: WorkerProcess, seconds: float | None) -> None:
+        """Wait for an answer, and send the next call meanwhile."""
+        end = None if seconds is None else time.monotonic() + seconds
+        self._send_ahead(process)
+        while not process.is_answered(None if self._sent or self.first else self.calls, end):
+            call = self.calls.take()
+            if call is not None:
+                self.first.append(call)
+                self._send_ahead(process)
+
+    def _send_ahead(self, process: WorkerProcess) -> None:
+        """Send the next call, if there is one; what cannot be sent now has its turn."""
+        if not self._sent and self.first and process.prepare(self.first[0]):
+            try:
+                self._begin(self.first[0], process)
+            except LostError:
+                self.first[0].put_back()
+                raise
+            self.first.popleft()
+
+    def _take_back(self) -> None:
+        """Give the call to another worker that the process was sent and has not begun."""
+        while self._sent:
+            call = self._sent.pop()
+            call.put_back()
+            if self._engine.elsewhere(call, self):
+                self.first.append(call)
 
     def _is_ready(self) -> bool:
         """Whether there is a process; one that ended while it had nothing to do is replaced."""
@@ -200,7 +267,8 @@ class LocalEngine(Engine):
         with self._lock:
             if worker in self._living:
                 self._living.remove(worker)
-            left = _drained(worker)
+            left = [*worker.first, *worker.calls.drained()]
+            worker.first.clear()
         for call in left:
             self.elsewhere(call, worker)
 
@@ -208,13 +276,21 @@ class LocalEngine(Engine):
         """Processes end one by one, as they are done."""
         with self._lock:
             was_closed, self._is_closed = self._is_closed, True
-            left = [call for each in self._workers for call in _drained(each)] if cancel else []
+            left = (
+                [call for each in self._workers for call in each.calls.drained()] if cancel else []
+            )
+            # Its worker finds it cancelled.
+            ahead = [call for each in self._workers for call in list(each.first)] if cancel else []
             if not was_closed or cancel:
                 for worker in self._workers:
                     worker.calls.put(None)
         for call in left:
+            if call.future.cancel():
+                call.future.set_running_or_notify_cancel()
+            else:
+                self._refuse(call)  # it was begun before, and lost its worker
+        for call in ahead:
             call.future.cancel()
-            call.future.set_running_or_notify_cancel()
         if wait:
             for worker in self._workers:
                 worker.thread.join()
@@ -229,22 +305,14 @@ class LocalEngine(Engine):
                 worker.thread.join(0.05)
 
     def _refuse(self, call: Call) -> None:
+        if call.future.cancelled():
+            call.begin()  # who waits for it is told
+            return
         failures = [each.failure for each in self._workers if each.failure is not None]
         reason = "the executor was ended" if self.is_aborted else "there is no worker any more"
         lost = WorkerLostError(reason, worker=call.worker, attempts=call.attempts)
         lost.__cause__ = failures[0] if failures else None
         call.fail(lost)
-
-
-def _drained(worker: LocalWorker) -> list[Call]:
-    calls: list[Call] = []
-    while True:
-        try:
-            call = worker.calls.get_nowait()
-        except Empty:
-            return calls
-        if call is not None:
-            calls.append(call)
 
 
 _engines: Final[Registry[LocalEngine]] = Registry()

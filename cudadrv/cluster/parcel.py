@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from ..errors import ArgumentTypeError
-from .segment import Bytes, Place, Segment, nbytes_for, opened
+from .byte_copy import Bytes
+from .segment import Place, Segment, nbytes_for, opened
 
 _LEAST_SHARED: Final = 1 << 15
 """Fewer bytes go with the message: opening shared memory costs as much as copying them twice."""
@@ -33,17 +34,14 @@ class Parcel:
     arrays: tuple[Bytes, ...]
     place: Place | None
 
-    def unpacked(self, *, private: bool = True) -> object:
-        """The value; its arrays are writable.
-
-        Args:
-            private: whether changes of shared arrays are this process's own.
+    def unpacked(self) -> object:
+        """The value; its arrays are writable, and changes of shared ones this process's own.
 
         Raises:
             NotHereError: the arrays are shared on another host, or their process has ended.
         """
         if self.place is not None:
-            return self.over(opened(self.place, private=private))
+            return self.over(opened(self.place, private=True))
         # What came over a network may be read-only, and in one process it is the giver's own.
         return self.over(array.copy() for array in self.arrays)
 

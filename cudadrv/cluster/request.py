@@ -18,6 +18,7 @@ from ..driver.in_use import in_use
 from ..pool.job import Job
 from ..pool.tile import Workplace
 from .failure import Failure
+from .mapped_segments import MappedSegments
 from .parcel import Parcel, packed
 from .segment import NotHereError, Segment
 
@@ -83,6 +84,10 @@ class Reply:
     ordinal: int
     seconds: float
 
+    def unpacked(self) -> object:
+        """The value."""
+        return None if self.value is None else self.value.unpacked()
+
 
 class RequestHandler:
     """A process, or one of Dask's workers, that answers requests on its device.
@@ -97,6 +102,7 @@ class RequestHandler:
         self.ordinal = ordinal
         self._share = share
         self._functions: dict[str, Callable[..., object]] = {}
+        self._segments = MappedSegments(ordinal)
         self._own = threading.local()  # a workplace a thread
 
     @property
@@ -112,7 +118,7 @@ class RequestHandler:
         began, was_called = time.perf_counter(), True
         watch = self._watch(request)
         try:
-            arguments = request.arguments.unpacked(private=request.is_private)
+            arguments = self._unpacked(request)
             value = self._call(request, arguments)
         except NotHereError:
             was_called = False
@@ -129,6 +135,12 @@ class RequestHandler:
     def not_called(self) -> Reply:
         """The answer of a worker whose context was lost by a call before."""
         return Reply(None, None, True, False, self.name, self.ordinal, 0.0)
+
+    def _unpacked(self, request: Request) -> object:
+        parcel = request.arguments
+        if parcel.place is None or request.is_private:
+            return parcel.unpacked()
+        return parcel.over(self._segments.arrays(parcel.place))
 
     def _call(self, request: Request, arguments: object) -> Parcel | None:
         function = self._function(request)

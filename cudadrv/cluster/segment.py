@@ -12,14 +12,12 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import CudadrvError
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+from .byte_copy import Bytes, copy_bytes
 
 CAN_SHARE: Final = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")
 """Whether the system has such memory: Linux."""
@@ -44,6 +42,10 @@ class Place:
     name: str
     spans: tuple[tuple[int, int], ...]
 
+    def within(self, memory: Bytes) -> list[Bytes]:
+        """The arrays, in the memory where they are."""
+        return [memory[at : at + nbytes] for at, nbytes in self.spans]
+
 
 class Segment:
     """Shared memory of the process that makes it.
@@ -58,7 +60,7 @@ class Segment:
         self._number = os.memfd_create(self._name)
         # What is missing is an error here, and no SIGBUS at the first write.
         os.posix_fallocate(self._number, 0, nbytes)
-        self._bytes = np.frombuffer(mmap.mmap(self._number, nbytes), np.uint8)
+        self._bytes = _mapped(self._number, nbytes)
 
     def __del__(self) -> None:
         # What another process has mapped stays as long as that has it.
@@ -70,7 +72,7 @@ class Segment:
         spans: list[tuple[int, int]] = []
         at = 0
         for array in arrays:
-            self._bytes[at : at + array.size] = array  # NumPy lets others run meanwhile
+            copy_bytes(self._bytes[at : at + array.size], array)
             spans.append((at, array.size))
             at = _next(at + array.size)
         path = f"/proc/{os.getpid()}/fd/{self._number}"
@@ -78,7 +80,7 @@ class Segment:
 
     def arrays(self, place: Place) -> list[Bytes]:
         """The arrays where they are."""
-        return [self._bytes[at : at + nbytes] for at, nbytes in place.spans]
+        return place.within(self._bytes)
 
 
 def nbytes_for(arrays: Sequence[Bytes]) -> int:
@@ -96,19 +98,35 @@ def opened(place: Place, *, private: bool) -> list[Bytes]:
     Raises:
         NotHereError: that process is on another host, or has ended.
     """
-    access, mode = (mmap.ACCESS_COPY, os.O_RDONLY) if private else (mmap.ACCESS_WRITE, os.O_RDWR)
+    return place.within(mapped(place, private=private))
+
+
+def mapped(place: Place, *, private: bool) -> Bytes:
+    """The whole memory of another process in which a place is.
+
+    Raises:
+        NotHereError: as `opened` does.
+    """
     try:
         name = os.readlink(place.path)
+        mode = os.O_RDONLY if private else os.O_RDWR
         number = os.open(place.path, mode) if place.name in name else -1
     except OSError as error:
         raise NotHereError(f"opening shared memory: {error}") from error
     if number < 0:
         raise NotHereError(f"{place.path} is {name} now")
     try:
-        found = np.frombuffer(mmap.mmap(number, 0, access=access), np.uint8)
+        if private:
+            return np.frombuffer(mmap.mmap(number, 0, access=mmap.ACCESS_COPY), np.uint8)
+        return _mapped(number, 0)
     finally:
         os.close(number)
-    return [found[at : at + nbytes] for at, nbytes in place.spans]
+
+
+def _mapped(number: int, nbytes: int) -> Bytes:
+    """Shared memory, its pages all in place: one by one, as each is first used, takes longer."""
+    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+    return np.frombuffer(mmap.mmap(number, nbytes, flags=flags), np.uint8)
 
 
 def _next(at: int) -> int:

@@ -20,6 +20,7 @@ from ..pool.partition import balanced_partition
 from ..pool.scatter import write_back
 from ..runtime.policy import GpuDispatchPolicy
 from ..runtime.probe import GpuRuntime
+from .byte_copy import copy_items
 from .call import Call
 from .engine import Engine
 from .parcel import Function
@@ -125,7 +126,7 @@ class TileRun:
     def _put(self, part: range, tile: Any) -> None:
         """Put what a worker made of a tile in its place."""
         if isinstance(self._items, np.ndarray):
-            self._items[part.start : part.stop] = tile
+            copy_items(self._items[part.start : part.stop], tile)
         else:
             items: MutableSequence[Any] = self._items
             write_back(items, part, tile)

@@ -7,6 +7,7 @@ import pickle
 import signal
 import sys
 import threading
+from collections import deque
 from multiprocessing.connection import Connection
 
 from .failure import Failure
@@ -44,11 +45,14 @@ def _end_with_parent() -> None:
 
 
 class _Server:
-    """The loop, and the memory of its last answer, which the parent opens before it asks again."""
+    """The loop, and the memory of its last answers.
+
+    The parent sends a call ahead: when that comes, it has opened the answer before the last one.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._given: list[Segment] = []
+        self._given: deque[list[Segment]] = deque([[], []], maxlen=2)
 
     def run(self) -> None:
         seat = pickle.loads(self._connection.recv_bytes())
@@ -60,7 +64,7 @@ class _Server:
         share = self._share if CAN_SHARE else None
         handler = RequestHandler(hello.name, seat.ordinal, share)
         while message := self._connection.recv_bytes():
-            self._given.clear()
+            self._given.append([])
             request = pickle.loads(message)
             del message
             assert isinstance(request, Request)
@@ -68,6 +72,8 @@ class _Server:
             del request
             sys.stdout.flush()
             self._send(reply)
+            if reply.is_broken:
+                return  # and begins no call that was sent ahead
             del reply
 
     def _hello(self, seat: Seat) -> WorkerReport | Failure:
@@ -86,5 +92,6 @@ class _Server:
         self._connection.send_bytes(pickle.dumps(message, 5))
 
     def _share(self, nbytes: int) -> Segment:
-        self._given.append(Segment(nbytes))
-        return self._given[-1]
+        segment = Segment(nbytes)
+        self._given[-1].append(segment)
+        return segment

@@ -116,6 +116,18 @@ def test_large_arguments_and_results_of_calls_arrive_whole(local: GpuExecutor) -
     assert np.array_equal(again[1], one + 1)
 
 
+def test_messages_larger_than_a_socket_holds_wait_for_nobody(local: GpuExecutor) -> None:
+    texts = [chr(97 + number) * (1 << 20) for number in range(12)]
+    assert list(local.map(str.upper, texts)) == [each.upper() for each in texts]
+
+
+def test_the_results_of_calls_in_a_row_are_each_the_callers(local: GpuExecutor) -> None:
+    arrays = [np.full(20_000, float(number)) for number in range(24)]
+    found = list(local.map(np.negative, arrays))
+    assert [each.min() for each in found] == [each.max() for each in found]
+    assert [each[0] for each in found] == [-float(number) for number in range(24)]
+
+
 def _both(one: Floats, several: list[Any]) -> tuple[npt.NDArray[np.int16], Floats]:
     return several[0], one
 

@@ -74,6 +74,32 @@ def test_a_worker_that_died_while_it_had_nothing_to_do_costs_no_attempt(
     assert {each.result() for each in local.on_each(jobs.pid)}.isdisjoint(pids)
 
 
+@pytest.mark.parametrize("losing", [jobs.dying, jobs.breaking, jobs.hanging])
+def test_a_call_that_was_sent_ahead_of_a_lost_one_was_not_begun(
+    tmp_path: Path, losing: Losing
+) -> None:
+    policy = TilePolicy(redone=0, seconds=3.0)
+    with GpuExecutor.local(1, policy=policy) as executor:
+        # The second one is sent while the first is made, and has no attempt to lose.
+        lost = executor.submit(losing, str(tmp_path), 20, 9, 0, np.arange(20, 30))
+        ahead = [executor.submit(jobs.note, str(tmp_path), 5) for _ in range(2)]
+        error = lost.exception()
+        assert isinstance(error, WorkerLostError)
+        assert error.attempts == 1
+        assert [each.result() for each in ahead] == [1, 2]
+
+
+def test_a_call_that_was_sent_ahead_and_the_queued_ones_end_with_the_executor() -> None:
+    executor = GpuExecutor.local(1)
+    assert executor.workers
+    futures = [executor.submit(time.sleep, 0.3) for _ in range(4)]
+    time.sleep(0.15)
+    executor.shutdown(cancel_futures=True)
+    assert all(each.done() for each in futures)
+    assert futures[0].result() is None
+    assert [each.cancelled() for each in futures[2:]] == [True, True]
+
+
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_everything_and_leaves_no_process(tmp_path: Path) -> None:
     executor = GpuExecutor.local(2, policy=TilePolicy(items=1000))

@@ -51,6 +51,26 @@ class _RegisteredBox(HostBox[int]):
             check(self, code, "cuMemHostUnregister", doing)
 
 
+def registered_in(context: ContextBox, array: AnyArray) -> HostBox[int]:
+    """Pin the memory of a host array, for as long as the result is there.
+
+    Args:
+        context: makes it; all may use it.
+        array: C-contiguous, with bytes; one that is read-only is pinned for reading.
+
+    Raises:
+        CudaError: the driver refuses.
+    """
+    box = _RegisteredBox(context, array)
+    code = box.register(_PORTABLE if array.flags.writeable else _PORTABLE | _READ_ONLY)
+    if code:
+        doing = f"pinning {array.nbytes} bytes of a host array"
+        if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            raise OutOfMemoryError(doing, call="cuMemHostRegister")
+        raise failure(box.api, code, "cuMemHostRegister", doing)
+    return box
+
+
 class RegisteredArray(Closing):
     """``with RegisteredArray(array):`` pins the memory of a host array that is there already.
 
@@ -70,7 +90,7 @@ class RegisteredArray(Closing):
     __slots__ = ("array",)
 
     array: AnyArray
-    _box: _RegisteredBox
+    _box: HostBox[int]
 
     def __init__(self, array: AnyArray) -> None:
         require_plain(border.instance("RegisteredArray: array", array, np.ndarray))
@@ -79,14 +99,7 @@ class RegisteredArray(Closing):
         if array.nbytes == 0:
             raise InvalidValueError("RegisteredArray: the host array has no bytes")
         self.array = array
-        box = _RegisteredBox(first_context(), array)
-        code = box.register(_PORTABLE if array.flags.writeable else _PORTABLE | _READ_ONLY)
-        if code:
-            doing = f"pinning {array.nbytes} bytes of a host array"
-            if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-                raise OutOfMemoryError(doing, call="cuMemHostRegister")
-            raise failure(box.api, code, "cuMemHostRegister", doing)
-        self._box = box
+        self._box = registered_in(first_context(), array)
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
