@@ -90,14 +90,19 @@ class Claim:
         self.ordinal: int = devices[index or 0].ordinal
 
     def _take(self, name: str) -> bool:
-        mine = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            mine.bind(f"\0cudadrv-{name}")
-        except OSError:
-            mine.close()
-            return False
-        self._socket = mine
-        return True
+        self._socket = held_name(name)
+        return self._socket is not None
+
+
+def held_name(name: str) -> socket.socket | None:
+    """What has a name on this host as long as it is open; None where another one has it."""
+    mine = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        mine.bind(f"\0cudadrv-{name}")
+    except OSError:
+        mine.close()
+        return None
+    return mine
 
 
 def first_free(names: Sequence[str], take: Callable[[str], bool]) -> int | None:

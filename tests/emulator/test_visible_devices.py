@@ -58,6 +58,16 @@ def test_a_device_is_named_by_the_beginning_of_its_uuid(
     assert names(machine) == ["device 2"]
 
 
+def test_of_mig_instances_one_is_visible(
+    machine: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ok(machine.cuInit(0))
+    found = [ok(machine.cuDeviceGetUuid(ok(machine.cuDeviceGet(n)))).bytes.hex() for n in (3, 1)]
+    monkeypatch.setenv(VISIBLE, ",".join(f"MIG-{each[:8]}" for each in found))
+    ok(machine.cuInit(0))
+    assert names(machine) == ["device 3"]
+
+
 def test_a_context_keeps_the_devices_that_there_were(
     machine: Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
