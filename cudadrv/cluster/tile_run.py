@@ -94,9 +94,12 @@ class TileRun:
         nbytes = 0
         if isinstance(self._items, np.ndarray) and self._tiles:
             nbytes = self._items[self._tiles[0].start : self._tiles[0].stop].nbytes
-        for worker in self._shares:
-            for _ in range(self._engine.depth(worker, nbytes)):
-                self._next(worker, function)
+        depths = {worker: self._engine.depth(worker, nbytes) for worker in self._shares}
+        # In turns: the first worker would else take the tiles of all before they begin.
+        for turn in range(max(depths.values())):
+            for worker, depth in depths.items():
+                if turn < depth:
+                    self._next(worker, function)
 
     def _next(self, worker: int, function: Function) -> None:
         """Give a worker its next tile, or one of who has most left."""

@@ -66,6 +66,11 @@ def pid() -> int:
     return os.getpid()
 
 
+def slow_pid(ordinal: int, part: object) -> int:
+    time.sleep(0.5)
+    return os.getpid()
+
+
 def where(*_: object) -> tuple[int, int, int]:
     """Process, ordinal of the tile's device, and of the current context's."""
     return os.getpid(), current_tile().ordinal, current_tile().context.device.ordinal

@@ -82,6 +82,13 @@ def test_calls_and_tiles_come_back_in_order_and_with_their_errors(
     assert len(caught.value.results) == 3
 
 
+def test_few_tiles_are_shared_by_all_workers_from_the_beginning(executor: GpuExecutor) -> None:
+    count = len(executor.workers)
+    executor.policy = TilePolicy(items=1)
+    found = scatter_map(executor, np.arange(count), jobs.slow_pid)
+    assert len(set(found)) == count
+
+
 def test_items_of_another_host_travel_with_their_tiles(
     executor: GpuExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +125,33 @@ def test_a_tile_of_a_lost_worker_is_done_again_by_another(
     scatter_batched(executor, items, partial(losing, str(tmp_path), 20_000, 1))
     assert np.array_equal(items, np.arange(60_000) + 1000)
     assert len(list(tmp_path.iterdir())) >= 2
+
+
+def test_a_tile_that_hangs_ends_its_worker_and_is_done_again(
+    executor: GpuExecutor, tmp_path: Path
+) -> None:
+    executor.policy = TilePolicy(items=10_000, seconds=2.0)
+    items = np.arange(60_000)
+    scatter_batched(executor, items, partial(jobs.hanging, str(tmp_path), 20_000, 1))
+    assert np.array_equal(items, np.arange(60_000) + 1000)
+    assert len({path.name.split("-")[1] for path in tmp_path.iterdir()}) == 2
+
+
+def test_a_tile_that_hangs_always_is_told_with_the_rest_done(
+    client: Any, executor: GpuExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How often Dask itself makes a call again is its own setting.
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
+    executor.policy = TilePolicy(items=10, seconds=1.0, redone=0)
+    items = np.arange(40)
+    with pytest.raises(ScatterError) as caught:
+        scatter_batched(executor, items, partial(jobs.hanging, str(tmp_path), 20, 99))
+    (failure,) = caught.value.failures
+    assert failure.range == range(20, 30)
+    assert isinstance(failure.error, WorkerLostError)
+    assert failure.error.attempts == 1
+    assert items[20:30].tolist() == list(range(20, 30))
+    assert [*items[:20], *items[30:]] == [*range(1000, 1020), *range(1030, 1040)]
 
 
 def test_a_context_that_is_always_lost_is_told_with_what_broke_it(
