@@ -161,16 +161,11 @@ class DeviceMemory(Closing):
         self._box, self._pointer, self._address = memory, None, memory.raw
         return True
 
-    def _borrow(self, stream: StreamCore, pointer: int, nbytes: int, owner: object) -> None:
-        """Have memory that `owner` keeps."""
-        queue: StreamBox = stream._box
-        # A capture notes its use as that of any memory from before it.
-        home = queue if queue.capture is None else queue.own
-        self.stream = stream
-        self.nbytes = nbytes
+    def _hold(self, stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> None:
+        """Have memory whose box there is already."""
+        self.stream, self.nbytes = stream, nbytes
         self._dependents = self._pointer = None
-        self._address = pointer
-        self._box = BorrowedMemory(queue.context, pointer, home, owner)
+        self._address, self._box = address, memory
         if not stream.context.is_primary:
             stream.context._adopt(self)
 
@@ -251,9 +246,9 @@ class DeviceBuffer(DeviceMemory):
         border.instance("DeviceBuffer.borrowed: stream", stream, StreamCore)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes)
-        self = _new(DeviceBuffer)
-        self._borrow(stream, pointer, nbytes, owner)
-        return self
+        queue: StreamBox = stream._box
+        memory = BorrowedMemory(queue.context, pointer, first_home(queue), owner)
+        return over(stream, memory, pointer, nbytes)
 
     @staticmethod
     def adopted(
@@ -276,14 +271,8 @@ class DeviceBuffer(DeviceMemory):
         pointer = border.whole("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.adopted: nbytes", nbytes, 1)
         border.function("DeviceBuffer.adopted: release", release)
-        self = _new(DeviceBuffer)
-        self.stream, self.nbytes = stream, nbytes
-        self._dependents = self._pointer = None
-        self._address = pointer
-        self._box = ResourceMemory.adopt(Released(release), pointer, nbytes, stream)
-        if not stream.context.is_primary:
-            stream.context._adopt(self)
-        return self
+        memory = ResourceMemory.adopt(Released(release), pointer, nbytes, stream)
+        return over(stream, memory, pointer, nbytes)
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"at {self._address:#x}"
@@ -340,12 +329,13 @@ def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
 def over(stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
     """A buffer that has a box which somebody else made."""
     buffer = _new(DeviceBuffer)
-    buffer.stream, buffer.nbytes = stream, nbytes
-    buffer._dependents = buffer._pointer = None
-    buffer._address, buffer._box = address, memory
-    if not stream.context.is_primary:
-        stream.context._adopt(buffer)
+    buffer._hold(stream, memory, address, nbytes)
     return buffer
+
+
+def first_home(queue: StreamBox) -> StreamBox:
+    """The home of memory that was there before: a capture notes its use as of any such memory."""
+    return queue if queue.capture is None else queue.own
 
 
 def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:

@@ -44,8 +44,8 @@ MADE: Final[dict[str, Callable[[Stream], object]]] = {
     "cuMemPoolDestroy": lambda stream: cudadrv.MemoryPool(stream.context.device),
     "cuMemAddressFree": lambda stream: cudadrv.GrowingBuffer(stream, 2 << 20),
 }
-# Of these the last array, or the last use of a range, gives the memory back, and no `close`.
-WITHOUT_CLOSE: Final = ("cuMemFree", "cuMemFreeHost", "cuMemAddressFree")
+# Of these the last array gives the memory back, and no `close`.
+WITHOUT_CLOSE: Final = ("cuMemFree", "cuMemFreeHost")
 # One gives up a reference where keeping what a graph uses has failed, and that is raised; another
 # memory that is mapped, right after that; the third a link, which has given its image or an error.
 GIVE_UP_A_REFERENCE: Final = ("cuUserObjectRelease", "cuMemRelease", "cuLinkDestroy")

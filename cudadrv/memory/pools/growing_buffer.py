@@ -22,10 +22,12 @@ from ...driver._api import (
 from ...driver.context_box import ContextBox, Part
 from ...driver.handle import check
 from ...driver.in_use import failure
+from ...driver.stream_box import StreamBox
 from ...driver.stream_core import StreamCore
 from ...errors import InvalidValueError
-from ..buffer import DeviceBuffer
+from ..buffer import DeviceBuffer, first_home
 from ..driver_pool import out_of_memory
+from ..order import Memory
 from ..pinned import wait_for_contexts
 
 _MINIMUM: Final = CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
@@ -41,7 +43,7 @@ class _Memory(Part[CUmemGenericAllocationHandle]):
         check(self, code, "cuMemRelease", "giving back a handle of device memory")
 
 
-class _RangeBox(Part[CUdeviceptr]):
+class _RangeMemory(Memory[CUdeviceptr]):
     """Owns a reserved range with what is mapped there.
 
     Unmapping waits for nothing; so the work of all contexts is waited for before.
@@ -53,8 +55,8 @@ class _RangeBox(Part[CUdeviceptr]):
 
     __slots__ = ("mapped", "nbytes")
 
-    def __init__(self, context: ContextBox, nbytes: int) -> None:
-        super().__init__(context)
+    def __init__(self, stream: StreamBox, nbytes: int) -> None:
+        super().__init__(stream.context, None, first_home(stream))
         self.nbytes: int = nbytes
         self.mapped: list[int] = []
 
@@ -81,7 +83,8 @@ class _RangeBox(Part[CUdeviceptr]):
 
     def _destroy(self) -> None:
         wait_for_contexts(self.driver)
-        address, doing = int(self.raw), f"unmapping a range of {self.nbytes} bytes"
+        address, device = int(self.raw), f"device {self.context.ordinal}"
+        doing = f"giving back a range of {self.nbytes} bytes at {address:#x} of {device}"
         while self.mapped:
             at = CUdeviceptr(address + sum(self.mapped[:-1]))
             (code,) = self.context.call(self.api.cuMemUnmap, at, self.mapped.pop())
@@ -127,12 +130,12 @@ class GrowingBuffer(DeviceBuffer):
             raise failure(context.api, code, "cuMemGetAllocationGranularity", doing)
         self.granularity = unit
         self.capacity = -(-capacity // unit) * unit
-        reserved = _RangeBox(context, self.capacity)
+        reserved = _RangeMemory(stream._box, self.capacity)
         code = reserved.make(context.api.cuMemAddressReserve, self.capacity, 0, 0, 0)
         if code:
             doing = f"reserving a range of {self.capacity} bytes"
             raise failure(context.api, code, "cuMemAddressReserve", doing)
-        self._borrow(stream, int(reserved.raw), 0, reserved)
+        self._hold(stream, reserved, int(reserved.raw), 0)
         if nbytes:
             self.grow(nbytes)
 
@@ -156,9 +159,8 @@ class GrowingBuffer(DeviceBuffer):
         more = -(-(nbytes - self.nbytes) // self.granularity) * self.granularity
         if more <= 0:
             return
-        # `_borrow` gave it the range as its owner.
-        reserved = self._memory.owner  # type: ignore[attr-defined]
-        assert isinstance(reserved, _RangeBox)
+        reserved = self._memory
+        assert isinstance(reserved, _RangeMemory)
         code, call = reserved.map(more, _properties(reserved.context))
         if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise out_of_memory(self.context, more, call)
