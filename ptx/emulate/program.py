@@ -108,6 +108,22 @@ class EmulatedKernel:
         return self._program.code_of(self.name, late) if late != NOTHING_LATE else self._code
 
     @cached_property
+    def _following_codes(self) -> dict[Late, KernelCode]:
+        """The same two that follow undefined values, as far as they were needed."""
+        return {}
+
+    def _code_for(self, limits: Limits, *, ordered: bool) -> KernelCode:
+        """The code for a launch with these checks."""
+        if not limits.check_uninitialised or not self._code.loads_own_memory:
+            return self._ordered_code if ordered else self._code
+        late = self._code.may_be_late if ordered else NOTHING_LATE
+        found = self._following_codes.get(late)
+        if found is None:
+            found = self._program.code_of(self.name, late, follows_undefined=True)
+            self._following_codes[late] = found
+        return found
+
+    @cached_property
     def _counted_code(self) -> KernelCode:
         """The code for launches that count what they execute."""
         return self._program.code_of(self.name, NOTHING_LATE, counted=True)
@@ -149,7 +165,7 @@ class EmulatedKernel:
             for _ in ordered.turns(cooperative=cooperative):
                 pass
             return ordered.decisions.trace
-        code = self._code if counts is None else self._counted_code
+        code = self._code_for(limits, ordered=False) if counts is None else self._counted_code
         launch = Launch(
             code, self._program.device, grid, block, params, shared_bytes, limits, cluster,
             self._reserved_shared, counts,
@@ -185,8 +201,8 @@ class EmulatedKernel:
         limits: Limits, order: LaunchOrder,
     ) -> OrderedLaunch:  # fmt: skip
         return OrderedLaunch(
-            self._ordered_code, self._program.device, grid, block, params, shared_bytes, limits,
-            cluster, self._reserved_shared, order,
+            self._code_for(limits, ordered=True), self._program.device, grid, block, params,
+            shared_bytes, limits, cluster, self._reserved_shared, order,
         )  # fmt: skip
 
     def _checked_cluster(self, grid: Dim3, cluster: Dim3) -> Dim3:
@@ -273,15 +289,17 @@ class Program:
             found = self._kernels[name] = EmulatedKernel(self, signature, code)
         return found
 
-    def code_of(self, name: str, late: Late, *, counted: bool = False) -> KernelCode:
-        """The code of a kernel that the module defines; what is `late` is not done at once.
-
-        Code that is `counted` tells what it executes.
-        """
+    def code_of(
+        self, name: str, late: Late, *, counted: bool = False, follows_undefined: bool = False
+    ) -> KernelCode:
+        """The code of a kernel that the module defines, as `generate` makes it."""
         span = self.module.functions[name].span
         large = span is not None and span[1] - span[0] > _LARGE
         with collection_paused() if large else nullcontext():
-            return generate(self._layout, self.device.code_addresses, name, late, counted=counted)
+            return generate(
+                self._layout, self.device.code_addresses, name, late,
+                counted=counted, follows_undefined=follows_undefined,
+            )  # fmt: skip
 
     def close(self) -> None:
         """Free the module's variables; once is enough."""

@@ -13,6 +13,7 @@ from ptx.emulate.codegen.count_writer import (
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
+from ptx.emulate.codegen.undefined_writer import follow_block, follow_branch, follow_step
 from ptx.emulate.exec.fibre import GONE
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.memory.site import Site
@@ -79,6 +80,7 @@ class BlockWriter:
         following = self._unit.following(block)
         emitter.begin(first + block.index, following)
         begin_block(emitter)
+        follow_block(emitter, block)
         waits = bool(block.steps) and block.steps[0].operation.effect is Effect.SYNCS
         if not waits:
             count_block(emitter)
@@ -96,6 +98,7 @@ class BlockWriter:
                 continue
             count_instruction(emitter, is_skipped=is_skipped)
             self._tell_unwritten(step.instruction)
+            follow_step(emitter, step)
             try:
                 step.operation.emit(emitter, step.instruction)
             except KeyError as missing:
@@ -118,6 +121,7 @@ class BlockWriter:
         assert block.target is not None
         if block.branch is not None:
             self._tell_unwritten(block.branch)
+        follow_branch(emitter, block)
         condition = emitter.value(block.guard.register, "pred")
         if block.guard.negated:
             condition = f"~{condition}"

@@ -39,10 +39,12 @@ def generate(
     late: Late = NOTHING_LATE,
     *,
     counted: bool = False,
+    follows_undefined: bool = False,
 ) -> KernelCode:
     """The code of a kernel of a module; `code_addresses` has the functions of its device.
 
-    What is `late` is not done at once. Code that is `counted` tells what it executes.
+    What is `late` is not done at once. Code that is `counted` tells what it executes, and code that
+    `follows_undefined` where values go that come from shared or local memory which nothing wrote.
 
     Raises:
         UnsupportedInstruction: it, or a function that it calls by name, uses what is not executed.
@@ -59,6 +61,7 @@ def generate(
     blocks = BlockFunctions(kernel, namespace.names)
     code = KernelCode(kernel, module.files, offsets, nbytes, blocks)
     code.counted = CountedCode() if counted else None
+    code.follows_undefined = follows_undefined
     sizes = {name: variable.nbytes for name, variable in shared.items()}
     return _KernelWriter(layout, code_addresses, code, namespace, graph, late, sizes).write()
 
@@ -108,7 +111,7 @@ class _KernelWriter:
         code.find_function = self.find_function
         code.find_origins = self._origins.find
         code.uses_of = partial(uses_of, self._bodies)
-        if code.counted is None and self._late == NOTHING_LATE:
+        if code.counted is None and not code.follows_undefined and self._late == NOTHING_LATE:
             writer = LaneWriter(code, self._units)
             code.lanes = LaneCode(writer.write, writer.write_loop, writer.shows_order)
         if code.stack_bytes > MOST_LOCAL_BYTES:
@@ -170,7 +173,7 @@ class _KernelWriter:
             scope = FunctionScope(
                 self._code.kernel, function, body, frame_layout(function, body), layout,
                 self._code.shared_offsets, self._namespace, self._code.sites, self._late,
-                self._code.counted,
+                self._code.counted, self._code.follows_undefined,
             )  # fmt: skip
         except KeyError as missing:
             raise UnsupportedInstruction(
@@ -216,6 +219,7 @@ class _KernelWriter:
             code.first.append(instructions[0] if instructions else None)
             code.last.append(instructions[-1] if instructions else None)
         code.zeros.append(unit.scope.zeros())
+        code.numbers.append(unit.scope.numbers)
         self._origins.add(unit.blocks, unit.scope, unit.sites)
         self._bodies.append(unit.scope.body)
         self._units.append(unit)

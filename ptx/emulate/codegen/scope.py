@@ -50,6 +50,8 @@ class FunctionScope:
             its instruction.
         late: what is not done at once.
         counted: where the instructions are listed of code that counts them, None in any other.
+        follows_undefined: whether the code follows values that come from memory which nothing has
+            written.
         lane_values: floats that the code of single threads names.
         width: bytes of each register; home: the kind in which it is held between blocks.
     """
@@ -66,10 +68,12 @@ class FunctionScope:
         sites: list[Site],
         late: Late,
         counted: CountedCode | None,
+        follows_undefined: bool,
     ) -> None:
         self.kernel = kernel
         self.late = late
         self.counted = counted
+        self.follows_undefined: bool = follows_undefined
         self.function = function
         self.body = body
         self.frame = frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,8 @@ class KernelCode:
         reads_clock: whether it reads a clock, so that what it does depends on time.
         may_be_late: what an ordered launch may do late.
         counted: which instructions each block has, if the code counts them.
+        follows_undefined: whether it follows values of memory that nothing has written.
+        numbers: of the registers of each function, by name.
         lanes: the same for few threads, where there is such code.
     """
 
@@ -102,6 +104,8 @@ class KernelCode:
     stack_bytes: int = 0
     registers: int = 0
     counted: CountedCode | None = None
+    follows_undefined: bool = False
+    numbers: list[Mapping[str, int]] = field(default_factory=list)
     lanes: LaneCode | None = None
     _dtypes: dict[int, list[np.dtype[Any]]] = field(default_factory=dict)
 
@@ -122,6 +126,14 @@ class KernelCode:
                 found.add(each)
                 waiting += self.successors[each]
         return found
+
+    @property
+    def loads_own_memory(self) -> bool:
+        """Whether it loads from shared or local memory, or may."""
+        return any(
+            site.instruction.opcode in ("ld", "ldu") and site.space != "global"
+            for site in self.sites
+        )
 
     def comes_again(self, block: int) -> bool:
         """Whether a block is part of a loop."""

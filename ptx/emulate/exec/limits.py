@@ -30,8 +30,8 @@ class Limits:
         strict_barriers: report a barrier that exited threads did not reach, and threads of a block
             that meet at different aligned barriers. PTX allows both ("exit", "barrier"): a barrier
             waits for the threads that have not exited, and warps may come from different places.
-        check_uninitialised: report reads of shared or local memory that nothing has written; takes
-            several times as long.
+        check_uninitialised: report where a value is needed of shared or local memory that nothing
+            has written; takes several times as long.
         check_bounds: hold accesses to the array or variable that their addresses were made from.
         check_synchronisation: report threads that go around a barrier, or an instruction of their
             warp, at which others wait; a GPU goes on once they have exited.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ptx.emulate.exec.special_registers import special_value
 from ptx.emulate.exec.sync.mbarrier import Mbarriers
 from ptx.emulate.memory.shadow import Shadow
+from ptx.emulate.memory.undefined_values import UndefinedValues
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, coordinates
 
@@ -28,6 +29,7 @@ class ResidentBlocks:
     Attributes:
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
         shadow: which of the shared and local memory was written, where that is checked.
+        undefined: values in registers that come from what was not, where the code follows them.
         unwritten: what looks for reads of global memory that nothing wrote, where that is checked.
         races: what looks for races, where that is checked.
         counts: what counts, in a launch that does.
@@ -42,6 +44,11 @@ class ResidentBlocks:
         self.shared_stride: int = launch.shared_stride
         self.local_stride: int = launch.local_stride
         self.shared: NDArray[np.uint8] = launch.shared_memory(geometry.blocks * self.shared_stride)
+        self.undefined: UndefinedValues | None = (
+            UndefinedValues(geometry.threads, launch.code.numbers)
+            if launch.code.follows_undefined
+            else None
+        )
         self.shadow: Shadow | None = (
             self._new_shadow() if launch.limits.check_uninitialised else None
         )
@@ -111,5 +118,6 @@ class ResidentBlocks:
     def _new_shadow(self) -> Shadow:
         shape = self.geometry
         return Shadow(
-            shape.blocks, self.shared_stride, shape.threads, self.local_stride, self.code.uses_of
-        )
+            shape.blocks, self.shared_stride, shape.threads, self.local_stride, self.code.uses_of,
+            self.undefined,
+        )  # fmt: skip

@@ -55,6 +55,8 @@ def locate(
     if space == "param":
         return _params(threads, addresses, offset, site)
     if space == "global":
+        if blocks.undefined and site.writes:
+            blocks.undefined.refuse_stored(threads, site)
         elements, index = _global(threads, addresses, offset, site, values)
     else:
         elements, index = _per_thread(threads, addresses, offset, site, space)

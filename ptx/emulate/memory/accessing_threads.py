@@ -17,10 +17,10 @@ from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.memory.peer_memory import PeerMemory
 from ptx.emulate.memory.shadow import Shadow
 from ptx.emulate.memory.site import Memory, Site
+from ptx.emulate.memory.undefined_values import TrackedThreads, UndefinedValues
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.geometry import Geometry, Value
-from ptx.emulate.model.threads import Threads
 
 
 class ReachableMemories(Protocol):
@@ -142,8 +142,12 @@ class BlockMemory(Protocol):
     def shadow(self) -> Shadow | None:
         """Which bytes of both were written, where that is checked."""
 
+    @property
+    def undefined(self) -> UndefinedValues | None:
+        """Registers with values of bytes that were not, where the code follows them."""
 
-class AccessingThreads(Threads, Protocol):
+
+class AccessingThreads(TrackedThreads, Protocol):
     """Threads that access memory together."""
 
     @property
@@ -156,9 +160,6 @@ class AccessingThreads(Threads, Protocol):
     @property
     def lanes(self) -> Index | None:
         """The threads' numbers in the chunk; None where they are all of it."""
-
-    def lane_numbers(self) -> Index:
-        """(n,) the threads' numbers in the chunk."""
 
     def start_index(self, space: str, shift: int) -> Index:
         """(n,) where each thread's shared or local memory starts, in elements of 2**shift bytes."""

@@ -1,0 +1,103 @@
+"""What code that follows undefined values has beside an instruction's own: nothing in other code.
+
+As long as there is no such value, that is one test of a dictionary for an instruction.
+"""
+
+from __future__ import annotations
+
+from ptx.emulate.codegen.cfg import Block, BlockStep, bits
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.registers import CARRY, registers_in
+from ptx.emulate.codegen.table import Effect, type_suffix
+from ptx.emulate.memory.undefined_values import RegisterUse
+from ptx.emulate.model.types import kind_of
+from ptx.isa.model import Address, Operand, Vector
+
+_COMBINES = ("and", "or")
+
+
+def follow_block(e: Emitter, block: Block) -> None:
+    """The block's code begins."""
+    if e.scope.follows_undefined:
+        live = e.scope.bind(frozenset(bits(block.live)), "live")
+        e.line("U = f.blocks.undefined")
+        e.line(f"if U: U.enter(f, {live})")
+
+
+def follow_branch(e: Emitter, block: Block) -> None:
+    """The fibre comes to the branch at the block's end, or to the guard of an instruction."""
+    instruction = block.branch or block.skipped
+    if e.scope.follows_undefined and block.guard is not None and instruction is not None:
+        use = RegisterUse(instruction, (e.scope.number(block.guard.register),), ())
+        e.line(f"if U: U.needs(f, {e.scope.bind(use, 'use')})")
+
+
+def follow_step(e: Emitter, step: BlockStep) -> None:
+    """The fibre executes an instruction."""
+    if not e.scope.follows_undefined:
+        return
+    i = step.instruction
+    if i.opcode in ("ld", "ldu"):
+        _line(e, "loads", _use(e, step, ()), "")
+    elif i.opcode == "st":
+        value = i.operands[1]
+        elements = value.items if isinstance(value, Vector) else (value,)
+        outside = bool({"global", "shared::cluster"} & set(i.modifiers))
+        _line(e, "stores", _use(e, step, elements), f", outside={outside}")
+    elif step.operation.effect is not Effect.PURE:
+        use = RegisterUse(i, step.reads, step.writes)
+        _line(e, "needs", use, "")
+    else:
+        _follow_pure(e, step)
+
+
+def _follow_pure(e: Emitter, step: BlockStep) -> None:
+    i = step.instruction
+    guard = ""
+    if i.guard is not None:
+        found = e.value(i.guard.register, "pred")
+        guard = f", guard={'~' if i.guard.negated else ''}{found}"
+    kind = type_suffix(i)
+    if i.opcode in _COMBINES and len(i.operands) == 3:
+        sources = i.operands[1:]
+        left, right = [_decides(e, i.opcode, each, kind) for each in sources]
+        _line(e, "combines", _use(e, step, sources), f", ({left}, {right}){guard}")
+    elif i.opcode == "setp" and len(i.operands) == 4 and set(_COMBINES) & set(i.modifiers):
+        joins = "or" if "or" in i.modifiers else "and"
+        decided = _decides(e, joins, i.operands[3], "pred")
+        _line(e, "compares", _use(e, step, i.operands[1:]), f", {decided}{guard}")
+    elif i.opcode == "selp":
+        chosen = e.value(i.operands[3], "pred")
+        _line(e, "selects", _use(e, step, i.operands[1:]), f", {chosen}{guard}")
+    else:
+        taken = i.operands[0 if step.operation.updates else step.operation.writes :]
+        _line(e, "passes", _use(e, step, taken), guard)
+
+
+def _decides(e: Emitter, joins: str, operand: Operand, kind: str) -> str:
+    """Where a value decides an `and` or `or` alone: by no bit, or by all."""
+    value = e.value(operand, kind)
+    if kind == "pred":
+        return value if joins == "or" else f"(~{value})"
+    return f"({value} == {e.constant(-1 if joins == 'or' else 0, kind_of(kind))})"
+
+
+def _use(e: Emitter, step: BlockStep, sources: tuple[Operand, ...]) -> RegisterUse:
+    i = step.instruction
+    carry = [e.scope.number(CARRY)] if step.operation.reads_carry else []
+    address = [
+        e.scope.number(register)
+        for operand in i.operands
+        if isinstance(operand, Address)
+        for register in registers_in(operand)
+    ]
+    numbers: list[int | None] = []
+    for operand in sources:
+        found = [e.scope.number(register) for register in registers_in(operand)]
+        numbers += found or [None]
+    guard = None if i.guard is None else e.scope.number(i.guard.register)
+    return RegisterUse(i, (*numbers, *carry), step.writes, tuple(address), guard)
+
+
+def _line(e: Emitter, method: str, use: RegisterUse, more: str) -> None:
+    e.line(f"if U: U.{method}(f, {e.scope.bind(use, 'use')}{more})")

@@ -1,0 +1,318 @@
+"""Values in registers that come from memory which nothing has written, until something needs them.
+
+A copy of such a value is no fault, nor is one that an `and`, an `or` or a selection leaves out: as
+Valgrind's memcheck decides. A fault is what depends on it: a branch, an address, an atomic
+operation, what other threads are given, and what is stored in global memory. What is stored in
+shared or local memory is as if it was not written there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.errors import UninitialisedRead
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import Threads
+from ptx.isa.model import Instruction, Register, Vector
+
+_Key = tuple[int, int]  # how many calls the thread is in, and the register
+_Reads = NDArray[np.int32]  # (n,) for each thread the number of the read, 0 for what is defined
+_FIRST: Final = 2**31 - 1  # the number of the first read; later ones count down, so it is the most
+
+STORED: Final = (-1, -1)
+"""Stands for what is about to be stored, so that there is something as long as there is that."""
+
+
+class _OpenCall(Protocol):
+    @property
+    def function(self) -> int:
+        """The number of the function that was called."""
+
+
+class TrackedThreads(Threads, Protocol):
+    """Threads whose registers are looked at."""
+
+    @property
+    def calls(self) -> Sequence[_OpenCall]:
+        """The calls that they are in."""
+
+    @property
+    def present(self) -> NDArray[np.bool_] | None:
+        """(n,) which of them are still there; None where all are."""
+
+    def lane_numbers(self) -> Index:
+        """(n,) the threads' numbers in the chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterUse:
+    """What an instruction does with registers, by their numbers.
+
+    Attributes:
+        sources: those whose values it takes: of a store, of each element.
+        writes: those that it writes.
+        address: those that say where it accesses memory.
+        guard: the one that says whether it is executed.
+    """
+
+    instruction: Instruction
+    sources: tuple[int | None, ...]
+    writes: tuple[int, ...]
+    address: tuple[int, ...] = ()
+    guard: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One access that read what nothing has written: `first` by lane, in bytes of the space."""
+
+    site: Site
+    space: str
+    first: Mapping[int, int]
+
+
+class UndefinedValues(dict[_Key, _Reads]):
+    """The registers of a chunk's threads that have such values; empty as long as none has.
+
+    Args:
+        lanes: how many threads the chunk has.
+        numbers: of the registers of each function, by name.
+    """
+
+    def __init__(self, lanes: int, numbers: Sequence[Mapping[str, int]]) -> None:
+        super().__init__()
+        self._lanes = lanes
+        self._numbers = numbers
+        self._reads: list[_Read] = []
+
+    def note_read(
+        self, threads: TrackedThreads, wrong: NDArray[np.bool_], first: Index, site: Site,
+        space: str, passed_on: _Reads | None,
+    ) -> bool:  # fmt: skip
+        """A load gives registers undefined values; False if that cannot be told.
+
+        `wrong` is (threads, elements), `first` where each thread's access begins. `passed_on` has
+        the reads that gave what is stored there, 0 for others; None for none.
+        """
+        target = site.instruction.operands[0]
+        elements = target.items if isinstance(target, Vector) else (target,)
+        if site.instruction.opcode not in ("ld", "ldu") or len(elements) != wrong.shape[1]:
+            return False
+        lanes = threads.lane_numbers()
+        number = np.int32(_FIRST - len(self._reads))
+        reads = np.where(wrong, number, np.int32(0))
+        if passed_on is not None:
+            reads = np.where(wrong & (passed_on > 0), passed_on, reads)
+        if len(first) == 1:  # all threads read one place
+            first, reads = np.full(len(lanes), first[0]), np.repeat(reads, len(lanes), axis=0)
+        there = threads.present
+        if there is not None:
+            lanes, first, reads = lanes[there], first[there], reads[there]
+        places = dict(zip(lanes.tolist(), first.tolist(), strict=True))
+        self._reads.append(_Read(site, space, places))
+        function = threads.calls[-1].function if threads.calls else 0
+        for element, each in zip(elements, reads.T, strict=True):
+            if isinstance(element, Register):
+                key = len(threads.calls), self._numbers[function][element.name]
+                self._set(key, lanes, each)
+        return True
+
+    # What generated code calls, before the instruction is executed.
+
+    def enter(self, threads: TrackedThreads, live: frozenset[int]) -> None:
+        """A basic block begins: what is not read any more is forgotten."""
+        depth, lanes = len(threads.calls), _present(threads)
+        for key in list(self):
+            if key[0] > depth or (key[0] == depth and key[1] not in live):
+                self._set(key, lanes, None)
+
+    def passes(self, threads: TrackedThreads, use: RegisterUse, guard: Value | None = None) -> None:
+        """The results depend on all that is taken."""
+        lanes = _present(threads)
+        self._write(threads, lanes, use, self._of(threads, lanes, use.sources), guard)
+
+    def combines(
+        self, threads: TrackedThreads, use: RegisterUse, decided: Sequence[Value],
+        guard: Value | None = None,
+    ) -> None:  # fmt: skip
+        """`and` or `or` of two; `decided` is where each of them alone decides the result."""
+        lanes = _present(threads)
+        found = [self._of(threads, lanes, (source,)) for source in use.sources]
+        for one, other in ((0, 1), (1, 0)):
+            reads = found[one]
+            if reads is not None:
+                leaves_out = _of_present(threads, decided[other])
+                if found[other] is not None:
+                    leaves_out = leaves_out & (found[other] == 0)
+                found[one] = np.where(leaves_out, np.int32(0), reads)
+        self._write(threads, lanes, use, _either(found), guard)
+
+    def compares(
+        self, threads: TrackedThreads, use: RegisterUse, decided: Value, guard: Value | None = None
+    ) -> None:
+        """A comparison, joined with its last source; `decided` is where that alone decides."""
+        lanes = _present(threads)
+        *compared, other = use.sources
+        by = self._of(threads, lanes, (other,))
+        reads = self._of(threads, lanes, compared)
+        if reads is not None:
+            leaves_out = _of_present(threads, decided)
+            if by is not None:
+                leaves_out = leaves_out & (by == 0)
+            reads = np.where(leaves_out, np.int32(0), reads)
+        self._write(threads, lanes, use, _either([reads, by]), guard)
+
+    def selects(
+        self, threads: TrackedThreads, use: RegisterUse, chosen: Value, guard: Value | None = None
+    ) -> None:
+        """`selp`: the first source where `chosen`, else the second; the third is what chooses."""
+        lanes = _present(threads)
+        yes, no, by = (self._of(threads, lanes, (source,)) for source in use.sources)
+        nothing = np.zeros(len(lanes), dtype=np.int32)
+        taken = np.where(
+            _of_present(threads, chosen), nothing if yes is None else yes,
+            nothing if no is None else no,
+        )  # fmt: skip
+        self._write(threads, lanes, use, taken if by is None else np.maximum(taken, by), guard)
+
+    def loads(self, threads: TrackedThreads, use: RegisterUse) -> None:
+        """A load is about to write its registers."""
+        lanes = _present(threads)
+        self._check(threads, lanes, use, use.address)
+        self._write(threads, lanes, use, None, None)
+
+    def stores(self, threads: TrackedThreads, use: RegisterUse, *, outside: bool) -> None:
+        """A store; `outside`: to memory that other blocks see."""
+        lanes = _present(threads)
+        self._check(threads, lanes, use, use.address)
+        if outside:
+            self._check(threads, lanes, use, use.sources)
+            return
+        stored = np.zeros((len(use.sources), self._lanes), dtype=np.int32)
+        for row, source in zip(stored, use.sources, strict=True):
+            reads = self._of(threads, lanes, (source,))
+            if reads is not None:
+                row[lanes] = reads
+        if stored.any():
+            self[STORED] = stored
+
+    def needs(self, threads: TrackedThreads, use: RegisterUse) -> None:
+        """Something else: all that it takes is needed."""
+        lanes = _present(threads)
+        self._check(threads, lanes, use, (*use.sources, *use.address))
+        self._write(threads, lanes, use, None, None)
+
+    # What accesses call.
+
+    def stored(self, threads: TrackedThreads) -> _Reads | None:
+        """(elements, n) what the store under way has of undefined values; None for nothing."""
+        rows = self.get(STORED)
+        return None if rows is None else rows[:, threads.lane_numbers()]
+
+    def refuse_stored(self, threads: TrackedThreads, site: Site) -> None:
+        """The store under way goes to global memory.
+
+        Raises:
+            UninitialisedRead: it has undefined values.
+        """
+        rows = self.get(STORED)
+        if rows is not None:
+            lanes = _present(threads)
+            self._refuse(threads, lanes, rows[:, lanes].max(axis=0), site.instruction)
+
+    def _of(
+        self, threads: TrackedThreads, lanes: Index, registers: Sequence[int | None]
+    ) -> _Reads | None:
+        """For each lane a read that one of these registers depends on; None where none does."""
+        depth = len(threads.calls)
+        known = (self.get((depth, each)) for each in registers if each is not None)
+        return _either([None if reads is None else reads[lanes] for reads in known])
+
+    def _write(
+        self, threads: TrackedThreads, lanes: Index, use: RegisterUse, reads: _Reads | None,
+        guard: Value | None,
+    ) -> None:  # fmt: skip
+        """Registers are written, by the threads for which the guard holds."""
+        self.pop(STORED, None)
+        depth = len(threads.calls)
+        by = None if use.guard is None else self._of(threads, lanes, (use.guard,))
+        for number in use.writes:
+            key = depth, number
+            if guard is None or use.guard is None:
+                self._set(key, lanes, reads)
+                continue
+            nothing = np.zeros(len(lanes), dtype=np.int32)
+            old = self._of(threads, lanes, (number,))
+            made = np.where(
+                _of_present(threads, guard), nothing if reads is None else reads,
+                nothing if old is None else old,
+            )  # fmt: skip
+            self._set(key, lanes, made if by is None else np.maximum(made, by))
+
+    def _set(self, key: _Key, lanes: Index, reads: _Reads | None) -> None:
+        known = self.get(key)
+        if reads is None or not reads.any():
+            if known is not None:
+                known[lanes] = 0
+                if not known.any():
+                    del self[key]
+            return
+        if known is None:
+            known = self[key] = np.zeros(self._lanes, dtype=np.int32)
+        known[lanes] = reads
+
+    def _check(
+        self, threads: TrackedThreads, lanes: Index, use: RegisterUse,
+        registers: Sequence[int | None],
+    ) -> None:  # fmt: skip
+        self.pop(STORED, None)
+        reads = self._of(threads, lanes, registers)
+        if reads is not None:
+            self._refuse(threads, lanes, reads, use.instruction)
+
+    def _refuse(
+        self, threads: TrackedThreads, lanes: Index, reads: _Reads, user: Instruction
+    ) -> None:
+        if not reads.any():
+            return
+        at = int(np.argmax(reads != 0))
+        lane = int(lanes[at])
+        read = self._reads[_FIRST - int(reads[at])]
+        position = int(np.argmax(threads.lane_numbers() == lane))
+        place = threads.where(position, read.site.instruction)
+        # The value may be another thread's, by way of a register that both had.
+        address = read.first.get(lane, next(iter(read.first.values())))
+        needed = threads.where(position, user)
+        line = f", {needed.source_file}:{needed.source_line}" if needed.source_file else ""
+        raise UninitialisedRead(
+            f"read of {read.site.total} bytes at {read.space} address {address:#x}, which nothing"
+            f" has written\n  needed by {user.text} at PTX line {user.line}{line}",
+            place, address=address, nbytes=read.site.total, space=read.space,
+        )  # fmt: skip
+
+
+def _present(threads: TrackedThreads) -> Index:
+    lanes = threads.lane_numbers()
+    found: Index = lanes if threads.present is None else lanes[threads.present]
+    return found
+
+
+def _of_present(threads: TrackedThreads, value: Value) -> NDArray[np.bool_]:
+    """A value of all threads as that of those that are still there."""
+    found = np.asarray(value, dtype=np.bool_)
+    return found if found.ndim == 0 or threads.present is None else found[threads.present]
+
+
+def _either(found: Sequence[_Reads | None]) -> _Reads | None:
+    known = [reads for reads in found if reads is not None]
+    if not known:
+        return None
+    combined: _Reads = np.maximum.reduce(known) if len(known) > 1 else known[0]
+    return combined
