@@ -66,7 +66,7 @@ if typing.TYPE_CHECKING:
     )
     from .driver.default_stream import DefaultStream as DefaultStream
     from .driver.device_properties import DeviceProperties as DeviceProperties
-    from .driver.event import Event as Event
+    from .driver.event import Event as Event, IpcEventHandle as IpcEventHandle
     from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
     from .errors import GpuError as GpuError, OutOfMemoryError as OutOfMemoryError
     from .graph import Graph as Graph, GraphCondition as GraphCondition, GraphExec as GraphExec
@@ -91,6 +91,7 @@ if typing.TYPE_CHECKING:
         advise as advise,
     )
     from .memory.host.registered import RegisteredArray as RegisteredArray
+    from .memory.ipc.memory_handle import IpcMemoryHandle as IpcMemoryHandle
     from .memory.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
     from .memory.pools.growing_buffer import GrowingBuffer as GrowingBuffer
     from .memory.pools.hooked import HookedMemory as HookedMemory
@@ -102,6 +103,7 @@ if typing.TYPE_CHECKING:
         PinnedPool as PinnedPool,
         PinnedStatistics as PinnedStatistics,
     )
+    from .memory.pools.unpooled import UnpooledMemory as UnpooledMemory
     from .memory.resource import (
         CountedMemory as CountedMemory,
         DriverMemory as DriverMemory,
@@ -187,7 +189,7 @@ else:
         "driver.context_settings": "CachePreference ContextLimits",
         "driver.default_stream": "DefaultStream",
         "driver.device_properties": "DeviceProperties",
-        "driver.event": "Event",
+        "driver.event": "Event IpcEventHandle",
         "driver.types": "ContextFlags MemoryInfo",
         "errors": "GpuError OutOfMemoryError",
         "graph": "Graph GraphCondition GraphExec",
@@ -203,10 +205,12 @@ else:
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
         "memory.host.managed": "Advice Attachment advise",
         "memory.host.registered": "RegisteredArray",
+        "memory.ipc.memory_handle": "IpcMemoryHandle",
         "memory.pools.growing_buffer": "GrowingBuffer",
         "memory.pools.hooked": "HookedMemory",
         "memory.pools.memory_pool": "MemoryPool PoolStatistics",
         "memory.pools.pinned_pool": "PinnedPool PinnedStatistics",
+        "memory.pools.unpooled": "UnpooledMemory",
         "memory.pinned": "managed_empty pinned_empty",
         "memory.reuse.allocator": "CudaAllocator",
         "memory.resource": (

@@ -7,6 +7,7 @@ item is the CUresult; the C declarations are in the CUDA Driver API manual under
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast
@@ -45,6 +46,8 @@ from cuda.bindings.driver import (
     CUgraphNode as CUgraphNode,
     CUgraphNodeParams as CUgraphNodeParams,
     CUgraphNodeType as CUgraphNodeType,
+    CUipcEventHandle as CUipcEventHandle,
+    CUipcMemHandle as CUipcMemHandle,
     CUjit_option as CUjit_option,
     CUjitInputType as CUjitInputType,
     CUkernelNodeAttrID as CUkernelNodeAttrID,
@@ -68,6 +71,7 @@ from cuda.bindings.driver import (
     CUmemorytype as CUmemorytype,
     CUmemPool_attribute as CUmemPool_attribute,
     CUmemPoolProps as CUmemPoolProps,
+    CUmemPoolPtrExportData as CUmemPoolPtrExportData,
     CUmipmappedArray as CUmipmappedArray,
     CUmodule as CUmodule,
     CUpointer_attribute as CUpointer_attribute,
@@ -214,6 +218,7 @@ class DriverApi(Protocol):
     def cuEventElapsedTime(self, h_start: CUevent, h_end: CUevent, /) -> tuple[CUresult, float]: ...
     def cuMemGetInfo(self) -> tuple[CUresult, int, int]: ...
     def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]: ...
+    def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]: ...
     def cuMemFree(self, dptr: CUdeviceptr, /) -> tuple[CUresult]: ...
     def cuMemAllocAsync(
         self, bytesize: int, h_stream: CUstream, /
@@ -376,6 +381,25 @@ class DriverApi(Protocol):
     def cuMemPoolSetAccess(
         self, pool: CUmemoryPool, map: list[CUmemAccessDesc], count: int, /
     ) -> tuple[CUresult]: ...
+    def cuMemPoolExportToShareableHandle(
+        self, pool: CUmemoryPool, handle_type: CUmemAllocationHandleType, flags: int, /
+    ) -> tuple[CUresult, int]: ...
+    def cuMemPoolImportFromShareableHandle(
+        self, handle: int, handle_type: CUmemAllocationHandleType, flags: int, /
+    ) -> tuple[CUresult, CUmemoryPool]: ...
+    def cuMemPoolExportPointer(
+        self, ptr: CUdeviceptr, /
+    ) -> tuple[CUresult, CUmemPoolPtrExportData]: ...
+    def cuMemPoolImportPointer(
+        self, pool: CUmemoryPool, share_data: CUmemPoolPtrExportData | None, /
+    ) -> tuple[CUresult, CUdeviceptr]: ...
+    def cuIpcGetMemHandle(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUipcMemHandle]: ...
+    def cuIpcOpenMemHandle(
+        self, handle: CUipcMemHandle, flags: int, /
+    ) -> tuple[CUresult, CUdeviceptr]: ...
+    def cuIpcCloseMemHandle(self, dptr: CUdeviceptr, /) -> tuple[CUresult]: ...
+    def cuIpcGetEventHandle(self, event: CUevent, /) -> tuple[CUresult, CUipcEventHandle]: ...
+    def cuIpcOpenEventHandle(self, handle: CUipcEventHandle, /) -> tuple[CUresult, CUevent]: ...
     def cuPointerGetAttributes(
         self, num_attributes: int, attributes: tuple[CUpointer_attribute, ...], ptr: int, /
     ) -> tuple[CUresult, list[object]]: ...
@@ -542,6 +566,23 @@ class DriverApi(Protocol):
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_T = TypeVar("_T", CUipcMemHandle, CUipcEventHandle, CUmemPoolPtrExportData)
+
+OPAQUE_BYTES: Final = 64
+"""The size of what the driver gives to be sent to another process."""
+
+
+def opaque_bytes(value: CUipcMemHandle | CUipcEventHandle | CUmemPoolPtrExportData) -> bytes:
+    """What the driver gave to be sent to another process, as bytes."""
+    return ctypes.string_at(value.getPtr(), OPAQUE_BYTES)
+
+
+def of_opaque_bytes(kind: type[_T], content: bytes) -> _T:
+    """Such bytes, of which there are `OPAQUE_BYTES`, as the driver takes them."""
+    value = kind()
+    ctypes.memmove(value.getPtr(), content, OPAQUE_BYTES)
+    return value
+
 
 # In 12.9 these names carry the signatures that 13 gives the plain ones. The table is fixed: the
 # highest suffix is not always the newest signature.

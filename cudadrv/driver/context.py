@@ -51,6 +51,16 @@ class ContextCore(Closing):
             device.driver.contexts.add(self._box)
 
     @classmethod
+    def _primary_of(cls, device: Device) -> Self:
+        """The primary context of a device, of which there is one object for the process."""
+        cache = device.driver.cache(cls)
+        context = cache.get(device.ordinal)
+        if context is None:
+            made = cls(device, device.primary_context(), is_primary=True)
+            context = cache.setdefault(device.ordinal, made)
+        return context
+
+    @classmethod
     def create(cls, device: Device | int = 0, flags: ContextFlags | int = 0) -> Self:
         """A new context on a device (cuCtxCreate); the caller's current context stays as it was.
 

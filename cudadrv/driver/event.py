@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 from .. import border
-from ._api import CUevent, CUevent_flags
+from ..errors import ArgumentValueError, WrongDeviceError
+from ._api import (
+    OPAQUE_BYTES,
+    CUevent,
+    CUevent_flags,
+    CUipcEventHandle,
+    of_opaque_bytes,
+    opaque_bytes,
+)
 from .awaiting import until
 from .context import ContextCore
+from .context_box import ContextBox, Part
 from .handle import Closed, Closing
 from .in_use import failure
 from .later import drop_now
+from .sending import Reduced, device_named, let_send, unshared
 from .stream_box import UNTIMED, EventBox, StreamBox
 
 if TYPE_CHECKING:
@@ -19,6 +31,7 @@ if TYPE_CHECKING:
 
 _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
+_INTERPROCESS: Final = int(CUevent_flags.CU_EVENT_INTERPROCESS)
 
 
 class Event(Closing):
@@ -28,26 +41,50 @@ class Event(Closing):
         context: the context it belongs to; an event is recorded on streams of its context.
         timing: whether `elapsed_ms` will be asked; without it an event is cheaper.
         blocking: whether a thread that waits in `synchronize` sleeps, and does not spin.
+        interprocess: whether other processes may have it too: through multiprocessing, or by an
+            `IpcEventHandle`. Such an event has no timing.
 
     Attributes:
         context: the context.
         timing: whether it can be timed.
+        interprocess: whether other processes may have it too.
         handle: the CUevent; reading it after `close` raises `ClosedError`.
         closed: whether it was closed.
     """
 
-    __slots__ = ("context", "timing")
+    __slots__ = ("context", "interprocess", "timing")
 
     _box: EventBox
+    _remedy = (
+        "make it with interprocess=True, and give it to multiprocessing or send an IpcEventHandle"
+    )
 
     def __init__(
-        self, context: ContextCore, *, timing: bool = True, blocking: bool = False
+        self,
+        context: ContextCore,
+        *,
+        timing: bool = True,
+        blocking: bool = False,
+        interprocess: bool = False,
     ) -> None:
         border.instance("Event: context", context, ContextCore)
         flags = (_DEFAULT if timing else UNTIMED) | (_BLOCKING if blocking else _DEFAULT)
+        if interprocess:
+            if timing:
+                raise ArgumentValueError(
+                    "Event: an event of several processes cannot be timed: give timing=False"
+                )
+            flags |= _INTERPROCESS
+            let_send(Event, _reduced)
+        self._stand_for(context, EventBox(context._box, flags), timing, interprocess)
+
+    def _stand_for(
+        self, context: ContextCore, box: EventBox, timing: bool, interprocess: bool
+    ) -> None:
         self.context: ContextCore = context
         self.timing: bool = timing
-        self._box = EventBox(context._box, flags)
+        self.interprocess: bool = interprocess
+        self._box = box
         context._adopt(self)
 
     def __repr__(self) -> str:
@@ -128,3 +165,105 @@ class Event(Closing):
         if code:
             raise failure(end.api, code, "cuEventElapsedTime", "timing between two events")
         return elapsed
+
+
+@dataclass(frozen=True, slots=True)
+class IpcEventHandle:
+    """Names an event for other processes of the host; `of` makes it.
+
+    Attributes:
+        payload: what the driver gave.
+        device: the UUID of the device.
+    """
+
+    payload: bytes
+    device: bytes
+
+    @classmethod
+    def of(cls, event: Event) -> IpcEventHandle:
+        """What another process opens to have an event as well: plain bytes, however sent.
+
+        The event must live until that has opened it.
+
+        Raises:
+            ExportError: it was not made with ``interprocess=True``.
+        """
+        if not border.instance("IpcEventHandle.of: event", event, Event).interprocess:
+            raise unshared(repr(event), "make it with interprocess=True")
+        box, device = event._box, event.context.device
+        if isinstance(box, _OpenedEventBox):
+            return cls(box.payload, device.uuid.bytes)
+        code, made = box.api.cuIpcGetEventHandle(box.raw)
+        if code:
+            raise failure(box.api, code, "cuIpcGetEventHandle", "sharing an event")
+        handle = cls(opaque_bytes(made), device.uuid.bytes)
+        _shared_events(box.context)[handle.payload] = box
+        return handle
+
+    def open(self, context: ContextCore) -> Event:
+        """The event, here: what is recorded in one process is waited for in each.
+
+        In the process that made the handle it is the event itself.
+
+        Raises:
+            WrongDeviceError: the context is of another device.
+            CudaError: the process that made it has closed it or has ended.
+        """
+        border.instance("IpcEventHandle.open: context", context, ContextCore)
+        if context.device.uuid.bytes != self.device:
+            raise WrongDeviceError(f"opening an event of another device for {context!r}")
+        if len(self.payload) != OPAQUE_BYTES:
+            raise ArgumentValueError(f"{len(self.payload)} bytes are no handle of an event")
+        owner = context._box
+        with context.device.driver.lock:
+            known = _shared_events(owner)
+            box = known.get(self.payload)
+            if box is None:
+                box = known[self.payload] = _OpenedEventBox(owner, self.payload)
+        event = Event.__new__(Event)
+        event._stand_for(context, box, False, True)
+        let_send(Event, _reduced)
+        return event
+
+
+class _OpenedEventBox(EventBox):
+    """Owns an event that another process made.
+
+    Attributes:
+        payload: what named it.
+    """
+
+    __slots__ = ("payload",)
+
+    def __init__(self, context: ContextBox, payload: bytes) -> None:
+        Part.__init__(self, context)
+        self.capture = None
+        self.payload: bytes = payload
+        code = self.make(
+            context.api.cuIpcOpenEventHandle, of_opaque_bytes(CUipcEventHandle, payload)
+        )
+        if code:
+            doing = "opening an event of another process"
+            raise failure(context.api, code, "cuIpcOpenEventHandle", doing)
+
+
+class _SharedEvents:
+    """The events of a device that other processes have as well, by what names them."""
+
+    def __init__(self) -> None:
+        self.by_payload: WeakValueDictionary[bytes, EventBox] = WeakValueDictionary()
+
+
+def _shared_events(context: ContextBox) -> WeakValueDictionary[bytes, EventBox]:
+    known = context.driver.cache(_SharedEvents)
+    return known.setdefault(context.ordinal, _SharedEvents()).by_payload
+
+
+def _reduced(event: Event) -> Reduced:
+    """An event for multiprocessing."""
+    return _received, (type(event.context), IpcEventHandle.of(event))
+
+
+def _received(kind: type[ContextCore], handle: IpcEventHandle) -> Event:
+    """An event that multiprocessing brought: of the primary context of its device."""
+    return handle.open(kind._primary_of(device_named(handle.device, "an event")))

@@ -46,16 +46,21 @@ _LEFT: Final = object()
 class Uncopied:
     """What stands for something of the driver in this process: no copy of it, here or elsewhere.
 
-    A copy would go on using what the original gives back.
+    A copy would go on using what the original gives back. Some kinds go to other processes through
+    multiprocessing, which asks `sending` first.
     """
 
     __slots__ = ()
 
+    # What to do instead, where there is something.
+    _remedy: ClassVar[str] = ""
+
     # copy.copy, copy.deepcopy and pickle come here.
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        remedy = f"\n  {self._remedy}" if self._remedy else ""
         raise ArgumentTypeError(
             f"a {type(self).__name__} cannot be copied or pickled: it stands for something of the "
-            "driver in this process"
+            f"driver in this process{remedy}"
         )
 
 

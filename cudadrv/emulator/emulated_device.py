@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.device_model import DeviceModel
-from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.device_memory import GRANULE, DeviceMemory
+from ptx.emulate.memory.file_pages import PAGE
 from ptx.emulate.memory.reservation import Reservation
 from ptx.emulate.model.errors import EmulationFault, OutOfMemory
 
 from ..driver._api import CUresult
 from .attributes import device_attributes
+from .interprocess.shared_file import SharedFile
+from .interprocess.shared_pages import SharedPages
 from .origin import caller
 from .physical_memory import PhysicalMemory
 from .pieces import OfGraph, Owner, Piece
@@ -51,6 +54,7 @@ class DeviceState:
         fault: what broke the device: from then on all calls on its contexts return that code.
         limit: bytes that may be in use, where a test set fewer than there are.
         pieces: live allocations by address; module variables are not among them.
+        opened: address and count of openings, by context and handle of another process's memory.
         counters: where its launches are counted, each everywhere; none unless asked for.
         has_patterns: whether fresh and freed memory hold patterns.
         others: the emulator's other devices.
@@ -79,6 +83,8 @@ class DeviceState:
         self.pools: dict[int, Pool] = {pool_handle: self.pool}
         self.reservations: dict[int, Reservation] = {}
         self.physical: dict[int, PhysicalMemory] = {}
+        self.shared: SharedPages = SharedPages(self.memory)
+        self.opened: dict[tuple[int, bytes], tuple[int, int]] = {}
         self.fault: Failure | None = None
         self.limit: int | None = None
         self.pieces: dict[int, Piece] = {}
@@ -124,6 +130,8 @@ class DeviceState:
         pool.reserved = pool.held
         if not pool.held:
             self.pools.pop(pool.handle, None)
+            if pool.file is not None:
+                pool.file.close()
 
     @property
     def _slack(self) -> int:
@@ -132,9 +140,56 @@ class DeviceState:
 
     def _free(self, piece: Piece) -> None:
         """Give memory back, which keeps its place from others for a while."""
+        if piece.is_foreign:
+            self.opened = {k: each for k, each in self.opened.items() if each[0] != piece.address}
+            self.shared.remove(piece.address, piece.nbytes)
+            return
         if self.has_patterns:
             self.fill(piece, FREED)
+        if piece.pool is not None and piece.pool.file is not None:
+            self.shared.hide(piece.address, piece.held)
         self.memory.free(piece.address)
+
+    def share(self, piece: Piece) -> tuple[SharedFile, int]:
+        """Let other processes open an allocation; gives the file and the place. The lock is held.
+
+        Raises:
+            OSError: the system refused.
+        """
+        return self.shared.share(piece.address, piece.nbytes, self.uuid)
+
+    def open(
+        self,
+        file: SharedFile,
+        offset: int,
+        nbytes: int,
+        owner: Owner,
+        *,
+        context: int = 0,
+        pool: Pool | None = None,
+    ) -> Piece:
+        """Memory of another process, which takes none of this one; the lock is held.
+
+        Raises:
+            Refusal: CUDA_ERROR_OUT_OF_MEMORY: there are no addresses for it, or the system refused.
+        """
+
+        def add() -> int:
+            try:
+                origin = f"memory of another process, {owner.value}"
+                return self.shared.add(file, offset, nbytes, origin)
+            except (OutOfMemory, OSError) as error:
+                raise self._out_of_memory(nbytes) from error
+
+        address = self.run_alone(add)
+        if pool is not None:
+            pool.take(nbytes, 0, 0)
+        self._numbered += 1
+        piece = Piece(
+            address, nbytes, 0, owner, context, self._numbered, pool=pool, is_foreign=True
+        )
+        self.pieces[address] = piece
+        return piece
 
     def begin(self, piece: Piece) -> None:
         """Nothing has written this memory yet, whoever had it before."""
@@ -207,14 +262,18 @@ class DeviceState:
             raise self._out_of_memory(nbytes)
         place = caller()
         origin = f"{owner.value} at {place}" if place else owner.value
+        file = None if pool is None else pool.file
+        unit = GRANULE if file is None else PAGE
         try:
-            address = self.memory.allocate(nbytes, origin=origin, alignment=_ALIGNMENT)
+            address = self.memory.allocate(nbytes, origin=origin, alignment=_ALIGNMENT, unit=unit)
         except OutOfMemory as error:
             raise self._out_of_memory(nbytes) from error
         held = self.memory.used_bytes - before
         if not self._account(nbytes, held, pool):
             self.memory.free(address)
             raise self._out_of_memory(nbytes)
+        if file is not None:
+            self.shared.show(address, held, file, address - self.memory.base)
         self._numbered += 1
         piece = Piece(address, nbytes, held, owner, context, self._numbered, graph, pool)
         self.pieces[address] = piece

@@ -15,6 +15,7 @@ from .calls.blocking import BlockingCalls
 from .calls.context_settings import ContextSettingCalls
 from .calls.device import DeviceCalls
 from .calls.graph_edit import GraphEditCalls
+from .calls.interprocess import InterprocessCalls
 from .calls.linking import LinkCalls
 from .calls.managed import ManagedCalls
 from .calls.pointer import PointerCalls
@@ -45,6 +46,7 @@ class Emulator(
     GraphEditCalls,
     LinkCalls,
     VirtualCalls,
+    InterprocessCalls,
     FaultInjection,
 ):
     """The driver API, executed on the PTX emulator.

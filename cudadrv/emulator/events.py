@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .contexts import Context
     from .graphs import Tip
+    from .interprocess.shared_file import SharedFile
     from .streams import Capture
     from .timeline.moment import Clock
     from .timeline.operation import Operation
@@ -22,6 +23,8 @@ class Event:
         operation: its last record, if that was queued.
         clock: what is over when its last record is reached, where accesses are compared.
         capture: the capture in which it was last recorded, and `tip` the place there.
+        file: what says to other processes that it lives, once they may open it.
+        is_shared: whether another process has it too, or may open it.
     """
 
     handle: int
@@ -32,6 +35,8 @@ class Event:
     clock: Clock | None = None
     capture: Capture | None = None
     tip: Tip = frozenset()
+    file: SharedFile | None = None
+    is_shared: bool = False
 
     @property
     def reached_ns(self) -> int | None:

@@ -38,6 +38,10 @@ _LIBRARYS_OWN: Final = (
 )
 
 
+# Others go with their array or graph.
+_OF_USERS: Final = (Owner.PLAIN, Owner.POOL, Owner.OPENED)
+
+
 @dataclass(frozen=True, slots=True)
 class Leak:
     """Something that is still there at the end of a session.
@@ -137,7 +141,7 @@ class LeakWatch:
         """What is there now."""
         for pieces in self._memory:
             for address, piece, place in pieces.left():
-                if piece.owner in (Owner.PLAIN, Owner.POOL):  # others go with their array or graph
+                if piece.owner in _OF_USERS:
                     yield Leak("device memory", piece.nbytes, address, place)
         for allocations in self._host:
             for address, host, place in allocations.left():

@@ -36,6 +36,7 @@ class Owner(Enum):
     GRAPH = "cuMemAllocAsync in a graph"
     ARRAY = "cuArray3DCreate"
     MIPMAP = "cuMipmappedArrayCreate"
+    OPENED = "cuIpcOpenMemHandle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Piece:
         number: CU_POINTER_ATTRIBUTE_BUFFER_ID, unique on the device.
         graph: of a GRAPH one.
         pool: of a POOL one.
+        is_foreign: whether it is another process's, and is only mapped here.
     """
 
     address: int
@@ -58,3 +60,4 @@ class Piece:
     number: int
     graph: OfGraph | None = None
     pool: Pool | None = None
+    is_foreign: bool = False

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .interprocess.shared_file import SharedFile
+
 CHUNK = 32 << 20  # a pool takes and gives back memory in pieces of this size
 
 
@@ -30,6 +32,9 @@ class Pool:
         used_high, reserved_high: the most since they were reset.
         reuse: the three reuse policies, by attribute number; kept, and without effect here.
         peers: ordinals of the other devices that may access its memory.
+        file: where its memory is, if other processes may have it: as far from the beginning as its
+            addresses are from that of the device.
+        is_foreign: whether it is another process's, and gives no memory here.
     """
 
     handle: int
@@ -43,6 +48,8 @@ class Pool:
     reserved_high: int = 0
     reuse: dict[int, int] = field(default_factory=lambda: {1: 1, 2: 1, 3: 1})
     peers: set[int] = field(default_factory=set)
+    file: SharedFile | None = None
+    is_foreign: bool = False
 
     @property
     def slack(self) -> int:

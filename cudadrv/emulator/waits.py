@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from .contexts import Context
 from .core import Core
 from .emulated_device import DeviceState
+from .events import Event
 from .streams import Stream
 from .timeline.host_watch import OrderWarning
 from .timeline.operation import Operation
@@ -93,6 +94,14 @@ class Waits(Core):
             self._timeline.need(operations)
             self._usable(context)
             self._late_errors.raise_kept(context)
+
+    def _let_others_see(self, event: Event) -> None:
+        """Let a record be reached that other processes may wait for: nothing of theirs can do it.
+
+        So an event that is shared is always reached here; its waits elsewhere need no more.
+        """
+        if self._timeline is not None and event.is_shared and event.operation is not None:
+            self._timeline.need([event.operation])
 
     def _is_pending(self, operations: Iterable[Operation], context: Context) -> bool:
         """Whether something of it is not done; asking again and again comes to an end.

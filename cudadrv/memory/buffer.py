@@ -39,6 +39,10 @@ class DeviceMemory(Closing):
     # `_pointer` is the address as the driver's functions take it, once one was made.
     __slots__ = ("_address", "_base", "_pointer", "nbytes", "stream")
 
+    _remedy = (
+        "only multiprocessing sends it, to a process of the host, if its memory is of a "
+        "MemoryPool(shareable=True) or of UnpooledMemory()"
+    )
     _box: AnyMemory | Closed
     _address: int
     _pointer: CUdeviceptr | None

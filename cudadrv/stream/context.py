@@ -238,12 +238,8 @@ def cuda_context_for(ordinal: int) -> Context:
         DriverNotFoundError: there is no CUDA driver.
         InvalidDeviceError: there is no device of this ordinal.
     """
-    driver = current()
-    cache = driver.cache(Context)
-    context = cache.get(ordinal) if type(ordinal) is int else None
+    context = current().cache(Context).get(ordinal) if type(ordinal) is int else None
     if context is None:
-        device = Device.get(ordinal)
-        context = Context(device, device.primary_context(), is_primary=True)
-        context = cache.setdefault(device.ordinal, context)
+        context = Context._primary_of(Device.get(ordinal))
     context.bind()
     return context

@@ -47,6 +47,7 @@ SPANS: Final = {
     "cuMemsetD2D8Async": Span("copy", 5),
     "cuMemsetD2D16Async": Span("copy", 5),
     "cuMemsetD2D32Async": Span("copy", 5),
+    "cuMemAlloc": Span("allocation", None, 0),
     "cuMemAllocAsync": Span("allocation", None, 0),
     "cuMemAllocFromPoolAsync": Span("allocation", None, 0),
     "cuMemHostAlloc": Span("allocation", None, 0),

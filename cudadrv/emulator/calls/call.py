@@ -18,9 +18,9 @@ _R = TypeVar("_R", bound=tuple[Any, ...])
 _GIVE_BACK: Final = frozenset(
     {
         "cuArrayDestroy", "cuCtxDestroy", "cuEventDestroy", "cuGraphDestroy", "cuGraphExecDestroy",
-        "cuLibraryUnload", "cuMemFree", "cuMemFreeAsync", "cuMemFreeHost",
-        "cuMipmappedArrayDestroy", "cuModuleUnload", "cuStreamDestroy", "cuSurfObjectDestroy",
-        "cuTexObjectDestroy", "cuUserObjectRelease",
+        "cuIpcCloseMemHandle", "cuLibraryUnload", "cuMemFree", "cuMemFreeAsync", "cuMemFreeHost",
+        "cuMemPoolDestroy", "cuMipmappedArrayDestroy", "cuModuleUnload", "cuStreamDestroy",
+        "cuSurfObjectDestroy", "cuTexObjectDestroy", "cuUserObjectRelease",
     }
 )  # fmt: skip
 

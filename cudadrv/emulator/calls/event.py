@@ -17,7 +17,7 @@ from ..timeline.operation import nothing
 from .call import call
 
 _DISABLE_TIMING: Final = 2
-_INTERPROCESS: Final = 4
+INTERPROCESS: Final = 4
 _FLAGS: Final = 7
 
 
@@ -30,7 +30,7 @@ class EventCalls(CaptureRules):
         context = self._current()
         if flags & ~_FLAGS:
             raise invalid_value(f"invalid event flags {flags:#x}")
-        if flags & _INTERPROCESS and not flags & _DISABLE_TIMING:
+        if flags & INTERPROCESS and not flags & _DISABLE_TIMING:
             raise invalid_value("an interprocess event must be created without timing")
         event = Event(next(self._handles), context, flags)
         self._events[event.handle] = event
@@ -40,7 +40,10 @@ class EventCalls(CaptureRules):
     def cuEventDestroy(self, h_event: CUevent, /) -> tuple[CUresult]:
         """Destroy an event."""
         with self._lock:
-            del self._events[self._event(h_event).handle]
+            event = self._event(h_event)
+            del self._events[event.handle]
+        if event.file is not None:
+            event.file.close()
         return OK
 
     @call()
@@ -61,6 +64,7 @@ class EventCalls(CaptureRules):
                 event.time_ns = time.perf_counter_ns()
             else:
                 event.operation = self._timeline.submit(stream, NodeKind.RECORD, nothing)
+                self._let_others_see(event)
             return OK
         with self._lock:
             self._refuse_if_invalid(stream.capture)

@@ -81,7 +81,10 @@ class MemoryCalls(PoolCalls):
     ) -> tuple[CUresult, CUdeviceptr]:
         """The same of a pool."""
         stream = self._stream(h_stream)
-        return SUCCESS, self._allocate_of(*self._pool(pool), stream, bytesize)
+        device, found = self._pool(pool)
+        if found.is_foreign:
+            raise invalid_value("the pool is another process's, which alone has memory of it")
+        return SUCCESS, self._allocate_of(device, found, stream, bytesize)
 
     def _allocate_of(
         self, device: DeviceState, pool: Pool, stream: Stream, bytesize: int
@@ -270,4 +273,8 @@ def _freeable(device: DeviceState, address: int) -> Piece:
     piece = device.pieces.get(address)
     if piece is None:
         raise invalid_value(f"cannot free {address:#x}: {device.why_not_free(address)}")
+    if piece.owner is Owner.OPENED:
+        raise invalid_value(
+            f"cannot free {address:#x}: it is another process's; cuIpcCloseMemHandle closes it"
+        )
     return piece

@@ -95,6 +95,9 @@ class PointerCalls(Core):
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): (
                 0 if piece is None else piece.number
             ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE): (
+                piece is not None and piece.owner is Owner.PLAIN
+            ),
             int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
                 piece.pool.handle if piece is not None and piece.pool is not None else 0
             ),

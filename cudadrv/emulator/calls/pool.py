@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ptx.emulate.memory.file_pages import CAN_SHARE, whole_pages
+
 from ...driver._api import (
     CUmemAccess_flags,
     CUmemAccessDesc,
@@ -23,6 +25,7 @@ from ...driver._api import (
 )
 from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState
+from ..interprocess.shared_file import SharedFile
 from ..pools import Pool
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
@@ -35,6 +38,7 @@ _USED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH)
 
 _PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
 _NO_HANDLES: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE)
+DESCRIPTORS: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 _NO_ACCESS: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
 _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 
@@ -52,13 +56,15 @@ class PoolCalls(CaptureRules):
         self._refuse_unsafe()
         if int(pool_props.allocType) != _PINNED:
             raise invalid_value(f"memory of type {int(pool_props.allocType)} has no pool")
-        if int(pool_props.handleTypes) != _NO_HANDLES:
-            raise _not_supported("the emulator has no pools whose memory is exported")
+        if int(pool_props.handleTypes) not in (_NO_HANDLES, DESCRIPTORS):
+            raise _not_supported("the emulator shares pools by POSIX file descriptors alone")
         where = pool_props.location
         if where.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
             raise _not_supported("the emulator has pools of devices alone")
         device = self._device_at(where.id)
         pool = Pool(next(self._handles), int(pool_props.maxSize))
+        if int(pool_props.handleTypes) == DESCRIPTORS:
+            pool.file = shared_file("pool", device, device.profile.total_memory)
         with device.lock:
             device.pools[pool.handle] = pool
         return SUCCESS, CUmemoryPool(pool.handle)
@@ -180,6 +186,20 @@ class PoolCalls(CaptureRules):
             if pool is not None and pool.is_open:
                 return device, pool
         raise invalid_value(f"{int(handle):#x} is no memory pool")
+
+
+def shared_file(kind: str, device: DeviceState, nbytes: int) -> SharedFile:
+    """A file for what other processes may have.
+
+    Raises:
+        Refusal: the system has none.
+    """
+    if not CAN_SHARE:
+        raise _not_supported("the emulator shares memory between processes on Linux alone")
+    try:
+        return SharedFile.made(kind, device.uuid, whole_pages(nbytes))
+    except OSError as error:
+        raise Refusal(CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"making a file: {error}") from error
 
 
 def _not_supported(text: str) -> Refusal:

@@ -5,6 +5,7 @@ CUDA Driver API, "Stream Ordered Memory Allocator".
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from ... import border, errors
@@ -20,12 +21,15 @@ from ...driver._api import (
     CUresult,
     cuuint64_t,
 )
-from ...driver.context_box import ContextBox, Part
+from ...driver.context_box import ContextBox
 from ...driver.device import Device
-from ...driver.handle import Closing, check
+from ...driver.handle import Closing
 from ...driver.in_use import failure
+from ...driver.sending import Reduced, let_send, require_descriptors, unshared
 from ...errors import PeerAccessUnsupportedError
 from ..driver_pool import grant, pool_attribute
+from ..ipc.memory_handle import let_memory_go
+from ..ipc.shared import BY_DESCRIPTOR, PoolBox
 from ..resource import MemoryStream, given_stream
 
 _LARGEST = 2**64 - 1
@@ -47,17 +51,6 @@ class PoolStatistics(NamedTuple):
     used_high: int
 
 
-class _PoolBox(Part[CUmemoryPool]):
-    """Owns a pool. The driver keeps it until what it gave is freed."""
-
-    __slots__ = ()
-
-    def _destroy(self) -> None:
-        (code,) = self.api.cuMemPoolDestroy(self.raw)
-        doing = f"destroying a memory pool of device {self.context.ordinal}"
-        check(self, code, "cuMemPoolDestroy", doing)
-
-
 class MemoryPool(Closing):
     """A pool of a device's memory that belongs to its user: a resource for `using_memory`.
 
@@ -68,6 +61,8 @@ class MemoryPool(Closing):
         device: the device, or its ordinal.
         max_bytes: the most that the pool takes from the device; 0 is no limit.
         release_threshold: what the pool keeps reserved when streams synchronise.
+        shareable: whether other processes of the host may have it, with its memory: it goes through
+            multiprocessing, as arrays over its memory do, or by its `descriptor`.
 
     Attributes:
         device: the device whose memory it has.
@@ -77,10 +72,16 @@ class MemoryPool(Closing):
     __slots__ = ("device",)
 
     device: Device
-    _box: _PoolBox
+    _box: PoolBox
+    _remedy = "make it with shareable=True, and give it to multiprocessing or send its descriptor"
 
     def __init__(
-        self, device: Device | int = 0, *, max_bytes: int = 0, release_threshold: int = 0
+        self,
+        device: Device | int = 0,
+        *,
+        max_bytes: int = 0,
+        release_threshold: int = 0,
+        shareable: bool = False,
     ) -> None:
         self.device = device if isinstance(device, Device) else Device.get(device)
         most = border.whole("MemoryPool: max_bytes", max_bytes)
@@ -90,19 +91,78 @@ class MemoryPool(Closing):
         properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         properties.location.id = self.device.ordinal
         properties.maxSize = most
+        if shareable:
+            require_descriptors("MemoryPool: shareable")
+            properties.handleTypes = BY_DESCRIPTOR
         owner = self.device
         context = ContextBox(owner.driver, owner.primary_context(), owner.ordinal, is_primary=True)
-        box = _PoolBox(context)
+        box = PoolBox(context)
         code = box.make(context.api.cuMemPoolCreate, properties)
         if code:
             doing = f"making a memory pool of {owner!r} with at most {most} bytes"
             raise failure(context.api, code, "cuMemPoolCreate", doing)
         self._box = box
+        if shareable:
+            self._share()
         if kept:
             self.set_release_threshold(kept)
 
+    def _share(self) -> None:
+        """Have a descriptor of the pool, and let multiprocessing send it with what it gives."""
+        box = self._box
+        code = box.share()
+        if code:
+            doing = f"sharing {self!r}"
+            raise failure(box.api, code, "cuMemPoolExportToShareableHandle", doing)
+        _let_pools_go()
+
+    @classmethod
+    def from_descriptor(cls, device: Device | int, descriptor: int) -> MemoryPool:
+        """A pool of another process, whose `descriptor` was sent here; it stays the caller's.
+
+        It gives no memory of its own: `IpcMemoryHandle.open` opens what the other process has
+        allocated.
+
+        Raises:
+            CudaError: the descriptor is of no pool of the device.
+        """
+        place = device if isinstance(device, Device) else Device.get(device)
+        where = "MemoryPool.from_descriptor: descriptor"
+        number = os.dup(border.whole(where, descriptor, most=2**31 - 1))
+        _let_pools_go()
+        return cls._over(PoolBox.imported(place, number))
+
+    @classmethod
+    def _over(cls, box: PoolBox) -> MemoryPool:
+        self = cls.__new__(cls)
+        self.device, self._box = Device.get(box.context.ordinal), box
+        return self
+
     def __repr__(self) -> str:
-        return f"<MemoryPool{' closed' if self.closed else ''} of device {self.device.ordinal}>"
+        state = " closed" if self.closed else " of another process" if self._box.is_foreign else ""
+        return f"<MemoryPool{state} of device {self.device.ordinal}>"
+
+    @property
+    def shareable(self) -> bool:
+        """Whether other processes may have it."""
+        return self._box.descriptor >= 0
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is another process's, which alone allocates from it."""
+        return self._box.is_foreign
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor by which another process may have the pool; it stays the pool's.
+
+        Raises:
+            ExportError: the pool was not made to be shared.
+        """
+        number = self._box.descriptor
+        if number < 0:
+            raise unshared(repr(self), "make it with shareable=True")
+        return number
 
     @property
     def _closed_text(self) -> str:
@@ -128,6 +188,10 @@ class MemoryPool(Closing):
         if own.device != self.device.ordinal:
             raise errors.WrongDeviceError(
                 f"memory of {self!r} for a stream of device {own.device}: choose a pool of that"
+            )
+        if self._box.is_foreign:
+            raise errors.NotPermittedError(
+                f"allocating {nbytes} bytes of {self!r}: only the process that made it can"
             )
         code, pointer = api.cuMemAllocFromPoolAsync(nbytes, self.handle, own.handle)
         if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
@@ -217,3 +281,21 @@ class MemoryPool(Closing):
         if code:
             doing = f"setting attribute {int(attribute)} of {self!r} to {value}"
             raise failure(box.api, code, "cuMemPoolSetAttribute", doing)
+
+
+def _let_pools_go() -> None:
+    """Let multiprocessing send pools, with arrays over their memory."""
+    let_send(MemoryPool, _reduced)
+    let_memory_go()
+
+
+def _reduced(pool: MemoryPool) -> Reduced:
+    if not pool.shareable:
+        raise unshared(repr(pool), "make it with shareable=True")
+    return _received, (pool._box,)
+
+
+def _received(box: PoolBox) -> MemoryPool:
+    """A pool that multiprocessing brought."""
+    _let_pools_go()
+    return MemoryPool._over(box)

@@ -151,8 +151,12 @@ class DeviceMemory:
             found = self._views[dtype] = self.data.view(dtype)
         return found
 
-    def allocate(self, nbytes: int, *, origin: str = "", alignment: int = GRANULE) -> int:
+    def allocate(
+        self, nbytes: int, *, origin: str = "", alignment: int = GRANULE, unit: int = GRANULE
+    ) -> int:
         """The address of `nbytes` fresh bytes: the smallest free piece that holds them.
+
+        They take whole units, of `GRANULE` bytes or a multiple.
 
         Raises:
             OutOfMemory: no free piece is large enough.
@@ -160,8 +164,8 @@ class DeviceMemory:
         """
         if nbytes <= 0 or alignment <= 0 or alignment & (alignment - 1):
             raise ValueError(f"cannot allocate {nbytes} bytes aligned to {alignment}")
-        alignment = max(alignment, GRANULE)
-        size = -(-(nbytes + _GAP) // GRANULE) * GRANULE
+        alignment = max(alignment, unit)
+        size = -(-(nbytes + _GAP) // unit) * unit
         address = self._cut(size, alignment)
         while address is None:
             if not self._waiting:

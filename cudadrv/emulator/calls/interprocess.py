@@ -1,0 +1,234 @@
+"""Memory, pools and events of other processes of the host.
+
+CUDA Driver API: cuIpcGetMemHandle and those beside it; "Stream Ordered Memory Allocator",
+"Interprocess communication support". What several processes have lies in one file, so each sees
+what the others write. Atomic operations are atomic among the kernels of one process.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from ptx.emulate.memory.file_pages import CAN_SHARE
+
+from ...driver._api import (
+    CUdeviceptr,
+    CUevent,
+    CUipcEventHandle,
+    CUipcMemHandle,
+    CUmemAllocationHandleType,
+    CUmemoryPool,
+    CUmemPoolPtrExportData,
+    CUresult,
+    of_opaque_bytes,
+    opaque_bytes,
+)
+from ..contexts import Context
+from ..emulated_device import DeviceState
+from ..events import Event
+from ..interprocess.handles import PoolPointer, ProcessHandle
+from ..interprocess.shared_file import SharedFile
+from ..pieces import Owner, Piece
+from ..pools import Pool
+from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
+from .call import call
+from .event import INTERPROCESS
+from .pool import DESCRIPTORS, PoolCalls, shared_file
+
+_LAZY_PEERS: Final = 1
+_UNTIMED: Final = 2
+
+
+class InterprocessCalls(PoolCalls):
+    """Memory, pools and events of other processes."""
+
+    @call(1)
+    def cuIpcGetMemHandle(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUipcMemHandle]:
+        """What names the allocation of cuMemAlloc that holds an address."""
+        device, piece = self._piece_at(int(dptr))
+        if piece.owner is not Owner.PLAIN:
+            raise invalid_value(f"{int(dptr):#x} is no memory of cuMemAlloc")
+        if not CAN_SHARE:
+            raise _not_supported("the emulator shares memory between processes on Linux alone")
+        self._finish_context_of(piece.context)
+        try:
+            with device.lock:
+                file, offset = device.share(piece)
+        except OSError as error:
+            raise Refusal(
+                CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"sharing {piece.nbytes} bytes: {error}"
+            ) from error
+        if device.memory.written is not None:  # from now on others write too
+            device.memory.mark_written(piece.address, piece.nbytes)
+        made = ProcessHandle(
+            os.getpid(), file.number, file.name.token, device.uuid, piece.nbytes, offset
+        )
+        return SUCCESS, of_opaque_bytes(CUipcMemHandle, made.packed)
+
+    @call(1)
+    def cuIpcOpenMemHandle(
+        self, handle: CUipcMemHandle, flags: int, /
+    ) -> tuple[CUresult, CUdeviceptr]:
+        """The allocation of another process that a handle names; once more the same address."""
+        context = self._current()
+        if flags != _LAZY_PEERS:
+            raise invalid_value(f"cuIpcOpenMemHandle takes flags {_LAZY_PEERS}, not {flags}")
+        self._refuse_unsafe()
+        packed = opaque_bytes(handle)
+        device = context.device
+        with device.lock:
+            key = (context.handle, packed)
+            address, count = device.opened.get(key, (0, 0))
+            if not count:
+                found, file = self._of_other_process(packed, "memory", context)
+                try:
+                    address = device.open(
+                        file, found.offset, found.nbytes, Owner.OPENED, context=context.handle
+                    ).address
+                finally:
+                    file.close()
+            device.opened[key] = address, count + 1
+        return SUCCESS, CUdeviceptr(address)
+
+    @call()
+    def cuIpcCloseMemHandle(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
+        """Have memory of another process no more, once it was closed as often as opened."""
+        device, piece = self._piece_at(int(dptr))
+        if piece.owner is not Owner.OPENED or piece.address != int(dptr):
+            raise invalid_value(f"{int(dptr):#x} was not given by cuIpcOpenMemHandle")
+        self._refuse_unsafe()
+        self._finish_context_of(piece.context)
+        with device.lock:
+            for key, (address, count) in list(device.opened.items()):
+                if address == piece.address and count > 1:
+                    device.opened[key] = address, count - 1
+                elif address == piece.address:
+                    device.free(piece)
+        return OK
+
+    @call(1)
+    def cuIpcGetEventHandle(self, event: CUevent, /) -> tuple[CUresult, CUipcEventHandle]:
+        """What names an event that was made for several processes."""
+        found = self._event(event)
+        if not found.flags & INTERPROCESS:
+            raise invalid_handle("the event was not made with CU_EVENT_INTERPROCESS")
+        device = found.context.device
+        with self._lock:
+            if found.file is None:
+                found.file = shared_file("event", device, 0)
+            file = found.file
+        found.is_shared = True
+        self._let_others_see(found)
+        made = ProcessHandle(os.getpid(), file.number, file.name.token, device.uuid)
+        return SUCCESS, of_opaque_bytes(CUipcEventHandle, made.packed)
+
+    @call(1)
+    def cuIpcOpenEventHandle(self, handle: CUipcEventHandle, /) -> tuple[CUresult, CUevent]:
+        """An event of another process: what is before its records is done."""
+        context = self._current()
+        _, file = self._of_other_process(opaque_bytes(handle), "event", context)
+        file.close()
+        event = Event(next(self._handles), context, INTERPROCESS | _UNTIMED, is_shared=True)
+        self._events[event.handle] = event
+        return SUCCESS, CUevent(event.handle)
+
+    @call(1)
+    def cuMemPoolExportToShareableHandle(
+        self, pool: CUmemoryPool, handle_type: CUmemAllocationHandleType, flags: int, /
+    ) -> tuple[CUresult, int]:
+        """A descriptor of the pool's file, which is the caller's."""
+        _, found = self._pool(pool)
+        if flags or int(handle_type) != DESCRIPTORS or found.file is None or found.is_foreign:
+            raise invalid_value("the pool was not made to be shared by file descriptors")
+        return SUCCESS, found.file.duplicate()
+
+    @call(1)
+    def cuMemPoolImportFromShareableHandle(
+        self, handle: int, handle_type: CUmemAllocationHandleType, flags: int, /
+    ) -> tuple[CUresult, CUmemoryPool]:
+        """A pool of another process, by a descriptor, which stays the caller's."""
+        if flags or int(handle_type) != DESCRIPTORS:
+            raise invalid_value("a pool is imported by a POSIX file descriptor")
+        file = SharedFile.of_descriptor(handle, "pool")
+        if file is None:
+            raise invalid_value(f"descriptor {handle} is of no memory pool")
+        device = self._device_named(file.name.device)
+        pool = Pool(next(self._handles), file=file, is_foreign=True)
+        with device.lock:
+            device.pools[pool.handle] = pool
+        return SUCCESS, CUmemoryPool(pool.handle)
+
+    @call(1)
+    def cuMemPoolExportPointer(
+        self, ptr: CUdeviceptr, /
+    ) -> tuple[CUresult, CUmemPoolPtrExportData]:
+        """What names memory of a pool to whoever imported that."""
+        device, piece = self._piece_at(int(ptr))
+        file = None if piece.pool is None else piece.pool.file
+        if file is None or piece.is_foreign or piece.address != int(ptr):
+            raise invalid_value(f"{int(ptr):#x} begins no memory of a pool that is shared")
+        device.memory.mark_written(piece.address, piece.nbytes)  # others write from now on
+        offset = piece.address - device.memory.base
+        made = PoolPointer(file.name.token, offset, piece.nbytes)
+        return SUCCESS, of_opaque_bytes(CUmemPoolPtrExportData, made.packed)
+
+    @call(1)
+    def cuMemPoolImportPointer(
+        self, pool: CUmemoryPool, share_data: CUmemPoolPtrExportData | None, /
+    ) -> tuple[CUresult, CUdeviceptr]:
+        """Memory of a pool that was imported; it is given back as memory of any pool."""
+        device, found = self._pool(pool)
+        named = None if share_data is None else PoolPointer.read(opaque_bytes(share_data))
+        file = found.file
+        if named is None or file is None or not found.is_foreign or named.token != file.name.token:
+            raise invalid_value("that names no memory of the pool, or the pool was not imported")
+        with device.lock:
+            piece = device.open(file, named.offset, named.nbytes, Owner.POOL, pool=found)
+        return SUCCESS, CUdeviceptr(piece.address)
+
+    def _piece_at(self, address: int) -> tuple[DeviceState, Piece]:
+        """The allocation that holds an address.
+
+        Raises:
+            Refusal: none does.
+        """
+        device = self._device_of(address)
+        if device is not None:
+            with device.lock:
+                found = device.memory.find(address)
+                piece = None if found is None else device.pieces.get(found.address)
+            if piece is not None:
+                return device, piece
+        raise invalid_value(f"{address:#x} is in no allocation")
+
+    @staticmethod
+    def _of_other_process(
+        packed: bytes, kind: str, context: Context
+    ) -> tuple[ProcessHandle, SharedFile]:
+        """What a handle says, and the file that it names.
+
+        Raises:
+            Refusal: it is of this process, of another device, or of what is no more.
+        """
+        found = ProcessHandle.read(packed)
+        if found is None:
+            raise invalid_value("that is no handle of an emulator")
+        if found.process == os.getpid():
+            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "the handle is of this very process")
+        if found.device != context.device.uuid:
+            raise _not_supported("the emulator opens what is of the current context's device")
+        file = found.opened(kind)
+        if file is None:
+            raise invalid_handle(f"process {found.process} has closed it, or has ended")
+        return found, file
+
+    def _device_named(self, uuid: bytes) -> DeviceState:
+        for device in self._devices:
+            if device.uuid == uuid:
+                return device
+        raise Refusal(CUresult.CUDA_ERROR_INVALID_DEVICE, "the pool's device is none of these")
+
+
+def _not_supported(text: str) -> Refusal:
+    return Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, text)

@@ -1,0 +1,103 @@
+"""`SharedPages`: which pages of a device's memory other processes have as well."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.file_pages import PAGE, hide_file, show_file, whole_pages
+
+from .shared_file import SharedFile
+
+
+class SharedPages:
+    """The pages of one device that lie in files. Who calls holds the device's lock.
+
+    Memory of a pool that is shared has pages of its own. What is shared later, once it was
+    allocated, may have a page together with others: so all such memory is in one file, where it is
+    as far from the beginning as from that of the device, and its pages stay there.
+
+    Attributes:
+        file: what was shared later; None before there is any.
+    """
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self._memory: Final = memory
+        self.file: SharedFile | None = None
+        self._is_in_file: NDArray[np.bool_] = np.zeros(0, np.bool_)
+
+    def share(self, address: int, nbytes: int, device: bytes) -> tuple[SharedFile, int]:
+        """Let other processes have an allocation; gives the file, and where it is there.
+
+        Raises:
+            OSError: the system refused.
+        """
+        memory, at = self._memory, address - self._memory.base
+        if self.file is None:
+            size = whole_pages(memory.nbytes)
+            self._is_in_file = np.zeros(size // PAGE, np.bool_)
+            self.file = SharedFile.made("memory", device, size)
+        first, end = at // PAGE, whole_pages(at + nbytes) // PAGE
+        if end * PAGE > memory.nbytes:
+            raise OSError(errno.EINVAL, "the device's memory ends in the middle of a page")
+        start, size = first * PAGE, (end - first) * PAGE
+        with mmap.mmap(self.file.number, size, offset=start) as pages:
+            for page in np.flatnonzero(~self._is_in_file[first:end]).tolist():
+                here = slice(page * PAGE, (page + 1) * PAGE)
+                own = memory.data[start + here.start : start + here.stop]
+                if own.any():  # what reads as zero takes no memory
+                    pages[here] = own.tobytes()
+        show_file(memory, memory.base + start, size, self.file.number, start)
+        self._is_in_file[first:end] = True
+        return self.file, at
+
+    def show(self, address: int, size: int, file: SharedFile, offset: int) -> None:
+        """Let whole pages be those of a file.
+
+        Raises:
+            OSError: the system refused.
+        """
+        show_file(self._memory, address, size, file.number, offset)
+        self._forget(address, size)
+
+    def hide(self, address: int, size: int) -> None:
+        """Let whole pages be the process's own; who has them elsewhere keeps what is in them."""
+        hide_file(self._memory, address, size)
+        self._forget(address, size)
+
+    def _forget(self, address: int, size: int) -> None:
+        at = (address - self._memory.base) // PAGE
+        self._is_in_file[at : at + size // PAGE] = False
+
+    def add(self, file: SharedFile, offset: int, nbytes: int, origin: str) -> int:
+        """Memory of another process, which takes addresses here and no memory; gives the address.
+
+        Raises:
+            OutOfMemory: there are not so many addresses in one piece.
+            OSError: the system refused.
+        """
+        start = offset // PAGE * PAGE
+        size = whole_pages(offset + nbytes) - start
+        where = self._memory.reserve(size, PAGE)
+        try:
+            self.show(where, size, file, start)
+        except OSError:
+            self._memory.unreserve(where, size)
+            raise
+        address = where + offset - start
+        self._memory.show(address, nbytes, origin)
+        self._memory.mark_written(address, nbytes)  # by whom, that process knows
+        return address
+
+    def remove(self, address: int, nbytes: int) -> None:
+        """Have memory of another process no more."""
+        where = self._memory.base + (address - self._memory.base) // PAGE * PAGE
+        size = whole_pages(address - where + nbytes)
+        self._memory.hide(address)
+        self.hide(where, size)
+        self._memory.unreserve(where, size)

@@ -1,0 +1,229 @@
+"""What of a device's memory this process shares with others, and the boxes of what it opened.
+
+One memory of another process has one box here, whatever the number of arrays: so its uses are
+ordered among each other, and it is closed once.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Hashable
+from typing import Any, Final
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from ...driver._api import (
+    CUdeviceptr,
+    CUipcMemHandle,
+    CUmemAllocationHandleType,
+    CUmemoryPool,
+    CUmemPoolPtrExportData,
+    CUresult,
+    of_opaque_bytes,
+    opaque_bytes,
+)
+from ...driver.context_box import ContextBox, Part
+from ...driver.device import Device
+from ...driver.handle import check
+from ...driver.in_use import Driver, failure
+from ...driver.sending import Reduced, device_named, unshared
+from ...driver.stream_box import StreamBox
+from ..order import AnyMemory
+from ..pinned import wait_for_contexts
+from ..release import BorrowedMemory, PoolMemory
+
+BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+_LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which must be given
+
+
+class SharedMemory:
+    """What of one device is shared. Who opens something holds `Driver.lock`.
+
+    Attributes:
+        own: memory of this process by its handles.
+        opened: memory of other processes by what names it; of pools, these know it.
+        pools: pools of this and of other processes by their identity.
+    """
+
+    def __init__(self) -> None:
+        self.own: WeakValueDictionary[Hashable, AnyMemory] = WeakValueDictionary()
+        self.opened: WeakValueDictionary[bytes, BorrowedMemory] = WeakValueDictionary()
+        self.pools: WeakValueDictionary[bytes, PoolBox] = WeakValueDictionary()
+
+    @classmethod
+    def of(cls, driver: Driver, ordinal: int) -> SharedMemory:
+        """What is shared of a device; there is one for the process."""
+        return driver.cache(cls).setdefault(ordinal, cls())
+
+
+class PoolBox(Part[CUmemoryPool]):
+    """Owns a pool. The driver keeps it until what it gave is freed.
+
+    Attributes:
+        identity: what names it among processes; none of a pool that is not shared.
+        descriptor: the file descriptor by which others have it; -1 of a pool that is not shared.
+        is_foreign: whether it is another process's.
+    """
+
+    __slots__ = ("_exported", "_opened", "descriptor", "identity", "is_foreign")
+
+    def __init__(self, context: ContextBox) -> None:
+        self.identity: bytes = b""
+        self.descriptor: int = -1
+        self.is_foreign: bool = False
+        self._exported: WeakKeyDictionary[AnyMemory, bytes] = WeakKeyDictionary()
+        self._opened: WeakValueDictionary[bytes, ForeignMemory] = WeakValueDictionary()
+        super().__init__(context)
+
+    def share(self) -> CUresult:
+        """Have a descriptor by which other processes may have the pool; gives the result."""
+        export = self.api.cuMemPoolExportToShareableHandle
+        code, number = export(self.raw, BY_DESCRIPTOR, 0)
+        if not code:
+            self._be_known(int(number), secrets.token_bytes(16))
+        return code
+
+    def _be_known(self, descriptor: int, identity: bytes) -> None:
+        """Have a descriptor, which is the box's from now on."""
+        self.descriptor, self.identity = descriptor, identity
+        SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
+
+    @classmethod
+    def imported(cls, device: Device, descriptor: int, identity: bytes = b"") -> PoolBox:
+        """A pool of another process, by a descriptor, which is closed here where it fails.
+
+        Once more it is the same; a pool of this process is itself.
+        """
+        owner = device.driver
+        try:
+            with owner.lock:
+                known = SharedMemory.of(owner, device.ordinal).pools.get(identity)
+                if known is not None:
+                    return known
+                context = ContextBox(
+                    owner, device.primary_context(), device.ordinal, is_primary=True
+                )
+                box = cls(context)
+                box.is_foreign = True
+                code = box.make(
+                    owner.api.cuMemPoolImportFromShareableHandle, descriptor, BY_DESCRIPTOR, 0
+                )
+                if code:
+                    doing = f"taking a memory pool of another process on {device!r}"
+                    raise failure(owner.api, code, "cuMemPoolImportFromShareableHandle", doing)
+                box._be_known(descriptor, identity or secrets.token_bytes(16))
+                descriptor = -1
+                return box
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def export(self, memory: AnyMemory) -> bytes:
+        """What names memory of the pool to whoever has that; always the same."""
+        found = self._exported.get(memory)
+        if found is None:
+            code, made = self.api.cuMemPoolExportPointer(CUdeviceptr(int(memory.raw)))
+            if code:
+                raise failure(self.api, code, "cuMemPoolExportPointer", "sharing memory of a pool")
+            found = self._exported.setdefault(memory, opaque_bytes(made))
+        return found
+
+    def open(self, payload: bytes, stream: StreamBox) -> ForeignMemory:
+        """Memory of the pool that another process has allocated."""
+        with self.driver.lock:
+            found = self._opened.get(payload)
+            if found is None:
+                found = ForeignMemory(self, payload, stream)
+                made = of_opaque_bytes(CUmemPoolPtrExportData, payload)
+                code = found.make(self.api.cuMemPoolImportPointer, self.raw, made)
+                if code:
+                    doing = "opening memory of another process's pool"
+                    raise failure(self.api, code, "cuMemPoolImportPointer", doing)
+                self._opened[payload] = found
+            return found
+
+    def _destroy(self) -> None:
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+        (code,) = self.api.cuMemPoolDestroy(self.raw)
+        doing = f"destroying a memory pool of device {self.context.ordinal}"
+        check(self, code, "cuMemPoolDestroy", doing)
+
+
+class ForeignMemory(PoolMemory):
+    """Memory of another process's pool: given back here, in stream order, it is still that one's.
+
+    Attributes:
+        payload: what names it.
+        pool: the pool, which is destroyed later.
+    """
+
+    __slots__ = ("payload", "pool")
+
+    def __init__(self, pool: PoolBox, payload: bytes, stream: StreamBox) -> None:
+        self.pool: PoolBox = pool
+        self.payload: bytes = payload
+        super().__init__(stream.context, None, stream.own)
+
+
+class OpenedBox(Part[CUdeviceptr]):
+    """Owns the opening of an allocation of another process, which may be used anywhere here.
+
+    Attributes:
+        payload: what names it.
+    """
+
+    __slots__ = ("payload",)
+
+    def __init__(self, context: ContextBox, payload: bytes) -> None:
+        super().__init__(context)
+        self.payload: bytes = payload
+
+    @classmethod
+    def open(cls, payload: bytes, stream: StreamBox) -> BorrowedMemory:
+        """The whole allocation that a handle names."""
+        context = stream.context
+        with context.driver.lock:
+            known = SharedMemory.of(context.driver, context.ordinal).opened
+            found = known.get(payload)
+            if found is None:
+                box = cls(context, payload)
+                made = of_opaque_bytes(CUipcMemHandle, payload)
+                code = box.make(context.api.cuIpcOpenMemHandle, made, _LAZY_PEERS)
+                if code:
+                    doing = "opening memory of another process"
+                    raise failure(context.api, code, "cuIpcOpenMemHandle", doing)
+                found = known[payload] = BorrowedMemory(context, int(box.raw), stream.own, box)
+            return found
+
+    def _destroy(self) -> None:
+        wait_for_contexts(self.driver)
+        (code,) = self.context.call(self.api.cuIpcCloseMemHandle, self.raw)
+        check(self, code, "cuIpcCloseMemHandle", "closing memory of another process")
+
+
+def reduced_pool(box: PoolBox) -> Reduced:
+    """A pool for multiprocessing.
+
+    Raises:
+        ExportError: it was not made to be shared.
+    """
+    # As that asks to be used: within the start of a process, or over a connection.
+    from multiprocessing.reduction import DupFd
+
+    if box.descriptor < 0:
+        raise unshared("a memory pool", "make it with shareable=True")
+    uuid = Device.get(box.context.ordinal).uuid.bytes
+    return _received_pool, (uuid, box.identity, DupFd(box.descriptor))
+
+
+# What `DupFd` gives has no public type; it has `detach`.
+def _received_pool(uuid: bytes, identity: bytes, descriptor: Any) -> PoolBox:
+    number = descriptor.detach()  # first: it waits for it in the other process
+    try:
+        device = device_named(uuid, "a memory pool")
+    except BaseException:
+        os.close(number)
+        raise
+    return PoolBox.imported(device, number, identity)

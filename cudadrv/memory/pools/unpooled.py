@@ -1,0 +1,47 @@
+"""`UnpooledMemory`: a resource whose memory is an allocation of cuMemAlloc each time."""
+
+from __future__ import annotations
+
+from ...driver._api import CUdeviceptr
+from ...driver.in_use import failure
+from ...errors import OutOfMemoryError
+from ..driver_pool import out_of_memory
+from ..ipc.memory_handle import let_memory_go
+from ..resource import MemoryStream, given_stream
+
+
+class UnpooledMemory:
+    """Device memory of cuMemAlloc, allocation by allocation, for `using_memory`.
+
+    It is slow to take and to give back, as that waits for the work of its stream, and it is what
+    other processes open by cuIpcGetMemHandle: arrays over it go through multiprocessing, on systems
+    without file descriptors of pools as well.
+    """
+
+    def __init__(self) -> None:
+        let_memory_go()
+
+    def allocate(self, nbytes: int, stream: MemoryStream) -> int:
+        """Memory of the stream's context.
+
+        Raises:
+            OutOfMemoryError: with the request and the free and total bytes.
+        """
+        context = given_stream("UnpooledMemory.allocate", stream)._box.context
+        code, pointer = context.call(context.api.cuMemAlloc, nbytes)
+        if code == OutOfMemoryError.result:
+            raise out_of_memory(stream.owner.context, nbytes, "cuMemAlloc")
+        if code:
+            raise failure(context.api, code, "cuMemAlloc", f"allocating {nbytes} bytes")
+        return int(pointer)
+
+    def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
+        """Give memory back once the work of the stream is done, which is waited for."""
+        box = given_stream("UnpooledMemory.deallocate", stream)._box
+        doing = f"giving back {nbytes} bytes"
+        (code,) = box.api.cuStreamSynchronize(box.raw)
+        if code:
+            raise failure(box.api, code, "cuStreamSynchronize", doing)
+        (code,) = box.context.call(box.api.cuMemFree, CUdeviceptr(address))
+        if code:
+            raise failure(box.api, code, "cuMemFree", doing)

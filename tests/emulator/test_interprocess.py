@@ -1,0 +1,208 @@
+"""What emulators share: two of one process stand for those of two, where that is enough."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import IpcMemoryHandle, MemoryPool, UnpooledMemory
+from cudadrv.driver._api import (
+    CUdeviceptr,
+    CUipcEventHandle,
+    CUipcMemHandle,
+    CUmemAllocationHandleType,
+    CUmemAllocationType,
+    CUmemLocationType,
+    CUmemoryPool,
+    CUmemPoolProps,
+    CUmemPoolPtrExportData,
+    CUstream,
+)
+from cudadrv.emulator import Emulator
+from tests.contract.peer import KEPT, Peer
+
+from .calls import code, ok
+
+FILES = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+NBYTES = 3 << 20
+
+
+def an_emulator(**options: Any) -> Emulator:
+    made = Emulator(**options)
+    ok(made.cuInit(0))
+    ok(made.cuCtxSetCurrent(ok(made.cuDevicePrimaryCtxRetain(ok(made.cuDeviceGet(0))))))
+    return made
+
+
+def a_pool(driver: Emulator, *, shared: bool = True) -> CUmemoryPool:
+    properties = CUmemPoolProps()
+    properties.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    if shared:
+        properties.handleTypes = FILES
+    return ok(driver.cuMemPoolCreate(properties))
+
+
+def imported(driver: Emulator, other: Emulator, pool: CUmemoryPool) -> CUmemoryPool:
+    number = ok(other.cuMemPoolExportToShareableHandle(pool, FILES, 0))
+    try:
+        return ok(driver.cuMemPoolImportFromShareableHandle(number, FILES, 0))
+    finally:
+        os.close(number)
+
+
+def read(driver: Emulator, pointer: CUdeviceptr, nbytes: int) -> bytes:
+    found = ctypes.create_string_buffer(nbytes)
+    ok(driver.cuMemcpyDtoHAsync(ctypes.addressof(found), pointer, nbytes, CUstream(0)))
+    ok(driver.cuStreamSynchronize(CUstream(0)))
+    return found.raw
+
+
+def fill(driver: Emulator, pointer: CUdeviceptr, value: int, nbytes: int) -> None:
+    ok(driver.cuMemsetD8Async(pointer, value, nbytes, CUstream(0)))
+    ok(driver.cuStreamSynchronize(CUstream(0)))
+
+
+@pytest.fixture
+def same_descriptors() -> Iterator[None]:
+    gc.collect()
+    before = os.listdir("/proc/self/fd")
+    yield
+    gc.collect()
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.usefixtures("same_descriptors")
+@pytest.mark.parametrize("order", ["immediate", "late"])
+def test_memory_of_a_pool_is_one_in_two_emulators_and_counts_where_it_is_from(order: str) -> None:
+    first, second = an_emulator(order=order), an_emulator(order=order)
+    free = ok(second.cuMemGetInfo())
+    pool = a_pool(first)
+    pointer = ok(first.cuMemAllocFromPoolAsync(NBYTES, pool, CUstream(0)))
+    fill(first, pointer, 5, NBYTES)
+    there = imported(second, first, pool)
+    data = ok(first.cuMemPoolExportPointer(pointer))
+    opened = ok(second.cuMemPoolImportPointer(there, data))
+    assert read(second, opened, NBYTES) == b"\5" * NBYTES
+    fill(second, opened, 6, 100)
+    assert read(first, pointer, 101) == b"\6" * 100 + b"\5"
+    assert ok(second.cuMemGetInfo()) == free
+    ok(second.cuMemFreeAsync(opened, CUstream(0)))
+    ok(second.cuStreamSynchronize(CUstream(0)))
+    assert read(first, pointer, 101) == b"\6" * 100 + b"\5"
+    assert code(second.cuMemcpyDtoHAsync(0, opened, 1, CUstream(0))) == 1
+    ok(second.cuMemPoolDestroy(there))
+    ok(first.cuMemFreeAsync(pointer, CUstream(0)))
+    ok(first.cuMemPoolDestroy(pool))
+    ok(first.cuStreamSynchronize(CUstream(0)))
+    first.finish()
+
+
+@pytest.mark.usefixtures("same_descriptors")
+def test_what_was_opened_stays_until_it_is_closed_there() -> None:
+    first, second = an_emulator(), an_emulator()
+    pool = a_pool(first)
+    pointer = ok(first.cuMemAllocFromPoolAsync(NBYTES, pool, CUstream(0)))
+    fill(first, pointer, 5, NBYTES)
+    there = imported(second, first, pool)
+    opened = ok(second.cuMemPoolImportPointer(there, ok(first.cuMemPoolExportPointer(pointer))))
+    ok(first.cuMemFreeAsync(pointer, CUstream(0)))
+    ok(first.cuMemPoolDestroy(pool))
+    # What comes to the place of what was freed is not what the other one has.
+    plain = ok(first.cuMemAlloc(NBYTES))
+    fill(first, plain, 9, NBYTES)
+    del first
+    gc.collect()
+    assert read(second, opened, NBYTES) == b"\5" * NBYTES
+    ok(second.cuMemPoolDestroy(there))
+    assert read(second, opened, 3) == b"\5\5\5"
+    ok(second.cuMemFree(opened))
+
+
+def test_an_emulated_device_has_its_memory_again_after_much_of_it_was_shared() -> None:
+    driver = an_emulator()
+    pool, before = a_pool(driver), ok(driver.cuMemGetInfo())
+    for _ in range(3):
+        held = [ok(driver.cuMemAllocFromPoolAsync(1000, pool, CUstream(0))) for _ in range(20)]
+        for each in held:
+            fill(driver, each, 3, 1000)
+            ok(driver.cuMemFreeAsync(each, CUstream(0)))
+        ok(driver.cuStreamSynchronize(CUstream(0)))
+        assert ok(driver.cuMemGetInfo()) == before
+
+
+def test_what_is_no_shared_memory_is_refused_with_the_drivers_codes() -> None:
+    driver = an_emulator()
+    private, shared, other = a_pool(driver, shared=False), a_pool(driver), a_pool(driver)
+    assert code(driver.cuMemPoolExportToShareableHandle(private, FILES, 0)) == 1
+    assert code(driver.cuMemPoolExportToShareableHandle(shared, FILES, 1)) == 1
+    with open("/dev/null") as file:
+        assert code(driver.cuMemPoolImportFromShareableHandle(file.fileno(), FILES, 0)) == 1
+    plain, pooled = ok(driver.cuMemAlloc(64)), ok(driver.cuMemAllocAsync(64, CUstream(0)))
+    assert code(driver.cuMemPoolExportPointer(plain)) == 1
+    assert code(driver.cuMemPoolExportPointer(pooled)) == 1
+    assert code(driver.cuIpcGetMemHandle(pooled)) == 1
+    assert code(driver.cuIpcGetMemHandle(CUdeviceptr(16))) == 1
+    there = imported(driver, driver, shared)
+    assert code(driver.cuMemAllocFromPoolAsync(64, there, CUstream(0))) == 1
+    wrong = ok(driver.cuMemAllocFromPoolAsync(64, other, CUstream(0)))
+    assert code(driver.cuMemPoolImportPointer(there, ok(driver.cuMemPoolExportPointer(wrong)))) == 1
+    assert code(driver.cuMemPoolImportPointer(there, CUmemPoolPtrExportData())) == 1
+    assert (
+        code(driver.cuMemPoolImportPointer(shared, ok(driver.cuMemPoolExportPointer(wrong)))) == 1
+    )
+    own = ok(driver.cuIpcGetMemHandle(plain))
+    assert code(driver.cuIpcOpenMemHandle(own, 0)) == 1
+    assert code(driver.cuIpcOpenMemHandle(own, 1)) == 201
+    assert code(driver.cuIpcOpenMemHandle(CUipcMemHandle(), 1)) == 1
+    assert code(driver.cuIpcCloseMemHandle(plain)) == 1
+    event, untimed = ok(driver.cuEventCreate(2)), ok(driver.cuEventCreate(2 | 4))
+    assert code(driver.cuIpcGetEventHandle(event)) == 400
+    assert code(driver.cuIpcOpenEventHandle(ok(driver.cuIpcGetEventHandle(untimed)))) == 201
+    assert code(driver.cuIpcOpenEventHandle(CUipcEventHandle())) == 1
+
+
+def test_memory_shared_later_keeps_its_neighbours_and_what_is_in_them() -> None:
+    driver = an_emulator()
+    pointers = [ok(driver.cuMemAlloc(1000)) for _ in range(30)]
+    for number, pointer in enumerate(pointers):
+        fill(driver, pointer, number, 1000)
+    for pointer in (*pointers[::3], pointers[0]):
+        ok(driver.cuIpcGetMemHandle(pointer))
+    for number, pointer in enumerate(pointers):
+        assert read(driver, pointer, 1000) == bytes([number]) * 1000
+        fill(driver, pointer, number + 1, 1000)
+        ok(driver.cuIpcGetMemHandle(pointer))
+        assert read(driver, pointer, 1000) == bytes([number + 1]) * 1000
+
+
+def test_what_a_killed_process_had_shared_stays_with_those_that_have_it() -> None:
+    killed = Peer()
+    stream = cudadrv.cuda_context_for(0).default_stream
+    pooled, plain = killed.ask(own_arrays)
+    killed.kill()
+    for array in (pooled, plain):
+        assert stream.to_host(array).tolist() == [0, 1, 2, 3]
+        stream.fill(array, 7)
+        assert stream.to_host(array).tolist() == [7, 7, 7, 7]
+    handle = IpcMemoryHandle.of(plain)
+    plain.close()
+    pooled.close()
+    gc.collect()
+    with pytest.raises(cudadrv.CudaError, match="has closed it, or has ended"):
+        handle.open(stream)
+
+
+def own_arrays() -> tuple[Any, Any]:
+    stream = cudadrv.cuda_context_for(0).default_stream
+    for resource in (MemoryPool(shareable=True), UnpooledMemory()):
+        with cudadrv.using_memory(resource):
+            KEPT[type(resource).__name__] = stream.to_device(np.arange(4))
+    return KEPT["MemoryPool"], KEPT["UnpooledMemory"]
