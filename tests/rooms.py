@@ -81,6 +81,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("cache", "ptx.cache"),
         ("image", "ptx.image ptx.request ptx.link_input"),
         ("emulate", "ptx.emulate/ ptx.emulate.program"),
+        ("emulate/requirements", "ptx.emulate.requirements"),
         ("emulate/ops", "ptx.emulate.ops"),
         ("emulate/codegen", "ptx.emulate.codegen"),
         ("emulate/exec", "ptx.emulate.exec"),

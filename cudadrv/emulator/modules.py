@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptx.emulate.model.errors import OutOfMemory, UndefinedSymbol, UnsupportedInstruction
 from ptx.emulate.program import EmulatedKernel, Program
+from ptx.emulate.requirements.check import UnsupportedTarget, check_requirements
 from ptx.errors import PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
 from ptx.isa.signature import signature_of
@@ -150,7 +151,7 @@ def read_image(image: bytes) -> PtxModule:
 def check_target(
     module: PtxModule, capability: tuple[int, int], driver_version: tuple[int, int]
 ) -> None:
-    """Refuse PTX that is newer than the driver, or for another architecture.
+    """Refuse PTX that is newer than the driver, for another architecture, or beyond its own target.
 
     Raises:
         Refusal: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
@@ -172,6 +173,10 @@ def check_target(
             f"the PTX is for .target {module.target}, the device has compute capability "
             f"{capability[0]}.{capability[1]}",
         )
+    try:
+        check_requirements(module)
+    except UnsupportedTarget as error:
+        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
 
 
 def _newest_ptx(driver_version: tuple[int, int]) -> tuple[int, int]:

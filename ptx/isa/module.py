@@ -28,6 +28,12 @@ _WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 # A declaration, not an instruction such as ld.shared.b32, whose `.shared` follows a word. The
 # pattern begins with plain characters, which are searched for ten times faster.
 _SHARED = re.compile(r"\.shared(?<![\w$]\.shared)\s[^;]*;")
+# At the start of a line or a statement, behind a guard. Each pattern begins with one character,
+# which is searched for ten times faster than any of them.
+_STATEMENT_WORDS = tuple(
+    re.compile(rf"{start}\s*(?:@!?[\w$%]+\s+)?([a-z]\w*(?:(?:\.|::)\w+)+)")
+    for start in ("\n", ";", r"\{", r"\}", ":(?<!::)")
+)
 _TUNING_WITHOUT_NUMBERS = {".noreturn", ".explicitcluster", ".blocksareclusters"}
 
 
@@ -82,6 +88,18 @@ class PtxModule:
         """For each variable of module scope in shared memory, how many variables stand before."""
         variables = enumerate(self.variables.values())
         return {v.name: place for place, v in variables if v.space is Space.SHARED}
+
+    @cached_property
+    def instruction_words(self) -> frozenset[str]:
+        """The dotted words of all instructions, such as `ld.global.f32`; no body is read."""
+        return frozenset().union(*(words.findall(self._clean) for words in _STATEMENT_WORDS))
+
+    def line_of(self, word: str) -> int:
+        """The line that the first instruction of this word, or the first use of a name, is on."""
+        found = re.search(
+            rf"(?<![\w.:%$]){re.escape(word)}(?![\w:])(?!\.(?![xyzw]\b))", self._clean
+        )
+        return self._lines.line(found.start()) if found else 1
 
     def body(self, name: str) -> Body:
         """The parsed body of a function that is defined here.

@@ -122,6 +122,24 @@ def test_broken_ptx_is_refused_with_the_compilers_words(context: cudadrv.Context
     assert "frobnicate" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
 
 
+def test_an_instruction_that_the_modules_own_target_lacks_is_refused_at_the_load(
+    context: cudadrv.Context,
+) -> None:
+    text = """
+.version 7.8
+.target sm_75
+.address_size 64
+.visible .entry k() { ret; }
+.visible .entry never_taken() { cp.async.wait_all; ret; }
+"""
+    with pytest.raises(CudaError) as caught:
+        context.load_module(text)
+    said = str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+    assert "cp.async" in said
+    assert "sm_80" in said
+    context.load_module(text.replace("sm_75", "sm_80")).close()
+
+
 def test_the_module_cache_compiles_once_and_keeps_the_module(context: cudadrv.Context) -> None:
     cache = PtxModuleCache()
     assert cache.get() is None

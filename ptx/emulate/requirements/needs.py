@@ -1,0 +1,83 @@
+"""What a target must be, and of which version a module, for a form of an instruction.
+
+A need is written as alternatives: "sm_89 8.1, sm_90 7.8" is met by sm_89 from PTX 8.1 on, and by
+sm_90 and all later ones from 7.8 on. "sm_90a" is that architecture alone; "sm_100f" are the
+architecture-specific and family-specific targets of its family, from it on: sm_100a, sm_100f,
+sm_103a, sm_103f, …. PTX ISA, ".target".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_TARGET = re.compile(r"sm_(\d+)([af]?)")
+Version = tuple[int, int]
+
+
+class Architecture(NamedTuple):
+    """A target such as sm_90a; the suffix is "", "a" or "f"."""
+
+    number: int
+    suffix: str
+
+    @property
+    def family(self) -> int:
+        """What a family shares: 10 of sm_100 and sm_103."""
+        return self.number // 10
+
+    def has(self, needed: Architecture) -> bool:
+        """Whether what `needed` brought is in this target, too."""
+        if needed.suffix == "a":
+            return self == needed
+        if needed.suffix == "f":
+            return bool(self.suffix) and self.family == needed.family and (
+                self.number >= needed.number
+            )  # fmt: skip
+        return self.number >= needed.number
+
+
+class Alternative(NamedTuple):
+    """A target, and the version of PTX that has the form for it."""
+
+    target: Architecture
+    version: Version
+
+    def __str__(self) -> str:
+        number, suffix = self.target
+        family = f" (or sm_{number}a, or a later one of the family)" if suffix == "f" else ""
+        later = "" if suffix else " or higher"
+        return f"sm_{number}{suffix}{family}{later} with PTX {self.version[0]}.{self.version[1]}"
+
+
+Needs = tuple[Alternative, ...]
+
+
+def architecture_of(name: str) -> Architecture | None:
+    """The target that a module names; None for one of another kind, such as `texmode_unified`."""
+    found = _TARGET.fullmatch(name)
+    return Architecture(int(found[1]), found[2]) if found else None
+
+
+def version_of(text: str) -> Version:
+    """`8.6` as numbers."""
+    major, _, minor = text.partition(".")
+    return int(major), int(minor or 0)
+
+
+def needs_of(text: str) -> Needs:
+    """The alternatives that a text such as "sm_89 8.1, sm_90 7.8" lists."""
+    found: list[Alternative] = []
+    for each in text.split(","):
+        *targets, version = each.split()
+        for name in targets:
+            target = architecture_of(name)
+            if target is None:
+                raise ValueError(f"{name!r} is no target")
+            found.append(Alternative(target, version_of(version)))
+    return tuple(found)
+
+
+def are_met(needs: Needs, target: Architecture, version: Version) -> bool:
+    """Whether a module of this target and version has it."""
+    return any(target.has(each.target) and version >= each.version for each in needs)

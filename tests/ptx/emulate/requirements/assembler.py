@@ -1,0 +1,89 @@
+"""NVIDIA's assembler, as the reference of what a target has."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+_REGISTER = re.compile(r"%(\w+?)_(\d+)")
+_WRONG = re.compile(r"line (\d+); (error|fatal)")
+_LINES = 3  # of a kernel
+
+
+@functools.cache
+def assembler() -> str | None:
+    """Where ptxas is: in a package of NVIDIA's, or on the path."""
+    found = importlib.util.find_spec("nvidia")
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        for path in sorted(Path(folder).glob("*/bin/ptxas")):
+            return str(path)
+    return shutil.which("ptxas")
+
+
+@functools.cache
+def newest_version() -> tuple[int, int]:
+    """The newest `.version` that it takes."""
+    said = _assembled(".version 99.0\n.target sm_80\n", "sm_80")
+    found = re.search(r"current version is '(\d+)\.(\d+)'", said)
+    assert found is not None, said
+    return int(found[1]), int(found[2])
+
+
+@functools.cache
+def has_target(target: str) -> bool:
+    """Whether it knows the target."""
+    return "is not defined" not in _assembled("", _built_for(target))
+
+
+def _built_for(target: str) -> str:
+    """An architecture to build for: it makes code for sm_75 and later ones only."""
+    number = re.match(r"sm_(\d+)", target)
+    assert number is not None
+    return target if int(number[1]) >= 75 else "sm_75"
+
+
+def _assembled(text: str, architecture: str) -> str:
+    """What it says of a text."""
+    program = assembler()
+    assert program is not None
+    done = subprocess.run(
+        [program, "-arch", architecture, "-o", "/dev/null", "/dev/stdin"],
+        input=text, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def takes(target: str, version: str) -> bool:
+    """Whether a module of the version may be for the target."""
+    text = f".version {version}\n.target {target}\n.visible .entry k() {{ ret; }}\n"
+    return "does not support .target" not in _assembled(text, _built_for(target))
+
+
+def kernel_of(form: str, name: str) -> str:
+    """A kernel of three lines, the second of which is the instruction."""
+    most: dict[str, int] = {}
+    for kind, number in _REGISTER.findall(form):
+        most[kind] = max(most.get(kind, 0), int(number))
+    declared = " ".join(f".reg .{kind} %{kind}_<{number + 1}>;" for kind, number in most.items())
+    shared = ".shared .align 128 .b8 mem[1024];" if "mem" in form else ""
+    return f".visible .entry {name}() {{ {declared} {shared}\n{form}\nret; }}\n"
+
+
+def refused(forms: Sequence[str], target: str, version: str) -> set[str]:
+    """The forms that it refuses in a module of a target and version."""
+    found: set[str] = set()
+    left = list(forms)
+    while True:
+        kernels = "".join(kernel_of(form, f"k{at}") for at, form in enumerate(left))
+        text = f".version {version}\n.target {target}\n.address_size 64\n{kernels}"
+        wrong = _WRONG.findall(_assembled(text, _built_for(target)))
+        places = {(int(line) - 4) // _LINES for line, _ in wrong}
+        found |= {left[at] for at in places if at >= 0}
+        if not any(kind == "fatal" for _, kind in wrong):
+            return found
+        left = left[max(places) + 1 :]  # it reads no further
