@@ -1,4 +1,4 @@
-"""`python -m tests.ptx.emulate.check.truth [--seconds N] [--only TEXT] [--size SIZE]`.
+"""`python -m tests.ptx.emulate.check.truth [--seconds N] [--only TEXT] [--size SIZE] [--part K/N]`.
 
 Runs the programs of the ground truth and prints a table by class of fault and size of input; ends
 with status 1 if a fault was missed above the smallest size, or a right program was accused.
@@ -45,8 +45,10 @@ def main() -> int:
     parser.add_argument("--size", choices=SIZES, action="append", help="these sizes alone")
     parser.add_argument("--seed", type=int, help="take the programs in a random order")
     parser.add_argument("--show", metavar="NAME", help="print the text of a program")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="for one of N processes")
     given = parser.parse_args()
-    chosen = [each for each in programs() if given.only in each.name]
+    part, parts = map(int, given.part.split("/"))
+    chosen = [each for each in programs() if given.only in each.name][part - 1 :: parts]
     if given.show:
         print("\n".join(each.text for each in chosen if each.name == given.show))
         return 0
