@@ -115,10 +115,10 @@ class _Lender:
 
     def _place(self, device: int, number: int) -> MemoryStream:
         place = self._places.get((device, number))
-        if place is None:
+        if place is None or place.owner.closed:  # as after a reset of the device
             context = current().cache(Context).get(device) or cuda_context_for(device)
             stream = context.external_stream(number)
-            place = self._places.setdefault((device, number), MemoryStream(stream, stream._box))
+            place = self._places[device, number] = MemoryStream(stream, stream._box)
         return place
 
 

@@ -29,7 +29,7 @@ class ContextCore(Closing):
 
     Attributes:
         device: the device.
-        is_primary: whether it is the device's primary context, which is never destroyed.
+        is_primary: whether it is the device's primary context, which stays until it is reset.
         handle: the CUcontext; reading it after `close` raises `ClosedError`.
         closed: whether it was closed.
     """
@@ -91,7 +91,9 @@ class ContextCore(Closing):
 
     @property
     def _closed_text(self) -> str:
-        return f"the context on device {self.ordinal} was closed"
+        # Once it is closed it has another box.
+        is_lost = getattr(self._box, "is_lost", None) is True
+        return f"the context on device {self.ordinal} was {'reset' if is_lost else 'closed'}"
 
     @property
     def handle(self) -> CUcontext:
@@ -199,8 +201,10 @@ class ContextCore(Closing):
             CudaError: something was destroyed, and the driver refused.
             ExceptionGroup: several were.
         """
-        if self.is_primary:
-            return
+        if not self.is_primary:
+            self._give_up()
+
+    def _give_up(self) -> None:
         self._kept.clear()
         self._resource = None
         super().close()

@@ -23,12 +23,13 @@ class ContextBox(Box[CUcontext]):
         is_primary: whether it is the device's primary one.
         ordinal: the device's ordinal.
         is_alone: whether no context of another device can be current.
+        is_lost: whether it was reset, so that nothing of it is left.
         is_going: whether it is being destroyed. Who has come by it through a weak reference uses it
             only if it is not, and is then waited for.
         peers: contexts of other devices whose memory its kernels may use.
     """
 
-    __slots__ = ("_driver", "is_alone", "is_going", "is_primary", "ordinal", "peers")
+    __slots__ = ("_driver", "is_alone", "is_going", "is_lost", "is_primary", "ordinal", "peers")
 
     def __init__(
         self, driver: Driver, raw: CUcontext | None, ordinal: int, *, is_primary: bool
@@ -38,6 +39,7 @@ class ContextBox(Box[CUcontext]):
         self.ordinal: int = ordinal
         self.is_primary: bool = is_primary
         self.is_going: bool = False
+        self.is_lost: bool = False
         self.is_alone: bool = not driver.has_several_devices
         # Two may be each other's peers: neither keeps the other.
         self.peers: Registry[ContextBox] = Registry()

@@ -196,6 +196,10 @@ class Device:
                     self._primary = handle
         return self._primary
 
+    def forget_primary(self) -> None:
+        """Ask for the primary context and the pool anew, as the device was reset."""
+        self._primary = self._default_pool = None
+
     def default_pool(self) -> CUmemoryPool:
         """The pool that stream-ordered allocation takes memory from; asked once."""
         if self._default_pool is None:

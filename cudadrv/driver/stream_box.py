@@ -132,6 +132,8 @@ class StreamBox(Part[CUstream]):
         Raises:
             StreamCaptureIsolationError: that is part of a capture, and the other queue is not.
         """
+        if self.context.is_lost:
+            return
         if self.capture is not None and self.capture is not capture:
             if self.capture.is_open:
                 raise errors.StreamCaptureIsolationError(
@@ -176,6 +178,8 @@ class StreamBox(Part[CUstream]):
 
         What failed is over as well; of another refusal nothing is known.
         """
+        if self.context.is_lost:
+            return True
         (code,) = self.api.cuStreamQuery(self.raw)
         return not code or errors.CudaError.for_code(int(code)).sticky
 

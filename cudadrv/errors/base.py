@@ -130,6 +130,10 @@ class ClosedError(CudadrvError):
     """A closed object was used."""
 
 
+class ResetRefusedError(CudadrvError):
+    """A context is not reset while something of it is in use that cannot be closed."""
+
+
 class WrongDeviceError(CudadrvError):
     """An object of one device or context was used where another's belongs."""
 

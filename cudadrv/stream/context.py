@@ -96,7 +96,7 @@ class Context(ContextCode):
 
     Attributes:
         device: the device.
-        is_primary: whether it is the device's primary context, which is never destroyed.
+        is_primary: whether it is the device's primary context, which stays until it is reset.
         handle: the CUcontext; reading it after `close` raises `ClosedError`.
         closed: whether it was closed.
     """
@@ -217,6 +217,25 @@ class Context(ContextCode):
             raise failure(self._api, code, "cuCtxEnablePeerAccess", doing)
         open_pool(other.device, self.device)
         box.peers.add(peer)
+
+    def reset(self) -> None:
+        """Destroy everything that the device's primary context has in this process.
+
+        The context, its streams, arrays, modules, graphs and all else of it are closed, and raise
+        `ClosedError` from now on; `cuda_context_for` gives a new one. What other libraries have
+        there, such as tensors of PyTorch, is destroyed under them. Nothing else may use the device
+        meanwhile. A failure that has broken the context remains: its process must be started again.
+
+        Raises:
+            ResetRefusedError: a stream captures, or arrays of pinned or managed memory that were
+                made in the context are in use; nothing was closed.
+            InvalidValueError: it is no primary context: close such.
+            CudaError: work on it has failed, or the driver refused.
+        """
+        from .reset import reset
+
+        self._box.raw  # noqa: B018  # raises once it is closed
+        reset(self)
 
     def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
         priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)

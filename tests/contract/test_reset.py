@@ -1,0 +1,255 @@
+"""Resets of a primary context, each in a process of its own, as others have made theirs in it."""
+
+from __future__ import annotations
+
+from .test_faults import run
+
+MADE = """
+context = cuda_context_for(0)
+stream = context.new_stream()
+told = []
+sys.unraisablehook = lambda args: told.append(args.exc_value)
+
+def works(context):
+    source = 'extern "C" __global__ void k(int* p) { p[threadIdx.x] += 3; }'
+    k, stream = context.compile_kernel(source), context.new_stream()
+    x = stream.to_device(np.arange(4, dtype="i4"))
+    k.launch(stream, LaunchConfig(1, 4), x)
+    return stream.to_host(x).tolist() == [3, 4, 5, 6]
+"""
+
+
+def test_all_of_a_reset_context_is_closed_and_the_next_one_works() -> None:
+    text = run(
+        MADE
+        + """
+module = context.compile('__device__ int n; extern "C" __global__ void k(int* p) { *p = 1; }',
+                         name_expressions=["&n"])
+k = module.kernel("k")
+x = stream.zeros(8, "i4")
+launcher = k.bind(stream, LaunchConfig(1, 1))
+launcher(x)
+k.launch(stream, LaunchConfig(1, 1), x)
+k.launch(stream, LaunchConfig(1, 1), x)
+with stream.capture() as graph:
+    k.launch(stream, LaunchConfig(1, 1), x)
+exe = graph.instantiate()
+exe.launch(stream)
+array = cudadrv.CudaArray(context, 16, np.float32)
+texture = cudadrv.Texture(array)
+pool = cudadrv.MemoryPool(context.device)
+growing = cudadrv.GrowingBuffer(stream, 1 << 20)
+host = np.zeros(64, "u1")
+registered = cudadrv.RegisteredArray(host)
+variable = module.global_array("&n", dtype="i4")
+uses = {
+    "context": lambda: context.handle,
+    "default stream": lambda: default.handle,
+    "stream": lambda: stream.synchronize(),
+    "event": lambda: event.synchronize(),
+    "array": lambda: x.ptr,
+    "view": lambda: view.ptr,
+    "buffer": lambda: buffer.ptr,
+    "module": lambda: module.kernel("other"),
+    "kernel": lambda: k.launch(stream, LaunchConfig(1, 1), x),
+    "launcher": lambda: launcher(x),
+    "variable": lambda: variable.ptr,
+    "graph": lambda: graph.instantiate(),
+    "executable": lambda: exe.launch(stream),
+    "texture": lambda: texture.handle,
+    "CUDA array": lambda: array.handle,
+    "pool": lambda: pool.statistics(),
+    "growing": lambda: growing.grow(1 << 21),
+    "limits": lambda: context.limits,
+    "allocation": lambda: stream.zeros(4, "i4"),
+}
+default, event, view, buffer = context.default_stream, stream.record(), x[2:4], stream.alloc(100)
+context.reset()
+for name, use in uses.items():
+    try:
+        use()
+    except ClosedError as error:
+        continue
+    print(name, "is not closed")
+try:
+    context.handle
+except ClosedError as error:
+    print(error)
+closed = [context, default, stream, event, x, view, buffer, module, graph, exe, texture, array,
+          pool, growing, variable]
+print(all(each.closed for each in closed))
+for each in closed:
+    each.close()
+again = cuda_context_for(0)
+print(again is not context, works(again), works(again))
+again.reset()
+del closed, uses, x, view, buffer, module, k, launcher, graph, exe, texture, array, pool, growing
+del stream, default, event, variable, registered
+import gc
+gc.collect()
+print(works(cuda_context_for(0)), told)
+"""
+    )
+    assert text.splitlines() == [
+        "the context on device 0 was reset",
+        "True",
+        "True True True",
+        "True []",
+    ]
+
+
+def test_caches_forget_what_was_reset() -> None:
+    text = run(
+        MADE
+        + """
+source = 'extern "C" __global__ void k(int* p) { *p = 1; }'
+cache = cudadrv.PtxModuleCache()
+first = cache.get_or_compile(context, "mine", source)
+client = cudadrv.CudaClient(0)
+large = np.arange(3 << 20, dtype="f8")
+assert (stream.to_host(stream.to_device(large)) == large).all()
+strided = stream.to_host(stream.to_device(np.arange(12, dtype="i4").reshape(3, 4)).T)
+
+
+def doubled(ordinal, items):
+    stream = cudadrv.current_tile().stream
+    return int(stream.to_host(stream.to_device(np.asarray(items))).sum())
+
+runtime = cudadrv.GpuRuntime.current()
+before = sum(cudadrv.scatter_map(runtime, np.arange(100), doubled))
+context.reset()
+again = cuda_context_for(0)
+stream = again.new_stream()
+second = cache.get_or_compile(again, "mine", source)
+print(second is not first, first.closed, not second.closed)
+other = cudadrv.CudaClient(0)
+print(other is not client, client.stream.closed, not other.stream.closed)
+print((stream.to_host(stream.to_device(large)) == large).all())
+print(stream.to_host(stream.to_device(np.arange(12, dtype="i4").reshape(3, 4)).T).shape)
+a = stream.to_device(np.eye(3, dtype="f4"))
+out = stream.zeros((3, 3), "f4")
+cudadrv.LinearAlgebra(stream).gemm(a, a, out)
+print(before, sum(cudadrv.scatter_map(runtime, np.arange(100), doubled)))
+print(stream.to_host(out).trace(), told)
+"""
+    )
+    assert text.splitlines() == [
+        "True True True",
+        "True True True",
+        "True",
+        "(4, 3)",
+        "4950 4950",
+        "3.0 []",
+    ]
+
+
+def test_memory_comes_back_and_what_cannot_be_closed_refuses() -> None:
+    text = run(
+        MADE
+        + """
+x = stream.zeros(1 << 20, "u1")
+for refused in ("pinned", "managed"):
+    make = cudadrv.pinned_empty if refused == "pinned" else cudadrv.managed_empty
+    array = make(16, "i4")
+    array[:] = 7
+    view = array[2:]
+    del array
+    try:
+        context.reset()
+    except ResetRefusedError as error:
+        print("1 arrays of pinned or managed memory are in use" in str(error), view[0])
+    del view
+with stream.capture():
+    try:
+        context.reset()
+    except ResetRefusedError as error:
+        print("captures" in str(error))
+with cudadrv.Context.create(0) as own:
+    try:
+        own.reset()
+    except InvalidValueError as error:
+        print("close it" in str(error))
+print(works(context), not x.closed)
+context.reset()
+try:
+    context.reset()
+except ClosedError as error:
+    print(error)
+print(cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
+"""
+    )
+    assert text.splitlines() == [
+        "True 7",
+        "True 7",
+        "True",
+        "True",
+        "True True",
+        "the context on device 0 was reset",
+        "0 []",
+    ]
+
+
+def test_another_device_goes_on() -> None:
+    text = run(
+        MADE
+        + """
+if len(cudadrv.list_devices()) < 2:
+    print("one device")
+    sys.exit()
+other = cuda_context_for(1)
+there = other.new_stream()
+y = there.to_device(np.arange(4, dtype="i4"))
+x = stream.zeros(4, "i4")
+stream.copy(x, y)
+there.copy(y, x)
+context.reset()
+print(there.to_host(y).tolist(), works(other))
+y.close()
+del y, x
+there.synchronize()
+print(works(cuda_context_for(0)), told)
+"""
+    )
+    assert text.splitlines() in (["one device"], ["[0, 1, 2, 3] True", "True []"])
+
+
+def test_what_is_held_elsewhere_is_destroyed_once() -> None:
+    text = run(
+        MADE
+        + """
+import gc
+x, event = stream.zeros(4, "i4"), stream.record()
+module = context.compile('extern "C" __global__ void k(int* p) { *p = 1; }')
+with stream.capture() as graph:
+    module.kernel("k").launch(stream, LaunchConfig(1, 1), x)
+# As a call of another thread does that is under way.
+held = [each._box for each in (x, event, module, graph, graph.instantiate(), stream, context)]
+context.reset()
+print([each.raw is None for each in held])
+held.clear()
+del graph
+gc.collect()
+print(works(cuda_context_for(0)), cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
+"""
+    )
+    assert text.splitlines() == [str([True] * 6 + [False]), "True 0 []"]
+
+
+def test_a_broken_context_is_not_reset() -> None:
+    text = run(
+        MADE
+        + """
+k = context.compile_kernel('extern "C" __global__ void k() { __trap(); }')
+try:
+    k.launch(stream, LaunchConfig(1, 1))
+    stream.synchronize()
+except CudaError:
+    pass
+try:
+    context.reset()
+except CudaError as error:
+    print(error.sticky, "restart" in str(error) or "process" in str(error))
+print(context.closed)
+"""
+    )
+    assert text.splitlines() == ["True True", "False"]
