@@ -67,6 +67,7 @@ if typing.TYPE_CHECKING:
     from .driver.default_stream import DefaultStream as DefaultStream
     from .driver.device_properties import DeviceProperties as DeviceProperties
     from .driver.event import Event as Event, IpcEventHandle as IpcEventHandle
+    from .driver.sm_resource import SmResource as SmResource
     from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
     from .errors import GpuError as GpuError, OutOfMemoryError as OutOfMemoryError
     from .graph import Graph as Graph, GraphCondition as GraphCondition, GraphExec as GraphExec
@@ -190,6 +191,7 @@ else:
         "driver.default_stream": "DefaultStream",
         "driver.device_properties": "DeviceProperties",
         "driver.event": "Event IpcEventHandle",
+        "driver.sm_resource": "SmResource",
         "driver.types": "ContextFlags MemoryInfo",
         "errors": "GpuError OutOfMemoryError",
         "graph": "Graph GraphCondition GraphExec",

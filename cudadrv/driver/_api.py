@@ -31,6 +31,9 @@ from cuda.bindings.driver import (
     CUdevice as CUdevice,
     CUdevice_attribute as CUdevice_attribute,
     CUdeviceptr as CUdeviceptr,
+    CUdevResource as CUdevResource,
+    CUdevResourceDesc as CUdevResourceDesc,
+    CUdevResourceType as CUdevResourceType,
     CUevent as CUevent,
     CUevent_flags as CUevent_flags,
     CUfilter_mode as CUfilter_mode,
@@ -46,6 +49,7 @@ from cuda.bindings.driver import (
     CUgraphNode as CUgraphNode,
     CUgraphNodeParams as CUgraphNodeParams,
     CUgraphNodeType as CUgraphNodeType,
+    CUgreenCtx as CUgreenCtx,
     CUipcEventHandle as CUipcEventHandle,
     CUipcMemHandle as CUipcMemHandle,
     CUjit_option as CUjit_option,
@@ -146,6 +150,26 @@ class DriverApi(Protocol):
         self, ctx_create_params: CUctxCreateParams | None, flags: int, dev: CUdevice, /
     ) -> tuple[CUresult, CUcontext]: ...
     def cuCtxDestroy(self, ctx: CUcontext, /) -> tuple[CUresult]: ...
+    def cuDeviceGetDevResource(
+        self, device: CUdevice, kind: CUdevResourceType, /
+    ) -> tuple[CUresult, CUdevResource]: ...
+    def cuCtxGetDevResource(
+        self, h_ctx: CUcontext, kind: CUdevResourceType, /
+    ) -> tuple[CUresult, CUdevResource]: ...
+    def cuDevSmResourceSplitByCount(
+        self, nb_groups: int, input: CUdevResource | None, flags: int, min_count: int, /
+    ) -> tuple[CUresult, list[CUdevResource], int, CUdevResource]: ...
+    def cuDevResourceGenerateDesc(
+        self, resources: list[CUdevResource] | None, nb_resources: int, /
+    ) -> tuple[CUresult, CUdevResourceDesc]: ...
+    def cuGreenCtxCreate(
+        self, desc: CUdevResourceDesc, dev: CUdevice, flags: int, /
+    ) -> tuple[CUresult, CUgreenCtx]: ...
+    def cuGreenCtxDestroy(self, h_ctx: CUgreenCtx, /) -> tuple[CUresult]: ...
+    def cuCtxFromGreenCtx(self, h_ctx: CUgreenCtx, /) -> tuple[CUresult, CUcontext]: ...
+    def cuGreenCtxStreamCreate(
+        self, green_ctx: CUgreenCtx, flags: int, priority: int, /
+    ) -> tuple[CUresult, CUstream]: ...
     def cuCtxGetCurrent(self) -> tuple[CUresult, CUcontext]: ...
     def cuCtxSetCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]: ...
     def cuCtxPushCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]: ...

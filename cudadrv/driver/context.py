@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -20,8 +20,10 @@ from .types import ContextFlags, MemoryInfo
 
 if TYPE_CHECKING:
     from .capability import GpuCapability
+    from .sm_resource import SmResource
 
 _T = TypeVar("_T")
+_GREEN_FLAGS: Final = 1  # CU_GREEN_CTX_DEFAULT_STREAM, which is required
 
 
 class ContextCore(Closing):
@@ -85,14 +87,72 @@ class ContextCore(Closing):
         device.driver.contexts.add(box)
         return context
 
+    @classmethod
+    def create_green(cls, resources: SmResource | Sequence[SmResource]) -> Self:
+        """A green context: its kernels run on a part of the device's multiprocessors.
+
+        It shares memory and modules with the device's primary context, on which it stands.
+
+        Args:
+            resources: parts of one `SmResource.split`, one or several.
+
+        Raises:
+            ArgumentValueError: there is none, or they are of several devices.
+            CudaError: the driver refused; it needs CUDA 12.4.
+        """
+        from .sm_resource import description  # as few starts ask for it
+
+        device, desc = description("Context.create_green: resources", resources)
+        device.primary_context()  # else each green context makes one and destroys it
+        api, context = device.driver.api, cls(device, None, is_primary=False)
+        box = context._box
+        doing = f"making a green context on {device!r}"
+        try:
+            given = (desc, device.handle, _GREEN_FLAGS)
+            ((code, box.green),) = starmap(api.cuGreenCtxCreate, (given,))
+            if code:
+                raise failure(api, code, "cuGreenCtxCreate", doing)
+            code, box.raw = api.cuCtxFromGreenCtx(box.green)
+            if code:
+                raise failure(api, code, "cuCtxFromGreenCtx", doing)
+        finally:
+            made: object = box.raw
+            if made is None and box.green is not None:
+                api.cuGreenCtxDestroy(box.green)
+        device.driver.contexts.add(box)
+        return context
+
+    @property
+    def is_green(self) -> bool:
+        """Whether it has a part of the device's multiprocessors, by `create_green`."""
+        return self._box.green is not None
+
+    @property
+    def sm_resource(self) -> SmResource:
+        """The multiprocessors that its kernels run on; asks the driver."""
+        from .sm_resource import SM, SmResource
+
+        box, api = self._box, self._api
+        call = "cuDeviceGetDevResource" if box.green is None else "cuCtxGetDevResource"
+        if box.green is None:
+            code, native = api.cuDeviceGetDevResource(self.device.handle, SM)
+        else:
+            code, native = api.cuCtxGetDevResource(box.raw, SM)
+        if code:
+            raise failure(api, code, call, f"asking {self!r} for its multiprocessors")
+        return SmResource(self.device, native)
+
     def __repr__(self) -> str:
         kind = "primary" if self.is_primary else "own"
+        box: object = self._box
+        if isinstance(box, ContextBox) and box.green is not None:
+            kind = "green"
         return f"<Context {kind}{', closed' if self.closed else ''} on device {self.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
-        # Once it is closed it has another box.
-        is_lost = getattr(self._box, "is_lost", None) is True
+        box: object = self._box  # once it is closed, no context's
+        is_lost = isinstance(box, ContextBox) and box.is_lost
         return f"the context on device {self.ordinal} was {'reset' if is_lost else 'closed'}"
 
     @property

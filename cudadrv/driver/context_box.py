@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import starmap
 from typing import ParamSpec, TypeVar
 
-from ._api import CUcontext, CUresult
+from ._api import CUcontext, CUgreenCtx, CUresult
 from .handle import Box, check
 from .in_use import Driver, call_bound, failure
 from .registry import Registry
@@ -22,6 +22,7 @@ class ContextBox(Box[CUcontext]):
     Attributes:
         is_primary: whether it is the device's primary one.
         ordinal: the device's ordinal.
+        green: of a green context, its handle as such.
         is_alone: whether no context of another device can be current.
         is_lost: whether it was reset, so that nothing of it is left.
         is_going: whether it is being destroyed. Who has come by it through a weak reference uses it
@@ -29,7 +30,9 @@ class ContextBox(Box[CUcontext]):
         peers: contexts of other devices whose memory its kernels may use.
     """
 
-    __slots__ = ("_driver", "is_alone", "is_going", "is_lost", "is_primary", "ordinal", "peers")
+    __slots__ = (
+        "_driver", "green", "is_alone", "is_going", "is_lost", "is_primary", "ordinal", "peers",
+    )  # fmt: skip
 
     def __init__(
         self, driver: Driver, raw: CUcontext | None, ordinal: int, *, is_primary: bool
@@ -38,6 +41,7 @@ class ContextBox(Box[CUcontext]):
         self._driver = driver
         self.ordinal: int = ordinal
         self.is_primary: bool = is_primary
+        self.green: CUgreenCtx | None = None
         self.is_going: bool = False
         self.is_lost: bool = False
         self.is_alone: bool = not driver.has_several_devices
@@ -72,15 +76,28 @@ class ContextBox(Box[CUcontext]):
         return not int(now) or int(now) == int(self.raw)
 
     def reaches(self, other: ContextBox) -> bool:
-        """Whether kernels may use memory of a context: this one, or a peer."""
-        return other is self or other in self.peers.alive()
+        """Whether kernels may use memory of a context: this one, a peer, or what it shares with."""
+        return other is self or self.shares_with(other) or other in self.peers.alive()
+
+    def shares_with(self, other: ContextBox) -> bool:
+        """Whether both are a device's primary context, or green ones, which stand on it."""
+        is_one = other.ordinal == self.ordinal and other._driver is self._driver
+        return is_one and self._is_of_primary and other._is_of_primary
+
+    @property
+    def _is_of_primary(self) -> bool:
+        return self.is_primary or self.green is not None
 
     def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a function with the context current, and make the former one current again."""
         return call_bound(self._driver.api, self.raw, function, *args, **kwargs)
 
     def _destroy(self) -> None:
-        if not self.is_primary:
+        if self.green is not None:
+            (code,) = self._driver.api.cuGreenCtxDestroy(self.green)
+            doing = f"destroying a green context on device {self.ordinal}"
+            check(self, code, "cuGreenCtxDestroy", doing)
+        elif not self.is_primary:
             (code,) = self._driver.api.cuCtxDestroy(self.raw)
             check(self, code, "cuCtxDestroy", f"destroying a context on device {self.ordinal}")
 

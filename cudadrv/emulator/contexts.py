@@ -13,6 +13,7 @@ from .pieces import Owner
 
 if TYPE_CHECKING:
     from .emulated_device import DeviceState
+    from .sm_resources import SmRange
 
 
 @dataclass(eq=False, slots=True)
@@ -27,6 +28,7 @@ class Context:
         settings: limits that were set, by their number.
         cache_config: what its kernels prefer, which has no effect.
         peers: contexts of other devices whose memory its kernels reach.
+        sms: the multiprocessors of a green context; none of another.
     """
 
     handle: int
@@ -38,6 +40,12 @@ class Context:
     peers: list[Context] = field(default_factory=list)
     settings: dict[int, int] = field(default_factory=dict)
     cache_config: int = 0
+    sms: tuple[SmRange, ...] = ()
+
+    @property
+    def sm_count(self) -> int:
+        """How many multiprocessors its kernels run on."""
+        return sum(each.count for each in self.sms) or self.device.profile.sm_count
 
     def peer_memories(self) -> list[tuple[DeviceState, PeerMemory]]:
         """The other devices of whose memory kernels of the context reach some, in order."""

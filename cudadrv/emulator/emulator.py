@@ -15,12 +15,12 @@ from .calls.blocking import BlockingCalls
 from .calls.context_settings import ContextSettingCalls
 from .calls.device import DeviceCalls
 from .calls.graph_edit import GraphEditCalls
+from .calls.green_context import GreenContextCalls
 from .calls.interprocess import InterprocessCalls
 from .calls.linking import LinkCalls
 from .calls.managed import ManagedCalls
 from .calls.pointer import PointerCalls
 from .calls.registered import RegistrationCalls
-from .calls.setting import SettingCalls
 from .calls.texture import TextureCalls
 from .calls.virtual import VirtualCalls
 from .checks import CheckName, chosen_checks
@@ -35,7 +35,7 @@ NEWEST_DRIVER: Final = (13, 9)
 
 class Emulator(
     DeviceCalls,
-    SettingCalls,
+    GreenContextCalls,
     RegistrationCalls,
     ManagedCalls,
     PointerCalls,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .kernel_libraries import Library, LibraryKernel
     from .leaks import LeakWatch
     from .modules import Function, Module, PendingLink
+    from .sm_resources import SmRange
     from .user_objects import UserObject
 
 
@@ -49,6 +50,8 @@ class HandleTables:
         self._libraries: dict[int, Library] = {}
         self._kernels: dict[int, LibraryKernel] = {}
         self._links: dict[int, PendingLink] = {}
+        self._green: dict[int, Context] = {}
+        self._descriptions: dict[int, tuple[SmRange, ...]] = {}
         self._functions: dict[int, Function] = {}
         self._graphs: dict[int, Graph] = {}
         self._nodes: dict[int, Node] = {}

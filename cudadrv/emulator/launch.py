@@ -116,7 +116,7 @@ def _check_cluster(function: Function, shape: Shape, device: DeviceState) -> Non
 
 def _check_cooperative(function: Function, shape: Shape, device: DeviceState) -> None:
     threads = shape.block[0] * shape.block[1] * shape.block[2]
-    resident = device.profile.sm_count * blocks_per_sm(
+    resident = function.module.context.sm_count * blocks_per_sm(
         device.attributes,
         threads,
         registers_of(function, device),

@@ -246,11 +246,15 @@ def _check_cooperative(kernel: KernelCore, config: LaunchConfig) -> None:
     if not device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH):
         raise _refused(kernel, f"a cooperative launch, which {device!r} does not offer")
     each = kernel.max_active_blocks(config.threads, config.shared_bytes)
+    context = kernel._module.context
     resident = each * device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+    if context.is_green:
+        resident = each * context.sm_resource.sm_count
     if config.blocks > resident:
+        where = repr(context if context.is_green else device)
         raise _refused(
             kernel,
-            f"a cooperative grid of {config.blocks} blocks; {resident} fit on {device!r} at once",
+            f"a cooperative grid of {config.blocks} blocks; {resident} fit on {where} at once",
         )
 
 

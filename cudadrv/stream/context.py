@@ -112,7 +112,8 @@ class Context(ContextCode):
         """The context's own stream, made on first use.
 
         It synchronises with the legacy default stream, so that it keeps the order of work that
-        other libraries queue there, and unlike that stream it names its device.
+        other libraries queue there, and unlike that stream it names its device. That of a green
+        context synchronises with nothing.
         """
         stream = self._default_stream
         if stream is None:
@@ -138,8 +139,13 @@ class Context(ContextCode):
 
         Args:
             priority: lower runs first; the driver clamps it to `priority_range`.
-            blocking: whether it and the legacy default stream wait for each other.
+            blocking: whether it and the legacy default stream wait for each other; streams of
+                green contexts do not.
         """
+        if blocking and self.is_green:
+            raise errors.ArgumentValueError(
+                f"a blocking stream on {self!r}: those of green contexts wait for no legacy stream"
+            )
         return self._make_stream(_BLOCKING if blocking else _NON_BLOCKING, priority)
 
     def new_stream_pool(self, size: int, *, priority: int = 0) -> StreamPool[Stream]:
@@ -241,9 +247,14 @@ class Context(ContextCode):
         priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)
         box = self._box
         owned = StreamBox(box, None, is_owned=True)
-        code = owned.make(box.api.cuStreamCreateWithPriority, flags, priority)
+        call = "cuStreamCreateWithPriority"
+        if box.green is None:
+            code = owned.make(box.api.cuStreamCreateWithPriority, flags, priority)
+        else:
+            call = "cuGreenCtxStreamCreate"
+            code = owned.make(box.api.cuGreenCtxStreamCreate, box.green, _NON_BLOCKING, priority)
         if code:
-            raise failure(box.api, code, "cuStreamCreateWithPriority", f"a stream on {self!r}")
+            raise failure(box.api, code, call, f"a stream on {self!r}")
         return Stream(self, owned, is_default=is_default)
 
 

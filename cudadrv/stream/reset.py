@@ -9,9 +9,9 @@ from __future__ import annotations
 import gc
 
 from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox, Part
+from ..driver.context_box import ContextBox
 from ..driver.device import Device
-from ..driver.handle import AnyBox, Closed, Closing
+from ..driver.handle import AnyBox, Box, Closed, Closing
 from ..driver.in_use import Driver, failure
 from ..driver.later import drop_now
 from ..driver.stream_box import EventBox, StreamBox
@@ -35,9 +35,19 @@ def reset(context: ContextCore) -> None:
     drop_now()
     _refuse_if_in_use(context)
     context.synchronize()
+    green = [
+        each
+        for each in driver.contexts.alive()
+        if isinstance(each, ContextBox) and each is not box and each.shares_with(box)
+    ]
+    for each in green:
+        (code,) = each.call(driver.api.cuCtxSynchronize)
+        if code:
+            raise failure(driver.api, code, "cuCtxSynchronize", f"waiting before {context!r} goes")
     faults: list[Exception] = []
     _forget(driver, device.ordinal)
-    box.is_lost = True
+    for each in (box, *green):
+        each.is_lost = True
     _close_all(context, faults)
     drop_now()
     faults += _destroy_survivors(box)
@@ -93,14 +103,18 @@ def _close_all(context: ContextCore, faults: list[Exception]) -> None:
 def _destroy_survivors(context: ContextBox) -> list[Exception]:
     """Destroy what still is held, such as by a call of another thread, as it will not be later."""
     faults: list[Exception] = []
-    last = (StreamBox, EventBox)
-    for box in sorted(_boxes(context), key=lambda each: isinstance(each, last)):
+    for box in sorted(_boxes(context), key=_depth):
         try:
             box._destroy()
         except CudaError as fault:
             faults.append(fault)
         box.raw = None
     return faults
+
+
+def _depth(box: AnyBox) -> int:
+    """After how many kinds of others a box is destroyed."""
+    return 2 if isinstance(box, ContextBox) else int(isinstance(box, (StreamBox, EventBox)))
 
 
 def _names(context: ContextBox) -> list[Closing]:
@@ -114,24 +128,20 @@ def _names(context: ContextBox) -> list[Closing]:
 
 
 def _boxes(context: ContextBox) -> list[AnyBox]:
-    """The boxes of what a context has and nothing has destroyed."""
+    """The boxes of what a context has, green contexts too, and nothing has destroyed."""
     return [
         each
         for each in gc.get_objects()
-        if issubclass(type(each), Part)
+        if issubclass(type(each), Box)
+        and not getattr(each, "is_primary", False)
         and _is_of(each, context)
         and getattr(each, "raw", None) is not None
     ]
 
 
 def _is_of(box: object, context: ContextBox) -> bool:
-    """Whether a box is of a context; a device's primary one may have several boxes."""
+    """Whether a box is of a primary context, which may have several, or of a green one on it."""
     if box is None or isinstance(box, Closed):
         return False
     owner = box if isinstance(box, ContextBox) else getattr(box, "context", None)
-    return owner is context or (
-        isinstance(owner, ContextBox)
-        and owner.is_primary
-        and owner.ordinal == context.ordinal
-        and owner.driver is context.driver
-    )
+    return owner is context or (isinstance(owner, ContextBox) and owner.shares_with(context))

@@ -42,6 +42,8 @@ growing = cudadrv.GrowingBuffer(stream, 1 << 20)
 host = np.zeros(64, "u1")
 registered = cudadrv.RegisteredArray(host)
 variable = module.global_array("&n", dtype="i4")
+green = cudadrv.Context.create_green(context.sm_resource.split(8, 1)[0])
+green_stream = green.new_stream()
 uses = {
     "context": lambda: context.handle,
     "default stream": lambda: default.handle,
@@ -61,6 +63,7 @@ uses = {
     "pool": lambda: pool.statistics(),
     "growing": lambda: growing.grow(1 << 21),
     "limits": lambda: context.limits,
+    "green context": lambda: green_stream.zeros(4, "i4"),
     "allocation": lambda: stream.zeros(4, "i4"),
 }
 default, event, view, buffer = context.default_stream, stream.record(), x[2:4], stream.alloc(100)
@@ -76,7 +79,7 @@ try:
 except ClosedError as error:
     print(error)
 closed = [context, default, stream, event, x, view, buffer, module, graph, exe, texture, array,
-          pool, growing, variable]
+          pool, growing, variable, green, green_stream]
 print(all(each.closed for each in closed))
 for each in closed:
     each.close()
@@ -84,7 +87,7 @@ again = cuda_context_for(0)
 print(again is not context, works(again), works(again))
 again.reset()
 del closed, uses, x, view, buffer, module, k, launcher, graph, exe, texture, array, pool, growing
-del stream, default, event, variable, registered
+del stream, default, event, variable, registered, green, green_stream
 import gc
 gc.collect()
 print(works(cuda_context_for(0)), told)
@@ -223,7 +226,10 @@ module = context.compile('extern "C" __global__ void k(int* p) { *p = 1; }')
 with stream.capture() as graph:
     module.kernel("k").launch(stream, LaunchConfig(1, 1), x)
 # As a call of another thread does that is under way.
-held = [each._box for each in (x, event, module, graph, graph.instantiate(), stream, context)]
+green = cudadrv.Context.create_green(context.sm_resource.split(8, 1)[0])
+y = green.new_stream().zeros(4, "i4")
+held = [each._box for each in (x, y, event, module, graph, graph.instantiate(), stream, green)]
+held += [y.stream._box, context._box]
 context.reset()
 print([each.raw is None for each in held])
 held.clear()
@@ -232,7 +238,7 @@ gc.collect()
 print(works(cuda_context_for(0)), cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
 """
     )
-    assert text.splitlines() == [str([True] * 6 + [False]), "True 0 []"]
+    assert text.splitlines() == [str([True] * 9 + [False]), "True 0 []"]
 
 
 def test_a_broken_context_is_not_reset() -> None:

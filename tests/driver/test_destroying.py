@@ -41,6 +41,9 @@ MADE: Final[dict[str, Callable[[Stream], object]]] = {
     "cuTexObjectDestroy": lambda stream: Texture(an_array(stream)),
     "cuSurfObjectDestroy": lambda stream: Surface(an_array(stream)),
     "cuCtxDestroy": lambda stream: cudadrv.Context.create(0),
+    "cuGreenCtxDestroy": lambda stream: cudadrv.Context.create_green(
+        stream.context.sm_resource.split(8)[0][0]
+    ),
     "cuMemPoolDestroy": lambda stream: cudadrv.MemoryPool(stream.context.device),
     "cuMemAddressFree": lambda stream: cudadrv.GrowingBuffer(stream, 2 << 20),
 }

@@ -18,6 +18,7 @@ _R = TypeVar("_R", bound=tuple[Any, ...])
 _GIVE_BACK: Final = frozenset(
     {
         "cuArrayDestroy", "cuCtxDestroy", "cuEventDestroy", "cuGraphDestroy", "cuGraphExecDestroy",
+        "cuGreenCtxDestroy",
         "cuIpcCloseMemHandle", "cuLibraryUnload", "cuMemFree", "cuMemFreeAsync", "cuMemFreeHost",
         "cuMemPoolDestroy", "cuMipmappedArrayDestroy", "cuModuleUnload", "cuStreamDestroy",
         "cuSurfObjectDestroy", "cuTexObjectDestroy", "cuUserObjectRelease",

@@ -90,11 +90,19 @@ class ContextCalls(CaptureRules):
         if not int(ctx):
             raise invalid_value("the context is null")
         context = self._context(ctx)
-        if context.primary:
+        if context.primary or context.sms:
             raise Refusal(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT,
-                "a primary context is released, not destroyed",
+                "a primary context is released, and a green one destroyed as such",
             )
+        self._end_context(context)
+        stack = self._thread.stack
+        if stack and stack[-1] is context:
+            stack.pop()
+        return OK
+
+    def _end_context(self, context: Context) -> None:
+        """Destroy a context that is no primary one, once."""
         self._finish_context(context)
         with self._lock:
             if context.destroyed:
@@ -102,10 +110,6 @@ class ContextCalls(CaptureRules):
             memory = self._end_of(context)
         self._destroy(context, memory)
         self._contexts.pop(context.handle, None)
-        stack = self._thread.stack
-        if stack and stack[-1] is context:
-            stack.pop()
-        return OK
 
     @call()
     def cuCtxSetCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]:

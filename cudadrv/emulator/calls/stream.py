@@ -22,6 +22,7 @@ from ...driver._api import (
     cuuint64_t,
 )
 from ..capture_rules import CaptureRules
+from ..contexts import Context
 from ..events import Event
 from ..graphs import Graph, Node, Tip
 from ..node_kind import NodeKind
@@ -45,11 +46,13 @@ class StreamCalls(CaptureRules):
         context = self._current()
         if flags & ~NON_BLOCKING:
             raise invalid_value(f"invalid stream flags {flags:#x}")
-        stream = Stream(
-            next(self._handles), context, flags, min(max(priority, _GREATEST_PRIORITY), 0)
-        )
+        return SUCCESS, self._new_stream(context, flags, priority)
+
+    def _new_stream(self, context: Context, flags: int, priority: int) -> CUstream:
+        clamped = min(max(priority, _GREATEST_PRIORITY), 0)
+        stream = Stream(next(self._handles), context, flags, clamped)
         self._streams[stream.handle] = stream
-        return SUCCESS, CUstream(stream.handle)
+        return CUstream(stream.handle)
 
     @call()
     def cuStreamDestroy(self, h_stream: CUstream, /) -> tuple[CUresult]:

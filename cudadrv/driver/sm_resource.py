@@ -1,0 +1,116 @@
+"""The multiprocessors of a device as a resource, which is divided for green contexts.
+
+CUDA Driver API, "Green Contexts".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from .. import border, errors
+from ._api import CUdevResource, CUdevResourceDesc, CUdevResourceType
+from .device import Device
+from .in_use import failure
+
+SM: Final = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
+# CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING, whose enumeration has two names by version.
+_IGNORE_COSCHEDULING: Final = 1
+_MOST: Final = 2**31 - 1
+
+
+class SmResource:
+    """Multiprocessors of a device, all or some; from `Context.sm_resource`.
+
+    Attributes:
+        device: whose they are.
+        sm_count: how many.
+    """
+
+    __slots__ = ("_native", "device", "sm_count")
+
+    def __init__(self, device: Device, native: CUdevResource) -> None:
+        self.device: Device = device
+        self._native = native
+        self.sm_count: int = int(native.sm.smCount)
+
+    def __repr__(self) -> str:
+        return f"<SmResource of {self.sm_count} multiprocessors of device {self.device.ordinal}>"
+
+    @property
+    def min_partition_size(self) -> int | None:
+        """The fewest that a part may have; None with the bindings of CUDA 12, which do not tell."""
+        found: int | None = getattr(self._native.sm, "minSmPartitionSize", None)
+        return found
+
+    @property
+    def coscheduled_alignment(self) -> int | None:
+        """What the size of a part is a multiple of; None with the bindings of CUDA 12."""
+        found: int | None = getattr(self._native.sm, "smCoscheduledAlignment", None)
+        return found
+
+    def split(
+        self, sm_count: int, groups: int | None = None, *, ignore_coscheduling: bool = False
+    ) -> tuple[tuple[SmResource, ...], SmResource | None]:
+        """Parts of equal size, and what is left of the whole, None if that is nothing.
+
+        What a split gives can be split again once a green context has it.
+
+        Args:
+            sm_count: the fewest that a part may have; the driver rounds it up.
+            groups: how many parts; as many as there can be without.
+            ignore_coscheduling: let parts be finer, which may forbid large clusters.
+
+        Raises:
+            InvalidResourceConfigurationError: there are not so many multiprocessors.
+            ArgumentValueError: there are not so many parts.
+        """
+        sm_count = border.whole("SmResource.split: sm_count", sm_count, most=_MOST)
+        if groups is None:
+            _, groups, _ = self._split(0, sm_count, ignore_coscheduling)
+        groups = border.whole("SmResource.split: groups", groups, 1, _MOST)
+        parts, made, rest = self._split(groups, sm_count, ignore_coscheduling)
+        if made < groups:
+            raise errors.ArgumentValueError(
+                f"SmResource.split: {groups} groups of {sm_count} are more than there are in "
+                f"{self!r}, which gives {made}"
+            )
+        found = tuple(SmResource(self.device, each) for each in parts[:made])
+        is_left = rest.type == SM and rest.sm.smCount
+        return found, SmResource(self.device, rest) if is_left else None
+
+    def _split(
+        self, groups: int, sm_count: int, ignore: bool
+    ) -> tuple[list[CUdevResource], int, CUdevResource]:
+        api, call = self.device.driver.api, "cuDevSmResourceSplitByCount"
+        flags = _IGNORE_COSCHEDULING if ignore else 0
+        code, parts, made, rest = api.cuDevSmResourceSplitByCount(
+            groups, self._native, flags, sm_count
+        )
+        if code:
+            doing = f"splitting {self!r} into groups of {sm_count}"
+            raise failure(api, code, call, doing)
+        return parts, made, rest
+
+
+def description(
+    where: str, resources: SmResource | Sequence[SmResource]
+) -> tuple[Device, CUdevResourceDesc]:
+    """The device of a green context, and what the driver is told that it is to have.
+
+    Raises:
+        ArgumentValueError: there is none, or they are of several devices.
+        InvalidResourceConfigurationError: they do not come from one split.
+    """
+    if isinstance(resources, SmResource):
+        resources = (resources,)
+    given = border.several(where, resources, SmResource)
+    if len({each.device for each in given}) != 1:
+        raise errors.ArgumentValueError(f"{where}: give multiprocessors of one device")
+    api = given[0].device.driver.api
+    natives = [each._native for each in given]
+    code, found = api.cuDevResourceGenerateDesc(natives, len(natives))
+    if code:
+        doing = f"describing a green context on {', '.join(map(repr, given))}"
+        raise failure(api, code, "cuDevResourceGenerateDesc", doing)
+    return given[0].device, found
