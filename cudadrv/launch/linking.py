@@ -58,22 +58,26 @@ def _drivers_linker(context: ContextBox) -> ptx.OtherLinker:
     code, version = context.driver.api.cuDriverGetVersion()
     if code:
         raise failure(context.driver.api, code, "cuDriverGetVersion", "choosing a linker")
-    kind = "emulator" if context.driver.is_emulated else "driver"
+    identity = f"the driver's linker, of CUDA {version // 1000}.{version % 1000 // 10}"
 
     def link(
         inputs: Sequence[ptx.LinkInput], target: ptx.Target, options: ptx.LinkOptions
     ) -> ptx.Image:
-        return context.call(_link, context, inputs, target, options)
+        linked = context.call(_link, context, inputs, options)
+        text = linked.rstrip(b"\0").decode() if target.kind is ptx.ImageKind.PTX else None
+        return ptx.Image(
+            target,
+            linked if text is None else text.encode(),
+            ptx=text,
+            log=f"linked by {identity}",  # so that it can be asked who did
+            lowered_names={k: v for each in inputs for k, v in each.lowered_names.items()},
+            signatures={k: v for each in inputs for k, v in each.signatures.items()},
+        )
 
-    return ptx.OtherLinker(f"the linker of {kind} {version}", link)
+    return ptx.OtherLinker(identity, link)
 
 
-def _link(
-    context: ContextBox,
-    inputs: Sequence[ptx.LinkInput],
-    target: ptx.Target,
-    options: ptx.LinkOptions,
-) -> ptx.Image:
+def _link(context: ContextBox, inputs: Sequence[ptx.LinkInput], options: ptx.LinkOptions) -> bytes:
     """Link by cuLinkCreate, cuLinkAddData and cuLinkComplete; the context is current."""
     if not inputs:
         raise errors.ArgumentValueError("nothing to link: give at least one image")
@@ -95,12 +99,7 @@ def _link(
         code, address, nbytes = api.cuLinkComplete(state)
         doing = f"linking {len(inputs)} inputs on device {context.ordinal}"
         _refuse(context, code, "cuLinkComplete", doing, log, options)
-        image = ctypes.string_at(address, nbytes)
-    if target.kind is ptx.ImageKind.PTX:
-        return ptx.Image.from_ptx(image.rstrip(b"\0").decode())
-    signatures = {k: v for each in inputs for k, v in each.signatures.items()}
-    names = {k: v for each in inputs for k, v in each.lowered_names.items()}
-    return ptx.Image(target, image, lowered_names=names, signatures=signatures)
+        return ctypes.string_at(address, nbytes)
 
 
 def _told(options: ptx.LinkOptions) -> dict[CUjit_option, object]:

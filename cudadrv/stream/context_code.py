@@ -172,8 +172,8 @@ class ContextCode(ContextCore):
                 LTO-IR.
             options: of the link.
             cache: as for `ptx.link`.
-            linker: who links; None is nvJitLink, or the driver where that is not installed. The
-                driver takes no LTO-IR.
+            linker: who links; None is nvJitLink, or the driver where that is not installed, which
+                the image's `log` says then. The driver takes no LTO-IR.
 
         Raises:
             ptx.LinkError: the inputs do not link; it carries the linker's log.

@@ -58,10 +58,12 @@ SPANS: Final = {
     "cuMemFreeHost": Span("allocation"),
     "cuModuleLoadData": Span("compilation"),
     "cuModuleLoadDataEx": Span("compilation"),
+    "cuLinkComplete": Span("compilation"),
     "cuGraphInstantiate": Span("compilation"),
     "cuStreamSynchronize": Span("wait"),
     "cuEventSynchronize": Span("wait"),
     "cuCtxSynchronize": Span("wait"),
+    "cuDevicePrimaryCtxReset": Span("wait"),
 }
 
 

@@ -14,6 +14,8 @@ from cudadrv import LaunchConfig
 from cudadrv.errors import ArgumentValueError
 from cudadrv.launch.linking import LinkerName
 
+from .test_faults import run
+
 # Of an old version, as a driver's linker refuses PTX of a newer NVRTC.
 HEAD: Final = ".version 7.8\n.target sm_75\n.address_size 64\n"
 CALLER: Final = f"""{HEAD}
@@ -69,6 +71,8 @@ def test_texts_of_ptx_call_each_other(stream: cudadrv.Stream, linker: LinkerName
     module = stream.context.link([CALLER, CALLED.encode()], linker=linker)
     assert result_of(stream, module, "doubles") == 14
     assert module.kernel_names == ("doubles",)
+    assert module.image is not None
+    assert ("linked by the driver's linker" in module.image.log) == (linker == "driver")
 
 
 def test_compiled_units_and_their_variables_are_one_module(stream: cudadrv.Stream) -> None:
@@ -138,3 +142,26 @@ def test_arguments_of_a_link_are_checked(context: cudadrv.Context) -> None:
             context.link([], linker=linker)
     with pytest.raises(ArgumentValueError, match="the driver's linker has no such"):
         context.link([CALLED], ptx.LinkOptions(extra=("-v",)), linker="driver")
+
+
+def test_the_driver_links_where_nvjitlink_is_missing() -> None:
+    text = run(f"""
+sys.modules["cuda.bindings.nvjitlink"] = None
+context = cuda_context_for(0)
+parts = [{CALLER!r}, {CALLED!r}]
+module = context.link(parts, cache=False)
+is_text = context.target.kind is ptx.ImageKind.PTX  # which needs no linker of CUDA's
+print(("driver's linker" in module.image.log) == (not is_text), module.kernel_names)
+try:
+    context.link([ptx.Image.from_binary(b"", ptx.Target.ltoir("sm_80"))], linker="nvJitLink")
+except ptx.NvJitLinkNotFoundError as error:
+    print("pip install" in error.command)
+sys.modules["cuda.bindings.nvvm"] = None
+try:
+    context.compile_nvvm("anything")
+except ptx.NvvmNotFoundError as error:
+    print("pip install" in error.command, error)
+""")
+    first, second, third, *_ = text.splitlines()
+    assert (first, second) == ("True ('doubles',)", "True")
+    assert third.startswith("True libNVVM, the compiler of NVVM IR, was not found")
