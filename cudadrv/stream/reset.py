@@ -19,6 +19,8 @@ from ..driver.stream_core import StreamCore
 from ..errors import CudaError, InvalidValueError, ResetRefusedError
 from ..memory.host.registered import RegisteredArray
 from ..memory.pinned import HostBox
+from ..memory.reuse.allocator import CudaAllocator
+from ..memory.reuse.arena import DeviceArena
 
 
 def reset(context: ContextCore) -> None:
@@ -31,36 +33,47 @@ def reset(context: ContextCore) -> None:
             f"resetting {context!r}, which is no primary context: close it, and make another one"
         )
     box = context._box
-    driver, device = box.driver, context.device
     drop_now()
     _refuse_if_in_use(context)
     context.synchronize()
-    green = [
-        each
-        for each in driver.contexts.alive()
-        if isinstance(each, ContextBox) and each is not box and each.shares_with(box)
-    ]
-    for each in green:
-        (code,) = each.call(driver.api.cuCtxSynchronize)
-        if code:
-            raise failure(driver.api, code, "cuCtxSynchronize", f"waiting before {context!r} goes")
-    faults: list[Exception] = []
-    _forget(driver, device.ordinal)
+    green = _synchronized_green(box)
+    _empty_caches(box)
+    _forget(box.driver, context.ordinal)
+    # An interrupt until here leaves the rest as it was, and the next reset goes on.
+    faults = _close_all(context)
     for each in (box, *green):
         each.is_lost = True
-    _close_all(context, faults)
+    context._give_up()
     drop_now()
-    faults += _destroy_survivors(box)
-    (code,) = driver.api.cuDevicePrimaryCtxReset(device.handle)
-    _forget(driver, device.ordinal)  # another thread may have asked for something meanwhile
-    device.forget_primary()
-    if code:
-        doing = f"resetting the primary context of device {device.ordinal}"
-        faults.append(failure(driver.api, code, "cuDevicePrimaryCtxReset", doing))
+    faults += _destroy_survivors(box) + _reset_device(context.device)
     if len(faults) == 1:
         raise faults[0]
     if faults:
-        raise ExceptionGroup(f"resetting device {device.ordinal}", faults)
+        raise ExceptionGroup(f"resetting device {context.ordinal}", faults)
+
+
+def _synchronized_green(context: ContextBox) -> list[ContextBox]:
+    """The green contexts that stand on a primary one, once their work is done."""
+    found = [
+        each
+        for each in context.driver.contexts.alive()
+        if isinstance(each, ContextBox) and each is not context and each.shares_with(context)
+    ]
+    for each in found:
+        (code,) = each.call(context.driver.api.cuCtxSynchronize)
+        if code:
+            raise failure(context.api, code, "cuCtxSynchronize", "waiting for a green context")
+    return found
+
+
+def _reset_device(device: Device) -> list[Exception]:
+    """Let the driver destroy the primary context, and forget it; gives what failed."""
+    api = device.driver.api
+    (code,) = api.cuDevicePrimaryCtxReset(device.handle)
+    _forget(device.driver, device.ordinal)  # another thread may have asked for something meanwhile
+    device.forget_primary()
+    doing = f"resetting the primary context of device {device.ordinal}"
+    return [failure(api, code, "cuDevicePrimaryCtxReset", doing)] if code else []
 
 
 def _refuse_if_in_use(context: ContextCore) -> None:
@@ -68,36 +81,50 @@ def _refuse_if_in_use(context: ContextCore) -> None:
     box = context._box
     if any(isinstance(each, StreamCore) and each.capturing for each in _names(box)):
         raise ResetRefusedError(f"{context!r} is not reset while a stream of it captures: end that")
-    context._kept.clear()  # such as the pinned memory of large copies, which is made again
+    for each in _names(box):
+        if isinstance(each, ContextCore):
+            each._kept.clear()  # such as the pinned memory of large copies, which is made again
     gc.collect()
     closing = {id(each._box) for each in _names(box) if isinstance(each, RegisteredArray)}
     held = [each for each in _boxes(box) if isinstance(each, HostBox) and id(each) not in closing]
     if held:
         raise ResetRefusedError(
             f"{context!r} is not reset while {len(held)} arrays of pinned or managed memory are in "
-            "use, which would lose their memory: drop them and all views of them"
+            "use, which would lose their memory: drop them, all views of them, and pinned pools"
         )
+
+
+def _empty_caches(context: ContextBox) -> None:
+    """Give back what allocators have of a context, and what arenas keep of any."""
+    for each in gc.get_objects():
+        kind = type(each)
+        if issubclass(kind, CudaAllocator) and _is_of(each._box, context):
+            each._lose()
+        elif issubclass(kind, DeviceArena):
+            each.trim()
 
 
 def _forget(driver: Driver, ordinal: int) -> None:
     """Keep nothing of a device's context for who asks next."""
-    for kind, cache in driver.cached().items():
+    for kind, cache in tuple(driver.cached().items()):
         if kind is not Device:
             cache.pop(ordinal, None)
 
 
-def _close_all(context: ContextCore, faults: list[Exception]) -> None:
-    """Close every public object of a context, itself the last one."""
-    found = [each for each in _names(context._box) if each is not context]
-    while found:
-        each = found.pop()
+def _close_all(context: ContextCore) -> list[Exception]:
+    """Close every public object of a context but itself; gives what that raised."""
+    faults: list[Exception] = []
+    for each in _names(context._box):
+        if each is context or each.closed:
+            continue
         try:
-            if each.closed:
-                continue
             each._close_with_parent()
         except Exception as fault:
             faults.append(fault)
-    context._give_up()
+    for each in _names(context._box):
+        if each is not context:
+            each._shut()  # such as a slab that its arena has, which `close` leaves to that
+    return faults
 
 
 def _destroy_survivors(context: ContextBox) -> list[Exception]:

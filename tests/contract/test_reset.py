@@ -109,6 +109,11 @@ source = 'extern "C" __global__ void k(int* p) { *p = 1; }'
 cache = cudadrv.PtxModuleCache()
 first = cache.get_or_compile(context, "mine", source)
 client = cudadrv.CudaClient(0)
+kept, used = client.allocator.allocate(1 << 16), client.allocator.allocate(1 << 17)
+client.allocator.deallocate(kept, 1 << 16)
+arena = cudadrv.DeviceArena()
+(bucket, slab), (_, free) = arena.alloc(stream, 100), arena.alloc(stream, 50)
+arena.release(_, free)
 large = np.arange(3 << 20, dtype="f8")
 assert (stream.to_host(stream.to_device(large)) == large).all()
 strided = stream.to_host(stream.to_device(np.arange(12, dtype="i4").reshape(3, 4)).T)
@@ -121,12 +126,22 @@ def doubled(ordinal, items):
 runtime = cudadrv.GpuRuntime.current()
 before = sum(cudadrv.scatter_map(runtime, np.arange(100), doubled))
 context.reset()
-again = cuda_context_for(0)
+again, former = cuda_context_for(0), stream
 stream = again.new_stream()
 second = cache.get_or_compile(again, "mine", source)
 print(second is not first, first.closed, not second.closed)
 other = cudadrv.CudaClient(0)
 print(other is not client, client.stream.closed, not other.stream.closed)
+for gone in (lambda: client.allocator.allocate(1 << 16), lambda: arena.alloc(former, 50),
+             lambda: slab.ptr, lambda: free.ptr):
+    try:
+        print("gave", gone())
+    except ClosedError:
+        pass
+print(arena.alloc(stream, 50)[1].shape)
+del client, arena, slab, free
+import gc
+gc.collect()
 print((stream.to_host(stream.to_device(large)) == large).all())
 print(stream.to_host(stream.to_device(np.arange(12, dtype="i4").reshape(3, 4)).T).shape)
 a = stream.to_device(np.eye(3, dtype="f4"))
@@ -139,6 +154,7 @@ print(stream.to_host(out).trace(), told)
     assert text.splitlines() == [
         "True True True",
         "True True True",
+        "(64,)",
         "True",
         "(4, 3)",
         "4950 4950",
@@ -235,7 +251,10 @@ print([each.raw is None for each in held])
 held.clear()
 del graph
 gc.collect()
-print(works(cuda_context_for(0)), cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
+print(works(cuda_context_for(0)), end=" ")
+gc.collect()
+cuda_context_for(0).synchronize()
+print(cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
 """
     )
     assert text.splitlines() == [str([True] * 9 + [False]), "True 0 []"]

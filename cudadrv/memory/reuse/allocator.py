@@ -137,6 +137,16 @@ class CudaAllocator:
             )
         self._release_all(self._lists.drain())
 
+    def _lose(self) -> None:
+        """Give everything back, also what is in use, as the context is about to be reset."""
+        given = list(self._lists.drain())
+        while self._live:
+            address = next(iter(self._live))
+            self._live.pop(address, None)
+            given.append(address)
+        for address in given:
+            _give_back(self._box, address)
+
     def statistics(self) -> AllocatorStatistics:
         """What the allocator holds as of now; memory of captures is not counted."""
         live = self._live.copy()
