@@ -77,8 +77,13 @@ class Comparison:
         launch, stamps = self._launch, step.stamps
         may_be_meant: dict[str, int] = {}
         first, second = (int(each[positions[0]]) & MOST_SITES - 1 for each in (old, stamps))
+        # A thread has many units at once, whose order is the same.
+        orders: dict[tuple[int, int], Order] = {}
         for at in positions.tolist():
-            order = self._order.of(int(old[at]), int(stamps[at]))
+            pair = int(old[at]), int(stamps[at])
+            order = orders.get(pair)
+            if order is None:
+                order = orders[pair] = self._order.of(*pair)
             if order is Order.KNOWN:
                 continue
             if order is Order.HEARD:
