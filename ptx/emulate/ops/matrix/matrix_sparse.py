@@ -35,7 +35,7 @@ from ptx.emulate.ops.matrix.matrix_product import (
     words_of,
 )
 from ptx.emulate.ops.warp.lane_sync import sync_warp
-from ptx.isa.model import Immediate, Instruction
+from ptx.isa.model import Immediate, Instruction, Operand
 
 Nibbles = NDArray[np.uint32]  # (warps, 16, chunks): the two indices of each chunk of a row
 _CHUNK = {32: 2, 16: 4, 8: 4, 4: 8}  # elements, by their bits
@@ -66,20 +66,21 @@ def multiply_sparse(
     width = WIDTHS[types[1]]
     (given,) = words_of(fibre, group, "metadata", [metadata]).transpose(2, 0, 1)
     ordered = "sp::ordered_metadata" in what.instruction.modifiers
-    chosen = columns(_nibbles(given, width, what), width, ordered)
-    if chosen is None:
-        wanted = "elements in order" if ordered else "different elements"
-        where = fibre.where(0, what.instruction)
-        raise EmulationFault(f"metadata of mma.sp that do not name {wanted}", where)
+    nibbles = nibbles_of(given, width, what.k, what.selector)
+    chosen = columns(fibre, nibbles, width, what.instruction, ordered=ordered)
     rows = b[np.arange(len(b))[:, None, None], chosen]
     return dealt(group, target.spread(product(a, rows, c, types, options)))
 
 
-def _nibbles(metadata: NDArray[np.uint32], width: int, what: Sparse) -> Nibbles:
+def lanes_of(k: int, width: int) -> int:
+    """How many of four lanes bring metadata."""
+    return k // _CHUNK[width] // 4
+
+
+def nibbles_of(metadata: NDArray[np.uint32], width: int, k: int, selector: int) -> Nibbles:
     """From (warps, 32) words."""
-    chunks = what.k // _CHUNK[width]
-    lanes = chunks // 4  # of four, bring metadata
-    each = metadata.reshape(-1, 8, 4)[:, :, lanes * what.selector : lanes * (what.selector + 1)]
+    chunks, lanes = k // _CHUNK[width], lanes_of(k, width)
+    each = metadata.reshape(-1, 8, 4)[:, :, lanes * selector : lanes * (selector + 1)]
     parts = each[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & np.uint32(15)
     if width >= 16:
         parts = parts.reshape(-1, 8, lanes, 2, 4).transpose(0, 3, 1, 2, 4)
@@ -88,21 +89,38 @@ def _nibbles(metadata: NDArray[np.uint32], width: int, what: Sparse) -> Nibbles:
     return parts.reshape(-1, 16, chunks)
 
 
-def columns(nibbles: Nibbles, width: int, ordered: bool) -> Index | None:
-    """(warps, 16, held) the column of each element of A that is held; None if they are wrong."""
+def columns(
+    fibre: Fibre, nibbles: Nibbles, width: int, instruction: Instruction, *, ordered: bool
+) -> Index:
+    """(warps, 16, held) the column of each element of A that is held.
+
+    Raises:
+        EmulationFault: metadata name an element twice, or not in order where they must.
+    """
     first, second = (nibbles & 3).astype(np.intp), (nibbles >> 2).astype(np.intp)
     start = np.arange(nibbles.shape[2]) * _CHUNK[width]
     if width == 32:
-        if not ((second == first + 1) & (first % 2 == 0)).all():
-            return None
-        return start + first // 2
-    if ((first >= second) if ordered else (first == second)).any():
-        return None
+        wrong = (second != first + 1) | (first % 2 != 0)
+        found = [start + first // 2]
+    else:
+        wrong = first >= second if ordered else first == second
+        found = [start + first, start + second]
     if width == 4:
         found = [start + 2 * index + part for index in (first, second) for part in (0, 1)]
-    else:
-        found = [start + first, start + second]
+    if wrong.any():
+        wanted = "elements in order" if ordered else "different elements"
+        name = "mma.sp" if instruction.opcode == "mma" else "wgmma.mma_async.sp"
+        where = fibre.where(0, instruction)
+        raise EmulationFault(f"metadata of {name} that do not name {wanted}", where)
     return np.stack(found, axis=-1).reshape(*nibbles.shape[:2], -1)
+
+
+def selector_of(e: Emitter, operand: Operand, k: int, width: int) -> int:
+    """The sparsity selector: which lane or lanes of four bring metadata."""
+    most = 4 // lanes_of(k, width)
+    if not isinstance(operand, Immediate) or not 0 <= operand.value < most:
+        raise e.refuse(f"its selector must be a constant below {most}")
+    return operand.value
 
 
 def _emit(e: Emitter, i: Instruction) -> None:
@@ -112,17 +130,12 @@ def _emit(e: Emitter, i: Instruction) -> None:
         raise e.refuse("tensor cores do not multiply these types in this shape")
     d, a, b, c = types
     shape = shape_of(name)
-    lanes = shape.k // _CHUNK[WIDTHS[a]] // 4
-    selector = i.operands[5]
-    if not isinstance(selector, Immediate) or not 0 <= selector.value < 4 // lanes:
-        raise e.refuse(f"its selector must be a constant below {4 // lanes}")
+    selector = selector_of(e, i.operands[5], shape.k, WIDTHS[a])
     fragments = (
         fragment(shape, d, "c"), fragment(MatrixShape(shape.m, shape.n, shape.k // 2), a, "a"),
         fragment(shape, b, "b"), fragment(shape, c, "c"),
     )  # fmt: skip
-    what = Sparse(
-        Product((d, a, b, c), options_of(e, i), fragments, product), i, shape.k, selector.value
-    )
+    what = Sparse(Product((d, a, b, c), options_of(e, i), fragments, product), i, shape.k, selector)
     lists = {
         role: read(e, operand, source)
         for role, operand, source in zip("abc", i.operands[1:4], fragments[1:], strict=True)

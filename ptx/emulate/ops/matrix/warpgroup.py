@@ -1,8 +1,11 @@
-"""Products by four warps, D = A * B + D, asynchronous. PTX ISA, "wgmma".
+"""Products by four warps, D = A * B + D, asynchronous. PTX ISA, "wgmma", "wgmma.mma_async.sp".
 
 Each warp has 16 rows of D and reads the same of A, so that nothing passes between the four; here
 each multiplies by itself, at once: fences, commits and waits have nothing to do. In an ordered
 launch a wait finds whether what the product read was changed since.
+
+Of a sparse product A is held as that of `mma.sp`, in registers or in memory, and each warp's
+metadata are those of its 16 rows; B is twice as long along k.
 """
 
 from __future__ import annotations
@@ -23,9 +26,10 @@ from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.groups import group_operation
 from ptx.emulate.ops.matrix.matrix_arithmetic import Types, warpgroup_product
-from ptx.emulate.ops.matrix.matrix_element import element_types, held, plain_words
+from ptx.emulate.ops.matrix.matrix_element import WIDTHS, element_types, held, plain_words
 from ptx.emulate.ops.matrix.matrix_fragment import Fragment, fragment, shape_of
 from ptx.emulate.ops.matrix.matrix_product import read, words_of
+from ptx.emulate.ops.matrix.matrix_sparse import columns, nibbles_of, selector_of
 from ptx.emulate.ops.matrix.warpgroup_matrix import SharedMatrix
 from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.ops.warp.lane_sync import sync_warp
@@ -36,8 +40,20 @@ _WARPS = 4
 _HALVES = ("f16", "bf16")
 
 
+class Sparsity(NamedTuple):
+    """How a sparse product's A is held: k of the whole matrix, bits of an element, the selector."""
+
+    k: int
+    width: int
+    selector: int
+
+
 class GroupProduct(NamedTuple):
-    """One instruction: what it multiplies, `sign` times, and where that is."""
+    """One instruction: what it multiplies, `sign` times, and where that is.
+
+    Attributes:
+        sparsity: None where A is whole.
+    """
 
     instruction: Instruction
     types: Types
@@ -46,6 +62,7 @@ class GroupProduct(NamedTuple):
     target: Fragment
     left: Fragment | SharedMatrix
     right: SharedMatrix
+    sparsity: Sparsity | None
 
 
 def multiply_group(
@@ -57,6 +74,7 @@ def multiply_group(
     addend: list[Value],
     scale: Value,
     warp: Value,
+    *metadata: Value,
 ) -> list[Value]:
     """The registers of D for each thread."""
     rows, threads = np.unique(group.row, return_index=True)
@@ -75,6 +93,12 @@ def multiply_group(
     else:
         a = what.left.read(fibre, threads, one_a_warp(left[0]), first)
     b = what.right.read(fibre, threads, one_a_warp(right), np.zeros_like(first)).swapaxes(1, 2)
+    if what.sparsity is not None:
+        (words,) = words_of(fibre, group, "metadata", list(metadata))[rows].transpose(2, 0, 1)
+        k, width, selector = what.sparsity
+        nibbles = nibbles_of(words, width, k, selector)
+        chosen = columns(fibre, nibbles, width, what.instruction, ordered=True)
+        b = b[np.arange(len(b))[:, None, None], chosen]
     c = in_registers("c", addend, what.target)
     c[~one_a_warp(scale)] = 0
     if what.sign < 0:
@@ -94,13 +118,14 @@ def multiply_group_late(
     addend: list[Value],
     scale: Value,
     warp: Value,
+    *metadata: Value,
 ) -> list[Value]:
     """The same; where the product is waited for, its factors in memory must be what they are now.
 
     Nobody can see when it is done, as registers are not read before; but a factor that changes
     meanwhile may be read before or after.
     """
-    found = multiply_group(fibre, group, what, left, right, addend, scale, warp)
+    found = multiply_group(fibre, group, what, left, right, addend, scale, warp, *metadata)
     _, threads = np.unique(group.row, return_index=True)
     of_warps = fibre.subset(threads, ())
     first = np.broadcast_to(np.asarray(warp), (fibre.n,))[threads].astype(np.int64)
@@ -178,8 +203,9 @@ def _emit(e: Emitter, i: Instruction) -> None:
     if len(types) != 3 or (types[1] == "b1" and not {"and", "popc"} <= {*i.modifiers}):
         raise e.refuse("it multiplies single bits with .b1.b1.and.popc")
     d, a, b = types
-    shape = shape_of(plain_words(i)[3])._replace(m=_ROWS)
-    rest = i.operands[4:]
+    shape = shape_of(next(word for word in plain_words(i) if word[:3] == "m64"))._replace(m=_ROWS)
+    is_sparse = "sp" in i.modifiers
+    rest = i.operands[6 if is_sparse else 4 :]
     in_registers = isinstance(i.operands[1], Vector)
     numbers = [each.value for each in rest if isinstance(each, Immediate)]
     wanted = (0 if d == "s32" else 2) + (a in _HALVES) * (1 if in_registers else 2)
@@ -188,22 +214,29 @@ def _emit(e: Emitter, i: Instruction) -> None:
     signs, layouts = (numbers[:2], numbers[2:]) if d != "s32" else ([], [])
     if not (set(signs) <= {1, -1} and set(layouts) <= {0, 1}):
         raise e.refuse("factors are multiplied by 1 or -1, and a transposition is 0 or 1")
+    sparsity, held_shape = None, shape
+    if is_sparse:
+        selector = selector_of(e, i.operands[4], shape.k, WIDTHS[a])
+        sparsity = Sparsity(shape.k, WIDTHS[a], selector)
+        held_shape = shape._replace(k=shape.k // 2)
     what = GroupProduct(
         i, (d, a, b, d), tuple(word for word in i.modifiers if word in ("satfinite", "and")),
         int(np.prod(signs)), fragment(shape, d, "c"),
-        fragment(shape, a, "a") if in_registers else _shared(i, a, _ROWS, layouts[:1]),
-        _shared(i, b, shape.n, layouts[-1:]),
+        fragment(held_shape, a, "a") if in_registers else _shared(i, a, _ROWS, layouts[:1], 32),
+        _shared(i, b, shape.n, layouts[-1:], 64 if is_sparse else 32), sparsity,
     )  # fmt: skip
     _emit_product(e, i, what)
 
 
-def _shared(i: Instruction, element: str, rows: int, transposed: list[int]) -> SharedMatrix:
+def _shared(
+    i: Instruction, element: str, rows: int, transposed: list[int], k_bytes: int
+) -> SharedMatrix:
     site = Site(i, "shared", "u32", 4, writes=False)
-    return SharedMatrix(element, rows, transposed == [1], site)
+    return SharedMatrix(element, rows, transposed == [1], site, k_bytes)
 
 
 def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
-    target, source, second, scale = i.operands[:4]
+    target, source, second, *given = i.operands[: 4 if what.sparsity is None else 6]
     addend = read(e, target, what.target)
     if isinstance(what.left, Fragment):
         left = read(e, source, what.left)
@@ -213,14 +246,17 @@ def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
     others = [
         e.temporary(e.value(operand, kind))
         for operand, kind in (
-            (second, "u64"), (scale, "pred"), (SpecialRegister("%warpid"), "u32"),
+            (second, "u64"), (given[-1], "pred"), (SpecialRegister("%warpid"), "u32"),
         )
     ]  # fmt: skip
+    metadata = [e.temporary(e.value(given[0], "b32"))] if what.sparsity is not None else []
+    brought |= {f"metadata{k}": name for k, name in enumerate(metadata)}
     group = sync_warp(e, i, {**brought, **{f"c{k}": name for k, name in enumerate(addend)}})
     right, flag, warp = others
     function = e.helper(multiply_group_late if e.late.copies else multiply_group)
     call = f"{function}(f, {group}, {e.scope.bind(what, 'product')}"
-    call += f", [{', '.join(left)}], {right}, [{', '.join(addend)}], {flag}, {warp})"
+    call += f", [{', '.join(left)}], {right}, [{', '.join(addend)}]"
+    call += f", {', '.join((flag, warp, *metadata))})"
     found = e.temporary(call)
     results = [f"{found}[{k}]" for k in range(what.target.registers)]
     e.assign_all(target, held(what.target.element), results)
@@ -247,6 +283,12 @@ for _k, _all, _types, _counts, _modifiers in _FORMS:
             f"wgmma.mma_async.sync.aligned.m64n{_n}k{_k}", _types, _counts, _emit,
             effect=Effect.SYNCS, modifiers=_modifiers, updates=True, section="wgmma.mma_async",
         )  # fmt: skip
+        if "b1" not in _modifiers:
+            operation(
+                f"wgmma.mma_async.sp.sync.aligned.m64n{_n}k{2 * _k}", _types,
+                tuple(count + 2 for count in _counts), _emit, effect=Effect.SYNCS,
+                modifiers=_modifiers, updates=True, section="wgmma.mma_async.sp",
+            )  # fmt: skip
 operation(
     "wgmma.fence.sync.aligned", ("",), 0, nothing, effect=Effect.MEMORY, writes=0,
     section="wgmma.fence",

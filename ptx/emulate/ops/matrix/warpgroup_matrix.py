@@ -1,8 +1,8 @@
 """Matrices in shared memory, as a descriptor says. PTX ISA, "wgmma", "Matrix descriptor".
 
-A matrix is rows of A (columns of B) by 32 bytes along k. It is K-major, in memory 16 bytes of a row
-beside each other, or, of 16-bit elements only, MN-major: 8 rows of one k beside each other. These
-16 bytes lie
+A matrix is rows of A (columns of B) by 32 bytes along k, by 64 the B of a sparse product. It is
+K-major, in memory 16 bytes of a row beside each other, or, of 16-bit elements only, MN-major: 8
+rows of one k beside each other. These 16 bytes lie
 
 - without swizzling: 8 of them in a line, which is 8 rows of the first half of k (or k 0 to 7 of 8
   rows), and from line to line by the leading and the stride offset;
@@ -11,7 +11,8 @@ beside each other, or, of 16-bit elements only, MN-major: 8 rows of one k beside
 
 A descriptor's fields, from bit: 0 the address, 16 the leading, 32 the stride offset, each of 14
 bits and in units of 16 bytes; 49 the base offset, 3 bits; 62 the swizzling. What the ISA leaves to
-figures is as an H100 was seen to read.
+figures is as an H100 was seen to read. Of 64 bytes along k in rows of 32 the ISA does not say where
+the second half lies, and they are refused.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.memory.access import load_vector
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, addresses_in
+from ptx.emulate.model.errors import EmulationFault
 from ptx.emulate.ops.matrix.matrix_element import decoded, separate
 
 Matrices = NDArray[Any]  # (n, rows, k) of float64, or int64 for s32
 Numbers = NDArray[np.int64]
-_K_BYTES: Final = 32
 _UNIT: Final = 16
 _WIDTHS: Final = np.array([16, 128, 64, 32])  # by the field at bit 62: bytes of a pattern's row
 _MASKS: Final = np.array([0, 7, 3, 1])  # which of three bits are swizzled
@@ -44,12 +45,14 @@ class SharedMatrix:
         element: the type; rows: how many each warp reads.
         transposed: whether it is MN-major.
         site: the access of 16 bytes.
+        k_bytes: how much of a row it reads.
     """
 
     element: str
     rows: int
     transposed: bool
     site: Site
+    k_bytes: int = 32
 
     def read(
         self, fibre: Fibre, threads: Index, descriptors: NDArray[np.uint64], first: Numbers
@@ -68,8 +71,19 @@ class SharedMatrix:
     def load(
         self, fibre: Fibre, threads: Index, descriptors: NDArray[np.uint64], first: Numbers
     ) -> NDArray[np.uint32]:
-        """The same as words: (warps, rows, words of a row), or as they lie where MN-major."""
-        pieces = self._addresses(_DescriptorFields(descriptors), first[:, None])
+        """The same as words: (warps, rows, words of a row), or as they lie where MN-major.
+
+        Raises:
+            EmulationFault: it lies as the emulator does not know.
+        """
+        fields = _DescriptorFields(descriptors)
+        if not self.transposed and self.k_bytes > _WIDTHS[3] and (fields.width == _WIDTHS[3]).any():
+            raise EmulationFault(
+                f"{self.site.instruction.text} reads 64 bytes along k in rows that are swizzled by"
+                " 32 bytes, which the emulator does not know: swizzle by 64 or 128 bytes",
+                fibre.where(int(threads[0]), self.site.instruction),
+            )
+        pieces = self._addresses(fields, first[:, None])
         each = pieces[0].size
         part = fibre.subset(np.repeat(threads, each), ())
         loaded = load_vector(part, addresses_in(pieces.reshape(-1)), 0, self.site)
@@ -77,15 +91,15 @@ class SharedMatrix:
         return words.reshape(*pieces.shape[:2], -1)
 
     def _addresses(self, d: _DescriptorFields, first: Numbers) -> Numbers:
-        """Of each 16 bytes: (warps, rows, 2), or (warps, 16, rows / 8) where MN-major."""
+        """Of each 16 bytes: (warps, rows, 2 or 4), or (warps, k, rows / 8) where MN-major."""
         if not self.transposed:
             row = first + np.arange(self.rows)
-            half = np.arange(_K_BYTES // _UNIT)
+            half = np.arange(self.k_bytes // _UNIT)
             line = (row % 8 * d.width + row // 8 * d.stride)[..., None]
             along = np.where(d.plain, d.leading, _UNIT)[..., None] * half
             return d.swizzled(line + along)
         # The two offsets change their parts where nothing is swizzled.
-        k = np.arange(_K_BYTES // 2)
+        k = np.arange(self.k_bytes // 2)
         group = (first + 8 * np.arange(self.rows // 8)) // 8
         line = k % 8 * d.width + k // 8 * np.where(d.plain, d.leading, d.stride)
         count = d.width // _UNIT

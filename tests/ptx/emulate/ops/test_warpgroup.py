@@ -92,6 +92,7 @@ def test_the_block_must_have_all_four_warps(threads: int, warps: int) -> None:
 
 
 BITS = "wgmma.mma_async.sync.aligned.m64n8k256.s32"
+SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
 UNKNOWN = "does not execute this instruction"
 
 
@@ -107,10 +108,11 @@ UNKNOWN = "does not execute this instruction"
     (f"{BITS} {D}, {A}, %rd4, %p1;", r"\.b1\.b1\.and\.popc"),
     (f"wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 {D}, {A}, %rd4, %p1, 1, 1, 0;", UNKNOWN),
     (f"wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {D}, {A}, %rd4, %p1, 1, 1, 0;", UNKNOWN),
-    (f"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {D}, {A}, %rd4, %r1, 0, %p1, 1, 1, 0;",
-     UNKNOWN),
+    (f"{SPARSE} {D}, {A}, %rd4, %r1, 2, %p1, 1, 1, 0;", "its selector must be a constant below 2"),
+    (f"{SPARSE} {D}, {A}, %rd4, %r1, %r2, %p1, 1, 1, 0;", "its selector must be a constant"),
+    (f"{SPARSE} {D}, {A}, %rd4, %r1, 0, %p1, 1, 1;", UNKNOWN),
 ])  # fmt: skip
-def test_what_is_wrong_or_sparse_is_refused_when_the_kernel_is_loaded(line: str, said: str) -> None:
+def test_what_is_wrong_is_refused_when_the_kernel_is_loaded(line: str, said: str) -> None:
     with pytest.raises(UnsupportedInstruction, match=said) as raised:
         runner_of(line).program.kernel("k")
     assert raised.value.opcode == line.split()[0]
