@@ -1,6 +1,7 @@
 """The elements of matrices: bits taken from registers, as numbers, and rounded back.
 
-PTX ISA, "mma.sync" data types.
+PTX ISA, "mma.sync" data types. Floats of 6 and 4 bits are in a byte each, of 4 bits in its middle
+four; "e2m1x8" are eight in a word.
 """
 
 from __future__ import annotations
@@ -17,9 +18,16 @@ from ptx.isa.model import TYPE_BYTES, Instruction
 WIDTHS = {
     "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8,
     "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
+    "e2m3": 8, "e3m2": 8, "e2m1": 8, "e2m1x8": 4,
 }  # fmt: skip
 """Bits of an element."""
-_FORMATS = {"e4m3": ieee.E4M3, "e5m2": ieee.E5M2}
+_BYTES = np.arange(256, dtype=np.uint8)
+_FORMATS = {
+    "e4m3": (ieee.E4M3, _BYTES), "e5m2": (ieee.E5M2, _BYTES), "e2m3": (ieee.E2M3, _BYTES & 63),
+    "e3m2": (ieee.E3M2, _BYTES & 63), "e2m1": (ieee.E2M1, _BYTES >> 2 & 15),
+    "e2m1x8": (ieee.E2M1, _BYTES & 15),
+}  # fmt: skip
+"""Narrow floats, and the bits of each byte that are one."""
 _TF32 = np.uint32(0xFFFFE000)  # the bits of a float32 that count
 _CANONICAL = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
 
@@ -53,10 +61,11 @@ def separate(words: NDArray[Any], element: str) -> NDArray[Any]:
     return np.stack([octets & 15, octets >> 4], axis=-1)
 
 
-@lru_cache(maxsize=2)  # by format
+@lru_cache(maxsize=6)  # by format
 def _narrow_values(element: str) -> NDArray[np.float64]:
     """(256,) what each byte means."""
-    halves = ieee.from_narrow(np.arange(256, dtype=np.uint8), source=_FORMATS[element])
+    kind, bits = _FORMATS[element]
+    halves = ieee.from_narrow(bits, source=kind)
     return np.asarray(halves).view(np.float16).astype(np.float64)
 
 

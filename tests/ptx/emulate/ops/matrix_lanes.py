@@ -15,7 +15,8 @@ from tests.ptx.emulate.kernel_runner import KernelRunner
 Words = NDArray[Any]  # (warps, 32, registers) of uint32 or float64
 Matrix = NDArray[Any]
 WIDTHS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8,
-          "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}  # fmt: skip
+          "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
+          "e2m3": 8, "e3m2": 8, "e2m1": 8, "e2m1x8": 4}  # fmt: skip
 
 
 def sizes(shape: str) -> tuple[int, int, int]:
