@@ -12,6 +12,7 @@ from ptx.emulate.ops.arithmetic import (
     narrow,
     packed_integer,
     sign,
+    stochastic,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "narrow",
     "packed_integer",
     "sign",
+    "stochastic",
 ]
