@@ -7,24 +7,34 @@ import pytest
 from numpy.typing import NDArray
 
 from ptx.emulate.model.errors import EmulationFault
+from ptx.emulate.model.order import LaunchOrder
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.matrix_lanes import Matrix
 from tests.ptx.emulate.ops.sparse_group import ANY_TWO, FORMS, Form, nibbles_for, prepared
 
 
-def run(form: Form, nibbles: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
+def run(
+    form: Form, nibbles: NDArray[np.int64], order: LaunchOrder | None = None
+) -> tuple[Matrix, Matrix]:
     """What the emulator gives, and what NumPy does: (64, columns) each."""
     what = prepared(form, nibbles)
     runner = KernelRunner(what.text, 1 << 24)
     out = runner.put(np.zeros((128, form.registers), np.uint32))
     image, rows = runner.put(what.image), runner.put(what.rows)
-    runner.launch("k", 1, 128, image, rows, out, *what.descriptors)
+    runner.launch("k", 1, 128, image, rows, out, *what.descriptors, order=order)
     return what.collected(runner.get(out, 128 * form.registers, np.uint32)), what.want
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_elements_stand_where_the_metadata_say(form: Form) -> None:
     found, want = run(form, nibbles_for(form, 7))
+    assert np.array_equal(found, want)
+
+
+@pytest.mark.parametrize("form", [FORMS[0], FORMS[1], FORMS[-1]], ids=str)
+@pytest.mark.parametrize("order", [LaunchOrder("late"), LaunchOrder("random", 3)], ids=str)
+def test_a_product_that_lands_late_is_the_same(form: Form, order: LaunchOrder) -> None:
+    found, want = run(form, nibbles_for(form, 7), order)
     assert np.array_equal(found, want)
 
 
