@@ -8,14 +8,18 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 import cudadrv
 from cudadrv import LaunchConfig, PtxModuleCache, current_tile
+from cudadrv.driver.in_use import current
 from cudadrv.errors import KernelNotFoundError, OutOfMemoryError
+
+if TYPE_CHECKING:
+    from cudadrv.emulator import Emulator
 
 Floats = npt.NDArray[np.float64]
 SOURCE = """
@@ -114,6 +118,23 @@ def breaking(folder: str, bad: int, times: int, ordinal: int, part: npt.NDArray[
             kernel.launch(tile.stream, LaunchConfig(1, 1), there)
             tile.stream.synchronize()
     part += 1000
+
+
+def starving(folder: str, bad: int, times: int, ordinal: int, part: npt.NDArray[np.int64]) -> None:
+    """A tile that finds the device's memory full so many times, after it has changed half."""
+    stream = current_tile().stream
+    if part[0] == bad and note(folder, bad) <= times:
+        part[: len(part) // 2] = -1
+        driver = cast("Emulator", current().api)
+        with driver.limit_memory(1 << 10), stream.to_device(np.zeros(1 << 20)):
+            pass
+    with stream.to_device(part) as there:
+        part[...] = stream.to_host(there) + 1000
+
+
+def cut_off(dask_worker: Any) -> None:
+    """Cut a Dask worker's way to its scheduler; what it does it goes on with."""
+    dask_worker.loop.add_callback(dask_worker.batched_stream.abort)
 
 
 def raising(folder: str, bad: int, times: int, ordinal: int, part: Sequence[int]) -> int:
