@@ -86,8 +86,8 @@ class Attacker:
     def _run(self) -> None:
         while not self._stopped.wait(self._seconds):
             workers = self._executor.workers
-            if len(workers) < _WORKERS:
-                continue  # Dask is replacing one, and somebody must be left to work
+            if len(workers) < 2:
+                continue  # Dask is replacing others, and somebody must be left to work
             name = self._random.choice(sorted(self._harms))
             worker = self._random.choice(workers)
             with contextlib.suppress(ProcessLookupError):  # it is just replaced
