@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -68,6 +68,12 @@ def first_and_length(ordinal: int, part: Sequence[int]) -> tuple[int, int]:
 
 def pid() -> int:
     return os.getpid()
+
+
+def later(seconds: float, function: Callable[..., Any], *args: object) -> Any:
+    """Wait, so that the next call is there, and call a function."""
+    time.sleep(seconds)
+    return function(*args)
 
 
 def slow_pid(ordinal: int, part: object) -> int:
