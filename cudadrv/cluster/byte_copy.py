@@ -13,9 +13,9 @@ from ..memory.dtypes import AnyArray
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
-_LEAST: Final = 2 << 20
+_LEAST: Final = 4 << 20
 """Fewer bytes are copied sooner than another thread wakes."""
-_CHUNK: Final = 1 << 20
+_CHUNK: Final = 2 << 20
 
 
 def copy_bytes(to: Bytes, of: Bytes) -> None:

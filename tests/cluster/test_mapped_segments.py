@@ -80,7 +80,7 @@ def test_a_large_segment_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not any(is_pinned(each) for each in arrays)
 
 
-@pytest.mark.parametrize("n", [0, 1, 5, (2 << 20) + 3, 5 << 20])
+@pytest.mark.parametrize("n", [0, 1, 5, (4 << 20) + 3, 9 << 20])
 def test_items_are_copied_whole_by_any_number_of_threads(n: int) -> None:
     of = np.random.default_rng(n).integers(0, 255, n, np.uint8)
     to = np.zeros(n + 2, np.uint8)
@@ -90,12 +90,12 @@ def test_items_are_copied_whole_by_any_number_of_threads(n: int) -> None:
 
 
 def test_items_of_other_types_layouts_and_shapes_are_converted_as_numpy_does() -> None:
-    values = np.arange(1 << 19)
-    wide = np.zeros((1 << 19, 2))
+    values = np.arange(1 << 20)
+    wide = np.zeros((1 << 20, 2))
     copy_items(wide[:, 0], values)
     assert np.array_equal(wide[:, 0], values)
     assert not wide[:, 1].any()
     copy_items(wide, 3)
     assert (wide == 3).all()
     with pytest.raises(ValueError, match="broadcast"):
-        copy_items(wide, np.zeros((1 << 19, 3)))
+        copy_items(wide, np.zeros((1 << 20, 3)))
