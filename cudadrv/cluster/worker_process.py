@@ -9,12 +9,17 @@ import sys
 import threading
 from collections import deque
 from multiprocessing.connection import Connection
+from typing import Final
 
+from ..driver.device import Device
+from ..memory.driver_pool import set_release_threshold
 from .failure import Failure
 from .report import WorkerReport, report_of
 from .request import Reply, Request, RequestHandler
 from .seats import Seat
 from .segment import CAN_SHARE, Segment
+
+_KEPT_BYTES: Final = 256 << 20  # of the device's memory, from tile to tile
 
 
 def main(number: int) -> None:
@@ -84,6 +89,8 @@ class _Server:
                 from ..emulator.profiles import EmulatedDevice
 
                 use([EmulatedDevice(**seat.profile)])
+            # Else each tile's memory is given back to the device where it waits for its stream.
+            set_release_threshold(Device.get(seat.ordinal), _KEPT_BYTES)
             return report_of(seat.ordinal)
         except Exception as error:
             return Failure.of(error, f"process {os.getpid()}")

@@ -50,6 +50,11 @@ def compiled() -> str:
     return MODULES.get_or_compile(context, "logistic", SOURCE).kernel("logistic").name
 
 
+def pool_keeps() -> int:
+    """How much the device's pool keeps when a stream is waited for."""
+    return cudadrv.pool_info(current_tile().context.device).release_threshold
+
+
 def doubled(ordinal: int, part: npt.NDArray[Any]) -> None:
     part *= 2
 

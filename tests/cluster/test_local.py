@@ -60,6 +60,10 @@ def test_a_map_with_a_buffer_reads_no_further_than_that(local: GpuExecutor) -> N
     assert list(results) == list(range(1, 10))
 
 
+def test_a_worker_keeps_its_devices_memory_from_tile_to_tile(local: GpuExecutor) -> None:
+    assert [each.result() for each in local.on_each(jobs.pool_keeps)] == [256 << 20] * 2
+
+
 def test_a_scatter_has_the_bits_of_one_device(local: GpuExecutor) -> None:
     start = np.random.default_rng(1).random(10_000)
     here, there = start.copy(), start.copy()
