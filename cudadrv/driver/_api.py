@@ -382,6 +382,16 @@ class DriverApi(Protocol):
     def cuMemCreate(
         self, size: int, prop: CUmemAllocationProp | None, flags: int, /
     ) -> tuple[CUresult, CUmemGenericAllocationHandle]: ...
+    def cuMemExportToShareableHandle(
+        self,
+        handle: CUmemGenericAllocationHandle,
+        handle_type: CUmemAllocationHandleType,
+        flags: int,
+        /,
+    ) -> tuple[CUresult, int]: ...
+    def cuMemImportFromShareableHandle(
+        self, os_handle: int, sh_handle_type: CUmemAllocationHandleType, /
+    ) -> tuple[CUresult, CUmemGenericAllocationHandle]: ...
     def cuMemRelease(self, handle: CUmemGenericAllocationHandle, /) -> tuple[CUresult]: ...
     def cuMemMap(
         self,

@@ -245,6 +245,12 @@ class Core(HandleTables):
             )
         return self._devices[ordinal]
 
+    def _device_named(self, uuid: bytes) -> DeviceState:
+        for device in self._devices:
+            if device.uuid == uuid:
+                return device
+        raise Refusal(CUresult.CUDA_ERROR_INVALID_DEVICE, "it is of a device that is none of these")
+
     def _device_of(self, address: int) -> DeviceState | None:
         """The device whose memory an address lies in."""
         for device in self._devices:

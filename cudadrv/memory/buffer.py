@@ -78,6 +78,11 @@ class DeviceMemory(Closing):
         return self
 
     @property
+    def _is_sent_itself(self) -> bool:
+        """Whether multiprocessing sends it as it is, and nothing but what lies in it."""
+        return False
+
+    @property
     def _memory(self) -> AnyMemory:
         """The memory's box, for an operation that is about to use it."""
         box = self._box

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+
+import numpy as np
 import pytest
 
 from cudadrv.driver._api import (
@@ -101,9 +104,7 @@ def test_ranges_are_held_to_their_rules(api: Emulator) -> None:
     assert code(api.cuMemSetAccess(place, UNIT, access(1), 1)) == 801
     assert code(api.cuMemAddressFree(place, 4 * UNIT)) == 1
     exported = properties()
-    exported.requestedHandleTypes = (
-        CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-    )
+    exported.requestedHandleTypes = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC
     assert code(api.cuMemCreate(UNIT, exported, 0)) == 801
 
 
@@ -115,3 +116,35 @@ def test_access_is_taken_away_again(api: Emulator) -> None:
     none = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE
     ok(api.cuMemSetAccess(place, 2 * UNIT, access(flags=none), 1))
     assert code(api.cuMemsetD8Async(place, 1, 8, LEGACY)) == 1
+
+
+def test_memory_made_to_be_shared_is_mapped_where_it_is_imported(api: Emulator) -> None:
+    files = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    free, _ = ok(api.cuMemGetInfo())
+    shared = properties()
+    shared.requestedHandleTypes = files
+    place = ok(api.cuMemAddressReserve(4 * UNIT, 0, 0, 0))
+    memory = ok(api.cuMemCreate(UNIT, shared, 0))
+    number = ok(api.cuMemExportToShareableHandle(memory, files, 0))
+    assert code(api.cuMemExportToShareableHandle(memory, files, 1)) == 1
+    again = ok(api.cuMemImportFromShareableHandle(number, files))
+    os.close(number)
+    assert ok(api.cuMemGetInfo())[0] == free - UNIT
+    for at, handle in ((place, memory), (past(place, 2 * UNIT), again)):
+        ok(api.cuMemMap(at, UNIT, 0, handle, 0))
+        ok(api.cuMemSetAccess(at, UNIT, access(), 1))
+        ok(api.cuMemRelease(handle))
+    ok(api.cuMemsetD8Async(place, 7, UNIT, LEGACY))
+    found = np.zeros(UNIT, np.uint8)
+    ok(api.cuMemcpyDtoHAsync(found.ctypes.data, past(place, 2 * UNIT), UNIT, LEGACY))
+    assert (found == 7).all()
+    ok(api.cuMemUnmap(place, UNIT))
+    ok(api.cuMemcpyDtoHAsync(found.ctypes.data, past(place, 2 * UNIT), UNIT, LEGACY))
+    assert (found == 7).all()
+    ok(api.cuMemUnmap(past(place, 2 * UNIT), UNIT))
+    ok(api.cuMemAddressFree(place, 4 * UNIT))
+    assert ok(api.cuMemGetInfo())[0] == free
+    private = ok(api.cuMemCreate(UNIT, properties(), 0))
+    assert code(api.cuMemExportToShareableHandle(private, files, 0)) == 1
+    with open("/dev/null") as file:
+        assert code(api.cuMemImportFromShareableHandle(file.fileno(), files)) == 1

@@ -223,12 +223,6 @@ class InterprocessCalls(PoolCalls):
             raise invalid_handle(f"process {found.process} has closed it, or has ended")
         return found, file
 
-    def _device_named(self, uuid: bytes) -> DeviceState:
-        for device in self._devices:
-            if device.uuid == uuid:
-                return device
-        raise Refusal(CUresult.CUDA_ERROR_INVALID_DEVICE, "the pool's device is none of these")
-
 
 def _not_supported(text: str) -> Refusal:
     return Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, text)

@@ -26,9 +26,11 @@ from ...driver._api import (
 )
 from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState
+from ..interprocess.shared_file import SharedFile
 from ..physical_memory import PhysicalMemory
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
+from .pool import DESCRIPTORS, shared_file
 
 _GRANULARITY: Final = 2 << 20  # of every device so far
 _PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
@@ -92,9 +94,42 @@ class VirtualCalls(CaptureRules):
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"out of memory: {size} bytes asked for, {device.free_bytes} are free",
                 )
+            file = None
+            if prop is not None and int(prop.requestedHandleTypes) == DESCRIPTORS:
+                file = shared_file("mapped", device, size)
             device.memory.used_bytes += size
             handle = next(self._handles)
-            device.physical[handle] = PhysicalMemory(size)
+            device.physical[handle] = PhysicalMemory(size, file=file)
+        return SUCCESS, CUmemGenericAllocationHandle(handle)
+
+    @call(1)
+    def cuMemExportToShareableHandle(
+        self,
+        handle: CUmemGenericAllocationHandle,
+        handle_type: CUmemAllocationHandleType,
+        flags: int,
+        /,
+    ) -> tuple[CUresult, int]:
+        """A descriptor of the memory's file, which is the caller's."""
+        _, found = self._physical(handle)
+        if flags or int(handle_type) != DESCRIPTORS or found.file is None:
+            raise invalid_value("the memory was not made to be shared by file descriptors")
+        return SUCCESS, found.file.duplicate()
+
+    @call(1)
+    def cuMemImportFromShareableHandle(
+        self, os_handle: int, sh_handle_type: CUmemAllocationHandleType, /
+    ) -> tuple[CUresult, CUmemGenericAllocationHandle]:
+        """Memory of another process, by a descriptor, which stays the caller's."""
+        file = None
+        if int(sh_handle_type) == DESCRIPTORS:
+            file = SharedFile.of_descriptor(os_handle, "mapped")
+        if file is None:
+            raise invalid_value(f"descriptor {os_handle} is of no memory to be mapped")
+        device = self._device_named(file.name.device)
+        with device.lock:
+            handle = next(self._handles)
+            device.physical[handle] = PhysicalMemory(file.nbytes, file=file, is_foreign=True)
         return SUCCESS, CUmemGenericAllocationHandle(handle)
 
     @call()
@@ -130,6 +165,9 @@ class VirtualCalls(CaptureRules):
         with device.lock:
             if int(ptr) % _GRANULARITY or not found.map(int(ptr), size):
                 raise invalid_value(f"something is mapped at {int(ptr):#x} already")
+            if memory.file is not None:
+                device.shared.show(int(ptr), size, memory.file, 0)
+                device.memory.mark_written(int(ptr), size)  # by others, perhaps
             memory.mapped_at = int(ptr)
         return OK
 
@@ -170,6 +208,8 @@ class VirtualCalls(CaptureRules):
             found.unmap(pieces)
             for handle, memory in list(device.physical.items()):
                 if memory.mapped_at in pieces:
+                    if memory.file is not None:
+                        device.shared.hide(memory.mapped_at, memory.nbytes)
                     memory.mapped_at = 0
                     if memory.settle(device.memory):
                         del device.physical[handle]
@@ -178,9 +218,10 @@ class VirtualCalls(CaptureRules):
     def _device_of_properties(self, prop: CUmemAllocationProp | None) -> DeviceState:
         if prop is None or int(prop.type) != _PINNED:
             raise invalid_value("memory to be mapped is of type CU_MEM_ALLOCATION_TYPE_PINNED")
-        if int(prop.requestedHandleTypes) != _NO_HANDLES:
+        if int(prop.requestedHandleTypes) not in (_NO_HANDLES, DESCRIPTORS):
             raise Refusal(
-                CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator exports no memory to be mapped"
+                CUresult.CUDA_ERROR_NOT_SUPPORTED,
+                "the emulator shares memory by POSIX file descriptors alone",
             )
         if prop.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
             raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, "memory to be mapped is of a device")

@@ -22,7 +22,7 @@ class FileName:
     """What a file is called, so that another file is not taken for it.
 
     Attributes:
-        kind: what it is for: "pool", "memory" or "event".
+        kind: what it is for: "pool", "memory", "mapped" or "event".
         token: no other file has it.
         device: the UUID of the device that it is of.
     """
@@ -96,6 +96,11 @@ class SharedFile:
             os.close(number)
             return None
         return cls(name, number)
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return os.fstat(self.number).st_size
 
     def duplicate(self) -> int:
         """One more descriptor, which is the caller's."""

@@ -25,11 +25,9 @@ from ...errors import (
 )
 from ..array import AnyDeviceArray, ArrayView, DeviceArray, StridedArray
 from ..buffer import BufferView, DeviceBuffer, DeviceMemory, alloc, over
-from ..dtypes import AnyDType
 from ..order import AnyMemory
-from ..release import BorrowedMemory
 from ..resource import MemoryResource, ResourceMemory
-from .shared import ForeignMemory, OpenedBox, PoolBox, SharedMemory, reduced_pool
+from .shared import ForeignMemory, OpenedMemory, PoolBox, SharedMemory, reduced_pool
 
 _ASKED: Final = (
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
@@ -87,19 +85,18 @@ class IpcMemoryHandle:
         named = device.uuid.bytes
         if root.nbytes == 0:
             return cls(b"", named, 0)
-        _finish(box)
-        owner = box.owner if isinstance(box, BorrowedMemory) else None
+        finish(box)
         pool = _pool_of(box)
         if pool is not None:
             payload = box.payload if isinstance(box, ForeignMemory) else pool.export(box)
             start = int(box.raw)
-        elif isinstance(owner, OpenedBox):
-            payload, start = owner.payload, int(owner.raw)
+        elif isinstance(box, OpenedMemory):
+            payload, start = box.payload, int(box.raw)
         else:
             payload, start = _by_itself(root, box.context, address)
         identity = b"" if pool is None else pool.identity
         handle = cls(payload, named, root.nbytes, address - start, identity)
-        if not isinstance(box, ForeignMemory) and not isinstance(owner, OpenedBox):
+        if not isinstance(box, (ForeignMemory, OpenedMemory)):
             SharedMemory.of(box.driver, device.ordinal).own[handle] = box
         return handle
 
@@ -148,12 +145,12 @@ class IpcMemoryHandle:
                 )
             memory = pool.open(self.payload, queue)
         else:
-            memory = OpenedBox.open(self.payload, queue)
+            memory = OpenedMemory.open(self.payload, queue)
         let_memory_go()
         return over(stream, memory, int(memory.raw) + self.offset, self.nbytes)
 
 
-def _finish(memory: AnyMemory) -> None:
+def finish(memory: AnyMemory) -> None:
     """Wait for what was done to memory, which another process cannot."""
     for stream in memory.all_users():
         if stream.is_capturing():
@@ -207,47 +204,52 @@ def let_memory_go() -> None:
     let_send(PoolBox, reduced_pool)
 
 
+class _Whole:
+    """All of a memory, for the pickle of what lies in it.
+
+    Attributes:
+        memory: what has the box.
+    """
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory: DeviceMemory = memory
+
+    def __reduce__(self) -> Reduced:
+        handle = IpcMemoryHandle.of(self.memory)
+        return _received_whole, (type(self.memory.context), handle, _pool_of(self.memory._memory))
+
+
+def _whole(memory: DeviceMemory) -> DeviceMemory | _Whole:
+    root = memory._root
+    root._memory  # noqa: B018  # raises once it is closed
+    return root if root._is_sent_itself else _Whole(root)
+
+
+def _received_whole(
+    kind: type[ContextCore], handle: IpcMemoryHandle, pool: PoolBox | None
+) -> DeviceBuffer:
+    """Memory that multiprocessing brought, of the primary context of its device."""
+    let_memory_go()
+    return handle._open(stream_for(kind, handle.device), pool)
+
+
 def _reduced_buffer(buffer: DeviceBuffer) -> Reduced:
-    handle = IpcMemoryHandle.of(buffer)
-    span = (buffer.ptr - buffer._root._address, buffer.nbytes)
-    return _received_buffer, (type(buffer.context), handle, _pool_beside(buffer), span)
+    return _part, (_whole(buffer), buffer.ptr - buffer._root._address, buffer.nbytes)
+
+
+def _part(whole: DeviceBuffer, offset: int, nbytes: int) -> DeviceBuffer:
+    if (offset, nbytes) == (0, whole.nbytes):
+        return whole
+    return BufferView(whole, whole._address + offset, nbytes)
 
 
 def _reduced_array(array: AnyDeviceArray) -> Reduced:
-    handle = IpcMemoryHandle.of(array)
-    layout = (array.shape, array.dtype, array.ptr - array._root._address, array.strides)
-    return _received_array, (type(array.context), handle, _pool_beside(array), layout)
+    offset = array.ptr - array._root._address
+    layout = (array.shape, array.dtype, offset, array.strides)
+    return DeviceArray, (_whole(array), *layout)
 
 
-def _pool_beside(memory: DeviceMemory) -> PoolBox | None:
-    return _pool_of(memory._memory)
-
-
-def _received_buffer(
-    kind: type[ContextCore], handle: IpcMemoryHandle, pool: PoolBox | None, span: tuple[int, int]
-) -> DeviceBuffer:
-    """A buffer that multiprocessing brought, of the primary context of its device."""
-    whole = handle._open(_stream_for(kind, handle), pool)
-    let_memory_go()
-    if span == (0, whole.nbytes):
-        return whole
-    return BufferView(whole, whole._address + span[0], span[1])
-
-
-def _received_array(
-    kind: type[ContextCore],
-    handle: IpcMemoryHandle,
-    pool: PoolBox | None,
-    layout: tuple[tuple[int, ...], AnyDType, int, tuple[int, ...]],
-) -> AnyDeviceArray:
-    """Likewise an array."""
-    whole = handle._open(_stream_for(kind, handle), pool)
-    let_memory_go()
-    shape, dtype, offset, strides = layout
-    return DeviceArray(whole, shape, dtype, offset, strides)
-
-
-def _stream_for(kind: type[ContextCore], handle: IpcMemoryHandle) -> StreamCore:
-    """The default stream of the primary context of a handle's device."""
-    context = kind._primary_of(device_named(handle.device, "memory"))
+def stream_for(kind: type[ContextCore], uuid: bytes) -> StreamCore:
+    """The default stream of the primary context of a device, for what comes from elsewhere."""
+    context = kind._primary_of(device_named(uuid, "memory"))
     return cast("HasStream", context).default_stream

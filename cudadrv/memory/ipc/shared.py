@@ -28,9 +28,9 @@ from ...driver.handle import check
 from ...driver.in_use import Driver, failure
 from ...driver.sending import Reduced, device_named, unshared
 from ...driver.stream_box import StreamBox
-from ..order import AnyMemory
+from ..order import AnyMemory, Memory
 from ..pinned import wait_for_contexts
-from ..release import BorrowedMemory, PoolMemory
+from ..release import PoolMemory
 
 BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 _LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which must be given
@@ -43,11 +43,13 @@ class SharedMemory:
         own: memory of this process by its handles.
         opened: memory of other processes by what names it; of pools, these know it.
         pools: pools of this and of other processes by their identity.
+        ranges: memory of growing buffers, of this and of other processes, by their identity.
     """
 
     def __init__(self) -> None:
         self.own: WeakValueDictionary[Hashable, AnyMemory] = WeakValueDictionary()
-        self.opened: WeakValueDictionary[bytes, BorrowedMemory] = WeakValueDictionary()
+        self.opened: WeakValueDictionary[bytes, OpenedMemory] = WeakValueDictionary()
+        self.ranges: WeakValueDictionary[bytes, AnyMemory] = WeakValueDictionary()
         self.pools: WeakValueDictionary[bytes, PoolBox] = WeakValueDictionary()
 
     @classmethod
@@ -167,7 +169,7 @@ class ForeignMemory(PoolMemory):
         super().__init__(stream.context, None, stream.own)
 
 
-class OpenedBox(Part[CUdeviceptr]):
+class OpenedMemory(Memory[CUdeviceptr]):
     """Owns the opening of an allocation of another process, which may be used anywhere here.
 
     Attributes:
@@ -176,31 +178,32 @@ class OpenedBox(Part[CUdeviceptr]):
 
     __slots__ = ("payload",)
 
-    def __init__(self, context: ContextBox, payload: bytes) -> None:
-        super().__init__(context)
+    def __init__(self, stream: StreamBox, payload: bytes) -> None:
+        super().__init__(stream.context, None, stream.own)
         self.payload: bytes = payload
 
     @classmethod
-    def open(cls, payload: bytes, stream: StreamBox) -> BorrowedMemory:
+    def open(cls, payload: bytes, stream: StreamBox) -> OpenedMemory:
         """The whole allocation that a handle names."""
         context = stream.context
         with context.driver.lock:
             known = SharedMemory.of(context.driver, context.ordinal).opened
             found = known.get(payload)
             if found is None:
-                box = cls(context, payload)
+                found = cls(stream, payload)
                 made = of_opaque_bytes(CUipcMemHandle, payload)
-                code = box.make(context.api.cuIpcOpenMemHandle, made, _LAZY_PEERS)
+                code = found.make(context.api.cuIpcOpenMemHandle, made, _LAZY_PEERS)
                 if code:
                     doing = "opening memory of another process"
                     raise failure(context.api, code, "cuIpcOpenMemHandle", doing)
-                found = known[payload] = BorrowedMemory(context, int(box.raw), stream.own, box)
+                known[payload] = found
             return found
 
     def _destroy(self) -> None:
         wait_for_contexts(self.driver)
         (code,) = self.context.call(self.api.cuIpcCloseMemHandle, self.raw)
-        check(self, code, "cuIpcCloseMemHandle", "closing memory of another process")
+        doing = f"closing memory of another process on device {self.context.ordinal}"
+        check(self, code, "cuIpcCloseMemHandle", doing)
 
 
 def reduced_pool(box: PoolBox) -> Reduced:
