@@ -7,6 +7,9 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
+import cudadrv
+from cudadrv.driver.in_use import in_use
+
 SECONDS: Final = 60.0
 # Nothing of this process goes along: the driver refuses what was forked.
 START: Final = multiprocessing.get_context("spawn")
@@ -56,7 +59,10 @@ def _serve(connection: Connection) -> None:
         try:
             result = function(*args)
         except Exception as error:
-            failed = error
+            failed = error.with_traceback(None)  # whose frames have what was given
         del asked, args
+        if in_use() is not None:
+            # What was given is closed here before it may be given back where it is from.
+            cudadrv.cuda_context_for(0).synchronize()
         connection.send((result, failed))
         del result, failed

@@ -63,6 +63,7 @@ def test_a_stream_of_one_process_waits_for_work_of_another(
     done.synchronize()
     theirs.synchronize()
     assert (done.is_done(), theirs.is_done()) == (True, True)
+    theirs.close()
     peer.ask(drop, "all")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...driver._api import CUdeviceptr
 from ...driver.in_use import failure
 from ...errors import OutOfMemoryError
@@ -9,13 +11,17 @@ from ..driver_pool import out_of_memory
 from ..ipc.memory_handle import let_memory_go
 from ..resource import MemoryStream, given_stream
 
+_BLOCK_BYTES: Final = 2 << 20
+
 
 class UnpooledMemory:
     """Device memory of cuMemAlloc, allocation by allocation, for `using_memory`.
 
     It is slow to take and to give back, as that waits for the work of its stream, and it is what
     other processes open by cuIpcGetMemHandle: arrays over it go through multiprocessing, on systems
-    without file descriptors of pools as well.
+    without file descriptors of pools as well. Sizes are rounded up to 2 MiB: what shares a block of
+    that size with an allocation goes to other processes with it (CUDA C++ Programming Guide,
+    "Interprocess Communication").
     """
 
     def __init__(self) -> None:
@@ -28,7 +34,8 @@ class UnpooledMemory:
             OutOfMemoryError: with the request and the free and total bytes.
         """
         context = given_stream("UnpooledMemory.allocate", stream)._box.context
-        code, pointer = context.call(context.api.cuMemAlloc, nbytes)
+        whole = -(-nbytes // _BLOCK_BYTES) * _BLOCK_BYTES
+        code, pointer = context.call(context.api.cuMemAlloc, whole)
         if code == OutOfMemoryError.result:
             raise out_of_memory(stream.owner.context, nbytes, "cuMemAlloc")
         if code:
