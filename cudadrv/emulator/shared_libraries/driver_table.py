@@ -103,6 +103,17 @@ cuMemsetD2D32Async 3020 size size uint size size stream
 cuMemPoolCreate 11020 >size *CUmemPoolProps
 cuMemPoolDestroy 11020 size
 cuMemPoolTrimTo 11020 size size
+cuMemPoolExportToShareableHandle 11020 >int size int size
+cuMemPoolImportFromShareableHandle 11020 >size size int size
+cuMemPoolExportPointer 11020 >@CUmemPoolPtrExportData size
+cuMemPoolImportPointer 11020 >size size *CUmemPoolPtrExportData
+cuMemExportToShareableHandle 10020 >int size int size
+cuMemImportFromShareableHandle 10020 >size size int
+cuIpcGetMemHandle 4010 >@CUipcMemHandle size
+cuIpcOpenMemHandle_v2 11000 >size @CUipcMemHandle uint
+cuIpcCloseMemHandle 4010 size
+cuIpcGetEventHandle 4010 >@CUipcEventHandle size
+cuIpcOpenEventHandle 4010 >size @CUipcEventHandle
 cuMemAddressReserve 10020 >size size size size size
 cuMemAddressFree 10020 size size
 cuMemCreate 10020 >size size *CUmemAllocationProp size

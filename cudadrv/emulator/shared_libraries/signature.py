@@ -1,8 +1,9 @@
 """What a C function takes: from the words of a table to what ctypes needs.
 
 Words: `int`, `uint`, `short`, `byte`; `size` for what has 8 bytes (sizes, handles, addresses);
-`text`, which ends with a NUL; `stream`, a handle of a stream; `*NAME`, a structure of the bindings.
-A `>` before a word is a pointer to where the result goes.
+`text`, which ends with a NUL; `stream`, a handle of a stream; `*NAME`, a structure of the bindings;
+`@NAME`, one of 64 bytes that is passed as they are. A `>` before a word is a pointer to where the
+result goes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ...driver._api import (
@@ -19,8 +20,14 @@ from ...driver._api import (
     CUDA_RESOURCE_DESC,
     CUDA_RESOURCE_VIEW_DESC,
     CUDA_TEXTURE_DESC,
+    OPAQUE_BYTES,
+    CUipcEventHandle,
+    CUipcMemHandle,
     CUmemAllocationProp,
     CUmemPoolProps,
+    CUmemPoolPtrExportData,
+    of_opaque_bytes,
+    opaque_bytes,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +41,7 @@ Simple = (
     | type[ctypes.c_ushort]
     | type[ctypes.c_ubyte]
     | type[ctypes.c_char_p]
+    | type[ctypes.Structure]
 )
 _TYPES: Final[dict[str, Simple]] = {
     "int": ctypes.c_int,
@@ -49,9 +57,21 @@ _STRUCTURES: Final[dict[str, Callable[..., object]]] = {
     each.__name__: each
     for each in (
         CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC,
-        CUDA_TEXTURE_DESC, CUmemAllocationProp, CUmemPoolProps,
+        CUDA_TEXTURE_DESC, CUmemAllocationProp, CUmemPoolProps, CUmemPoolPtrExportData,
     )
 }  # fmt: skip
+
+
+class _Opaque(ctypes.Structure):
+    """What goes to other processes, as C passes it."""
+
+    _fields_ = (("content", ctypes.c_ubyte * OPAQUE_BYTES),)
+
+
+_OF_BYTES: Final[dict[str, Callable[[bytes], object]]] = {
+    "CUipcEventHandle": partial(of_opaque_bytes, CUipcEventHandle),
+    "CUipcMemHandle": partial(of_opaque_bytes, CUipcMemHandle),
+}
 _PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
 Argument = int | bytes | None
 """What ctypes hands on: a number, a text, or nothing for the null text."""
@@ -72,11 +92,14 @@ class Parameter:
     @property
     def c_type(self) -> Simple:
         """What is passed."""
-        is_address = self.is_result or self.word.startswith("*")
-        return ctypes.c_size_t if is_address else _TYPES[self.word]
+        if self.is_result or self.word.startswith("*"):
+            return ctypes.c_size_t
+        return _Opaque if self.word.startswith("@") else _TYPES[self.word]
 
-    def read(self, given: Argument, per_thread: bool) -> object:
+    def read(self, given: Argument | ctypes.Structure, per_thread: bool) -> object:
         """What the emulator takes for it."""
+        if isinstance(given, ctypes.Structure):
+            return _OF_BYTES[self.word[1:]](bytes(given))
         if self.word.startswith("*"):
             # The bindings' own view of the structure that the caller has.
             return _STRUCTURES[self.word[1:]](_ptr=given) if given else None
@@ -86,7 +109,9 @@ class Parameter:
 
     def write(self, address: int, value: Any) -> None:  # a number, or a handle of the bindings
         """Put a result where the caller wants it; nowhere, if it does not."""
-        if address:
+        if address and self.word.startswith("@"):
+            ctypes.memmove(address, opaque_bytes(value), OPAQUE_BYTES)
+        elif address:
             c_type = _TYPES[self.word]
             number = value if c_type is ctypes.c_float else int(value)
             c_type.from_address(address).value = number

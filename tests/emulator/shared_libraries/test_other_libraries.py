@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,71 @@ def test_cuda_core_compiles_launches_captures_and_replays() -> None:
         print(read(driver.CUdeviceptr(int(memory.handle)), 4), kernel.attributes.num_regs > 0)
     """)
     assert out == "[205, 205, 205, 205] True\n"
+
+
+SHARED_BY_CUDA_CORE = """
+import ctypes
+import multiprocessing
+from cuda.bindings import driver
+from cuda.core import Device, DeviceMemoryResource, DeviceMemoryResourceOptions, EventOptions
+
+def copied(buffer, stream):
+    found = ctypes.create_string_buffer(buffer.size)
+    driver.cuMemcpyDtoH(ctypes.addressof(found), int(buffer.handle), buffer.size)
+    return found.raw
+
+def take_part(device, buffer, event):
+    device.set_current()
+    stream = device.create_stream()
+    stream.wait(event)
+    stream.sync()
+    print(copied(buffer, stream), flush=True)
+    buffer.fill(7, stream=stream)
+    stream.sync()
+    buffer.close(stream)
+    stream.sync()
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("spawn")
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    pool = DeviceMemoryResource(device, options=DeviceMemoryResourceOptions(ipc_enabled=True))
+    buffer = pool.allocate(4, stream=stream)
+    buffer.fill(5, stream=stream)
+    event = stream.record(options=EventOptions(ipc_enabled=True))
+    stream.sync()
+    child = multiprocessing.Process(target=take_part, args=(device, buffer, event))
+    child.start()
+    child.join()
+    print(child.exitcode, copied(buffer, stream))
+    buffer.close(stream)
+"""
+
+
+@pytest.mark.skipif(not has("cuda.core"), reason="needs cuda-core")
+def test_processes_of_cuda_core_share_memory_and_events(tmp_path: Path) -> None:
+    program = tmp_path / "shared.py"
+    program.write_text(SHARED_BY_CUDA_CORE)
+    ended = run("-m", "cudadrv", "emulate", "--", sys.executable, str(program))
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.splitlines() == [str(bytes([5] * 4)), f"0 {bytes([7] * 4)!r}"]
+
+
+@pytest.mark.skipif(not has("cuda.bindings"), reason="needs cuda-bindings")
+def test_handles_of_memory_pass_through_the_functions_of_c() -> None:
+    out = run_program("""
+        stand_in()
+        prepare()
+        memory = ok(driver.cuMemAlloc(64))
+        handle = ok(driver.cuIpcGetMemHandle(memory))
+        print(ctypes.string_at(handle.getPtr(), 8))
+        print(int(driver.cuIpcOpenMemHandle(handle, 1)[0]))
+        print(int(driver.cuIpcCloseMemHandle(memory)[0]))
+        event = ok(driver.cuEventCreate(2 | 4))
+        print(int(driver.cuIpcOpenEventHandle(ok(driver.cuIpcGetEventHandle(event)))[0]))
+    """)
+    assert out == "b'cudadrv1'\n201\n1\n201\n"
 
 
 @pytest.mark.skipif(not has("numba_cuda"), reason="needs numba-cuda")
