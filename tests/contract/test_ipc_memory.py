@@ -14,12 +14,23 @@ import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import DeviceArray, DeviceBuffer, IpcMemoryHandle, MemoryPool, UnpooledMemory
+from cudadrv import (
+    CountedMemory,
+    DeviceArray,
+    DeviceBuffer,
+    HookedMemory,
+    IpcMemoryHandle,
+    MemoryPool,
+    UnpooledMemory,
+)
+from cudadrv.driver.sending import device_named
 from cudadrv.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    ClosedError,
     CudaError,
     ExportError,
+    InvalidDeviceError,
     InvalidValueError,
     NotPermittedError,
     StreamCaptureUnsupportedError,
@@ -372,6 +383,23 @@ def test_memory_that_cannot_be_shared_is_refused_with_what_to_do(
         with pytest.raises(StreamCaptureUnsupportedError, match="a capture uses"):
             IpcMemoryHandle.of(used)
     assert peer.ask(numbers, used) == [0, 0, 0]
+
+
+def test_memory_of_a_pool_is_shared_whatever_counts_it_on_its_way(
+    stream: cudadrv.Stream, peer: Peer
+) -> None:
+    pool = MemoryPool(shareable=True)
+    with cudadrv.using_memory(CountedMemory(HookedMemory(pool))):
+        array = stream.to_device(np.arange(3))
+    assert peer.ask(numbers, array) == [0, 1, 2]
+    pool.close()
+    with pytest.raises(ClosedError, match="the memory pool of device 0 was closed"):
+        IpcMemoryHandle.of(array)
+
+
+def test_what_is_of_a_device_that_is_not_seen_here_is_refused() -> None:
+    with pytest.raises(InvalidDeviceError, match="CUDA_VISIBLE_DEVICES and CUDADRV_DRIVER"):
+        device_named(bytes(16), "memory")
 
 
 def test_handles_that_name_nothing_are_refused(stream: cudadrv.Stream) -> None:

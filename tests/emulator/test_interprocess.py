@@ -126,6 +126,22 @@ def test_what_was_opened_stays_until_it_is_closed_there() -> None:
     ok(second.cuMemFree(opened))
 
 
+def test_an_address_that_is_opened_anew_has_no_accesses_of_what_was_there() -> None:
+    first, second = an_emulator(), an_emulator(check=("race",))
+    pool = a_pool(first)
+    pointer = ok(first.cuMemAllocFromPoolAsync(NBYTES, pool, CUstream(0)))
+    there, data = imported(second, first, pool), ok(first.cuMemPoolExportPointer(pointer))
+    places = set()
+    for _ in range(3):
+        stream = ok(second.cuStreamCreateWithPriority(1, 0))
+        opened = ok(second.cuMemPoolImportPointer(there, data))
+        places.add(int(opened))
+        ok(second.cuMemsetD8Async(opened, 1, NBYTES, stream))
+        ok(second.cuMemFreeAsync(opened, stream))
+    assert len(places) == 1
+    assert second.findings == ()
+
+
 def test_an_emulated_device_has_its_memory_again_after_much_of_it_was_shared() -> None:
     driver = an_emulator()
     pool, before = a_pool(driver), ok(driver.cuMemGetInfo())

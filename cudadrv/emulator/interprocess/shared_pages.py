@@ -92,6 +92,8 @@ class SharedPages:
         address = where + offset - start
         self._memory.show(address, nbytes, origin)
         self._memory.mark_written(address, nbytes)  # by whom, that process knows
+        if self._memory.allocated is not None:
+            self._memory.allocated(address)  # what was done to the place before, is another's
         return address
 
     def remove(self, address: int, nbytes: int) -> None:
