@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...driver._api import CUdeviceptr
+from ...driver._api import CUdeviceptr, CUresult
 from ...driver.in_use import failure
 from ...errors import OutOfMemoryError
 from ..driver_pool import out_of_memory
@@ -35,20 +35,34 @@ class UnpooledMemory:
         """
         context = given_stream("UnpooledMemory.allocate", stream)._box.context
         whole = -(-nbytes // _BLOCK_BYTES) * _BLOCK_BYTES
-        code, pointer = context.call(context.api.cuMemAlloc, whole)
+        given: list[CUdeviceptr] = []
+
+        def take() -> CUresult:
+            code, pointer = context.api.cuMemAlloc(whole)
+            if not code:
+                given.append(pointer)
+            return code
+
+        try:
+            code = context.call(take)
+        except BaseException:  # such as that the former context is not put back
+            for pointer in given:
+                context.call(context.api.cuMemFree, pointer)
+            raise
         if code == OutOfMemoryError.result:
             raise out_of_memory(stream.owner.context, nbytes, "cuMemAlloc")
         if code:
             raise failure(context.api, code, "cuMemAlloc", f"allocating {nbytes} bytes")
-        return int(pointer)
+        return int(given[0])
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Give memory back once the work of the stream is done, which is waited for."""
         box = given_stream("UnpooledMemory.deallocate", stream)._box
         doing = f"giving back {nbytes} bytes"
-        (code,) = box.api.cuStreamSynchronize(box.raw)
-        if code:
-            raise failure(box.api, code, "cuStreamSynchronize", doing)
+        (waited,) = box.api.cuStreamSynchronize(box.raw)
+        # Whatever that told of the stream's work: nobody else gives the memory back.
         (code,) = box.context.call(box.api.cuMemFree, CUdeviceptr(address))
+        if waited:
+            raise failure(box.api, waited, "cuStreamSynchronize", doing)
         if code:
             raise failure(box.api, code, "cuMemFree", doing)

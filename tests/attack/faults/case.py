@@ -50,7 +50,7 @@ LOST: Final[dict[str, set[str]]] = {
     "cuTexObjectDestroy": {"textures"},
     "cuSurfObjectDestroy": {"textures"},
     "cuMemFreeAsync": {"memory"},
-    "cuMemFree": {"host memory"},
+    "cuMemFree": {"host memory", "memory"},
     "cuMemFreeHost": {"host memory"},
     "cuCtxDestroy": {"contexts"},
     "cuUserObjectRelease": {"user objects"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,15 +18,20 @@ from cudadrv import (
     CudaArray,
     CudaClient,
     DeviceArena,
+    DeviceArray,
     DevicePool,
     Event,
     GpuRuntime,
+    IpcEventHandle,
+    IpcMemoryHandle,
     LaunchConfig,
     LinearAlgebra,
+    MemoryPool,
     MipmappedArray,
     Stream,
     Surface,
     Texture,
+    UnpooledMemory,
 )
 from cudadrv.memory.staging import LEAST_STAGED_BYTES
 from cudadrv.runtime.availability import GpuBroken
@@ -388,11 +394,37 @@ def traces(world: World) -> None:
         raise WrongValueError("the trace has no launch")
 
 
+def sharing(world: World) -> None:
+    """What other processes are given; the pool is taken here as they take it."""
+    values = np.arange(10)
+    with MemoryPool(shareable=True) as pool:
+        with cudadrv.using_memory(pool):
+            array = world.a.to_device(values)
+        handle = IpcMemoryHandle.of(array)
+        world.expect(world.a, DeviceArray(handle.open(world.a), 10, values.dtype), values)
+        with MemoryPool.from_descriptor(0, pool.descriptor) as there:
+            opened = replace(handle, pool=bytes(16)).open(world.b, there)
+            world.expect(world.b, DeviceArray(opened, 10, values.dtype), values)
+            opened.close()
+            world.b.synchronize()
+    with cudadrv.using_memory(UnpooledMemory()):
+        plain = world.a.to_device(values)
+    IpcMemoryHandle.of(plain)
+    world.expect(world.a, plain, values)
+    with (
+        Event(world.near, timing=False, interprocess=True) as event,
+        IpcEventHandle.of(event).open(world.near) as same,
+    ):
+        same.record(world.a)
+        event.synchronize()
+
+
 SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
     scenario.__name__: scenario
     for scenario in (
         devices, contexts, streams, events, memory, small_copies, large_copies, fills, host_memory,
         textures, graphs, graph_updates, built_graphs, modules, launches, host_functions,
         allocators, arenas, clients, scatter, probes, algebra, other_libraries, traces,
+        sharing,
     )
 }  # fmt: skip
