@@ -29,14 +29,10 @@ class _LaunchConfig(ctypes.Structure):
     )
 
 
-@LAUNCHING("cuLaunchKernelEx 11060 size size size size")
-def launch_with_config(api: Emulator, config: int, function: int, params: int, extra: int) -> int:
-    """Launch a kernel, with its attributes."""
-    if not config:
-        return INVALID_VALUE
-    given = _LaunchConfig.from_address(config)
-    # The bindings' structure over this memory would not know how many attributes there are.
-    seen = SimpleNamespace(
+def _configuration(address: int) -> SimpleNamespace:
+    """A CUlaunchConfig; the bindings' one over it would not know how many attributes there are."""
+    given = _LaunchConfig.from_address(address)
+    return SimpleNamespace(
         gridDimX=given.grid[0], gridDimY=given.grid[1], gridDimZ=given.grid[2],
         blockDimX=given.block[0], blockDimY=given.block[1], blockDimZ=given.block[2],
         sharedMemBytes=given.shared_bytes, hStream=given.stream,
@@ -46,7 +42,35 @@ def launch_with_config(api: Emulator, config: int, function: int, params: int, e
             for at in range(given.attribute_count)
         ],
     )  # fmt: skip
-    return int(call(api, "cuLaunchKernelEx", seen, function, params, extra)[0])
+
+
+@LAUNCHING("cuLaunchKernelEx 11060 size size size size")
+def launch_with_config(api: Emulator, config: int, function: int, params: int, extra: int) -> int:
+    """Launch a kernel, with its attributes."""
+    if not config:
+        return INVALID_VALUE
+    return int(call(api, "cuLaunchKernelEx", _configuration(config), function, params, extra)[0])
+
+
+@LAUNCHING("cuOccupancyMaxActiveClusters 11070 >int size size")
+def active_clusters(api: Emulator, result: int, function: int, config: int) -> int:
+    """How many clusters of a configuration fit on the device."""
+    return _of_clusters(api, "cuOccupancyMaxActiveClusters", result, function, config)
+
+
+@LAUNCHING("cuOccupancyMaxPotentialClusterSize 11070 >int size size")
+def largest_cluster(api: Emulator, result: int, function: int, config: int) -> int:
+    """The most blocks of a cluster."""
+    return _of_clusters(api, "cuOccupancyMaxPotentialClusterSize", result, function, config)
+
+
+def _of_clusters(api: Emulator, name: str, result: int, function: int, config: int) -> int:
+    if not config or not result:
+        return INVALID_VALUE
+    code, number = call(api, name, function, _configuration(config))
+    if not code:
+        put_uint(result, number)
+    return int(code)
 
 
 @LAUNCHING("cuLaunchHostFunc_v2 13020 stream size size uint")

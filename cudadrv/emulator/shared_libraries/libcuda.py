@@ -11,8 +11,10 @@ from ...driver._api import CUresult
 from ..emulator import Emulator
 from .callbacks import guarded
 from .driver_table import PLAIN
+from .graph_nodes import GRAPH_NODES
 from .launching import LAUNCHING
 from .loading import LOADING
+from .memory_forms import MEMORY_FORMS
 from .queries import QUERIES
 from .shared_object import SharedObject
 from .signature import Argument, Signature, signature, without_version
@@ -45,7 +47,7 @@ class Libcuda:
             functions[each.name] = each, self._plain(each, per_thread=False)
             if each.has_stream:
                 functions[each.name + "_ptsz"] = each, self._plain(each, per_thread=True)
-        for table in (QUERIES, LOADING, LAUNCHING):
+        for table in (QUERIES, LOADING, LAUNCHING, MEMORY_FORMS, GRAPH_NODES):
             for each, handler in table.by_signature.items():
                 functions[each.name] = each, self._special(each, handler, per_thread=False)
                 if each.has_stream:

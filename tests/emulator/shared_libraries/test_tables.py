@@ -9,12 +9,15 @@ import pytest
 from cudadrv.emulator import Emulator
 from cudadrv.emulator.shared_libraries.driver_table import PLAIN
 from cudadrv.emulator.shared_libraries.elf_image import MACHINES, elf_image
+from cudadrv.emulator.shared_libraries.graph_nodes import GRAPH_NODES
 from cudadrv.emulator.shared_libraries.launching import LAUNCHING
 from cudadrv.emulator.shared_libraries.loading import LOADING
+from cudadrv.emulator.shared_libraries.memory_forms import MEMORY_FORMS
 from cudadrv.emulator.shared_libraries.queries import QUERIES
 from cudadrv.emulator.shared_libraries.signature import Signature, signature
 
-SPECIAL = {s: h for table in (LAUNCHING, LOADING, QUERIES) for s, h in table.by_signature.items()}
+TABLES = (LAUNCHING, LOADING, QUERIES, MEMORY_FORMS, GRAPH_NODES)
+SPECIAL = {s: h for table in TABLES for s, h in table.by_signature.items()}
 
 
 @pytest.mark.parametrize("form", PLAIN, ids=lambda form: form.name)
@@ -64,3 +67,9 @@ def test_jumps_of_64_bit_arm_load_their_slots() -> None:
         assert at + 16 * function + 4 * (load >> 5 & 0x7FFFF) == slots + 8 * function
         assert branch == 0xD61F0200  # br x16
     assert struct.unpack_from("<II", image, at + 32) == (0x52800080, 0xD65F03C0)
+
+
+def test_callers_of_c_reach_every_function_of_the_emulator() -> None:
+    reached = {form.base_name for form in (*PLAIN, *SPECIAL)}
+    reached.add("cuGraphInstantiate")  # in C by cuGraphInstantiateWithFlags and ...WithParams
+    assert {name for name in dir(Emulator) if name.startswith("cu")} <= reached

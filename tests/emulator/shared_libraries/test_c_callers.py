@@ -1,0 +1,201 @@
+"""Functions that callers of C reach, by ctypes as they would call them."""
+
+from __future__ import annotations
+
+import textwrap
+
+from .process import run_program
+
+_C = """
+import struct
+import ctypes as c
+
+def library():
+    ok(driver.cuInit(0))
+    ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+    return c.CDLL("libcuda.so.1")
+
+def called(function, *given):
+    code = function(*(c.c_size_t(each) if isinstance(each, int) else each for each in given))
+    assert code == 0, (function.__name__, code)
+
+def made(function, *given):
+    result = c.c_size_t()
+    called(function, c.byref(result), *given)
+    return result.value
+
+def array(*handles):
+    return (c.c_size_t * max(1, len(handles)))(*handles)
+
+def kernel_params(function, *values):
+    # CUDA_KERNEL_NODE_PARAMS_v2 of one thread; what it points to is kept with it.
+    kept = [c.c_uint64(value) for value in values]
+    places = (c.c_void_p * len(kept))(*(c.addressof(each) for each in kept))
+    memory = c.create_string_buffer(struct.pack(
+        "<Q7I4xQQQQ", int(function), 1, 1, 1, 1, 1, 1, 0, c.addressof(places), 0, 0, 0))
+    memory.kept = kept, places
+    return memory
+"""
+
+
+def _told(program: str) -> list[str]:
+    """What a program prints whose lines are set in as those of the tests."""
+    return run_program(_C + textwrap.dedent(program)).splitlines()
+
+
+def test_graphs_are_built_changed_and_replayed() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            memory = int(ok(driver.cuMemAlloc(16)))
+            graph = made(cuda.cuGraphCreate, c.c_uint(0))
+            fill = c.create_string_buffer(struct.pack("<QQIIQQ", memory, 0, 5, 4, 4, 1))
+            first = made(cuda.cuGraphAddMemsetNode, graph, array(), 0, fill, 0)
+            add = kernel_params(kernel(b"increment"), memory)
+            then = made(cuda.cuGraphAddKernelNode_v2, graph, array(first), 1, add)
+            empty = made(cuda.cuGraphAddEmptyNode, graph, array(), 0)
+            called(cuda.cuGraphAddDependencies, graph, array(then), array(empty), 1)
+            room, froms, tos = c.c_size_t(9), array(*[1] * 9), array(*[1] * 9)
+            called(cuda.cuGraphGetEdges, graph, froms, tos, c.byref(room))
+            edges = list(zip(froms, tos))
+            print(room.value, set(edges[:2]) == {(first, then), (then, empty)}, {*edges[2:]})
+            called(cuda.cuGraphGetEdges, graph, 0, 0, c.byref(room))
+            called(cuda.cuGraphRemoveDependencies, graph, array(then), array(empty), 1)
+            print(room.value)
+            executable = made(cuda.cuGraphInstantiateWithFlags, graph, 0)
+            called(cuda.cuGraphLaunch, executable, 0)
+            print(read(driver.CUdeviceptr(memory), 4))
+            other = c.create_string_buffer(struct.pack("<QQIIQQ", memory, 0, 8, 4, 4, 1))
+            called(cuda.cuGraphExecMemsetNodeSetParams, executable, first, other, 0)
+            called(cuda.cuGraphLaunch, executable, 0)
+            print(read(driver.CUdeviceptr(memory), 4))
+            moved = kernel_params(kernel(b"increment"), memory + 4)
+            called(cuda.cuGraphKernelNodeSetParams_v2, then, moved)
+            second = made(cuda.cuGraphInstantiateWithFlags, graph, 0)
+            called(cuda.cuGraphLaunch, second, 0)
+            print(read(driver.CUdeviceptr(memory), 4))
+    """) == ["2 True {(0, 0)}", "2", "[6, 5, 5, 5]", "[9, 8, 8, 8]", "[5, 6, 5, 5]"]
+
+
+def test_nodes_of_every_kind_do_what_they_are_told() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            called_back = []
+            function = c.CFUNCTYPE(None, c.c_void_p)(lambda given: called_back.append(given))
+            graph = made(cuda.cuGraphCreate, c.c_uint(0))
+            # CUDA_MEM_ALLOC_NODE_PARAMS: CUmemPoolProps, then what has access, bytes, address.
+            alloc = c.create_string_buffer(
+                struct.pack("<iiii", 1, 0, 1, 0).ljust(88, bytes(1))
+                + struct.pack("<QQQQ", 0, 0, 16, 0))
+            allocated = made(cuda.cuGraphAddMemAllocNode, graph, array(), 0, alloc)
+            (memory,) = struct.unpack("<Q", alloc.raw[112:120])
+            fill = c.create_string_buffer(struct.pack("<QQIIQQ", memory, 0, 7, 4, 4, 1))
+            filled = made(cuda.cuGraphAddMemsetNode, graph, array(allocated), 1, fill, 0)
+            host = np.zeros(4, np.uint32)
+            # CUDA_MEMCPY3D: both sides, and the box.
+            copy = c.create_string_buffer(struct.pack(
+                "<4Qi4x6Q4Qi4x6Q3Q", 0, 0, 0, 0, 2, 0, memory, 0, 0, 0, 0,
+                0, 0, 0, 0, 1, host.ctypes.data, 0, 0, 0, 0, 0, 16, 1, 1))
+            copied = made(cuda.cuGraphAddMemcpyNode, graph, array(filled), 1, copy, 0)
+            at = c.cast(function, c.c_void_p).value
+            told = c.create_string_buffer(struct.pack("<QQ", at, 42))
+            called_node = made(cuda.cuGraphAddHostNode, graph, array(copied), 1, told)
+            event = made(cuda.cuEventCreate, c.c_uint(0))
+            recorded = made(cuda.cuGraphAddEventRecordNode, graph, array(called_node), 1, event)
+            waited = made(cuda.cuGraphAddEventWaitNode, graph, array(recorded), 1, event)
+            made(cuda.cuGraphAddMemFreeNode, graph, array(waited), 1, memory)
+            called(cuda.cuGraphLaunch, made(cuda.cuGraphInstantiateWithFlags, graph, 0), 0)
+            called(cuda.cuEventSynchronize, event)
+            print(host.tolist(), called_back)
+
+            child, parent = (made(cuda.cuGraphCreate, c.c_uint(0)) for _ in range(2))
+            word = int(ok(driver.cuMemAlloc(4)))
+            params = c.create_string_buffer(256)
+            struct.pack_into("<i12xQQIIQQQ", params, 0, 2, word, 0, 3, 4, 1, 1, 0)
+            made(cuda.cuGraphAddNode, child, array(), 0, params)
+            inner = made(cuda.cuGraphAddChildGraphNode, parent, array(), 0, child)
+            struct.pack_into("<i12xQ", params, 0, 5, 0)
+            made(cuda.cuGraphAddNode_v2, parent, array(inner), 0, 1, params)
+            called(cuda.cuGraphLaunch, made(cuda.cuGraphInstantiateWithFlags, parent, 0), 0)
+            print(read(driver.CUdeviceptr(word), 1))
+    """) == ["[7, 7, 7, 7] [42]", "[3]"]
+
+
+def test_a_stream_is_recorded_behind_nodes_of_a_graph() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            memory = ok(driver.cuMemAlloc(4))
+            stream = made(cuda.cuStreamCreate, c.c_uint(1))
+            graph = made(cuda.cuGraphCreate, c.c_uint(0))
+            first, second = (made(cuda.cuGraphAddEmptyNode, graph, array(), 0) for _ in range(2))
+            called(cuda.cuStreamBeginCaptureToGraph, stream, graph, array(first), 0, 1, c.c_int(2))
+            called(cuda.cuStreamUpdateCaptureDependencies, stream, array(second), 1, c.c_uint(1))
+            called(cuda.cuMemsetD32Async, int(memory), c.c_uint(4), 1, stream)
+            ended = made(lambda result, stream: cuda.cuStreamEndCapture(stream, result), stream)
+            room, froms, tos = c.c_size_t(9), array(*[0] * 9), array(*[0] * 9)
+            called(cuda.cuGraphGetEdges, graph, froms, tos, c.byref(room))
+            print(ended == graph, room.value, froms[0] == second)
+    """) == ["True 1 True"]
+
+
+def test_rows_are_copied_and_arrays_described() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            stream = made(cuda.cuStreamCreate, c.c_uint(1))
+            host = np.arange(12, dtype=np.uint32).reshape(3, 4)
+            memory = int(ok(driver.cuMemAlloc(64)))
+            ok(driver.cuMemsetD32(memory, 0, 16))
+            # CUDA_MEMCPY2D: two words of two rows, from the second word on.
+            rows = c.create_string_buffer(struct.pack(
+                "<2Qi4x4Q2Qi4x4Q2Q", 4, 1, 1, host.ctypes.data, 0, 0, 16,
+                8, 0, 2, 0, memory, 0, 32, 8, 2))
+            for copy, given in ((cuda.cuMemcpy2D_v2, ()), (cuda.cuMemcpy2DUnaligned_v2, ()),
+                                (cuda.cuMemcpy2DAsync_v2, (stream,))):
+                ok(driver.cuMemsetD32(memory, 0, 16))
+                called(copy, rows, *given)
+                called(cuda.cuStreamSynchronize, stream)
+                print(read(driver.CUdeviceptr(memory), 12))
+            descriptor = c.create_string_buffer(struct.pack("<3Q3I4x", 5, 4, 3, 0x20, 2, 0))
+            image = made(cuda.cuArray3DCreate_v2, descriptor)
+            found = c.create_string_buffer(40)
+            called(cuda.cuArray3DGetDescriptor_v2, found, image)
+            print(struct.unpack("<3Q3I4x", found.raw))
+            called(cuda.cuArrayGetDescriptor_v2, found, image)
+            print(struct.unpack("<2Q2I", found.raw[:24]))
+    """) == [*["[0, 0, 5, 6, 0, 0, 0, 0, 0, 0, 9, 10]"] * 3, "(5, 4, 3, 32, 2, 0)", "(5, 4, 32, 2)"]
+
+
+def test_managed_memory_is_advised_and_prefetched_in_both_forms() -> None:
+    assert _told("""
+        with stand_in(2):
+            cuda = library()
+            memory = made(cuda.cuMemAllocManaged, 4096, c.c_uint(1))
+            stream = made(cuda.cuStreamCreate, c.c_uint(1))
+            called(cuda.cuMemAdvise, memory, 4096, c.c_int(3), c.c_int(1))
+            called(cuda.cuMemAdvise_v2, memory, 4096, c.c_int(3), 1 | 1 << 32)
+            called(cuda.cuMemPrefetchAsync, memory, 4096, c.c_int(-1), stream)
+            called(cuda.cuMemPrefetchAsync_v2, memory, 4096, 1 | 1 << 32, c.c_uint(0), stream)
+            sizes = [c.c_size_t(each) for each in (memory, 4096, 1 | 7 << 32)]
+            print(cuda.cuMemPrefetchAsync_v2(*sizes, c.c_uint(0), c.c_size_t(stream)))
+    """) == ["101"]
+
+
+def test_clusters_are_counted() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            # CUlaunchConfig with one CUlaunchAttribute: clusters of 2 blocks.
+            clusters = struct.pack("<i4xIII", 4, 2, 1, 1)
+            attribute = c.create_string_buffer(clusters.ljust(72, bytes(1)))
+            config = c.create_string_buffer(struct.pack(
+                "<7I4xQQI4x", 8, 1, 1, 64, 1, 1, 0, 0, c.addressof(attribute), 1))
+            found = c.c_int()
+            function = int(kernel(b"increment"))
+            called(cuda.cuOccupancyMaxActiveClusters, c.byref(found), function, config)
+            print(found.value > 0)
+            called(cuda.cuOccupancyMaxPotentialClusterSize, c.byref(found), function, config)
+            print(found.value)
+    """) == ["True", "8"]
