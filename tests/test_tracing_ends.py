@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -18,6 +19,7 @@ from cudadrv.driver.in_use import Driver, current
 from cudadrv.errors import InvalidValueError
 from cudadrv.tracing import Trace, trace
 from cudadrv.tracing.traced_api import TracedApi
+from tests.several_threads import all_at_once
 
 from .attack.interrupts.points import Interrupter
 from .test_tracing import spans, written
@@ -158,11 +160,7 @@ def test_of_two_threads_one_records(machine: emulator.Emulator, tmp_path: Path) 
         except InvalidValueError:
             refused.append(number)
 
-    threads = [threading.Thread(target=enter, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([partial(enter, number) for number in range(4)])
     (recording,) = entered
     assert sorted(path.name for path in tmp_path.iterdir()) == [recording.path.name]
     with pytest.raises(InvalidValueError, match="already"):

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections import deque
+from functools import partial
 
 import hypothesis.strategies as st
 import numpy as np
@@ -21,6 +22,7 @@ from cudadrv.memory.reuse.allocator import (
     DeallocationError,
 )
 from cudadrv.memory.reuse.capture_memory import FrozenAllocatorError
+from tests.several_threads import running
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 CAP = 10_000
@@ -370,13 +372,9 @@ def test_threads_on_one_allocator_double_nothing_and_lose_nothing(
         except (CudadrvError, KeyError) as error:
             faults.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(32)]
-    for thread in threads:
-        thread.start()
-    time.sleep(STRESS_SECONDS)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    with running([partial(work, number) for number in range(32)]):
+        time.sleep(STRESS_SECONDS)
+        stop.set()
     now = allocator.statistics()
     assert not faults
     assert (now.in_use_bytes, now.in_use_blocks) == (0, 0)

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections import deque
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from cudadrv.errors import (
     StreamCaptureUnsupportedError,
 )
 from cudadrv.memory.reuse.slabs import Lease, SlabReleaseError
+from tests.several_threads import running
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 
@@ -231,13 +233,9 @@ def test_threads_on_one_arena_double_nothing_and_lose_nothing(context: cudadrv.C
         except CudadrvError as error:
             faults.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(32)]
-    for thread in threads:
-        thread.start()
-    time.sleep(STRESS_SECONDS)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    with running([partial(work, number) for number in range(32)]):
+        time.sleep(STRESS_SECONDS)
+        stop.set()
     now = arena.statistics()
     assert not faults
     assert all(turns)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from cudadrv.errors import (
     StreamCaptureUnsupportedError,
     WrongDeviceError,
 )
+from tests.several_threads import all_at_once
 
 # float32 or float64, as the test's parameter says.
 Array = npt.NDArray[Any]
@@ -256,9 +257,5 @@ def test_threads_share_one_linear_algebra(stream: cudadrv.Stream, algebra: Linea
         except (CudadrvError, AssertionError) as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([partial(work, seed) for seed in range(8)])
     assert not failures

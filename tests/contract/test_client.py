@@ -4,6 +4,7 @@ import os
 import pickle
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from cudadrv.errors import (
 )
 from cudadrv.memory.buffer import DeviceBuffer
 from cudadrv.memory.reuse.capture_memory import FrozenAllocatorError
+from tests.several_threads import all_at_once, running
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 SOURCE = """
@@ -65,11 +67,7 @@ def test_racing_threads_get_the_same_client() -> None:
             barrier.wait()
             found.append(CudaClient(0))
 
-        threads = [threading.Thread(target=take) for _ in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        all_at_once([take] * 16)
         assert len(found) == 16
         assert len(set(map(id, found))) == 1
 
@@ -293,13 +291,9 @@ def test_threads_on_one_client_double_nothing_and_lose_nothing(client: CudaClien
         except CudadrvError as error:
             faults.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(32)]
-    for thread in threads:
-        thread.start()
-    time.sleep(STRESS_SECONDS)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    with running([partial(work, number) for number in range(32)]):
+        time.sleep(STRESS_SECONDS)
+        stop.set()
     assert not faults
     assert all(turns)
     assert client.allocator.statistics().in_use_blocks == before

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import re
-import threading
 
 import pytest
 
 import cudadrv
 from cudadrv import Device, DeviceAttribute, cuda_context_for
 from cudadrv.errors import ClosedError, InvalidDeviceError
+from tests.several_threads import all_at_once
 
 
 def test_devices_are_numbered_from_zero_and_taken_again_by_number() -> None:
@@ -75,11 +75,7 @@ def test_threads_get_one_primary_context_and_it_is_current_in_each() -> None:
         context.synchronize()
         found.append(context)
 
-    threads = [threading.Thread(target=take) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([take] * 16)
     assert len(found) == 16
     assert {id(context) for context in found} == {id(cuda_context_for(0))}
 

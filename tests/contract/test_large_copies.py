@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import pytest
 import cudadrv
 from cudadrv.memory import copy as copies
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, release_ring
+from tests.several_threads import all_at_once
 
 MiB = 1 << 20
 # Around the least that is staged, around a chunk, and more than the ring holds at once.
@@ -112,11 +113,7 @@ def test_threads_and_contexts_share_the_copy_threads(context: cudadrv.Context) -
         if not all(same):
             failures.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([partial(work, seed) for seed in range(6)])
     assert not failures
 
 

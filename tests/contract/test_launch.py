@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import pytest
 import cudadrv
 from cudadrv import LaunchConfig
 from cudadrv.errors import ArgumentError, ClosedError, LaunchConfigError, WrongDeviceError
+from tests.several_threads import all_at_once
 
 from .conftest import compile_module
 
@@ -410,11 +411,7 @@ def test_threads_share_one_launcher(stream: cudadrv.Stream, kernels: cudadrv.Mod
         for _ in range(50):
             launcher(out, value)
 
-    threads = [threading.Thread(target=work, args=(10**k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([partial(work, 10**k) for k in range(8)])
     assert stream.to_host(out).tolist() == [50 * 11111111, 0]
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,7 @@ import cudadrv
 import ptx
 from cudadrv import KeyedPtxModuleCache, LaunchConfig, Module, PtxModuleCache
 from cudadrv.errors import CudaError, DriverCallFailed
+from tests.several_threads import all_at_once
 
 SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 EMPTY = 'extern "C" __global__ void k() {}'
@@ -172,11 +174,7 @@ def test_thirty_two_threads_compile_each_source_once(context: cudadrv.Context) -
                 seen.append((0, single.get_or_compile(context, "unit", sources[0])))
                 seen.append((key, keyed.get_or_compile(context, "unit", key, sources[key])))
 
-        threads = [threading.Thread(target=ask, args=(turn,)) for turn in range(32)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        all_at_once([partial(ask, turn) for turn in range(32)])
         assert len(seen) == 32 * 16
         assert len(set(seen)) == 4
         assert [source.compiled for source in sources] == [1] * 4

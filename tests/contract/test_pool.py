@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import cudadrv
 from cudadrv import ContextFlags, DevicePool
 from cudadrv.errors import ClosedError, InvalidDeviceError, InvalidValueError
 from tests.current_context import current_context
+from tests.several_threads import all_at_once
 
 SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 
@@ -99,11 +101,7 @@ def test_thirty_two_threads_share_a_pool_evenly_and_lose_nothing() -> None:
         with lock:
             turns.update(mine)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(32)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([partial(work, number) for number in range(32)])
     assert wrong == []
     assert len(turns) == pool.device_count()
     assert max(turns.values()) - min(turns.values()) <= 1

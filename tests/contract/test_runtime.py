@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 
 import pytest
@@ -22,6 +21,7 @@ from cudadrv import (
     probe_cuda_backend,
 )
 from cudadrv.errors import DriverCallFailed
+from tests.several_threads import all_at_once
 
 SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 LABELS = ("bms_flex", "survival_flex", "cubic_bspline_moments", "cubic_cell", "pirls_row", "sphere")
@@ -131,9 +131,5 @@ def test_threads_that_ask_at_once_get_one_runtime(runtime: GpuRuntime) -> None:
             found.add(id(GpuRuntime.current()))
             found.add(id(runtime) if parts.ctx.ordinal == runtime.device.ordinal else 0)
 
-    threads = [threading.Thread(target=ask) for _ in range(32)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([ask] * 32)
     assert found == {id(runtime)}

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from dataclasses import replace
 
@@ -21,6 +20,7 @@ from cudadrv import (
     scatter_batched,
     scatter_map,
 )
+from tests.several_threads import all_at_once
 
 SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
 Floats = npt.NDArray[np.float64]
@@ -182,10 +182,6 @@ def test_scatters_of_many_threads_do_not_mix(twice: GpuRuntime, cache: PtxModule
             count += 1
         done.append(count)
 
-    threads = [threading.Thread(target=work) for _ in range(32)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([work] * 32)
     assert wrong == []
     assert len(done) == 32

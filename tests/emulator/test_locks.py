@@ -13,6 +13,7 @@ import pytest
 
 from cudadrv.driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
 from cudadrv.emulator import Emulator
+from tests.several_threads import all_at_once
 
 from .calls import LEGACY, Parameters, code, functions, launch, load, ok
 from .handle_calls import CALLS
@@ -193,9 +194,5 @@ def test_one_of_two_threads_destroys(emulator: Emulator, context: CUcontext) -> 
                 start.wait()
                 found.append(KINDS[name].destroy(emulator, handle)[0])
 
-            threads = [threading.Thread(target=work) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            all_at_once([work] * 4)
             assert sorted(map(int, found)) == [0, *[KINDS[name].dead] * 3], name

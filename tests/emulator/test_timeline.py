@@ -18,6 +18,7 @@ from cudadrv.emulator import Emulator, HostChange, OrderWarning, session
 from cudadrv.emulator.timeline.choice import chosen_order, read_order
 from cudadrv.emulator.timeline.patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import QUEUE_LENGTH
+from tests.several_threads import all_at_once
 
 from .calls import CAPTURE_RELAXED, LEGACY, code, ok
 from .machine import BLOCKING, NON_BLOCKING, UNTIMED, Machine, captured
@@ -322,11 +323,7 @@ def test_threads_that_wait_for_one_operation_see_it_done(seeded: Machine) -> Non
         ok(seeded.api.cuCtxPushCurrent(seeded.context))
         seen.append(seeded.read(x, seeded.a))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([work] * 4)
     assert seen == [50] * 4
 
 

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import threading
-
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
 from cudadrv.errors import InvalidValueError, OutOfMemoryError
 from cudadrv.memory.reuse.bump import BumpArena
+from tests.several_threads import all_at_once
 
 BASE = 0x7F00_0000_0000
 
@@ -82,10 +81,6 @@ def test_threads_share_it_without_sharing_an_address() -> None:
     def take() -> None:
         taken.append([arena.take(200) for _ in range(100)])
 
-    threads = [threading.Thread(target=take) for _ in range(32)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([take] * 32)
     addresses = [address for part in taken for address in part]
     assert sorted(addresses) == [BASE + 256 * number for number in range(3200)]

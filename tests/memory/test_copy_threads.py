@@ -16,6 +16,7 @@ from cudadrv.driver import handover
 from cudadrv.memory import copy_threads
 from cudadrv.memory.copy_threads import MOST_THREADS, usable_threads, work_together
 from tests.attack.interrupts.points import Interrupter
+from tests.several_threads import all_at_once
 
 SECONDS = 10
 two_processors = pytest.mark.skipif(usable_threads() < 2, reason="needs a second processor")
@@ -112,11 +113,7 @@ def test_several_copies_at_once_have_helpers_of_their_own() -> None:
         work_together(with_all(2, lambda: ran.append(1)), 2)
         counts.append(len(ran))
 
-    threads = [threading.Thread(target=copy) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([copy] * 4)
     assert counts == [min(2, usable_threads())] * 4
 
 

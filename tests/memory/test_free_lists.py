@@ -4,12 +4,14 @@ import os
 import threading
 import time
 from collections import Counter
+from functools import partial
 
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from cudadrv.memory.reuse.free_lists import FreeList, FreeLists
+from tests.several_threads import running
 
 CAP, LIMIT = 1000, 3
 SIZES = (10, 70, 300, 600, 2000)
@@ -129,13 +131,9 @@ def test_threads_neither_lose_nor_double_blocks_and_the_cap_holds() -> None:
                 faults.append(own)
         taken_out.extend(own)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(32)]
-    for thread in threads:
-        thread.start()
-    time.sleep(STRESS_SECONDS)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    with running([partial(work, number) for number in range(32)]):
+        time.sleep(STRESS_SECONDS)
+        stop.set()
     assert not faults
     assert lists.cached_bytes <= 64
     left = [block for blocks in free.values() for block in blocks]

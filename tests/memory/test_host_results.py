@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from cudadrv import emulator
 from cudadrv.memory.dtypes import AnyArray
 from cudadrv.memory.reuse import host_results
 from cudadrv.memory.reuse.host_results import host_result
+from tests.several_threads import all_at_once
 
 N = 16 << 20
 BYTE = np.dtype(np.uint8)
@@ -92,11 +94,7 @@ def test_threads_have_memory_of_their_own() -> None:
             if not (mine[:64] == number).all() or not (mine[-64:] == number).all():
                 shared.append(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([partial(work, number) for number in range(4)])
     assert not shared
 
 

@@ -15,6 +15,7 @@ from cudadrv import emulator
 from cudadrv.errors import IllegalAddressError, OutOfMemoryError
 from tests.attack.interrupts.points import Interrupter
 from tests.bump_kernel import PTX
+from tests.several_threads import all_at_once
 
 NBYTES = 1024
 
@@ -223,11 +224,7 @@ def test_threads_never_have_one_block_at_once(machine: emulator.Emulator) -> Non
             in_use.discard(address)
             buffer.close()
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([work] * 4)
     assert not twice
     assert used() == 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -15,6 +16,7 @@ from cudadrv.driver._api import CUstreamCaptureMode
 from cudadrv.errors import CudaError, StreamCaptureIsolationError
 from cudadrv.memory import order
 from cudadrv.memory.release import BorrowedMemory
+from tests.several_threads import all_at_once
 
 _RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 
@@ -295,11 +297,7 @@ def test_two_threads_that_use_one_memory_forget_no_user(machine: emulator.Emulat
                 stream.to_host(array)
 
     many = streams(4)
-    threads = [threading.Thread(target=work, args=(stream,)) for stream in many]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([partial(work, stream) for stream in many])
     memory = array._memory
     assert {stream._box for stream in many} <= set(memory.all_users())
     del memory

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import hypothesis.strategies as st
@@ -23,6 +24,7 @@ from cudadrv.memory.reuse.slabs import (
     SlabReleaseError,
     bucket_of,
 )
+from tests.several_threads import running
 
 ITEM = 8
 CAP = 3000
@@ -321,13 +323,9 @@ def test_threads_get_slabs_of_their_own_and_nothing_is_lost() -> None:
             del owners[slab]
             arena.release(slab.bucket, slab)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(32)]
-    for thread in threads:
-        thread.start()
-    time.sleep(STRESS_SECONDS)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    with running([partial(work, number) for number in range(32)]):
+        time.sleep(STRESS_SECONDS)
+        stop.set()
     now = arena.statistics()
     assert not faults
     assert now.allocations == sum(turns)

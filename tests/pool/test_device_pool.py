@@ -22,6 +22,7 @@ from cudadrv.errors import (
     OutOfMemoryError,
 )
 from tests.current_context import current_context
+from tests.several_threads import all_at_once
 
 GIB = 1 << 30
 
@@ -153,11 +154,7 @@ def test_turns_are_even_over_threads() -> None:
             meeting.wait(30)
             seen.append([pool.next_device().ordinal for _ in range(101)])
 
-        threads = [threading.Thread(target=take) for _ in range(32)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        all_at_once([take] * 32)
         counts = Counter(itertools.chain.from_iterable(seen))
         assert sum(counts.values()) == 32 * 101
         assert max(counts.values()) - min(counts.values()) <= 1

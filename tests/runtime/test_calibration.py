@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +30,7 @@ from cudadrv.runtime.measurement import (
     measure,
     positive_definite,
 )
+from tests.several_threads import all_at_once
 
 from .conftest import kept_files
 from .devices import device_with
@@ -168,11 +168,7 @@ def test_threads_that_read_the_policy_at_once_measure_once(machine: Emulator) ->
     runtime = GpuRuntime.current()
     assert runtime is not None
     found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(runtime.calibration)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([lambda: found.append(runtime.calibration)] * 8)
     assert {id(each) for each in found} == {id(runtime.calibration)}
     assert len(found) == 8
 

@@ -32,6 +32,7 @@ from ptx.cache.memory import Made
 from ptx.cache.seal import seal
 from ptx.cache.store import Store
 from ptx.cache.toolchain import build_of
+from tests.several_threads import all_at_once
 
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
 DEFAULT = CompileOptions()
@@ -62,11 +63,7 @@ def test_threads_that_want_one_source_at_once_compile_once(tmp_path: Path) -> No
         barrier.wait()
         images.append(cache.get_or_compile(source(1), PTX80))
 
-    threads = [threading.Thread(target=want) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([want] * 16)
     tally = cache.stats().process
     assert (tally.compiled, tally.hits, len(images)) == (1, 15, 16)
     assert all(image == images[0] for image in images)
@@ -84,11 +81,7 @@ def test_threads_that_want_one_bad_source_all_get_its_error(tmp_path: Path) -> N
         except CompileError as error:
             errors.append(error.line)
 
-    threads = [threading.Thread(target=want) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([want] * 8)
     assert errors == [1] * 8
     assert cache.stats().entries == 0
 

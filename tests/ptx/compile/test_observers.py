@@ -12,6 +12,7 @@ import pytest
 import ptx
 from ptx import CompileError, CompileOptions, LinkError, Target
 from ptx.observers import observed
+from tests.several_threads import all_at_once
 
 KERNEL = 'extern "C" __global__ void k(float* a) { a[0] = 1.0f; }'
 
@@ -115,11 +116,7 @@ def test_threads_may_begin_and_end_observing_while_others_call() -> None:
 
         return run
 
-    threads = [threading.Thread(target=work(log)) for log in logs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    all_at_once([work(log) for log in logs])
     for log in logs:
         assert log.seen.count("call") == log.seen.count("done") >= 200
     before = [len(log.seen) for log in logs]
