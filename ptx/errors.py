@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ptx.base_errors import (
     FunctionNotFoundError as FunctionNotFoundError,
@@ -24,43 +24,39 @@ _SHOWN: Final = 4
 """How many errors a text names behind the first: it fits on a screen with them."""
 
 
-class NvrtcNotFoundError(PtxError):
+class _LibraryNotFoundError(PtxError):
+    """A library of CUDA's toolkit is not there; `_what` says which, and what it does."""
+
+    _what: ClassVar[str]
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(
+            f"{self._what}, was not found. "
+            f"Install it with: {command}\n  (the loader said: {reason})"
+        )
+        self.command = command
+        self.reason = reason
+
+
+class NvrtcNotFoundError(_LibraryNotFoundError):
     """The NVRTC library, or its binding, is not installed or cannot be loaded.
 
     `command` is the one command that brings it; `reason` is what the loader said.
     """
 
-    def __init__(self, command: str, reason: str) -> None:
-        super().__init__(
-            "NVRTC, the CUDA run-time compiler, was not found. "
-            f"Install it with: {command}\n  (the loader said: {reason})"
-        )
-        self.command = command
-        self.reason = reason
+    _what = "NVRTC, the CUDA run-time compiler"
 
 
-class NvJitLinkNotFoundError(PtxError):
+class NvJitLinkNotFoundError(_LibraryNotFoundError):
     """The nvJitLink library, or its binding, is not installed or cannot be loaded."""
 
-    def __init__(self, command: str, reason: str) -> None:
-        super().__init__(
-            "nvJitLink, the CUDA run-time linker, was not found. "
-            f"Install it with: {command}\n  (the loader said: {reason})"
-        )
-        self.command = command
-        self.reason = reason
+    _what = "nvJitLink, the CUDA run-time linker"
 
 
-class NvvmNotFoundError(PtxError):
+class NvvmNotFoundError(_LibraryNotFoundError):
     """The libNVVM library, its binding or its libdevice is not installed or cannot be loaded."""
 
-    def __init__(self, command: str, reason: str) -> None:
-        super().__init__(
-            "libNVVM, the compiler of NVVM IR, was not found. "
-            f"Install it with: {command}\n  (the loader said: {reason})"
-        )
-        self.command = command
-        self.reason = reason
+    _what = "libNVVM, the compiler of NVVM IR"
 
 
 class NvvmError(PtxError):

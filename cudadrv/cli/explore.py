@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from ..emulator.timeline.choice import VARIABLE
-from ..emulator.timeline.timeline import TRACE_VARIABLE
+from ..emulator.timeline.run_record import TRACE_VARIABLE
 from .commands import Commands, positive
 
 _SHOWN = 40

@@ -67,11 +67,7 @@ class GraphMemory:
             Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
         """
         with self.device.lock:
-            if not self.live:
-                raise invalid_value(
-                    f"the graph's memory at {self.piece.address:#x} is not allocated"
-                )
-            self.live = False
+            self._end()
             self._give_back()
 
     def free_later(self) -> None:
@@ -81,12 +77,14 @@ class GraphMemory:
             Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
         """
         with self.device.lock:
-            if not self.live:
-                raise invalid_value(
-                    f"the graph's memory at {self.piece.address:#x} is not allocated"
-                )
-            self.live = False
+            self._end()
             self.owners += 1
+
+    def _end(self) -> None:
+        """It is no longer its user's; the lock is held."""
+        if not self.live:
+            raise invalid_value(f"the graph's memory at {self.piece.address:#x} is not allocated")
+        self.live = False
 
     def freed(self) -> None:
         """The stream has got there."""

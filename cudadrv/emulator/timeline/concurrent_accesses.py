@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from numpy.typing import NDArray
 
 from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses, merged
-from ptx.emulate.check.findings import Access, Finding, Findings
+from ptx.emulate.check.findings import Access, Findings
 
 from ..node_kind import NodeKind, Run
 from ..origin import caller
@@ -34,6 +34,7 @@ from .past_accesses import (
     elements_of,
     in_order,
     meeting,
+    race_between,
     ranges_of,
     touches,
 )
@@ -49,12 +50,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _MOST_PARTS: Final = 24  # of a line in one way, before they are made one
-_MISSING: Final = (
-    "an event that the later one's stream waits for, a stream for both, or a wait of the host"
-)
-_MISSING_WAIT: Final = (
-    "a wait of the host for the operation, by its stream or an event, before the host comes there"
-)
 Ways = tuple[bool, bool]
 """Whether an access writes, and whether it is strong."""
 
@@ -339,18 +334,5 @@ class ConcurrentAccesses:
         self, first: Access, second: Access, where: Range, doers: tuple[Doer, Doer]
     ) -> None:
         allocation = self._allocation_at(where[0])
-        names = [doer.launch.kernel for doer in doers if doer.launch is not None]
-        self._findings.add(
-            Finding(
-                check="race",
-                kernel=names[-1] if names else "",
-                first=first,
-                second=second,
-                space="global",
-                address=where[0],
-                nbytes=where[1],
-                memory="" if allocation is None else allocation[1],
-                benign="",
-                missing=_MISSING_WAIT if any(doer.by_host for doer in doers) else _MISSING,
-            )
-        )
+        memory = "" if allocation is None else allocation[1]
+        self._findings.add(race_between(first, second, where, doers, memory))

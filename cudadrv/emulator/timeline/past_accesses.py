@@ -10,12 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses
-from ptx.emulate.check.findings import HOST, Access
+from ptx.emulate.check.findings import HOST, Access, Finding
 from ptx.emulate.model.errors import Where
 
 from .moment import Moment
 
 _MOST_LOOKED_AT: Final = 64  # ranges of two parts that meet
+_MISSING: Final = (
+    "an event that the later one's stream waits for, a stream for both, or a wait of the host"
+)
+_MISSING_WAIT: Final = (
+    "a wait of the host for the operation, by its stream or an event, before the host comes there"
+)
 Range = tuple[int, int]
 """An address and a number of bytes."""
 Numbers = NDArray[np.int64]
@@ -161,4 +167,23 @@ def as_one(past: list[PastAccesses]) -> PastAccesses:
         tuple(doers[int(at)] for at in kept),
         whose_kept.reshape(-1),
         past[-1].last,
+    )
+
+
+def race_between(
+    first: Access, second: Access, where: Range, doers: tuple[Doer, Doer], memory: str
+) -> Finding:
+    """Two accesses that nothing orders, in the words of a finding; `memory` is what lies there."""
+    names = [doer.launch.kernel for doer in doers if doer.launch is not None]
+    return Finding(
+        check="race",
+        kernel=names[-1] if names else "",
+        first=first,
+        second=second,
+        space="global",
+        address=where[0],
+        nbytes=where[1],
+        memory=memory,
+        benign="",
+        missing=_MISSING_WAIT if any(doer.by_host for doer in doers) else _MISSING,
     )

@@ -12,7 +12,6 @@ the same thread.
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 import time
 import warnings
@@ -31,6 +30,7 @@ from .choice import Choice, Order, choice_of, with_what_it_waits_for
 from .host_watch import HostChange, HostWatch, OrderWarning
 from .operation import Operation, State, nothing
 from .queues import Queues
+from .run_record import RunRecord
 
 if TYPE_CHECKING:
     from ..contexts import Context
@@ -38,11 +38,8 @@ if TYPE_CHECKING:
     from ..host_memory import HostRange
     from .late_errors import LateErrors
 
-_REMEMBERED: Final = 4096
 # The end of an operation may come before the wait for it begins.
 _LOOK_AGAIN_S: Final = 0.02
-TRACE_VARIABLE: Final = "CUDADRV_EMULATOR_TRACE"
-"""The environment variable that names a file, to which each operation that ran adds a line."""
 
 
 class Timeline:
@@ -63,11 +60,11 @@ class Timeline:
 
     def __init__(self, order: Order, errors: LateErrors, thread: CallingThread) -> None:
         self.order = order
-        self._index = next(self._indices)
-        self.choice: Choice = choice_of(order, self._index)
-        self._trace = os.environ.get(TRACE_VARIABLE, "")
+        index = next(self._indices)
+        self.choice: Choice = choice_of(order, index)
+        self._record = RunRecord(index)
         self.findings: list[HostChange] = []
-        self.executed: deque[str] = deque(maxlen=_REMEMBERED)
+        self.executed: deque[str] = self._record.last
         self._errors = errors
         self._thread = thread
         self._lock = threading.RLock()
@@ -328,18 +325,11 @@ class Timeline:
             self._running.remove(operation)
             self._watch.end(operation)
             if not operation.is_marker:
-                self._note(operation)
+                self._record.add(operation)
             self._queues.retire(operation)
             self._ended.notify_all()
         if turns is not None:
             turns.close()
-
-    def _note(self, operation: Operation) -> None:
-        what = f"{operation.number} {operation.kind.value} on stream {operation.stream.number}"
-        self.executed.append(what)
-        if self._trace:
-            with open(self._trace, "a", encoding="utf-8") as file:
-                file.write(f"{self._index}.{what}\t{operation.place}\n")
 
     def _end_interrupted(self) -> None:
         """End what an interrupt broke off in this thread, unless it is still under way below."""

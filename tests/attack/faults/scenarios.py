@@ -36,25 +36,15 @@ from cudadrv import (
 from cudadrv.memory.staging import LEAST_STAGED_BYTES
 from cudadrv.runtime.availability import GpuBroken
 from cudadrv.runtime.probe import GpuAvailable
+from tests import bump_kernel
 
 from .world import World, WrongValueError, expect
 
 ONE: Final = LaunchConfig(1, 1)
-PTX: Final = """
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .global .align 4 .u32 table[4] = {1, 2, 3, 4};
-.visible .entry bump(.param .u64 x) {
-    .reg .u64 %a;
-    .reg .u32 %v;
-    ld.param.u64 %a, [x];
-    ld.global.u32 %v, [%a];
-    add.u32 %v, %v, 1;
-    st.global.u32 [%a], %v;
-    ret;
-}
-"""
+PTX: Final = bump_kernel.PTX.replace(
+    ".visible .entry",
+    ".visible .global .align 4 .u32 table[4] = {1, 2, 3, 4};\n.visible .entry",
+)
 _FILES: Final = tempfile.TemporaryDirectory(prefix="cudadrv-attack-")
 
 
