@@ -225,10 +225,7 @@ class StagingRing:
                 pass
             except BaseException:
                 stopped.append(True)
-                for slot in itertools.chain(*held):
-                    # The error on its way is the one to tell.
-                    with suppress(CudadrvError):
-                        self._await_unrecorded(slot)
+                self._await_what_is_left(held)
                 raise
             finally:
                 next(giving_back, None)
@@ -253,6 +250,12 @@ class StagingRing:
             if code:
                 raise failure(self.api, code, "cuEventSynchronize", "waiting for a staged chunk")
             slot.busy = False
+
+    def _await_what_is_left(self, held: list[tuple[Slot, Slot]]) -> None:
+        """Wait for transfers that an error broke off; that one is the error to tell."""
+        for slot in itertools.chain(*held):
+            with suppress(CudadrvError):
+                self._await_unrecorded(slot)
 
     def _await_unrecorded(self, slot: Slot) -> None:
         """Wait for a transfer whose end no event tells, as an error or an interrupt came between.
