@@ -72,33 +72,44 @@ def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, si
     spans = launch.extents.of(site, "global") if launch.extents is not None else ()
     if spans:
         check_spans(threads, spans, every, site, "global")
-    if memory is not None:
+    if memory is None:
+        inside: NDArray[np.bool_] = np.zeros(len(every), dtype=np.bool_)
+    else:
         allocation = memory.find(low)
-        if allocation is not None and high <= allocation.end:
-            if not misaligned.any():
-                # A peer's table changes under another version.
-                if memory is launch.memory and len(spans) < 2:
-                    start, end = allocation.address, allocation.end
-                    for span in spans:
-                        start, end = max(start, span.start), min(end, span.end)
-                    least, end = start - site.first, end - site.end
-                    site.bounds = (least, end + site.total, version, memory)
-                return memory
-            inside: NDArray[np.bool_] = np.ones(len(every), dtype=np.bool_)
-        else:
-            inside = _inside(memory, every, site)
+        is_one = allocation is not None and high <= allocation.end
+        if allocation is not None and is_one and not misaligned.any():
+            # A peer's table changes under another version.
+            if memory is launch.memory and len(spans) < 2:
+                start, end = allocation.address, allocation.end
+                for span in spans:
+                    start, end = max(start, span.start), min(end, span.end)
+                least, end = start - site.first, end - site.end
+                site.bounds = (least, end + site.total, version, memory)
+            return memory
+        inside = np.ones(len(every), np.bool_) if is_one else _inside(memory, every, site)
         if inside.all() and not misaligned.any():
             return memory
-    else:
-        inside = np.zeros(len(every), dtype=np.bool_)
-    if PARAM_WINDOW <= low < high <= PARAM_WINDOW + WINDOW_BYTES and not site.writes:
-        raise InParameters(threads.where(0, site.instruction))
+    is_of_parameters = PARAM_WINDOW <= low < high <= PARAM_WINDOW + WINDOW_BYTES
+    raise _wrong(threads, every, site, inside, misaligned, is_of_parameters)
+
+
+def _wrong(
+    threads: AccessingThreads,
+    every: NDArray[np.int64],
+    site: Site,
+    inside: NDArray[np.bool_],
+    misaligned: NDArray[np.bool_],
+    is_of_parameters: bool,
+) -> Exception:
+    """Why no memory was found; told to the access, or the fault of the first lane."""
+    if is_of_parameters and not site.writes:
+        return InParameters(threads.where(0, site.instruction))
     if not inside.all() and not misaligned.any():
-        groups = _groups(launch.device, every, site)
+        groups = _groups(threads.blocks.launch.device, every, site)
         if len(groups) > 1:
-            raise SeveralMemories(threads.where(0, site.instruction), groups)
+            return SeveralMemories(threads.where(0, site.instruction), groups)
     at = int(np.argmax(~inside)) if not inside.all() else int(np.argmax(misaligned))
-    raise _global_fault(threads, at, int(every[at]), site, inside=bool(inside[at]))
+    return _global_fault(threads, at, int(every[at]), site, inside=bool(inside[at]))
 
 
 def check_spans(
