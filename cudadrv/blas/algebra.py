@@ -11,7 +11,7 @@ import numpy as np
 from .. import border
 from ..driver.stream_core import StreamCore
 from ..errors import DTypeError, InvalidValueError, StreamCaptureUnsupportedError
-from ..memory.array import AnyDeviceArray, DeviceArray, require_contiguous
+from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.host_copy import ready
 from ..memory.order import AnyMemory
 from .failures import NotPositiveDefiniteError
@@ -316,7 +316,11 @@ def _arrays(what: str, **given: AnyDeviceArray) -> None:
     """Raise `ArgumentTypeError` for what is no device array, and for strided views."""
     for name, array in given.items():
         border.instance(f"{what}: {name}", array, DeviceArray)
-        require_contiguous(f"{what}: {name}", array)
+        if not array.is_contiguous:
+            raise InvalidValueError(
+                f"{what}: {name}: {array!r} does not lie in C order, one element behind the other: "
+                "give what Stream.contiguous makes of it"
+            )
 
 
 def _shape(array: AnyDeviceArray, name: str, transposed: bool = False) -> tuple[int, int]:

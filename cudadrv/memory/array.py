@@ -359,18 +359,4 @@ def view_of(
     return view
 
 
-def require_contiguous(where: str, *arrays: AnyDeviceArray) -> None:
-    """Raise for a view that what takes arrays of C order would get wrong.
-
-    Raises:
-        InvalidValueError: it is one.
-    """
-    for array in arrays:
-        if not array.is_contiguous:
-            raise errors.InvalidValueError(
-                f"{where}: {array!r} does not lie in C order, one element behind the other: give "
-                "what Stream.contiguous makes of it"
-            )
-
-
 AnyDeviceArray: TypeAlias = DeviceArray[Any]
