@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -11,7 +12,7 @@ from ptx import _nvrtc
 from ptx.errors import LinkError, PtxArgumentValueError
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
-from ptx.isa.linked_text import link_texts, undefined_in
+from ptx.isa.linked_text import link_texts, refuse_twice_defined, undefined_in
 from ptx.isa.register_limit import with_register_limit
 from ptx.isa.signature import signatures_of
 from ptx.link_input import LinkInput, LinkKind
@@ -121,6 +122,7 @@ def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOption
         text = _linked_text(inputs, text, target, options)
         data = text.encode()
     else:
+        _refuse_twice_defined(inputs, options)
         is_lto = bool(lto) if options.lto is None else options.lto
         with Linker((f"-arch={target.arch}", *(("-lto",) * is_lto), *options.flags())) as linker:
             _add(linker, inputs)
@@ -178,7 +180,7 @@ def _linked_text(
     inputs: Sequence[LinkInput], lto: str, target: Target, options: LinkOptions
 ) -> str:
     """One text of the PTX among the inputs, and of what LTO-IR has become."""
-    texts = [(each.name, each.data.decode()) for each in inputs if each.kind is LinkKind.PTX]
+    texts = _texts(inputs)
     if lto:
         texts.insert(0, ("the LTO-IR", lto))
     try:
@@ -196,6 +198,18 @@ def _linked_text(
         words = f"the inputs do not link: an input is for {newest.arch}, newer than target arch"
         raise LinkError(f"{words} {target.arch}", "", options.flags())
     return text
+
+
+def _texts(inputs: Sequence[LinkInput]) -> list[tuple[str, str]]:
+    return [(each.name, each.data.decode()) for each in inputs if each.kind is LinkKind.PTX]
+
+
+def _refuse_twice_defined(inputs: Sequence[LinkInput], options: LinkOptions) -> None:
+    with suppress(PtxSyntaxError):  # which nvJitLink has better words for
+        try:
+            refuse_twice_defined(_texts(inputs))
+        except LinkError as error:
+            raise LinkError(str(error), "", options.flags()) from None
 
 
 def _add(linker: Linker, inputs: Sequence[LinkInput]) -> None:

@@ -70,6 +70,18 @@ def link_texts(texts: Sequence[tuple[str, str]]) -> str:
     return "\n".join(parts) + "\n"
 
 
+def refuse_twice_defined(texts: Sequence[tuple[str, str]]) -> None:
+    """Raise where texts, given by names, define the same visible symbol.
+
+    nvJitLink 13.0 to 13.5 writes such an error to the process's standard error, and then links.
+
+    Raises:
+        PtxSyntaxError: a text is wrong at module level.
+        LinkError: two define the same.
+    """
+    _chosen([(name, _definitions(parse(text))) for name, text in texts])
+
+
 def undefined_in(text: str) -> tuple[str, ...]:
     """What the functions of a text use and no module has defined.
 

@@ -76,6 +76,17 @@ def test_missing_function_is_named_with_the_input_that_wants_it() -> None:
     assert f"-arch={ARCH}" in caught.value.options
 
 
+def test_a_function_of_two_inputs_is_refused() -> None:
+    """nvJitLink writes that to standard error, and takes one of them."""
+    first, second = (
+        part(f'extern "C" __device__ int times(int x) {{ return {n} * x; }}', ImageKind.PTX)
+        for n in (2, 3)
+    )
+    for target in (Target.cubin(ARCH), Target.ptx("compute_90")):
+        with pytest.raises(LinkError, match=r"times is defined in input 1 .* and in input 2"):
+            ptx.link([first, second], target, cache=False)
+
+
 def test_ptx_links_to_ptx_without_nvjitlink() -> None:
     parts = [part(source, ImageKind.PTX) for source in (CALLER, CALLEE)]
     image = ptx.link(parts, Target.ptx("compute_90"), LinkOptions(maxrregcount=40))
