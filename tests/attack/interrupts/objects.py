@@ -46,6 +46,23 @@ def contexts(place: Place) -> tuple[Act, Check]:
     return act, lambda done: None
 
 
+def green_contexts(place: Place) -> tuple[Act, Check]:
+    def act() -> None:
+        (part,), _ = place.context.sm_resource.split(8, 1)
+        with cudadrv.Context.create_green(part) as context, context.new_stream() as stream:
+            stream.to_host(stream.zeros(N, np.int32))
+
+    return act, lambda done: None
+
+
+def links(place: Place) -> tuple[Act, Check]:
+    def act() -> None:
+        with place.context.link([PTX], linker="driver", cache=False) as module:
+            module.kernel("bump")
+
+    return act, lambda done: None
+
+
 def capture(place: Place) -> tuple[Act, Check]:
     stream, other = place.stream, place.other
     array = stream.zeros(N, np.int32)

@@ -24,6 +24,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "streams": objects.streams,
     "events": objects.events,
     "contexts": objects.contexts,
+    "green contexts": objects.green_contexts,
+    "links": objects.links,
     "capture and graphs": objects.capture,
     "update of a graph": objects.graph_update,
     "building of graphs": objects.graph_building,

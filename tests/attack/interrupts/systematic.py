@@ -35,7 +35,7 @@ class Table:
     """What the driver holds, as far as it can be counted: on the emulator everything."""
 
     _TABLES: Final = (
-        "_streams", "_events", "_modules", "_graphs", "_executables",
+        "_streams", "_events", "_modules", "_graphs", "_executables", "_green", "_links",
         "_user_objects", "_arrays", "_mipmapped_arrays", "_texture_owners", "_captures",
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from .systematic import some_points
 CHOSEN = (
     "allocations", "building of graphs", "capture and graphs", "captures of a client", "contexts",
     "copies of pinned arrays", "copy between devices", "download", "events", "fill",
-    "host function", "managed arrays", "streams", "textures and arrays",
+    "green contexts", "host function", "links", "managed arrays", "streams", "textures and arrays",
     "unordered", "update of a graph", "upload",
 )  # fmt: skip
 
