@@ -1,7 +1,7 @@
 """Resetting a primary context: everything of it is closed, then the driver destroys the rest.
 
 Nothing of a primary context is adopted by it, as that would cost each allocation. So what is of it
-is looked for among all objects of the process, which takes some ten milliseconds.
+is looked for among all objects of the process, which takes some tenths of a second.
 """
 
 from __future__ import annotations
