@@ -22,6 +22,7 @@ CAMPAIGNS: Final[dict[str, str]] = {
     "leaks": "every public operation many times over, after which nothing may have grown",
     "fuzz": "public functions with values that their annotations allow, and with wrong ones",
     "workers": "an executor's workers, killed, stopped and broken while they change items",
+    "processes": "processes that share memory, killed while they take it, write it and close it",
     "interrupts": "interrupts each operation at every point, and the long ones at random moments",
 }
 """The name of each campaign, and what it tries."""

@@ -30,12 +30,16 @@ class Peer:
     # What a function gives its caller knows; arguments are checked by whoever is called.
     def ask(self, function: Callable[..., Any], *args: object) -> Any:
         """What a function of a module gives there; what it raises is raised here."""
-        self._connection.send((function, args))
+        self.begin(function, *args)
         assert self._connection.poll(SECONDS), f"no answer to {function.__name__}"
         result, error = self._connection.recv()
         if error is not None:
             raise error
         return result
+
+    def begin(self, function: Callable[..., Any], *args: object) -> None:
+        """Ask, and do not wait for the answer."""
+        self._connection.send((function, args))
 
     def kill(self) -> None:
         """End it in the middle of whatever it does."""
