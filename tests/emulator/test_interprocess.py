@@ -6,13 +6,14 @@ import ctypes
 import gc
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import IpcMemoryHandle, MemoryPool, UnpooledMemory
+from cudadrv import DeviceArray, IpcMemoryHandle, MemoryPool, UnpooledMemory
 from cudadrv.driver._api import (
     CUdeviceptr,
     CUipcEventHandle,
@@ -25,7 +26,7 @@ from cudadrv.driver._api import (
     CUmemPoolPtrExportData,
     CUstream,
 )
-from cudadrv.emulator import Emulator
+from cudadrv.emulator import Emulator, session
 from tests.contract.peer import KEPT, Peer
 
 from .calls import code, ok
@@ -140,6 +141,21 @@ def test_an_address_that_is_opened_anew_has_no_accesses_of_what_was_there() -> N
         ok(second.cuMemFreeAsync(opened, stream))
     assert len(places) == 1
     assert second.findings == ()
+
+
+def test_closing_memory_of_another_process_waits_for_the_work_on_it() -> None:
+    with session(order="late"):
+        context = cudadrv.cuda_context_for(0)
+        pool = MemoryPool(shareable=True)
+        with context.new_stream() as ours, context.new_stream() as theirs:
+            with cudadrv.using_memory(pool):
+                array = ours.zeros(1000, np.int32)
+            handle = IpcMemoryHandle.of(array)
+            there = MemoryPool.from_descriptor(0, pool.descriptor)  # as another process takes it
+            opened = replace(handle, pool=bytes(16)).open(theirs, there)
+            theirs.fill(DeviceArray(opened, 1000, np.int32), 7)
+            opened.close()
+            assert (ours.to_host(array) == 7).all()
 
 
 def test_an_emulated_device_has_its_memory_again_after_much_of_it_was_shared() -> None:

@@ -24,7 +24,7 @@ from ...driver._api import (
 )
 from ...driver.context_box import ContextBox, Part
 from ...driver.device import Device
-from ...driver.handle import check
+from ...driver.handle import Box, check
 from ...driver.in_use import Driver, failure
 from ...driver.sending import Reduced, device_named, unshared
 from ...driver.stream_box import StreamBox
@@ -154,7 +154,10 @@ class PoolBox(Part[CUmemoryPool]):
 
 
 class ForeignMemory(PoolMemory):
-    """Memory of another process's pool: given back here, in stream order, it is still that one's.
+    """Memory of another process's pool: given back here, it is still that one's.
+
+    That waits for its uses: who allocated it must give it back later, and the driver, which counts
+    no openings, would take a new opening away with a free that is still queued.
 
     Attributes:
         payload: what names it.
@@ -167,6 +170,22 @@ class ForeignMemory(PoolMemory):
         self.pool: PoolBox = pool
         self.payload: bytes = payload
         super().__init__(stream.context, None, stream.own)
+
+    # No stream keeps it for its next allocation, as it does other memory of a pool.
+    __del__ = Box.__del__
+
+    def _destroy(self) -> None:
+        users = self.all_users()
+        if any(user.is_capturing() or user.is_captured_elsewhere() for user in users):
+            super()._destroy()
+            return
+        waited = [user.api.cuStreamSynchronize(user.raw)[0] for user in users]
+        # Whatever that told of their work: nobody else gives it back.
+        (code,) = self.context.call(self.api.cuMemFree, self.raw)
+        doing = f"closing memory of another process's pool on device {self.context.ordinal}"
+        for each in waited:
+            check(self, each, "cuStreamSynchronize", doing)
+        check(self, code, "cuMemFree", doing)
 
 
 class OpenedMemory(Memory[CUdeviceptr]):
