@@ -280,7 +280,7 @@ class LocalEngine(Engine):
                 [call for each in self._workers for call in each.calls.drained()] if cancel else []
             )
             # Its worker finds it cancelled.
-            ahead = [call for each in self._workers for call in list(each.first)] if cancel else []
+            ahead = [call for each in self._workers for call in each.first.copy()] if cancel else []
             if not was_closed or cancel:
                 for worker in self._workers:
                     worker.calls.put(None)
