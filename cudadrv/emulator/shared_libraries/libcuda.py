@@ -26,6 +26,7 @@ _NOT_FOUND: Final = int(CUresult.CUDA_ERROR_NOT_FOUND)
 _GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
+_TABLES: Final = (QUERIES, LOADING, LAUNCHING, MEMORY_FORMS, GRAPH_NODES)
 _PROC_ADDRESS: Final = (
     signature("cuGetProcAddress 11030 text >size int size"),
     signature("cuGetProcAddress_v2 12000 text >size int size >int"),
@@ -47,7 +48,7 @@ class Libcuda:
             functions[each.name] = each, self._plain(each, per_thread=False)
             if each.has_stream:
                 functions[each.name + "_ptsz"] = each, self._plain(each, per_thread=True)
-        for table in (QUERIES, LOADING, LAUNCHING, MEMORY_FORMS, GRAPH_NODES):
+        for table in _TABLES:
             for each, handler in table.by_signature.items():
                 functions[each.name] = each, self._special(each, handler, per_thread=False)
                 if each.has_stream:

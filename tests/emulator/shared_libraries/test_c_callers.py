@@ -199,3 +199,67 @@ def test_clusters_are_counted() -> None:
             called(cuda.cuOccupancyMaxPotentialClusterSize, c.byref(found), function, config)
             print(found.value)
     """) == ["True", "8"]
+
+
+def test_memory_and_events_of_another_process_are_opened() -> None:
+    assert _told("""
+        import multiprocessing
+        import os
+
+        class Handle(c.Structure):
+            _fields_ = [("bytes", c.c_char * 64)]
+
+        def opened(given, event):
+            with stand_in():
+                cuda = library()
+                named = Handle.from_buffer_copy(given)
+                address = made(cuda.cuIpcOpenMemHandle_v2, named, c.c_uint(1))
+                print(read(driver.CUdeviceptr(address), 4), flush=True)
+                ok(driver.cuMemsetD32(driver.CUdeviceptr(address), 9, 1))
+                ok(driver.cuStreamSynchronize(0))
+                called(cuda.cuIpcCloseMemHandle, address)
+                theirs = made(cuda.cuIpcOpenEventHandle, Handle.from_buffer_copy(event))
+                called(cuda.cuEventSynchronize, theirs)
+
+        read_end, write_end = os.pipe()
+        child = os.fork()
+        if not child:  # before either has an emulator
+            os.close(write_end)
+            with open(read_end, "rb") as pipe:
+                given = pipe.read()
+            opened(given[:64], given[64:])
+            os._exit(0)
+        with stand_in():
+            cuda = library()
+            memory = int(ok(driver.cuMemAlloc(16)))
+            ok(driver.cuMemsetD32(memory, 6, 4))
+            handle, event_handle = Handle(), Handle()
+            called(cuda.cuIpcGetMemHandle, c.byref(handle), memory)
+            event = made(cuda.cuEventCreate, c.c_uint(6))
+            called(cuda.cuEventRecord, event, 0)
+            called(cuda.cuIpcGetEventHandle, c.byref(event_handle), event)
+            with open(write_end, "wb") as pipe:
+                pipe.write(bytes(handle) + bytes(event_handle))
+            print(os.waitpid(child, 0)[1], read(driver.CUdeviceptr(memory), 4))
+    """) == ["[6, 6, 6, 6]", "0 [9, 6, 6, 6]"]
+
+
+def test_a_pool_goes_to_another_process_by_a_descriptor() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            # CUmemPoolProps: pinned, POSIX file descriptors, device 0.
+            props = c.create_string_buffer(struct.pack("<iiii", 1, 1, 1, 0), 88)
+            pool = made(cuda.cuMemPoolCreate, props)
+            descriptor = c.c_int()
+            called(cuda.cuMemPoolExportToShareableHandle, c.byref(descriptor), pool, c.c_int(1), 0)
+            stream = made(cuda.cuStreamCreate, c.c_uint(1))
+            memory = made(cuda.cuMemAllocFromPoolAsync, 16, pool, stream)
+            ok(driver.cuMemsetD32(driver.CUdeviceptr(memory), 3, 4))
+            data = c.create_string_buffer(64)
+            called(cuda.cuMemPoolExportPointer, data, memory)
+            imported = made(
+                cuda.cuMemPoolImportFromShareableHandle, descriptor.value, c.c_int(1), 0)
+            there = made(cuda.cuMemPoolImportPointer, imported, data)
+            print(there != memory, read(driver.CUdeviceptr(there), 4))
+    """) == ["True [3, 3, 3, 3]"]
