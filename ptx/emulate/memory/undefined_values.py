@@ -25,6 +25,7 @@ from ptx.isa.model import Instruction, Register, Vector
 _Key = tuple[int, int]  # how many calls the thread is in, and the register
 _Reads = NDArray[np.int32]  # (n,) for each thread the number of the read, 0 for what is defined
 _FIRST: Final = 2**31 - 1  # the number of the first read; later ones count down, so it is the most
+_MOST_READS: Final = 1000  # that have a number of their own
 
 STORED: Final = (-1, -1)
 """Stands for what is about to be stored, so that there is something as long as there is that."""
@@ -71,11 +72,11 @@ class RegisterUse:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One access that read what nothing has written: `first` by lane, in bytes of the space."""
+    """What a load read that nothing has written: `first` by lane, where it last began."""
 
     site: Site
     space: str
-    first: Mapping[int, int]
+    first: dict[int, int]
 
 
 class UndefinedValues(dict[_Key, _Reads]):
@@ -91,6 +92,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self._lanes = lanes
         self._numbers = numbers
         self._reads: list[_Read] = []
+        self._known: dict[tuple[Site, str], int] = {}
 
     def note_read(
         self, threads: TrackedThreads, wrong: NDArray[np.bool_], first: Index, site: Site,
@@ -106,8 +108,8 @@ class UndefinedValues(dict[_Key, _Reads]):
         if site.instruction.opcode not in ("ld", "ldu") or len(elements) != wrong.shape[1]:
             return False
         lanes = threads.lane_numbers()
-        number = np.int32(_FIRST - len(self._reads))
-        reads = np.where(wrong, number, np.int32(0))
+        number = self._number_of(site, space)
+        reads = np.where(wrong, np.int32(number), np.int32(0))
         if passed_on is not None:
             reads = np.where(wrong & (passed_on > 0), passed_on, reads)
         if len(first) == 1:  # all threads read one place
@@ -115,14 +117,23 @@ class UndefinedValues(dict[_Key, _Reads]):
         there = threads.present
         if there is not None:
             lanes, first, reads = lanes[there], first[there], reads[there]
-        places = dict(zip(lanes.tolist(), first.tolist(), strict=True))
-        self._reads.append(_Read(site, space, places))
+        undefined = reads.any(axis=1)
+        places = zip(lanes[undefined].tolist(), first[undefined].tolist(), strict=True)
+        self._reads[_FIRST - number].first.update(places)
         function = threads.calls[-1].function if threads.calls else 0
         for element, each in zip(elements, reads.T, strict=True):
             if isinstance(element, Register):
                 key = len(threads.calls), self._numbers[function][element.name]
                 self._set(key, lanes, each)
         return True
+
+    def _number_of(self, site: Site, space: str) -> int:
+        """The number of the read that begins; of a loop's later ones that of one before."""
+        number = self._known.get((site, space))
+        if number is None or len(self._reads) < _MOST_READS:
+            number = self._known[site, space] = _FIRST - len(self._reads)
+            self._reads.append(_Read(site, space, {}))
+        return number
 
     # What generated code calls, before the instruction is executed.
 
