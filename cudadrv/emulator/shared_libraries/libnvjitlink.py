@@ -25,6 +25,7 @@ from ptx.isa.register_limit import with_register_limit
 
 from .callbacks import guarded
 from .device_runtime import DEVICE_RUNTIME, NAME
+from .kept_functions import keeper_of, wanted_of, without_keeper
 from .shared_object import SharedObject
 from .signature import signatures
 from .special import put_bytes, put_size, put_uint, sizes_at
@@ -95,6 +96,11 @@ class Link:
         lto = [(data, name) for kind, data, name in self.inputs if kind == _LTOIR]
         if lto:
             code, text, self.info, errors = optimised(lto, self.options)
+            wanted = () if code else wanted_of(text, [each for _, each in texts])
+            if wanted:
+                keeper = keeper_of(wanted, _value_of(self.options, "-arch=") or "")
+                code, text, self.info, errors = optimised([*lto, keeper], self.options)
+                text = without_keeper(text)
             self.errors += errors
             if code:
                 return code
@@ -142,8 +148,8 @@ def optimised(
 ) -> tuple[int, str, str, str]:
     """PTX of LTO-IR by the real nvJitLink: its result, the text and both logs.
 
-    Kernels of LTO-IR may call functions of PTX. What only PTX calls is optimised away, as nvJitLink
-    makes PTX of LTO-IR alone.
+    Kernels of LTO-IR may call functions of PTX. What only PTX calls is optimised away, unless a
+    keeper is among the inputs.
     """
     library = _real()
     if library is None:

@@ -72,6 +72,24 @@ print(doubled(link((PTX_INPUT, CALLED), (nvjitlink.InputType.LTOIR, image.data),
     assert out == "[42]\n"
 
 
+def test_a_kernel_of_ptx_calls_a_function_of_lto_ir() -> None:
+    pytest.importorskip("nvidia", reason="needs nvJitLink from a package")
+    out = run_program(
+        LINKED
+        + """
+import ptx
+source = 'extern "C" __device__ int twice(int x) { return 2 * x; } '
+source += 'extern "C" __global__ void unrelated(int *p) { *p = 1; }'
+image = ptx.compile(source, ptx.CompileOptions(target=ptx.Target.ltoir("sm_90")))
+linked = link((PTX_INPUT, CALLER), (nvjitlink.InputType.LTOIR, image.data),
+              options=("-arch=sm_90", "-lto"))
+functions = ptx.parse(linked.rstrip(b"\\0").decode()).functions
+print(doubled(linked), sorted(name for name, each in functions.items() if each.is_entry))
+"""
+    )
+    assert out == "[42] ['doubles', 'unrelated']\n"
+
+
 def test_an_input_that_is_no_ptx_is_refused_by_name() -> None:
     out = run_program(
         LINKED
