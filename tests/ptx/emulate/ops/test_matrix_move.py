@@ -168,7 +168,7 @@ def test_all_lanes_take_part(instruction: str) -> None:
 
 
 @pytest.mark.parametrize("instruction", [
-    "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r20, %r21}, [%r9]",
+    "ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8 {%r20, %r21}, [%r9]",
     "ldmatrix.sync.aligned.m8n8.x2.global.b16 {%r20, %r21}, [%r9]",
     "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r20}, [%r9]",
     "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r9], {%r20}",
