@@ -105,12 +105,17 @@ def undefined_in(text: str) -> tuple[str, ...]:
 def _header(modules: Sequence[PtxModule]) -> str:
     """The newest version and architecture of all."""
     version = max((module.version for module in modules), key=_numbers)
-    target = max((module.target for module in modules), key=_numbers)
+    target = max((module.target for module in modules), key=_rank)
     return f".version {version}\n.target {target}\n.address_size 64\n"
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def _rank(target: str) -> tuple[tuple[int, ...], int]:
+    """Later architectures are above; of one, what has the features of its family and its own."""
+    return _numbers(target), 2 * target.endswith("a") + target.endswith("f")
 
 
 def _definitions(module: PtxModule) -> _Symbols:

@@ -28,6 +28,13 @@ def test_the_newest_version_and_architecture_are_taken() -> None:
     assert (module.version, module.target) == ("8.10", "sm_90")
 
 
+@pytest.mark.parametrize("targets", [("sm_90", "sm_90a"), ("sm_90a", "sm_90"), ("sm_80", "sm_90a")])
+def test_the_targets_own_features_stay_whatever_the_order(targets: tuple[str, str]) -> None:
+    parts = [(name, text(f".visible .func {name}() {{ ret; }}", target=target))
+             for name, target in zip("ab", targets, strict=True)]  # fmt: skip
+    assert parse(link_texts(parts)).target == "sm_90a"
+
+
 def test_a_declaration_meets_the_definition_of_another_text() -> None:
     module = parse(
         linked(
