@@ -94,6 +94,10 @@ class PtxModule:
         """The dotted words of all instructions, such as `ld.global.f32`; no body is read."""
         return frozenset().union(*(words.findall(self._clean) for words in _STATEMENT_WORDS))
 
+    def uses_special(self, name: str) -> bool:
+        """Whether a special register such as `%clusterid` stands anywhere, comments aside."""
+        return re.search(rf"{re.escape(name)}(?!\w)", self._clean) is not None
+
     def line_of(self, word: str) -> int:
         """The line that the first instruction of this word, or the first use of a name, is on."""
         found = re.search(

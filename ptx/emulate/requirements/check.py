@@ -59,7 +59,7 @@ def unmet_requirements(module: PtxModule) -> dict[str, Needs]:
         if (needs := _unmet(instruction_needs(word), target, version))
     }
     for name, needs in special_needs().items():
-        if not are_met(needs, target, version) and f"%{name}" in module.text:
+        if not are_met(needs, target, version) and module.uses_special(f"%{name}"):
             found[f"%{name}"] = needs
     return found
 

@@ -144,7 +144,8 @@ def test_an_instruction_is_found_wherever_it_stands_in_a_line() -> None:
 def test_words_of_operands_and_comments_are_no_instructions() -> None:
     text = HEADER.format("8.0", "sm_90") + (
         ".global .b32 wgmma;\n.visible .entry k() {\n.reg .b32 %r<3>;\n"
-        "// wgmma.fence.sync.aligned;\n/* ; wgmma.fence.sync.aligned; */\n"
+        "// wgmma.fence.sync.aligned;\n/* ; wgmma.fence.sync.aligned; %aggr_smem_size */\n"
+        ".reg .b32 %aggr_smem_sizes;\n"
         'ld.global.b32 %r1, [wgmma];\n.pragma "wgmma.fence";\nadd.s32\n%r1, %r1, %r2;\nret; }\n'
     )
     check_requirements(ptx.parse(text))
