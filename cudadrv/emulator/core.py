@@ -207,7 +207,8 @@ class Core(HandleTables):
         """The typed error behind this thread's last failed call, or None.
 
         A kernel's `ptx.emulate.EmulationFault`, also for the calls that fail after it; the
-        `UnsupportedInstruction` or `PtxSyntaxError` for which a kernel or module was refused.
+        `UnsupportedInstruction`, `UnsupportedTarget` or `PtxSyntaxError` for which a kernel or
+        module was refused.
         """
         failure = self._thread.failure
         return None if failure is None else failure.cause

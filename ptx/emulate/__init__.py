@@ -29,6 +29,7 @@ right only because threads run together goes wrong there.
 The rooms, from top to bottom; a file imports from its own room and from those below:
 
 - `program`: a module on a device, and its kernels.
+- `requirements`: what instructions need of a module's target and version.
 - `ops`: the operations, a family a file; `ops/__init__.py` says how to add one.
 - `codegen`: basic blocks, the table of operations, the emitter, and the generator.
 - `count`: what launches execute, by calls in code that is made to count.
@@ -76,6 +77,7 @@ from ptx.emulate.model.errors import (
 )
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
+from ptx.emulate.requirements.check import UnsupportedTarget
 from ptx.emulate.texture.texture import AddressMode, Image, Texture
 
 __all__ = [
@@ -117,6 +119,7 @@ __all__ = [
     "UninitialisedRead",
     "UnsupportedFetch",
     "UnsupportedInstruction",
+    "UnsupportedTarget",
     "UseAfterFree",
     "Where",
 ]
