@@ -21,7 +21,6 @@ CAMPAIGNS: Final[dict[str, str]] = {
     "faults": "every driver function that the library calls fails, one call at a time",
     "leaks": "every public operation many times over, after which nothing may have grown",
     "fuzz": "public functions with values that their annotations allow, and with wrong ones",
-    "workers": "an executor's workers, killed, stopped and broken while they change items",
     "processes": "processes that share memory, killed while they take it, write it and close it",
     "workers": "workers killed, stopped, cut off, broken and out of memory while they change items",
     "interrupts": "interrupts each operation at every point, and the long ones at random moments",
