@@ -34,6 +34,7 @@ from cuda.bindings.driver import (
     CUdevResource as CUdevResource,
     CUdevResourceDesc as CUdevResourceDesc,
     CUdevResourceType as CUdevResourceType,
+    CUdriverProcAddressQueryResult as CUdriverProcAddressQueryResult,
     CUevent as CUevent,
     CUevent_flags as CUevent_flags,
     CUfilter_mode as CUfilter_mode,
@@ -86,6 +87,7 @@ from cuda.bindings.driver import (
     CUstreamCaptureMode as CUstreamCaptureMode,
     CUstreamCaptureStatus as CUstreamCaptureStatus,
     CUsurfObject as CUsurfObject,
+    CUtensorMap as CUtensorMap,
     CUtexObject as CUtexObject,
     CUuserObject as CUuserObject,
     CUuuid as CUuuid,
@@ -362,6 +364,9 @@ class DriverApi(Protocol):
         self, res_desc: CUDA_RESOURCE_DESC | None, /
     ) -> tuple[CUresult, CUsurfObject]: ...
     def cuSurfObjectDestroy(self, surf_object: CUsurfObject, /) -> tuple[CUresult]: ...
+    def cuGetProcAddress(
+        self, symbol: bytes, cuda_version: int, flags: int, /
+    ) -> tuple[CUresult, int, CUdriverProcAddressQueryResult]: ...
     def cuMemAllocFromPoolAsync(
         self, bytesize: int, pool: CUmemoryPool, h_stream: CUstream, /
     ) -> tuple[CUresult, CUdeviceptr]: ...

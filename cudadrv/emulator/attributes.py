@@ -109,6 +109,7 @@ def device_attributes(device: EmulatedDevice, ordinal: int) -> dict[int, int]:
         "MAX_BLOCKS_PER_MULTIPROCESSOR": limits.blocks_per_sm,
         "RESERVED_SHARED_MEMORY_PER_BLOCK": limits.reserved_shared,
         "CLUSTER_LAUNCH": int(limits.max_cluster > 0),
+        "TENSOR_MAP_ACCESS_SUPPORTED": int(device.compute_capability >= (9, 0)),
     }
     values = {
         int(attribute): 0

@@ -21,6 +21,7 @@ from .calls.linking import LinkCalls
 from .calls.managed import ManagedCalls
 from .calls.pointer import PointerCalls
 from .calls.registered import RegistrationCalls
+from .calls.tensor_map import TensorMapCalls
 from .calls.texture import TextureCalls
 from .calls.virtual import VirtualCalls
 from .checks import CheckName, chosen_checks
@@ -43,6 +44,7 @@ class Emulator(
     ContextSettingCalls,
     ArrayCalls,
     TextureCalls,
+    TensorMapCalls,
     GraphEditCalls,
     LinkCalls,
     VirtualCalls,

@@ -1,0 +1,167 @@
+"""Tensor maps, and the addresses of the C functions that make them.
+
+CUDA Driver API: "Tensor Map Object Management", "Driver Entry Point Access".
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from ptx.emulate.model.tensor_map import NBYTES, TensorLayout, decoded
+
+from ...driver._api import (
+    CUdriverProcAddressQueryResult,
+    CUresult,
+    CUtensorMap,
+)
+from ..capture_rules import CaptureRules
+from ..refusal import OK, SUCCESS, Refusal, invalid_value
+from ..tensor_map_functions import TensorMapFunctions
+from ..tensor_maps import Extents, Modes, check_address, im2col, tiled
+from .call import call
+
+_LEAST: Final = (9, 0)
+Numbers = Sequence[Any] | None
+"""Whole numbers, as Python's or as the bindings have them."""
+
+
+class TensorMapCalls(CaptureRules):
+    """Tensor maps."""
+
+    @call(1)
+    def cuTensorMapEncodeTiled(
+        self,
+        tensor_data_type: int,
+        tensor_rank: int,
+        global_address: int,
+        global_dim: Numbers,
+        global_strides: Numbers,
+        box_dim: Numbers,
+        element_strides: Numbers,
+        interleave: int,
+        swizzle: int,
+        l2_promotion: int,
+        oob_fill: int,
+        /,
+    ) -> tuple[CUresult, CUtensorMap]:
+        """The map of a tensor that is copied by tiles."""
+        self._refuse_old_devices()
+        tensor = Extents(
+            int(tensor_data_type), int(tensor_rank), int(global_address), global_dim,
+            global_strides, element_strides,
+        )  # fmt: skip
+        modes = Modes(int(interleave), int(swizzle), int(l2_promotion), int(oob_fill))
+        return SUCCESS, _encoded(tiled(tensor, box_dim, modes))
+
+    @call(1)
+    def cuTensorMapEncodeIm2col(
+        self,
+        tensor_data_type: int,
+        tensor_rank: int,
+        global_address: int,
+        global_dim: Numbers,
+        global_strides: Numbers,
+        pixel_box_lower_corner: Numbers,
+        pixel_box_upper_corner: Numbers,
+        channels_per_pixel: int,
+        pixels_per_column: int,
+        element_strides: Numbers,
+        interleave: int,
+        swizzle: int,
+        l2_promotion: int,
+        oob_fill: int,
+        /,
+    ) -> tuple[CUresult, CUtensorMap]:
+        """The map of images that are copied by the pixels under a filter."""
+        self._refuse_old_devices()
+        tensor = Extents(
+            int(tensor_data_type), int(tensor_rank), int(global_address), global_dim,
+            global_strides, element_strides,
+        )  # fmt: skip
+        modes = Modes(int(interleave), int(swizzle), int(l2_promotion), int(oob_fill))
+        layout = im2col(
+            tensor, pixel_box_lower_corner, pixel_box_upper_corner, int(channels_per_pixel),
+            int(pixels_per_column), modes,
+        )  # fmt: skip
+        return SUCCESS, _encoded(layout)
+
+    @call(1)
+    def cuTensorMapEncodeIm2colWide(
+        self,
+        tensor_data_type: int,
+        tensor_rank: int,
+        global_address: int,
+        global_dim: Numbers,
+        global_strides: Numbers,
+        pixel_box_lower_corner_width: int,
+        pixel_box_upper_corner_width: int,
+        channels_per_pixel: int,
+        pixels_per_column: int,
+        element_strides: Numbers,
+        interleave: int,
+        mode: int,
+        swizzle: int,
+        l2_promotion: int,
+        oob_fill: int,
+        /,
+    ) -> tuple[CUresult, CUtensorMap]:
+        """Refused: devices of compute capability 10.0 have it, and the emulator does not copy so.
+
+        Raises:
+            Refusal: always.
+        """
+        raise Refusal(
+            CUresult.CUDA_ERROR_NOT_SUPPORTED,
+            "the emulator copies by cuTensorMapEncodeIm2col, not by cuTensorMapEncodeIm2colWide",
+        )
+
+    @call()
+    def cuTensorMapReplaceAddress(
+        self, tensor_map: CUtensorMap | None, global_address: int, /
+    ) -> tuple[CUresult]:
+        """Let a map be of a tensor elsewhere, of the same layout."""
+        if tensor_map is None:
+            raise invalid_value("the tensor map is null")
+        address = tensor_map.getPtr()
+        try:
+            decoded(ctypes.string_at(address, NBYTES))
+        except ValueError as error:
+            raise invalid_value(f"the tensor map {error}") from None
+        check_address(int(global_address), 0)
+        ctypes.c_uint64.from_address(address + 8).value = int(global_address)
+        return OK
+
+    @call(2)
+    def cuGetProcAddress(
+        self, symbol: bytes, cuda_version: int, flags: int, /
+    ) -> tuple[CUresult, int, CUdriverProcAddressQueryResult]:
+        """The C functions that cuda.bindings cannot call, as its objects are not aligned."""
+        found = self._tensor_map_functions.address(bytes(symbol).decode(errors="replace"))
+        if not found:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_FOUND,
+                f"the emulator has no address of {symbol!r}; emulator.stand_in() has",
+            )
+        status = CUdriverProcAddressQueryResult.CU_GET_PROC_ADDRESS_SUCCESS
+        return SUCCESS, found, status
+
+    @cached_property
+    def _tensor_map_functions(self) -> TensorMapFunctions:
+        return TensorMapFunctions(self)
+
+    def _refuse_old_devices(self) -> None:
+        capability = self._current().device.profile.compute_capability
+        if capability < _LEAST:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_SUPPORTED,
+                f"devices of compute capability {capability} have no tensor maps",
+            )
+
+
+def _encoded(layout: TensorLayout) -> CUtensorMap:
+    found = CUtensorMap()
+    ctypes.memmove(found.getPtr(), layout.encode(), NBYTES)
+    return found

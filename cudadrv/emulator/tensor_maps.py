@@ -1,0 +1,180 @@
+"""Tensor maps: what the driver refuses of them, and what one holds here.
+
+CUDA Driver API, "Tensor Map Object Management". The 128 bytes are the emulator's own
+(`ptx.emulate.model.tensor_map`), as a GPU's are not documented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from ptx.emulate.model.tensor_map import (
+    ELEMENT_TYPES,
+    MOST_DIMENSIONS,
+    SWIZZLE_SPANS,
+    PixelBox,
+    TensorLayout,
+)
+
+from ..driver._api import CUresult
+from .refusal import Refusal, invalid_value
+
+# By CUtensorMapDataType, the number that PTX has for it. Its order differs behind FLOAT32.
+_ELEMENTS: Final = dict(enumerate((0, 1, 2, 3, 4, 5, 6, 7, 9, 10)))
+_TYPES: Final = 16
+_FLOATS: Final = range(6, 13)
+_SPANS: Final = {**SWIZZLE_SPANS, 4: 128, 5: 128, 6: 128}
+_MOST_EXTENT: Final = 1 << 31
+_MOST_STRIDE: Final = 1 << 40
+_MOST_BOX: Final = 256
+_MOST_STEP: Final = 8
+_MOST_PIXELS: Final = 1024
+_CORNERS: Final = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}
+
+
+class Modes(NamedTuple):
+    """How a tensor is copied, as the driver numbers it."""
+
+    interleave: int
+    swizzle: int
+    promotion: int
+    fill: int
+
+
+class Extents(NamedTuple):
+    """Where a tensor lies; innermost dimension first."""
+
+    element: int
+    rank: int
+    address: int
+    extents: Sequence[Any] | None
+    strides: Sequence[Any] | None
+    steps: Sequence[Any] | None
+
+
+def tiled(tensor: Extents, box: Sequence[Any] | None, modes: Modes) -> TensorLayout:
+    """The tensor map of `cuTensorMapEncodeTiled`.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_VALUE, or CUDA_ERROR_NOT_SUPPORTED of what is not emulated.
+    """
+    least = 3 if modes.interleave else 1
+    layout = _layout(tensor, modes, least)
+    layout = replace(layout, box=_numbers("boxDim", box, tensor.rank))
+    if not all(1 <= each <= _MOST_BOX for each in layout.box):
+        raise invalid_value(f"boxDim {layout.box}: each is 1 to {_MOST_BOX}")
+    _check_row(layout, layout.box[0], modes)
+    _check_emulated(tensor, modes)
+    return layout
+
+
+def im2col(
+    tensor: Extents, lower: Sequence[Any] | None, upper: Sequence[Any] | None, channels: int,
+    pixels: int, modes: Modes,
+) -> TensorLayout:  # fmt: skip
+    """The tensor map of `cuTensorMapEncodeIm2col`.
+
+    Raises:
+        Refusal: likewise.
+    """
+    layout = _layout(tensor, modes, 3)
+    spatial = tensor.rank - 2
+    corners = [
+        _numbers(name, values, spatial)
+        for name, values in (("pixelBoxLowerCorner", lower), ("pixelBoxUpperCorner", upper))
+    ]
+    least, most = _CORNERS[tensor.rank]
+    if not all(least <= each <= most for corner in corners for each in corner):
+        raise invalid_value(f"the pixel box {corners}: each offset is {least} to {most}")
+    extents = layout.extents[1:-1]
+    if any(n + high <= low for n, low, high in zip(extents, *corners, strict=True)):
+        raise invalid_value(f"the pixel box {corners} is empty in an image of {extents}")
+    if not 1 <= channels <= _MOST_BOX or not 1 <= pixels <= _MOST_PIXELS:
+        raise invalid_value(
+            f"channelsPerPixel {channels}, pixelsPerColumn {pixels}: at most {_MOST_BOX} and "
+            f"{_MOST_PIXELS}"
+        )
+    _check_row(layout, channels, modes)
+    _check_emulated(tensor, modes)
+    return replace(layout, pixels=PixelBox(corners[0], corners[1], channels, pixels))
+
+
+def check_address(address: int, interleave: int) -> None:
+    """Refuse an address that is not aligned.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_VALUE.
+    """
+    alignment = 32 if interleave == 2 else 16
+    if address % alignment:
+        raise invalid_value(f"globalAddress {address:#x} is no multiple of {alignment}")
+
+
+def _layout(tensor: Extents, modes: Modes, least: int) -> TensorLayout:
+    """The tensor without what is copied of it."""
+    element, rank, address, *sequences = tensor
+    if not 0 <= element < _TYPES or modes.swizzle not in _SPANS:
+        raise invalid_value(f"tensorDataType {element} or swizzle {modes.swizzle} is none")
+    if not 0 <= modes.interleave <= 2 or not 0 <= modes.promotion <= 3 or not 0 <= modes.fill <= 1:
+        raise invalid_value("the interleave, L2 promotion or fill is none")
+    if not least <= rank <= MOST_DIMENSIONS:
+        raise invalid_value(f"tensorRank {rank} is not {least} to {MOST_DIMENSIONS}")
+    check_address(address, modes.interleave)
+    if modes.fill and element not in _FLOATS:
+        raise invalid_value("only floating-point elements are filled with NaN")
+    if modes.interleave == 2 and modes.swizzle != 1:
+        raise invalid_value("CU_TENSOR_MAP_INTERLEAVE_32B goes with CU_TENSOR_MAP_SWIZZLE_32B")
+    extents = _numbers("globalDim", sequences[0], rank)
+    strides = _numbers("globalStrides", sequences[1], rank - 1)
+    steps = _numbers("elementStrides", sequences[2], rank)
+    if not all(1 <= each <= _MOST_EXTENT for each in extents):
+        raise invalid_value(f"globalDim {extents}: each is 1 to 2**31")
+    alignment = 32 if modes.interleave == 2 else 16
+    if any(each % alignment or not 0 <= each < _MOST_STRIDE for each in strides):
+        raise invalid_value(f"globalStrides {strides}: multiples of {alignment} below 2**40")
+    if not all(1 <= each <= _MOST_STEP for each in steps):
+        raise invalid_value(f"elementStrides {steps}: each is 1 to {_MOST_STEP}")
+    return TensorLayout(
+        address, _ELEMENTS.get(element, 0), extents, strides, (), steps,
+        modes.swizzle if modes.swizzle in SWIZZLE_SPANS else 0, bool(modes.fill),
+        promotion=modes.promotion,
+    )  # fmt: skip
+
+
+def _check_row(layout: TensorLayout, count: int, modes: Modes) -> None:
+    """Refuse rows in shared memory that do not fit; interleaved ones are not looked at."""
+    if modes.interleave:
+        return
+    row, span = count * layout.type.nbytes, _SPANS[modes.swizzle]
+    if row % 16:
+        raise invalid_value(f"a row of the box is {row} bytes, no multiple of 16")
+    if span and row > span:
+        raise invalid_value(f"a row of the box is {row} bytes, but the swizzle takes {span}")
+
+
+def _check_emulated(tensor: Extents, modes: Modes) -> None:
+    what = ""
+    if tensor.element not in _ELEMENTS:
+        what = f"tensors of CUtensorMapDataType {tensor.element}, which copies convert"
+    elif modes.interleave:
+        what = "interleaved tensors"
+    elif modes.swizzle not in SWIZZLE_SPANS:
+        what = "swizzles of larger atoms than 16 bytes"
+    if what:
+        raise Refusal(
+            CUresult.CUDA_ERROR_NOT_SUPPORTED,
+            f"the emulator copies no {what}"
+            "\n  use another type or mode, or run the kernel on a GPU",
+        )
+
+
+def _numbers(name: str, values: Sequence[Any] | None, count: int) -> tuple[int, ...]:
+    found = () if values is None else tuple(int(each) for each in values)
+    if len(found) < count:
+        raise invalid_value(f"{name} has {len(found)} numbers instead of {count}")
+    return found[:count]
+
+
+assert set(_ELEMENTS.values()) == set(ELEMENT_TYPES)
