@@ -166,6 +166,14 @@ if typing.TYPE_CHECKING:
         cuda_context_for as cuda_context_for,
     )
     from .stream.stream_pool import StreamPool as StreamPool
+    from .tensor_map.tensor_map import TensorMap as TensorMap
+    from .tensor_map.tensor_modes import (
+        L2Promotion as L2Promotion,
+        TensorElement as TensorElement,
+        TensorFill as TensorFill,
+        TensorInterleave as TensorInterleave,
+        TensorSwizzle as TensorSwizzle,
+    )
     from .texture.array import CudaArray as CudaArray
     from .texture.mipmap import MipmappedArray as MipmappedArray
     from .texture.modes import (
@@ -235,6 +243,10 @@ else:
         "runtime.probe": "GpuAvailability GpuAvailable GpuRuntime",
         "stream": "Context Stream cuda_context_for",
         "stream.stream_pool": "StreamPool",
+        "tensor_map.tensor_map": "TensorMap",
+        "tensor_map.tensor_modes": (
+            "L2Promotion TensorElement TensorFill TensorInterleave TensorSwizzle"
+        ),
         "texture.array": "CudaArray",
         "texture.mipmap": "MipmappedArray",
         "texture.modes": "AddressMode FilterMode ReadMode",

@@ -53,6 +53,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("tracing", "cudadrv.tracing"),
         ("blas", "cudadrv.blas"),
         ("texture", "cudadrv.texture"),
+        ("tensor map", "cudadrv.tensor_map"),
         ("stream", "cudadrv.stream cudadrv.allocators"),
         ("graph", "cudadrv.graph"),
         ("launch", "cudadrv.launch"),

@@ -57,7 +57,7 @@ def test_importing_loads_no_driver_and_nothing_that_a_start_may_not_need() -> No
     assert "cudadrv.driver.device" in loaded
     heavy = (
         "blas", "cli", "client", "cluster", "emulator", "launch", "memory", "pool", "runtime",
-        "stream", "texture", "tracing",
+        "stream", "tensor_map", "texture", "tracing",
     )  # fmt: skip
     rooms = {".".join(module.split(".")[:2]) for module in loaded}
     assert not rooms & {f"cudadrv.{room}" for room in heavy}

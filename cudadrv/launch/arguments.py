@@ -23,7 +23,7 @@ from .host_arguments import HostArgument
 from .kinds import REALS, WHOLE, Argument, Kind
 
 if TYPE_CHECKING:
-    from .kinds import View
+    from .kinds import Tensor, View
 
 _INTEGER_CODE: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 # By the type's letter in the Itanium C++ ABI; char, bool and those unknown take both ranges.
@@ -91,6 +91,8 @@ class Parameter:
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return self._read_float(value)
         if self._integer is None:
+            if hasattr(type(value), "_encoded"):  # no other class has it
+                return self._read_tensor(cast("Tensor", value), stream)
             return Argument(self._structure(value), "converted")
         if isinstance(value, (DeviceArray, DeviceBuffer)):
             return self._read_memory(value, stream)
@@ -215,6 +217,17 @@ class Parameter:
         opened, memory = value._opened, value._memory
         kind: Kind = "surface" if value._is_written else "view"
         return Argument(value.handle, kind, memory, writes=value._is_written, holds=opened)
+
+    def _read_tensor(self, value: Tensor, stream: StreamCore) -> Argument:
+        """The bytes of a tensor map."""
+        if self.param.nbytes != len(value._encoded):
+            raise self._refused(value)
+        if value.context is not stream.context:
+            raise WrongDeviceError(
+                f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
+                f"is on {stream!r}\n  make one over memory of that device"
+            )
+        return Argument(value._encoded, "tensor", value._memory, holds=value)
 
     def _read_pointer(self, value: object, stream: StreamCore) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""

@@ -71,6 +71,7 @@ _FOLLOW: Final = {
     "vectors": "follow",
     "buffer": "follow",
     "surface": "follow",
+    "tensor": "follow",
     "view": "follow_reading",
 }
 
@@ -157,7 +158,7 @@ def _reading(kinds: Sequence[Kind], version: int) -> tuple[str, list[str]]:
             values += f", f{i}"
         elif kind in _FOLLOW:
             conditions += _memory_conditions(i, kind)
-            values += f", a{i}._address" if kind in ADDRESSED else f", t{i}.number"
+            values += f", {_packed(i, kind)}"
         elif kind == "foreign":
             values += f", interface_address(a{i}, own_stream, producers, taken_{i})"
         elif kind == "converted":
@@ -167,6 +168,13 @@ def _reading(kinds: Sequence[Kind], version: int) -> tuple[str, list[str]]:
             usual, known = _NUMBERS[kind]
             conditions.append(f"(a{i}.__class__ is {usual} or a{i}.__class__ in {known})")
     return values, conditions
+
+
+def _packed(i: int, kind: Word) -> str:
+    """What is packed of memory or of a view of it."""
+    if kind == "tensor":
+        return f"a{i}._encoded"
+    return f"a{i}._address" if kind in ADDRESSED else f"t{i}.number"
 
 
 def _foreign_conditions(kind: Foreign, of: str, argument: str, address: str) -> list[str]:

@@ -36,6 +36,7 @@ Word: TypeAlias = Literal[
     "foreign",  # memory of another library, by the CUDA array interface
     "view",  # a texture, which reads its memory; its box has its number
     "surface",  # a surface, which may write its memory; likewise
+    "tensor",  # a tensor map, which may write its memory; it has its bytes
     "converted",  # anything else, through `Parameter.convert`
 ]
 Kind: TypeAlias = Word | Foreign
@@ -67,6 +68,16 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
         @property
         def _opened(self) -> AnyBox: ...
+
+    class Tensor(Protocol):
+        """A tensor map, as far as a launch goes."""
+
+        context: ContextCore
+        # The bytes that are packed; no other class has this name.
+        _encoded: bytes
+
+        @property
+        def _memory(self) -> AnyMemory: ...
 
 
 class Argument:

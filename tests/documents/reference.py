@@ -30,7 +30,8 @@ _PAGES: Final = {
     "cudadrv.blas": "client", "cudadrv.client": "client", "cudadrv.cluster": "pool",
     "cudadrv.emulator": "emulator", "cudadrv.graph": "streams", "cudadrv.launch": "kernels",
     "cudadrv.memory": "memory", "cudadrv.pool": "pool", "cudadrv.runtime": "runtime",
-    "cudadrv.stream": "streams", "cudadrv.texture": "textures", "cudadrv.tracing": "tracing",
+    "cudadrv.stream": "streams", "cudadrv.tensor_map": "tensor-maps",
+    "cudadrv.texture": "textures", "cudadrv.tracing": "tracing",
 }  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Tensor maps: device arrays as the tensor memory accelerator copies them."""

@@ -1,0 +1,320 @@
+"""Tensor maps: what kernels copy by them, bit for bit, and which there cannot be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import cudadrv
+import ptx
+from cudadrv import (
+    LaunchConfig,
+    TensorElement,
+    TensorFill,
+    TensorInterleave,
+    TensorMap,
+    TensorSwizzle,
+)
+from cudadrv.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ClosedError,
+    DTypeError,
+    TensorMapError,
+    WrongDeviceError,
+)
+
+from .conftest import compile_module
+from .tensor_kernels import BOXES, PRODUCT, needs_tensor_maps
+
+HALF, SINGLE = np.float16, np.float32
+
+
+@pytest.fixture(scope="module")
+def kernels(context: cudadrv.Context) -> cudadrv.Module:
+    needs_tensor_maps(context)
+    return compile_module(context, BOXES)
+
+
+def noise(*shape: int, dtype: type[np.generic] = HALF) -> NDArray[np.generic]:
+    return np.random.default_rng(7).integers(1, 100, shape).astype(dtype)
+
+
+def box_at(
+    x: NDArray[np.generic], y: int, start: int, rows: int, columns: int, fill: object = 0
+) -> NDArray[np.generic]:
+    """A box of a matrix, with what is outside filled."""
+    padded = np.pad(x, 64, constant_values=np.asarray(fill, x.dtype).item())
+    return np.ascontiguousarray(padded[64 + y :, 64 + start :][:rows, :columns])
+
+
+def dumped(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, tensor_map: TensorMap, x: int, y: int,
+    total: int,
+) -> NDArray[np.uint8]:  # fmt: skip
+    """Shared memory behind a copy of one box."""
+    out = stream.empty(total, np.uint8)
+    config = LaunchConfig(1, 64, shared_bytes=total)
+    kernels.kernel("dump").launch(
+        stream, config, tensor_map, out, x, y, tensor_map.box_nbytes, total
+    )
+    return stream.to_host(out)
+
+
+def test_a_product_of_tiles_in_a_pipeline_has_the_bits_of_exact_arithmetic(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    if context.device.compute_capability != (9, 0):
+        pytest.skip("needs a device of compute capability 9.0 and no other")
+    options = ptx.CompileOptions(target=ptx.Target.ptx("compute_90a"))
+    rng = np.random.default_rng(5)
+    # Neither side is a whole number of tiles; sums of such products are exact in float32.
+    a, b = rng.integers(-9, 10, (120, 280)).astype(HALF), rng.integers(-9, 10, (88, 280))
+    left, right = stream.to_device(a), stream.to_device(b.astype(HALF))
+    out = stream.zeros((120, 88), SINGLE)
+    swizzle = TensorSwizzle.BYTES_128
+    maps = (
+        TensorMap(left, (64, 64), swizzle=swizzle),
+        TensorMap(right, (64, 64), swizzle=swizzle),
+        TensorMap(out, (64, 64)),
+    )
+    with context.load_module(ptx.compile(PRODUCT, options)) as module:
+        kernel = module.kernel("product")
+        for _ in range(3):  # code is generated for the kinds that come again
+            kernel.launch(stream, LaunchConfig((2, 2), 160), *maps, 5)
+        found = stream.to_host(out)
+    assert np.array_equal(found, a.astype(SINGLE) @ b.T.astype(SINGLE))
+
+
+@pytest.mark.parametrize(
+    ("swizzle", "columns"), [("NONE", 40), ("BYTES_32", 16), ("BYTES_64", 32), ("BYTES_128", 64)]
+)
+def test_pieces_of_rows_change_places_as_the_swizzle_says(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, swizzle: str, columns: int
+) -> None:
+    x = noise(20, 72)
+    tensor_map = TensorMap(stream.to_device(x), (16, columns), swizzle=TensorSwizzle[swizzle])
+    box = box_at(x, 2, 3, 16, columns)
+    total = -(-box.nbytes // 1024) * 1024
+    pieces = np.zeros((total // 128, 8, 16), np.uint8)
+    pieces.reshape(-1)[: box.nbytes] = box.view(np.uint8).reshape(-1)
+    # CUDA Programming Guide, "Shared Memory Bank Swizzling": within the span, the number of a piece
+    # of 16 bytes is combined by XOR with that of the row of 128 bytes.
+    rows, places = np.arange(total // 128)[:, None], np.arange(8)
+    expected = np.zeros_like(pieces)
+    expected[rows, places ^ rows % max(tensor_map.swizzle.nbytes // 16, 1)] = pieces
+    found = dumped(stream, kernels, tensor_map, 3, 2, total)
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(("x", "y"), [(-5, 3), (60, -2), (68, 15), (200, 0)])
+def test_what_is_outside_is_zero(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, x: int, y: int
+) -> None:
+    data = noise(20, 72)
+    tensor_map = TensorMap(stream.to_device(data), (8, 32))
+    expected = np.zeros((8, 32), HALF)
+    for row in range(8):
+        for column in range(32):
+            if 0 <= y + row < 20 and 0 <= x + column < 72:
+                expected[row, column] = data[y + row, x + column]
+    assert dumped(stream, kernels, tensor_map, x, y, 512).tobytes() == expected.tobytes()
+
+
+def test_what_is_outside_is_nan_where_it_is_asked_for(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    data = noise(20, 72, dtype=SINGLE)
+    tensor_map = TensorMap(stream.to_device(data), (8, 32), fill=TensorFill.NAN)
+    found = dumped(stream, kernels, tensor_map, 56, 16, 1024).view(SINGLE).reshape(8, 32)
+    assert np.array_equal(found[:4, :16], data[16:, 56:])
+    assert np.isnan(found[4:]).all()
+    assert np.isnan(found[:, 16:]).all()
+
+
+def test_rows_that_are_padded_and_element_strides_are_followed(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    data = noise(20, 72)
+    array = stream.to_device(data)
+    tensor_map = TensorMap(array[2:18:2, 8:64], (7, 16), element_strides=(3, 1))
+    assert tensor_map.box_nbytes == 3 * 32
+    found = dumped(stream, kernels, tensor_map, 4, 1, 128)
+    assert found[:96].tobytes() == data[2:18:2, 8:64][1:8:3, 4:20].tobytes()
+
+
+def test_boxes_are_written_and_added_but_not_beyond_the_edge(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    data = noise(20, 12).astype(SINGLE)
+    array = stream.to_device(data)
+    tensor_map = TensorMap(array, (8, 16))
+    config = LaunchConfig(3, 32, shared_bytes=512)
+    kernels.kernel("increase").launch(stream, config, tensor_map, 512)
+    expected = data + 1
+    assert np.array_equal(stream.to_host(array), expected)
+    kernels.kernel("add").launch(
+        stream, LaunchConfig(1, 32, shared_bytes=512), tensor_map, 4, 15, 512
+    )
+    expected[15:, 4:] += expected[:5, :8]
+    assert np.array_equal(stream.to_host(array), expected)
+
+
+def test_pixels_under_a_filter_are_brought_row_by_row(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    # A filter of 3 by 3 over images with a border of one pixel.
+    images = noise(2, 5, 6, 4, dtype=SINGLE)
+    tensor_map = TensorMap.im2col(stream.to_device(images), (-1, -1), (-1, -1), 4, 40)
+    assert tensor_map.box == (40, 4)
+    out = stream.empty((40, 4), SINGLE)
+    config = LaunchConfig(1, 32, shared_bytes=640)
+    kernels.kernel("pixels").launch(stream, config, tensor_map, out, -1, -1, 2, 1, 640)
+    bordered = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    # The pixel of the filter at (1, 2), for each of its 5 by 6 positions.
+    expected = bordered[:, 1 : 1 + 5, 2 : 2 + 6].reshape(-1, 4)[:40]
+    assert np.array_equal(stream.to_host(out), expected)
+
+
+def test_a_map_is_an_argument_of_every_launch_and_moves_to_another_array(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    first, second = (stream.zeros((8, 16), SINGLE) for _ in range(2))
+    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512)
+    launcher = kernel.bind(stream, config)
+    tensor_map = TensorMap(first, (8, 16))
+    moved = tensor_map.replace(second)
+    prepared = launcher.prepare(moved, 512)
+    for _ in range(4):
+        kernel.launch(stream, config, tensor_map, 512)
+        launcher(moved, 512)
+        prepared()
+    assert stream.to_host(first)[0, 0] == 4
+    assert (stream.to_host(second) == 8).all()
+    assert moved.array is second
+    assert bytes(moved) != bytes(tensor_map)
+    with pytest.raises(TensorMapError, match="cannot be over"):
+        moved.replace(stream.zeros((8, 32), SINGLE))
+
+
+def test_streams_follow_each_other_where_they_use_one_array_by_a_map(
+    context: cudadrv.Context, stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    array = stream.zeros((8, 16), SINGLE)
+    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512)
+    tensor_map = TensorMap(array, (8, 16))
+    with context.new_stream() as other:
+        for number in range(20):
+            kernel.launch(other if number % 2 else stream, config, tensor_map, 512)
+        assert (stream.to_host(array) == 20).all()
+
+
+def test_a_map_keeps_its_array_and_a_launch_keeps_the_memory(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    kernel, config = kernels.kernel("dump"), LaunchConfig(1, 64, shared_bytes=512)
+    data = noise(8, 32)
+    tensor_map = TensorMap(stream.to_device(data), (8, 32))
+    out = stream.empty(512, np.uint8)
+    kernel.launch(stream, config, tensor_map, out, 0, 0, 512, 512)
+    array = tensor_map.array
+    del tensor_map
+    array.close()
+    stream.zeros((8, 32), HALF)  # may get the same memory
+    assert stream.to_host(out).tobytes() == data.tobytes()
+
+
+def test_a_graph_uses_the_array_of_a_map_at_each_replay(
+    context: cudadrv.Context, stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    array = stream.zeros((8, 16), SINGLE)
+    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512)
+    with stream.capture() as graph:
+        kernel.launch(stream, config, TensorMap(array, (8, 16)), 512)
+    with graph.instantiate() as executable, context.new_stream() as other:
+        for _ in range(3):
+            executable.launch(other)
+        assert (stream.to_host(array) == 3).all()
+
+
+def test_the_map_of_closed_memory_is_refused(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512)
+    array = stream.zeros((8, 16), SINGLE)
+    tensor_map = TensorMap(array, (8, 16))
+    for _ in range(3):
+        kernel.launch(stream, config, tensor_map, 512)
+    array.close()
+    with pytest.raises(ClosedError, match="closed"):
+        kernel.launch(stream, config, tensor_map, 512)
+    assert "closed memory" in repr(tensor_map)
+
+
+def test_a_map_of_another_device_or_in_another_place_is_refused(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, second_context: cudadrv.Context
+) -> None:
+    config = LaunchConfig(1, 32, shared_bytes=512)
+    there = second_context.default_stream.zeros((8, 16), SINGLE)
+    with pytest.raises(WrongDeviceError, match="argument 0"):
+        kernels.kernel("increase").launch(stream, config, TensorMap(there, (8, 16)), 512)
+    here = TensorMap(stream.zeros((8, 16), SINGLE), (8, 16))
+    with pytest.raises(ArgumentError, match="argument 1"):
+        kernels.kernel("dump").launch(stream, config, here, here, 0, 0, 512, 512)
+    with pytest.raises(ArgumentTypeError, match="cannot be copied or pickled"):
+        here.__reduce_ex__(2)
+
+
+@pytest.mark.parametrize(("shape", "dtype", "box", "options", "words"), [
+    ((8, 16), "f4", (8,), {}, "give 2 numbers, not 1"),
+    ((8, 16), "f4", (8, 0), {}, "each is 1 to 256"),
+    ((8, 512), "f4", (8, 257), {}, "each is 1 to 256"),
+    ((8, 16), "f4", (8, 6), {}, "24 bytes is no multiple of 16"),
+    ((8, 6), "f4", (8, 4), {}, "must be multiples of 16 bytes"),
+    ((2, 2, 2, 2, 2, 8), "f4", (1,) * 5 + (8,), {}, "1 to 5 axes, not 6"),
+    ((), "f4", (), {}, "1 to 5 axes, not 0"),
+    ((0, 16), "f4", (8, 16), {}, "1 to 2\\*\\*31 elements"),
+    ((8, 16), "f4", (8, 16), {"swizzle": TensorSwizzle.BYTES_32}, "64 bytes is longer than the 32"),
+    ((8, 16), "f4", (8, 16), {"swizzle": TensorSwizzle.BYTES_128_ATOM_32}, "compute capability"),
+    ((8, 16), "f4", (8, 16), {"element_strides": (9, 1)}, "each is 1 to 8"),
+    ((8, 16), "f4", (8, 16), {"element_strides": (1, 2)}, "ignores that of the last axis"),
+    ((8, 16), "i4", (8, 16), {"fill": TensorFill.NAN}, "not for INT32"),
+    ((8, 16), "f4", (8, 16), {"element": TensorElement.FLOAT16}, "FLOAT16 has 2 bytes"),
+    ((8, 16), "f4", (8, 16), {"interleave": TensorInterleave.BYTES_16}, "3 to 5 axes, not 2"),
+    ((2, 8, 16), "f4", (1, 8, 16), {"interleave": TensorInterleave.BYTES_32}, "goes with"),
+])  # fmt: skip
+def test_what_cuda_does_not_take_is_said(
+    context: cudadrv.Context, stream: cudadrv.Stream, shape: tuple[int, ...], dtype: str,
+    box: tuple[int, ...], options: dict[str, object], words: str,
+) -> None:  # fmt: skip
+    needs_tensor_maps(context)
+    if "ATOM" in str(options.get("swizzle")) and context.device.compute_capability >= (10, 0):
+        pytest.skip("needs a device older than compute capability 10.0")
+    array = stream.empty(shape, dtype)
+    with pytest.raises(TensorMapError, match=words):
+        TensorMap(array, box, **options)  # type: ignore[arg-type]  # of several types
+
+
+def test_arrays_that_lie_otherwise_are_refused(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    needs_tensor_maps(context)
+    array = stream.zeros((16, 16), SINGLE)
+    with pytest.raises(TensorMapError, match="do not lie one behind the other"):
+        TensorMap(array.T, (8, 16))
+    with pytest.raises(TensorMapError, match="no multiple of 16 bytes"):
+        TensorMap(array[:, 1:], (8, 8))
+    with pytest.raises(DTypeError, match="complex"):
+        TensorMap(stream.zeros((16, 16), np.complex64), (8, 16))
+    with pytest.raises(ArgumentTypeError, match="array"):
+        TensorMap(np.zeros((16, 16), SINGLE), (8, 16))  # type: ignore[arg-type]  # no device array
+    images = stream.zeros((2, 5, 6, 4), SINGLE)
+    with pytest.raises(TensorMapError, match="no position in an axis of 5"):
+        TensorMap.im2col(images, (3, 0), (-3, 0), 4, 8)
+    with pytest.raises(TensorMapError, match="each is -128 to 127"):
+        TensorMap.im2col(images, (-200, 0), (0, 0), 4, 8)
+    with pytest.raises(TensorMapError, match="each is 1 to 1024"):
+        TensorMap.im2col(images, (0, 0), (0, 0), 4, 2000)
+    with pytest.raises(TensorMapError, match="3 to 5 axes, not 2"):
+        TensorMap.im2col(array, (0,), (0,), 4, 8)
