@@ -27,6 +27,13 @@ from ptx.isa.model import (
 )
 
 _NEVER_WRITTEN = (Address, Immediate)
+# What emulated devices lack, by the opcode.
+_NOT_HERE = {
+    "multimem": "it combines the memories of several devices in the switch between them (multicast "
+    "objects), which emulated devices do not have",
+    "tcgen05": "it works with tensor memory of compute capability 10.0, which emulated devices do "
+    "not have",
+}
 _WITHOUT_REGISTERS = (Immediate, FloatImmediate, Symbol, SpecialRegister)
 
 
@@ -147,7 +154,7 @@ class CfgBuilder:
         instruction = in_table_order(instruction)
         operation = find_operation(instruction)
         if operation is None:
-            raise self._refused(instruction)
+            raise self._refused(instruction, _NOT_HERE.get(instruction.opcode, ""))
         if operation.effect is Effect.PURE:
             self._last.steps.append(BlockStep(instruction, operation))
             return

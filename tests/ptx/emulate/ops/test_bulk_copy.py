@@ -177,3 +177,14 @@ def test_other_copies_are_refused_when_the_kernel_is_loaded(line: str) -> None:
         KernelRunner(source, 1 << 20).program.kernel("k")
     assert raised.value.opcode == line.split()[0].rstrip(";")
     assert source.splitlines()[raised.value.line - 1] == line
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ("multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];", "several devices in the switch"),
+    ("multimem.red.relaxed.gpu.global.add.u32 [%rd1], %r1;", "several devices in the switch"),
+    ("tcgen05.wait::ld.sync.aligned;", "tensor memory"),
+])  # fmt: skip
+def test_what_emulated_devices_lack_is_named(line: str, words: str) -> None:
+    with pytest.raises(UnsupportedInstruction, match=words) as raised:
+        KernelRunner(text("\n" + line), 1 << 20).program.kernel("k")
+    assert raised.value.opcode == line.split()[0].rstrip(";")

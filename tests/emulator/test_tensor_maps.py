@@ -1,0 +1,112 @@
+"""Tensor maps by the emulated driver's functions, as Python and as C call them."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pytest
+from cuda.bindings import driver
+
+from cudadrv.driver._api import CUdeviceptr, CUresult
+from cudadrv.emulator import EmulatedDevice, Emulator
+from ptx.emulate.model.tensor_map import NBYTES, decoded
+
+from .calls import code, ok
+
+INVALID, UNSUPPORTED = CUresult.CUDA_ERROR_INVALID_VALUE, CUresult.CUDA_ERROR_NOT_SUPPORTED
+TILED = {
+    "type": 7, "rank": 2, "address": 1 << 20, "extents": [32, 8], "strides": [128],
+    "box": [16, 4], "steps": [1, 1], "interleave": 0, "swizzle": 0, "promotion": 0, "fill": 0,
+}  # fmt: skip
+IM2COL = {
+    "type": 7, "rank": 4, "address": 1 << 20, "extents": [4, 6, 5, 2], "strides": [16, 96, 480],
+    "lower": [-1, -1], "upper": [-1, -1], "channels": 4, "pixels": 40, "steps": [1, 1, 1, 1],
+    "interleave": 0, "swizzle": 0, "promotion": 0, "fill": 0,
+}  # fmt: skip
+
+
+def with_context(emulator: Emulator) -> Emulator:
+    ok(emulator.cuCtxSetCurrent(ok(emulator.cuDevicePrimaryCtxRetain(ok(emulator.cuDeviceGet(0))))))
+    return emulator
+
+
+def as_bindings(values: dict[str, Any]) -> list[Any]:
+    """The arguments as cuda.bindings takes them."""
+    kinds: dict[str, type[driver.cuuint64_t | driver.cuuint32_t]] = {
+        "extents": driver.cuuint64_t, "strides": driver.cuuint64_t,
+    }  # fmt: skip
+    kinds |= {"box": driver.cuuint32_t, "steps": driver.cuuint32_t}
+    return [
+        [kinds[name](each) for each in value] if name in kinds else value
+        for name, value in values.items()
+    ]
+
+
+def test_a_map_says_what_it_was_made_of(emulator: Emulator) -> None:
+    found = ok(with_context(emulator).cuTensorMapEncodeTiled(*as_bindings(TILED)))
+    layout = decoded(ctypes.string_at(found.getPtr(), NBYTES))
+    assert (layout.address, layout.type.name, layout.extents) == (1 << 20, "f32", (32, 8))
+    assert (layout.strides, layout.box, layout.steps) == ((128,), (16, 4), (1, 1))
+    ok(emulator.cuTensorMapReplaceAddress(found, 1 << 21))
+    assert decoded(ctypes.string_at(found.getPtr(), NBYTES)).address == 1 << 21
+    assert code(emulator.cuTensorMapReplaceAddress(found, (1 << 21) + 8)) == INVALID
+    assert code(emulator.cuTensorMapReplaceAddress(driver.CUtensorMap(), 1 << 21)) == INVALID
+    assert code(emulator.cuTensorMapReplaceAddress(None, 1 << 21)) == INVALID
+
+
+@pytest.mark.parametrize(("change", "result"), [
+    ({"type": 16}, INVALID), ({"type": 11}, UNSUPPORTED), ({"type": 13}, UNSUPPORTED),
+    ({"rank": 0}, INVALID), ({"rank": 6}, INVALID), ({"address": 8}, INVALID),
+    ({"extents": [0, 8]}, INVALID), ({"extents": [1 << 31, 8]}, None), ({"extents": [32]}, INVALID),
+    ({"extents": [(1 << 31) + 1, 8]}, INVALID), ({"strides": [100]}, INVALID),
+    ({"strides": [1 << 40]}, INVALID), ({"box": [0, 4]}, INVALID), ({"box": [16, 257]}, INVALID),
+    ({"box": [3, 4]}, INVALID), ({"steps": [1, 9]}, INVALID), ({"steps": [1, 0]}, INVALID),
+    ({"swizzle": 1}, INVALID), ({"swizzle": 2}, None), ({"swizzle": 7}, INVALID),
+    ({"swizzle": 5}, UNSUPPORTED), ({"interleave": 1}, INVALID), ({"interleave": 3}, INVALID),
+    ({"promotion": 4}, INVALID), ({"fill": 1}, None), ({"fill": 1, "type": 2}, INVALID),
+])  # fmt: skip
+def test_what_the_manual_does_not_allow_is_refused(
+    emulator: Emulator, change: dict[str, Any], result: CUresult | None
+) -> None:
+    found = with_context(emulator).cuTensorMapEncodeTiled(*as_bindings(TILED | change))
+    assert code(found) == (result or CUresult.CUDA_SUCCESS)
+
+
+@pytest.mark.parametrize(("change", "result"), [
+    ({}, None), ({"rank": 2}, INVALID), ({"lower": [-129, 0]}, INVALID),
+    ({"upper": [-7, -1]}, INVALID), ({"channels": 257}, INVALID), ({"channels": 3}, INVALID),
+    ({"pixels": 1025}, INVALID), ({"swizzle": 3}, None), ({"interleave": 1}, UNSUPPORTED),
+])  # fmt: skip
+def test_images_have_rules_of_their_own(
+    emulator: Emulator, change: dict[str, Any], result: CUresult | None
+) -> None:
+    found = with_context(emulator).cuTensorMapEncodeIm2col(*as_bindings(IM2COL | change))
+    assert code(found) == (result or CUresult.CUDA_SUCCESS)
+
+
+def test_older_devices_and_wide_images_are_refused() -> None:
+    old = Emulator([EmulatedDevice(compute_capability=(8, 0))])
+    ok(old.cuInit(0))
+    assert code(with_context(old).cuTensorMapEncodeTiled(*as_bindings(TILED))) == UNSUPPORTED
+    wide = old.cuTensorMapEncodeIm2colWide(0, 3, 0, [], [], 0, 0, 1, 1, [], 0, 0, 0, 0, 0)
+    assert code(wide) == UNSUPPORTED
+
+
+def test_c_finds_the_functions_and_memory_must_be_aligned(emulator: Emulator) -> None:
+    with_context(emulator)
+    _, address, _ = emulator.cuGetProcAddress(b"cuTensorMapEncodeTiled", 12000, 0)
+    size, word = ctypes.c_size_t, ctypes.c_uint
+    form = ctypes.CFUNCTYPE(ctypes.c_int, size, word, word, *(size,) * 5, *(word,) * 4)
+    memory = ctypes.create_string_buffer(256)
+    start = ctypes.addressof(memory) + -ctypes.addressof(memory) % 64
+    extents, strides = (ctypes.c_uint64 * 2)(32, 8), (ctypes.c_uint64 * 1)(128)
+    box, steps = (word * 2)(16, 4), (word * 2)(1, 1)
+    arrays = [ctypes.addressof(each) for each in (extents, strides, box, steps)]
+    assert form(address)(start, 7, 2, 1 << 20, *arrays, 0, 0, 0, 0) == 0
+    assert decoded(ctypes.string_at(start, NBYTES)).box == (16, 4)
+    assert form(address)(start + 16, 7, 2, 1 << 20, *arrays, 0, 0, 0, 0) == INVALID
+    assert form(address)(start, 7, 2, 1 << 20, 0, *arrays[1:], 0, 0, 0, 0) == INVALID
+    not_found = CUresult.CUDA_ERROR_NOT_FOUND
+    assert code(emulator.cuGetProcAddress(b"cuNothing", 12000, 0)) == not_found
+    assert isinstance(ok(emulator.cuMemAlloc(16)), CUdeviceptr)
