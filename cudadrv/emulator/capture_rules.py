@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
+from ptx.emulate.model.grid_dependency import GridDependency
+
 from ..driver._api import CUresult, CUstreamCaptureMode
 from .contexts import Context
 from .host_memory import HostRange
@@ -28,10 +30,14 @@ class CaptureRules(Waits):
         kind: NodeKind,
         run: Run,
         host: tuple[HostRange, ...] = (),
+        *,
+        dependency: GridDependency | None = None,
+        is_early: bool = False,
     ) -> Operation | None:
         """Run or queue an operation, or record it if the stream is capturing.
 
-        `host` is the host memory that it uses, as far as that is known. Gives what was queued.
+        `host` is the host memory that it uses, as far as that is known; for the others see
+        `Timeline.submit`. Gives what was queued.
         """
         capture = stream.capture
         if capture is None:
@@ -40,7 +46,9 @@ class CaptureRules(Waits):
             if self._accesses is not None:
                 run = self._accesses.timed(stream, kind, run, host)
             if self._timeline is not None:
-                return self._timeline.submit(stream, kind, run, host=host)
+                return self._timeline.submit(
+                    stream, kind, run, host=host, dependency=dependency, is_early=is_early
+                )
             run()
             return None
         with self._lock:

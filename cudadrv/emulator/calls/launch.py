@@ -9,6 +9,8 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from ptx.emulate.model.grid_dependency import GridDependency
+
 from ...driver._api import (
     CUfunction,
     CUlaunchAttributeID,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
 
 _STACK: Final = int(CUlimit.CU_LIMIT_STACK_SIZE)
+_EARLY: Final = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 _NEEDS_EVENT: Final = (
     CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
     CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
@@ -100,13 +103,15 @@ class LaunchCalls(LibraryCalls):
 
         Attributes that only hint at scheduling have no effect; those with events are not supported.
         """
-        cooperative, cluster = False, NO_CLUSTER
+        cooperative, cluster, is_early = False, NO_CLUSTER, False
         for attribute in config.attrs[: config.numAttrs]:
             if attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
                 cooperative = bool(attribute.value.cooperative)
             elif attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
                 extents = attribute.value.clusterDim
                 cluster = (extents.x, extents.y, extents.z)
+            elif attribute.id == _EARLY:
+                is_early = bool(attribute.value.programmaticStreamSerializationAllowed)
             elif attribute.id in _NEEDS_EVENT:
                 raise Refusal(
                     CUresult.CUDA_ERROR_NOT_SUPPORTED,
@@ -119,12 +124,13 @@ class LaunchCalls(LibraryCalls):
             cooperative,
             cluster,
         )
-        self._launch(f, shape, config.hStream, kernel_params, extra)
+        self._launch(f, shape, config.hStream, kernel_params, extra, is_early=is_early)
         return OK
 
     def _launch(
-        self, handle: CUfunction, shape: Shape, h_stream: CUstream, kernel_params: int, extra: int
-    ) -> None:
+        self, handle: CUfunction, shape: Shape, h_stream: CUstream, kernel_params: int, extra: int,
+        *, is_early: bool = False,
+    ) -> None:  # fmt: skip
         stream = self._stream(h_stream)
         function = self._function(handle, stream.context)
         context = function.module.context
@@ -140,17 +146,21 @@ class LaunchCalls(LibraryCalls):
             if stream.capture is not None:
                 stream.capture.invalid = True
             raise
-        run = self._running(ready)
+        queued = stream.capture is None and self._timeline is not None
+        dependency = GridDependency() if queued else None
+        run = self._running(ready, dependency)
         host = () if self._accesses is None else self._host_memory_of(ready.parameters)
         if stream.capture is None:
-            self._submit(stream, NodeKind.KERNEL, run, host)
+            self._submit(
+                stream, NodeKind.KERNEL, run, host, dependency=dependency, is_early=is_early
+            )
         else:
             work = Work(NodeKind.KERNEL, run, host=host, launch=ready)
             with self._lock:
                 self._refuse_if_invalid(stream.capture)
                 stream.capture.add_work(stream, work)
 
-    def _running(self, ready: KernelCall) -> Run:
+    def _running(self, ready: KernelCall, dependency: GridDependency | None = None) -> Run:
         """What runs a kernel."""
         function, limits = ready.function, self.limits
         shape, parameters = ready.shape, ready.parameters
@@ -166,7 +176,9 @@ class LaunchCalls(LibraryCalls):
             if order is None:
                 execute(function, shape, parameters, device, limits)
                 return None
-            return execute_in_turns(function, shape, parameters, device, limits, order)
+            own = limits if dependency is None else replace(limits, dependency=dependency)
+            turns = execute_in_turns(function, shape, parameters, device, own, order)
+            return turns if dependency is None else _after_what_is_ahead(turns, dependency)
 
         return run
 
@@ -188,6 +200,13 @@ class LaunchCalls(LibraryCalls):
         ready = KernelCall(function, _checked(function, shape), parameters)
         host = () if self._accesses is None else self._host_memory_of(parameters)
         return Work(NodeKind.KERNEL, self._running(ready), host=host, launch=ready)
+
+
+def _after_what_is_ahead(turns: Turns, dependency: GridDependency) -> Turns:
+    """The turns of a launch, which has not ended before the one that it depends on has."""
+    yield from turns
+    while not dependency.may_go_on:
+        yield True
 
 
 def _checked(function: Function, shape: Shape) -> Shape:

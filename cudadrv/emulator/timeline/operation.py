@@ -10,6 +10,7 @@ from ..node_kind import NodeKind
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
+    from ptx.emulate.model.grid_dependency import GridDependency
 
     from ..host_memory import HostRange
     from ..node_kind import Run
@@ -45,6 +46,8 @@ class Operation:
         depth: of how many calls of its thread it was begun in; 0 at the end of a session.
         waits: how many of its turns have left blocks that may wait for what others write.
         ended_ns: host clock when it was done.
+        dependency: of a kernel: what it and the launches beside it tell each other.
+        early_behind: the kernel that it may begin before the end of, once that lets it go.
     """
 
     number: int
@@ -64,6 +67,8 @@ class Operation:
     ended_ns: int | None = None
     before: tuple[Operation, ...] = ()
     after: list[Operation] = field(default_factory=list)
+    dependency: GridDependency | None = None
+    early_behind: Operation | None = None
 
     def __str__(self) -> str:
         where = f", queued at {self.place}" if self.place else ""

@@ -11,6 +11,8 @@ from ..streams import Stream
 from .operation import Operation, nothing
 
 if TYPE_CHECKING:
+    from ptx.emulate.model.grid_dependency import GridDependency
+
     from ..contexts import Context
     from ..emulated_device import DeviceState
     from ..host_memory import HostRange
@@ -62,6 +64,25 @@ class Queues:
     def _make_ready(self, operation: Operation) -> None:
         (self.markers if operation.is_marker else self.ready).append(operation)
 
+    def depend(self, operation: Operation, dependency: GridDependency, *, is_early: bool) -> None:
+        """A kernel that was added; `is_early`: it may begin before the end of the one ahead."""
+        operation.dependency = dependency
+        queue = self._of[operation.stream]
+        ahead = queue[-2] if len(queue) > 1 else None
+        if is_early and ahead is not None and ahead.dependency and ahead in operation.before:
+            operation.early_behind = ahead
+            dependency.ahead = ahead.dependency
+
+    def let_go(self, operation: Operation) -> bool:
+        """What a kernel lets begin waits for it no longer; whether there was anything."""
+        early = [each for each in operation.after if each.early_behind is operation]
+        for each in early:
+            operation.after.remove(each)
+            each.missing -= 1
+            if not each.missing:
+                self._make_ready(each)
+        return bool(early)
+
     def retire(self, operation: Operation) -> None:
         """Take out an operation that is done; what waited for it alone is ready."""
         for each in operation.after:
@@ -69,6 +90,7 @@ class Queues:
             if not each.missing:
                 self._make_ready(each)
         operation.before, operation.host, operation.run = (), (), nothing
+        operation.early_behind = None
         operation.after.clear()
         queue = self._of[operation.stream]
         while queue and queue[0].is_done:

@@ -33,6 +33,8 @@ from .queues import Queues
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
+    from ptx.emulate.model.grid_dependency import GridDependency
+
     from ..contexts import Context
     from ..emulated_device import DeviceState
     from ..host_memory import HostRange
@@ -85,13 +87,21 @@ class Timeline:
         host: tuple[HostRange, ...] = (),
         is_marker: bool = False,
         always: bool = False,
+        dependency: GridDependency | None = None,
+        is_early: bool = False,
     ) -> Operation:
-        """Queue an operation; `after` is what it waits for beside what its stream says."""
+        """Queue an operation; `after` is what it waits for beside what its stream says.
+
+        A kernel has a `dependency`, and `is_early` where it may begin before the end of the kernel
+        ahead of it.
+        """
         place = caller()
         with collection_paused(), self._lock:
             findings = self._watch.look_often(place) if self._watch.is_watching else []
             before = (*self.tails(stream), *after)
             operation = self._add(stream, kind, run, place, before, host, is_marker, always)
+            if dependency is not None:
+                self._queues.depend(operation, dependency, is_early=is_early)
         if findings:
             self._tell(findings)
         self.proceed(stream)
@@ -302,10 +312,20 @@ class Timeline:
         """Run the turns that are left, unless others are to go on before the last one."""
         for waits in operation.turns or ():
             operation.waits += waits
+            if self._gives_way_to_dependents(operation):
+                return False
             with self._lock:
                 if self.choice.pauses(operation, self._queues.ready):
                     return False
         return True
+
+    def _gives_way_to_dependents(self, operation: Operation) -> bool:
+        """Whether it has let the next launch begin, which is to go on instead."""
+        dependency = operation.dependency
+        if dependency is None or not dependency.lets_go:
+            return False
+        with collection_paused(), self._lock:
+            return self._queues.let_go(operation) and self.choice.flips()
 
     def _pause(self, operation: Operation) -> None:
         """Its next turn comes when it is chosen again."""
@@ -322,6 +342,8 @@ class Timeline:
                 return
             turns, operation.turns = operation.turns, None
             operation.state, operation.ended_ns = State.DONE, time.perf_counter_ns()
+            if operation.dependency is not None:
+                operation.dependency.is_done = True
             self._running.remove(operation)
             self._watch.end(operation)
             if not operation.is_marker:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ptx import border
 from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.findings import Findings
+from ptx.emulate.model.grid_dependency import GridDependency
 from ptx.errors import PtxArgumentValueError
 
 
@@ -39,6 +40,7 @@ class Limits:
         unwritten: where reads of global memory are put that nothing has written, of memory that
             has flags for that (`DeviceMemory.watch_writes`); None looks for none.
         accessed: where races are looked for, called at the end with what the launch accessed.
+        dependency: where launches may overlap, what this one and its neighbours tell each other.
     """
 
     max_steps: int = 2_000_000
@@ -53,6 +55,7 @@ class Limits:
     findings: Findings | None = None
     unwritten: Findings | None = None
     accessed: Callable[[LaunchAccesses], None] | None = None
+    dependency: GridDependency | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes"):

@@ -105,8 +105,6 @@ operation(
     section=_SECTION,
 )  # fmt: skip
 operation("nanosleep", ("u32",), 1, _sleep, effect=Effect.ENDS, writes=0, section="nanosleep")
-for _name in ("wait", "launch_dependents"):
-    operation(f"griddepcontrol.{_name}", ("",), 0, nothing, writes=0, section="griddepcontrol")
 for _name in ("inc", "dec"):
     operation(
         f"setmaxnreg.{_name}.sync.aligned", ("u32",), 1, nothing, writes=0, section="setmaxnreg"

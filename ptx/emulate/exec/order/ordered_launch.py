@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import ExitStack
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -113,6 +114,11 @@ class OrderedLaunch(Launch):
                 self.memory.version += 1
             with np.errstate(all="ignore"):
                 ended = scheduler.run(self._turn())
+            dependency = self.limits.dependency
+            if ended and dependency is not None:
+                blocks = scheduler.blocks
+                numbers = range(blocks.first, blocks.first + blocks.geometry.blocks)
+                dependency.let_go(numbers, prod(self.grid))
             if not ended:
                 unfinished.append(scheduler)
                 self._shared = np.empty(0, dtype=np.uint8)  # its blocks need their own

@@ -1,0 +1,35 @@
+"""What a launch and the one behind it tell each other. PTX ISA, "griddepcontrol"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class GridDependency:
+    """One launch among those that may begin before what is ahead of them has ended.
+
+    Attributes:
+        ahead: the launch that it depends on; None where it began after that one's end.
+        is_done: whether it has ended.
+        lets_go: whether all of its blocks have let the next launch go, or have ended.
+    """
+
+    def __init__(self) -> None:
+        self.ahead: GridDependency | None = None
+        self.is_done: bool = False
+        self.lets_go: bool = False
+        self._blocks: set[int] = set()
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether `griddepcontrol.wait` waits no longer."""
+        if self.ahead is not None and self.ahead.is_done:
+            self.ahead = None
+        return self.ahead is None
+
+    def let_go(self, blocks: Iterable[int], grid: int) -> bool:
+        """These blocks, of so many, let the next launch go; whether one of them did not before."""
+        before = len(self._blocks)
+        self._blocks.update(blocks)
+        self.lets_go = len(self._blocks) == grid
+        return len(self._blocks) > before
