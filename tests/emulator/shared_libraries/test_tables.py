@@ -15,9 +15,14 @@ from cudadrv.emulator.shared_libraries.loading import LOADING
 from cudadrv.emulator.shared_libraries.memory_forms import MEMORY_FORMS
 from cudadrv.emulator.shared_libraries.queries import QUERIES
 from cudadrv.emulator.shared_libraries.signature import Signature, signature
+from cudadrv.emulator.shared_libraries.special import Handler
+from cudadrv.emulator.tensor_map_functions import FUNCTIONS
 
 TABLES = (LAUNCHING, LOADING, QUERIES, MEMORY_FORMS, GRAPH_NODES)
-SPECIAL = {s: h for table in TABLES for s, h in table.by_signature.items()}
+SPECIAL: dict[Signature, Handler] = {
+    signature(f"{name} 12000 {words}"): handler for name, (words, handler) in FUNCTIONS.items()
+}
+SPECIAL |= {s: h for table in TABLES for s, h in table.by_signature.items()}
 
 
 @pytest.mark.parametrize("form", PLAIN, ids=lambda form: form.name)
