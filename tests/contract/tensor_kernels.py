@@ -49,29 +49,32 @@ __device__ void make_writes_known() { asm volatile("fence.proxy.async;" ::: "mem
 BOXES = (
     COMMON
     + r"""
+// Dynamic shared memory begins with the box, at a multiple of 1024 as there is no other, and ends
+// with an mbarrier object.
+
 // Brings the box at (x, y), and gives shared memory as it then is.
 extern "C" __global__ void dump(const __grid_constant__ TensorMap map, unsigned char* out, int x,
                                 int y, int nbytes, int total) {
   extern __shared__ __align__(1024) unsigned char box[];
-  __shared__ unsigned long long bar;
+  unsigned long long* bar = (unsigned long long*)(box + total);
   for (int k = threadIdx.x; k < total; k += blockDim.x) box[k] = 0;
-  if (threadIdx.x == 0) { init(&bar, 1); make_barriers_known(); }
+  if (threadIdx.x == 0) { init(bar, 1); make_barriers_known(); }
   make_writes_known();
   __syncthreads();
-  if (threadIdx.x == 0) { expect(&bar, nbytes); load(box, &map, x, y, &bar); }
-  wait(&bar, 0);
+  if (threadIdx.x == 0) { expect(bar, nbytes); load(box, &map, x, y, bar); }
+  wait(bar, 0);
   for (int k = threadIdx.x; k < total; k += blockDim.x) out[k] = box[k];
 }
 
 // Adds 1 to every element of a box of floats.
 extern "C" __global__ void increase(const __grid_constant__ TensorMap map, int nbytes) {
   extern __shared__ __align__(1024) float numbers[];
-  __shared__ unsigned long long bar;
-  if (threadIdx.x == 0) { init(&bar, 1); make_barriers_known(); }
+  unsigned long long* bar = (unsigned long long*)(numbers + nbytes / 4);
+  if (threadIdx.x == 0) { init(bar, 1); make_barriers_known(); }
   __syncthreads();
   int y = blockIdx.x * 8;
-  if (threadIdx.x == 0) { expect(&bar, nbytes); load(numbers, &map, 0, y, &bar); }
-  wait(&bar, 0);
+  if (threadIdx.x == 0) { expect(bar, nbytes); load(numbers, &map, 0, y, bar); }
+  wait(bar, 0);
   for (int k = threadIdx.x; k < nbytes / 4; k += blockDim.x) numbers[k] += 1;
   make_writes_known();
   __syncthreads();
@@ -81,13 +84,13 @@ extern "C" __global__ void increase(const __grid_constant__ TensorMap map, int n
 // Adds what stands in the box at (0, 0) to the box at (x, y).
 extern "C" __global__ void add(const __grid_constant__ TensorMap map, int x, int y, int nbytes) {
   extern __shared__ __align__(1024) float numbers[];
-  __shared__ unsigned long long bar;
-  if (threadIdx.x == 0) { init(&bar, 1); make_barriers_known(); }
+  unsigned long long* bar = (unsigned long long*)(numbers + nbytes / 4);
+  if (threadIdx.x == 0) { init(bar, 1); make_barriers_known(); }
   __syncthreads();
   if (threadIdx.x == 0) {
-    expect(&bar, nbytes);
-    load(numbers, &map, 0, 0, &bar);
-    wait(&bar, 0);
+    expect(bar, nbytes);
+    load(numbers, &map, 0, 0, bar);
+    wait(bar, 0);
     asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
                  " [%0, {%1, %2}], [%3];"
                  :: "l"(&map), "r"(x), "r"(y), "r"(at(numbers)) : "memory");
@@ -99,17 +102,17 @@ extern "C" __global__ void add(const __grid_constant__ TensorMap map, int x, int
 extern "C" __global__ void pixels(const __grid_constant__ TensorMap map, float4* out, int w, int h,
                                   unsigned short dw, unsigned short dh, int nbytes) {
   extern __shared__ __align__(1024) float4 quads[];
-  __shared__ unsigned long long bar;
-  if (threadIdx.x == 0) { init(&bar, 1); make_barriers_known(); }
+  unsigned long long* bar = (unsigned long long*)(quads + nbytes / 16);
+  if (threadIdx.x == 0) { init(bar, 1); make_barriers_known(); }
   __syncthreads();
   if (threadIdx.x == 0) {
-    expect(&bar, nbytes);
+    expect(bar, nbytes);
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col"
                  ".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-                 :: "r"(at(quads)), "l"(&map), "r"(0), "r"(w), "r"(h), "r"(0), "r"(at(&bar)),
+                 :: "r"(at(quads)), "l"(&map), "r"(0), "r"(w), "r"(h), "r"(0), "r"(at(bar)),
                     "h"(dw), "h"(dh) : "memory");
   }
-  wait(&bar, 0);
+  wait(bar, 0);
   for (int k = threadIdx.x; k < nbytes / 16; k += blockDim.x) out[k] = quads[k];
 }
 """

@@ -29,6 +29,7 @@ from .conftest import compile_module
 from .tensor_kernels import BOXES, PRODUCT, needs_tensor_maps
 
 HALF, SINGLE = np.float16, np.float32
+BARRIER = 8  # bytes
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def dumped(
 ) -> NDArray[np.uint8]:  # fmt: skip
     """Shared memory behind a copy of one box."""
     out = stream.empty(total, np.uint8)
-    config = LaunchConfig(1, 64, shared_bytes=total)
+    config = LaunchConfig(1, 64, shared_bytes=total + BARRIER)
     kernels.kernel("dump").launch(
         stream, config, tensor_map, out, x, y, tensor_map.box_nbytes, total
     )
@@ -150,12 +151,12 @@ def test_boxes_are_written_and_added_but_not_beyond_the_edge(
     data = noise(20, 12).astype(SINGLE)
     array = stream.to_device(data)
     tensor_map = TensorMap(array, (8, 16))
-    config = LaunchConfig(3, 32, shared_bytes=512)
+    config = LaunchConfig(3, 32, shared_bytes=512 + BARRIER)
     kernels.kernel("increase").launch(stream, config, tensor_map, 512)
     expected = data + 1
     assert np.array_equal(stream.to_host(array), expected)
     kernels.kernel("add").launch(
-        stream, LaunchConfig(1, 32, shared_bytes=512), tensor_map, 4, 15, 512
+        stream, LaunchConfig(1, 32, shared_bytes=512 + BARRIER), tensor_map, 4, 15, 512
     )
     expected[15:, 4:] += expected[:5, :8]
     assert np.array_equal(stream.to_host(array), expected)
@@ -169,7 +170,7 @@ def test_pixels_under_a_filter_are_brought_row_by_row(
     tensor_map = TensorMap.im2col(stream.to_device(images), (-1, -1), (-1, -1), 4, 40)
     assert tensor_map.box == (40, 4)
     out = stream.empty((40, 4), SINGLE)
-    config = LaunchConfig(1, 32, shared_bytes=640)
+    config = LaunchConfig(1, 32, shared_bytes=640 + BARRIER)
     kernels.kernel("pixels").launch(stream, config, tensor_map, out, -1, -1, 2, 1, 640)
     bordered = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
     # The pixel of the filter at (1, 2), for each of its 5 by 6 positions.
@@ -181,7 +182,7 @@ def test_a_map_is_an_argument_of_every_launch_and_moves_to_another_array(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     first, second = (stream.zeros((8, 16), SINGLE) for _ in range(2))
-    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512)
+    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512 + BARRIER)
     launcher = kernel.bind(stream, config)
     tensor_map = TensorMap(first, (8, 16))
     moved = tensor_map.replace(second)
@@ -202,7 +203,7 @@ def test_streams_follow_each_other_where_they_use_one_array_by_a_map(
     context: cudadrv.Context, stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     array = stream.zeros((8, 16), SINGLE)
-    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512)
+    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512 + BARRIER)
     tensor_map = TensorMap(array, (8, 16))
     with context.new_stream() as other:
         for number in range(20):
@@ -213,7 +214,7 @@ def test_streams_follow_each_other_where_they_use_one_array_by_a_map(
 def test_a_map_keeps_its_array_and_a_launch_keeps_the_memory(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
-    kernel, config = kernels.kernel("dump"), LaunchConfig(1, 64, shared_bytes=512)
+    kernel, config = kernels.kernel("dump"), LaunchConfig(1, 64, shared_bytes=512 + BARRIER)
     data = noise(8, 32)
     tensor_map = TensorMap(stream.to_device(data), (8, 32))
     out = stream.empty(512, np.uint8)
@@ -229,7 +230,7 @@ def test_a_graph_uses_the_array_of_a_map_at_each_replay(
     context: cudadrv.Context, stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
     array = stream.zeros((8, 16), SINGLE)
-    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512)
+    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512 + BARRIER)
     with stream.capture() as graph:
         kernel.launch(stream, config, TensorMap(array, (8, 16)), 512)
     with graph.instantiate() as executable, context.new_stream() as other:
@@ -241,7 +242,7 @@ def test_a_graph_uses_the_array_of_a_map_at_each_replay(
 def test_the_map_of_closed_memory_is_refused(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
-    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512)
+    kernel, config = kernels.kernel("increase"), LaunchConfig(1, 32, shared_bytes=512 + BARRIER)
     array = stream.zeros((8, 16), SINGLE)
     tensor_map = TensorMap(array, (8, 16))
     for _ in range(3):
@@ -255,7 +256,7 @@ def test_the_map_of_closed_memory_is_refused(
 def test_a_map_of_another_device_or_in_another_place_is_refused(
     stream: cudadrv.Stream, kernels: cudadrv.Module, second_context: cudadrv.Context
 ) -> None:
-    config = LaunchConfig(1, 32, shared_bytes=512)
+    config = LaunchConfig(1, 32, shared_bytes=512 + BARRIER)
     there = second_context.default_stream.zeros((8, 16), SINGLE)
     with pytest.raises(WrongDeviceError, match="argument 0"):
         kernels.kernel("increase").launch(stream, config, TensorMap(there, (8, 16)), 512)
