@@ -37,6 +37,10 @@ class TensorMapApi(Protocol):
         """Of the pixels under a filter."""
 
     @property
+    def cuTensorMapEncodeIm2colWide(self) -> Callable[..., tuple[CUresult, CUtensorMap | None]]:
+        """Of wide images."""
+
+    @property
     def cuTensorMapReplaceAddress(self) -> Callable[..., tuple[CUresult]]:
         """Of another address."""
 
@@ -76,17 +80,27 @@ def replace_address(api: TensorMapApi, tensor_map: int, address: int) -> int:
     return int(code)
 
 
+def encode_im2col_wide(api: TensorMapApi, *given: int) -> int:
+    """`cuTensorMapEncodeIm2colWide`, which the emulator refuses whatever it is given."""
+    code, _ = api.cuTensorMapEncodeIm2colWide(*given[1:])
+    return int(code)
+
+
 FUNCTIONS: Final[dict[str, tuple[str, Callable[..., int]]]] = {
     "cuTensorMapEncodeTiled": (
-        "size uint uint size size size size size uint uint uint uint", encode_tiled,
+        "12000 size uint uint size size size size size uint uint uint uint", encode_tiled,
     ),
     "cuTensorMapEncodeIm2col": (
-        "size uint uint size size size size size uint uint size uint uint uint uint",
+        "12000 size uint uint size size size size size uint uint size uint uint uint uint",
         encode_im2col,
     ),
-    "cuTensorMapReplaceAddress": ("size size", replace_address),
+    "cuTensorMapEncodeIm2colWide": (
+        "12080 size uint uint size size size int int uint uint size uint uint uint uint uint",
+        encode_im2col_wide,
+    ),
+    "cuTensorMapReplaceAddress": ("12000 size size", replace_address),
 }  # fmt: skip
-"""By name: the parameters in words, and what answers."""
+"""By name: the version of CUDA that brought it and its parameters, in words; and what answers."""
 
 
 class TensorMapFunctions:
@@ -101,9 +115,10 @@ class TensorMapFunctions:
         if name not in FUNCTIONS:
             return 0
         words, function = FUNCTIONS[name]
+        parameters = words.split()[1:]
         made = self._callbacks.get(name)
         if made is None:
-            form = ctypes.CFUNCTYPE(ctypes.c_int, *(_TYPES[word] for word in words.split()))
+            form = ctypes.CFUNCTYPE(ctypes.c_int, *(_TYPES[word] for word in parameters))
             made = self._callbacks.setdefault(name, form(self._answering(function)))
         return ctypes.cast(made, ctypes.c_void_p).value or 0
 

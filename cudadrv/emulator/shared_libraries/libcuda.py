@@ -28,7 +28,6 @@ _GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
 _TABLES: Final = (QUERIES, LOADING, LAUNCHING, MEMORY_FORMS, GRAPH_NODES)
-_TENSOR_MAPS_SINCE: Final = 12000
 _PROC_ADDRESS: Final = (
     signature("cuGetProcAddress 11030 text >size int size"),
     signature("cuGetProcAddress_v2 12000 text >size int size >int"),
@@ -57,7 +56,7 @@ class Libcuda:
                     name = each.name + "_ptsz"
                     functions[name] = each, self._special(each, handler, per_thread=True)
         for name, (words, handler) in FUNCTIONS.items():
-            each = signature(f"{name} {_TENSOR_MAPS_SINCE} {words}")
+            each = signature(f"{name} {words}")
             functions[name] = each, self._special(each, handler, per_thread=False)
         for each in _PROC_ADDRESS:
             functions[each.name] = each, self._proc_address

@@ -20,7 +20,7 @@ from cudadrv.emulator.tensor_map_functions import FUNCTIONS
 
 TABLES = (LAUNCHING, LOADING, QUERIES, MEMORY_FORMS, GRAPH_NODES)
 SPECIAL: dict[Signature, Handler] = {
-    signature(f"{name} 12000 {words}"): handler for name, (words, handler) in FUNCTIONS.items()
+    signature(f"{name} {words}"): handler for name, (words, handler) in FUNCTIONS.items()
 }
 SPECIAL |= {s: h for table in TABLES for s, h in table.by_signature.items()}
 
@@ -77,6 +77,7 @@ def test_jumps_of_64_bit_arm_load_their_slots() -> None:
 def test_callers_of_c_reach_every_function_of_the_emulator() -> None:
     reached = {form.base_name for form in (*PLAIN, *SPECIAL)}
     reached.add("cuGraphInstantiate")  # in C by cuGraphInstantiateWithFlags and ...WithParams
+    reached.add("cuGetProcAddress")  # which the library answers by itself
     found = {name for name in dir(Emulator) if name.startswith("cu")} - reached
     # Compiled callers make no green contexts: what these take has no form in C here yet.
     assert {each for each in found if "Green" not in each and "Resource" not in each} == set()
