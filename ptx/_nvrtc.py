@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from ptx.errors import (
@@ -223,7 +222,20 @@ def unpack_bundled_headers(folder: str) -> None:
             raise NvrtcError("--use-bundled-headers", _INVALID_OPTION, "refused", program.log())
 
 
-class NvrtcProgram:
+class InUse:
+    """What a library of CUDA's made, as long as a `with` block goes; its end destroys it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._destroy()
+
+    def _destroy(self) -> None:
+        raise NotImplementedError
+
+
+class NvrtcProgram(InUse):
     """One nvrtcProgram: made, compiled, read, destroyed at the end of its `with` block."""
 
     def __init__(self, source: str, name: str, headers: Sequence[tuple[str, str]]) -> None:
@@ -239,15 +251,7 @@ class NvrtcProgram:
         )
         _check("nvrtcCreateProgram", result)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _destroy(self) -> None:
         # nvrtcResult nvrtcDestroyProgram(nvrtcProgram *)
         self._api.nvrtcDestroyProgram(self._handle)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
 
 from ptx import _nvrtc
 from ptx.errors import LinkError, PtxArgumentValueError
@@ -27,7 +25,7 @@ _INPUT = {
 }  # fmt: skip
 
 
-class Linker:
+class Linker(_nvrtc.InUse):
     """One nvJitLinkHandle: inputs added, completed, read, destroyed at the end of its `with`.
 
     Raises:
@@ -45,15 +43,7 @@ class Linker:
             message = f"nvJitLink refuses its options {' '.join(options)}: {error}"
             raise LinkError(message, "", options) from error
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _destroy(self) -> None:
         # nvJitLinkResult nvJitLinkDestroy(nvJitLinkHandle *)
         self._api.destroy(self._handle)
 

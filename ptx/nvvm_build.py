@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from ptx import _nvrtc
 from ptx.errors import NvvmError, NvvmNotFoundError
@@ -22,7 +21,7 @@ _BITCODE: Final = b"BC\xc0\xde"
 _LIBDEVICE: Final = "libdevice.10.bc"
 
 
-class NvvmProgram:
+class NvvmProgram(_nvrtc.InUse):
     """One nvvmProgram: modules added, compiled, read, destroyed at the end of its `with`."""
 
     def __init__(self, options: Sequence[str]) -> None:
@@ -31,15 +30,7 @@ class NvvmProgram:
         # nvvmResult nvvmCreateProgram(nvvmProgram *)
         self._handle = self._api.create_program()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _destroy(self) -> None:
         # nvvmResult nvvmDestroyProgram(nvvmProgram *)
         self._api.destroy_program(self._handle)
 
