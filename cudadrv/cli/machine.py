@@ -15,7 +15,7 @@ from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 import ptx
 from ptx.cache.settings import folder_from_environment
 
-from ..driver._api import load_cuda
+from ..driver.driver_api import load_cuda
 from ..errors import CudadrvError
 
 Version: TypeAlias = tuple[int, int]

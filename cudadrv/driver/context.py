@@ -8,10 +8,11 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from .. import border
-from ._api import CUcontext, CUfunc_cache, DriverApi
+from ._api import CUcontext, CUfunc_cache
 from .context_box import ContextBox
 from .context_settings import CachePreference, ContextLimits
 from .device import Device
+from .driver_api import DriverApi
 from .handle import Closing
 from .in_use import failure
 from .later import drop_now

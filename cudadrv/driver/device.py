@@ -6,14 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .. import border, errors
-from ._api import (
-    CUcontext,
-    CUdevice,
-    CUdevice_attribute,
-    CUmemoryPool,
-    CUresult,
-    DriverApi,
-)
+from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool, CUresult
+from .driver_api import DriverApi
 from .in_use import Driver, call_bound, current, failure
 
 if TYPE_CHECKING:

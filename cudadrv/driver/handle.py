@@ -27,8 +27,9 @@ from typing import (
 )
 
 from ..errors import ArgumentTypeError, ClosedError, CudadrvError, CudaError
-from ._api import CUresult, DriverApi
+from ._api import CUresult
 from .collected import ALONE, found
+from .driver_api import DriverApi
 from .in_use import Driver, failure
 from .locks import process_lock
 from .registry import Registry

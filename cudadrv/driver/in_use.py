@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 from ..errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
-from ._api import CUcontext, CUresult, DriverApi, HostAccesses, MemoryWatch, load_cuda
+from ._api import CUcontext, CUresult, HostAccesses, MemoryWatch
+from .driver_api import DriverApi, load_cuda
 from .locks import process_lock
 from .registry import Registry
 from .types import Dependent

@@ -9,7 +9,7 @@ from typing import Final
 
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 
-from ..driver._api import DriverApi
+from ..driver.driver_api import DriverApi
 from .calls.array import ArrayCalls
 from .calls.blocking import BlockingCalls
 from .calls.context_settings import ContextSettingCalls

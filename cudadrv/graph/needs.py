@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from itertools import starmap
 from typing import Final, NamedTuple, TypeAlias
 
-from ..driver._api import CUgraph, CUuserObject, DriverApi
+from ..driver._api import CUgraph, CUuserObject
+from ..driver.driver_api import DriverApi
 from ..driver.in_use import failure
 from ..driver.later import drop_later
 from ..driver.stream_box import CaptureState

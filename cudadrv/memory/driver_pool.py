@@ -16,11 +16,11 @@ from ..driver._api import (
     CUmemoryPool,
     CUmemPool_attribute,
     CUresult,
-    DriverApi,
     cuuint64_t,
 )
 from ..driver.context import ContextCore
 from ..driver.device import Device, can_access_peer
+from ..driver.driver_api import DriverApi
 from ..driver.in_use import failure
 from ..driver.later import drop_now
 from ..driver.stream_box import give_back_kept

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import border, errors
-from ..driver._api import CUdeviceptr, CUresult, DriverApi
+from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context_box import ContextBox, Part
 from ..driver.device import Device
+from ..driver.driver_api import DriverApi
 from ..driver.handle import check
 from ..driver.in_use import Driver, failure
 from ..errors import CudaError

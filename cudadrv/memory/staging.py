@@ -19,9 +19,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..driver._api import CUdeviceptr, DriverApi
+from ..driver._api import CUdeviceptr
 from ..driver.context import ContextCore
 from ..driver.context_box import ContextBox
+from ..driver.driver_api import DriverApi
 from ..driver.in_use import failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..errors import CudadrvError, OutOfMemoryError

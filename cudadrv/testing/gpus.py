@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
-from ..driver._api import load_cuda
+from ..driver.driver_api import load_cuda
 from ..driver.in_use import Driver, current, failure, in_use
 from ..errors import CudadrvError
 from .choices import DRIVER, Mode

@@ -14,14 +14,9 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import Final, NamedTuple
 
-from ..driver._api import (
-    CUresult,
-    CUstream,
-    CUstream_flags,
-    CUstreamCaptureStatus,
-    DriverApi,
-)
+from ..driver._api import CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
 from ..driver.context import ContextCore
+from ..driver.driver_api import DriverApi
 from ..driver.handle import Closing, check
 from ..driver.in_use import Driver, failure
 from ..driver.stream_box import EventBox, StreamBox

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
-from ..driver._api import CUmodule, CUresult, CUstream, DriverApi
+from ..driver._api import CUmodule, CUresult, CUstream
+from ..driver.driver_api import DriverApi
 from ..driver.in_use import Driver
 from ..driver.types import Dependent
 from ..errors import ClosedError, InvalidValueError

@@ -12,7 +12,7 @@ import pytest
 
 import cudadrv
 from cudadrv import CudaArray, MipmappedArray, Stream, Surface, Texture, emulator
-from cudadrv.driver._api import DriverApi
+from cudadrv.driver.driver_api import FUNCTIONS
 from cudadrv.errors import CudaError
 from tests.bump_kernel import PTX
 
@@ -62,7 +62,7 @@ def test_every_function_that_destroys_is_among_them() -> None:
     ends = (
         "CloseMemHandle", "Destroy", "Free", "FreeAsync", "FreeHost", "Unload", "Release",
     )  # fmt: skip
-    found = {name for name in vars(DriverApi) if name.startswith("cu") and name.endswith(ends)}
+    found = {name for name in FUNCTIONS if name.endswith(ends)}
     assert found == {*MADE, *GIVE_UP_A_REFERENCE, *OF_OTHER_PROCESSES}
 
 

@@ -6,7 +6,7 @@ from typing import Never
 
 import pytest
 
-from cudadrv.driver._api import _translated
+from cudadrv.driver.driver_api import _translated
 from cudadrv.errors import DriverNotFoundError, DriverSymbolMissingError
 
 

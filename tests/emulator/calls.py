@@ -20,8 +20,8 @@ from cudadrv.driver._api import (
     CUpointer_attribute,
     CUresult,
     CUstream,
-    DriverApi,
 )
+from cudadrv.driver.driver_api import DriverApi
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")

@@ -7,7 +7,8 @@ from typing import cast
 import pytest
 from cuda.bindings import driver
 
-from cudadrv.driver._api import CUcontext, CUdevice, CUmodule, CUstream, load_cuda
+from cudadrv.driver._api import CUcontext, CUdevice, CUmodule, CUstream
+from cudadrv.driver.driver_api import load_cuda
 from cudadrv.emulator import EmulatedDevice, Emulator
 from cudadrv.emulator.timeline.choice import VARIABLE
 

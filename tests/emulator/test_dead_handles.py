@@ -26,7 +26,6 @@ from cudadrv.driver._api import (
     CUsurfObject,
     CUtexObject,
     CUuserObject,
-    DriverApi,
 )
 from cudadrv.emulator import EmulatedDevice, Emulator
 
@@ -115,7 +114,7 @@ HANDLES: Final = (
 def test_every_function_with_a_handle_is_among_them() -> None:
     found = {
         (name, parameter)
-        for name, function in {**vars(DriverApi), **vars(OpenApi)}.items()
+        for name, function in ((name, getattr(OpenApi, name)) for name in dir(OpenApi))
         if name.startswith("cu")
         for parameter, hint in get_type_hints(function).items()
         if hint in HANDLES and parameter != "return"

@@ -8,7 +8,13 @@ import pytest
 import cudadrv.emulator
 
 ROOM = Path(cudadrv.emulator.__file__).parent
-BELOW = ("cudadrv.emulator", "cudadrv.errors", "cudadrv.border", "cudadrv.driver._api")
+BELOW = (
+    "cudadrv.emulator",
+    "cudadrv.errors",
+    "cudadrv.border",
+    "cudadrv.driver._api",
+    "cudadrv.driver.driver_api",
+)
 
 
 def imported(path: Path) -> set[str]:

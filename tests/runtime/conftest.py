@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cudadrv.driver import in_use
-from cudadrv.driver._api import DriverApi
+from cudadrv.driver.driver_api import DriverApi
 from cudadrv.errors import DriverNotFoundError
 
 _blanks = itertools.count(1)
