@@ -10,6 +10,7 @@ from cudadrv.driver._api import (
     CUarray,
     CUcontext,
     CUdeviceptr,
+    CUdevResourceType,
     CUevent,
     CUfunction,
     CUfunction_attribute,
@@ -146,6 +147,12 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "event", lambda api, h: elapsed(api, h, an_event(api), h)),
     ("cuEventElapsedTime", "h_end"): (
         "event", lambda api, h: elapsed(api, an_event(api), h, h)),
+    ("cuIpcGetMemHandle", "dptr"): ("memory", lambda api, h: api.cuIpcGetMemHandle(h)),
+    ("cuIpcGetEventHandle", "event"): ("shared event", lambda api, h: api.cuIpcGetEventHandle(h)),
+    ("cuMemPoolExportPointer", "ptr"): (
+        "shared pool memory", lambda api, h: api.cuMemPoolExportPointer(h)),
+    ("cuCtxGetDevResource", "h_ctx"): (
+        "context", lambda api, h: api.cuCtxGetDevResource(h, CUdevResourceType(1))),
     ("cuMemFree", "dptr"): ("memory", lambda api, h: api.cuMemFree(h)),
     ("cuMemFree", "dptr of a pool"): ("pool memory", lambda api, h: api.cuMemFree(h)),
     ("cuMemFree", "dptr of the host"): ("managed memory", lambda api, h: api.cuMemFree(h)),

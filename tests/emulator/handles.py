@@ -22,10 +22,12 @@ from cudadrv.driver._api import (
     CUgraphNodeType,
     CUmemAccess_flags,
     CUmemAccessDesc,
+    CUmemAllocationHandleType,
     CUmemAllocationProp,
     CUmemAllocationType,
     CUmemGenericAllocationHandle,
     CUmemLocationType,
+    CUmemPoolProps,
     CUmipmappedArray,
     CUmodule,
     CUresult,
@@ -49,6 +51,7 @@ from .kernels import EMPTY, VARIABLE
 RELAXED: Final = CUstreamCaptureMode(2)
 HOST_DATA: Final = np.zeros(64, np.uint8)
 PLACE: Final[int] = HOST_DATA.ctypes.data
+_DISABLE_TIMING, _INTERPROCESS = 2, 4  # CUevent_flags
 _FUNCTION: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: None)
 ADDRESS: Final = ctypes.cast(_FUNCTION, ctypes.c_void_p).value or 0
 
@@ -79,6 +82,10 @@ def a_stream(api: Emulator) -> CUstream:
 
 def an_event(api: Emulator) -> CUevent:
     return ok(api.cuEventCreate(0))
+
+
+def a_shared_event(api: Emulator) -> CUevent:
+    return ok(api.cuEventCreate(_DISABLE_TIMING | _INTERPROCESS))
 
 
 def a_module(api: Emulator) -> CUmodule:
@@ -168,6 +175,15 @@ def pool_memory(api: Emulator) -> CUdeviceptr:
     return ok(api.cuMemAllocAsync(64, LEGACY))
 
 
+def shared_pool_memory(api: Emulator) -> CUdeviceptr:
+    properties = CUmemPoolProps()
+    properties.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    properties.handleTypes = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    pool = ok(api.cuMemPoolCreate(properties))
+    return ok(api.cuMemAllocFromPoolAsync(64, pool, LEGACY))
+
+
 def pinned(api: Emulator) -> int:
     return ok(api.cuMemHostAlloc(64, 0))
 
@@ -214,6 +230,7 @@ def mapped(api: Emulator) -> CUdeviceptr:
 KINDS: Final = {
     "stream": Kind(a_stream, lambda api, h: api.cuStreamDestroy(h), 400),
     "event": Kind(an_event, lambda api, h: api.cuEventDestroy(h), 709),
+    "shared event": Kind(a_shared_event, lambda api, h: api.cuEventDestroy(h), 709),
     "module": Kind(a_module, lambda api, h: api.cuModuleUnload(h), 400),
     "function": Kind(a_function, unload_all, 400),
     "graph": Kind(a_graph, lambda api, h: api.cuGraphDestroy(h), 1, None),
@@ -230,6 +247,9 @@ KINDS: Final = {
     "context": Kind(a_context, lambda api, h: api.cuCtxDestroy(h), 709, None),
     "memory": Kind(memory, lambda api, h: api.cuMemFree(h), 1, 1),
     "pool memory": Kind(pool_memory, lambda api, h: api.cuMemFreeAsync(h, LEGACY), 1, None),
+    "shared pool memory": Kind(
+        shared_pool_memory, lambda api, h: api.cuMemFreeAsync(h, LEGACY), 1, None
+    ),
     "pinned memory": Kind(pinned, lambda api, h: api.cuMemFreeHost(h), 1, 1),
     "managed memory": Kind(managed, lambda api, h: api.cuMemFree(h), 1, 1),
     "range of memory": Kind(a_range, lambda api, h: api.cuMemAddressFree(h, 2 << 20), 1, None),

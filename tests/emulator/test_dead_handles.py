@@ -119,7 +119,8 @@ def test_every_function_with_a_handle_is_among_them() -> None:
         for parameter, hint in get_type_hints(function).items()
         if hint in HANDLES and parameter != "return"
     }
-    assert found - set(CALLS) == set()
+    # Only another process has memory that this one closes: see test_interprocess.py.
+    assert found - set(CALLS) == {("cuIpcCloseMemHandle", "dptr")}
 
 
 def test_a_pool_is_never_destroyed_and_a_foreign_one_is_refused(ready: Emulator) -> None:
