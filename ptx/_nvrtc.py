@@ -158,8 +158,11 @@ def linker_api() -> LinkerApi:
     try:
         from cuda.bindings import nvjitlink
 
+    except ImportError as error:
+        raise NvJitLinkNotFoundError(install_command(), str(error)) from error
+    try:
         nvjitlink.version()
-    except (ImportError, RuntimeError) as error:
+    except (RuntimeError, nvjitlink.nvJitLinkError) as error:
         raise NvJitLinkNotFoundError(install_command(), str(error)) from error
     return nvjitlink
 
@@ -167,8 +170,12 @@ def linker_api() -> LinkerApi:
 @functools.cache
 def linker_version() -> tuple[int, int]:
     """Version of the installed nvJitLink, such as (13, 5). It loads the library."""
-    # nvJitLinkResult nvJitLinkVersion(unsigned int *major, unsigned int *minor)
-    return linker_api().version()
+    api = linker_api()
+    try:
+        # nvJitLinkResult nvJitLinkVersion(unsigned int *major, unsigned int *minor)
+        return api.version()
+    except api.nvJitLinkError as error:  # such as after an emulator that stood in for it
+        raise NvJitLinkNotFoundError(install_command(), str(error)) from error
 
 
 @functools.cache

@@ -128,6 +128,13 @@ class OtherLinker:
 
     def __post_init__(self) -> None:
         border.text("OtherLinker: identity", self.identity)
+        if not callable(self.link):
+            raise border.refused("OtherLinker: link", self.link, "give a function")
+
+    def linked(self, inputs: Sequence[LinkInput], target: Target, options: LinkOptions) -> Image:
+        """What its function gives."""
+        image = self.link(inputs, target, options)
+        return border.instance(f"what {self.identity} links", image, Image)
 
 
 def _kind_of(data: bytes, name: str) -> LinkKind:

@@ -45,7 +45,9 @@ def link(
     inputs = [LinkInput.of(each, number) for number, each in enumerate(given, 1)]
     border.instance("link: target", target, Target)
     border.instance("link: options", options, LinkOptions)
+    if linker is not None:
+        border.instance("link: linker", linker, OtherLinker)
     if cache is False:
-        return (linker.link if linker else link_inputs)(inputs, target, options)
+        return (linker.linked if linker else link_inputs)(inputs, target, options)
     used = default_cache() if cache is True else border.instance("cache", cache, ImageCache)
     return used.get_or_link(inputs, target, options, linker=linker)

@@ -30,8 +30,8 @@ class SmResource:
     __slots__ = ("_native", "device", "sm_count")
 
     def __init__(self, device: Device, native: CUdevResource) -> None:
-        self.device: Device = device
-        self._native = native
+        self.device: Device = border.instance("SmResource: device", device, Device)
+        self._native = border.instance("SmResource: native", native, CUdevResource)
         self.sm_count: int = int(native.sm.smCount)
 
     def __repr__(self) -> str:

@@ -132,6 +132,7 @@ class ContextCode(ContextCore):
             ptx.NvvmError: libNVVM refuses the IR or an option; it carries the log.
             ptx.NvvmNotFoundError: libNVVM is not installed.
             CudaError: the driver refuses the image.
+            OSError: a file cannot be read.
         """
         chosen = border.optional("Context.compile_nvvm: options", options, ptx.NvvmOptions)
         target = self.target.as_kind(ptx.ImageKind.PTX)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ptx import _nvrtc
 from ptx.cache.folder import PrivateFolder
@@ -39,6 +39,8 @@ _SYSTEM = ("/etc/ld.so.cache", "/usr/local", "/usr/local/cuda", "/usr/local/cuda
 
 Library: TypeAlias = Literal["nvrtc", "nvJitLink", "nvvm"]
 """A library of the toolkit, by the name that cuda-pathfinder knows it by."""
+
+LIBRARIES: Final[tuple[Library, ...]] = get_args(Library)
 
 _VERSIONS: dict[Library, Callable[[], tuple[int, int]]] = {
     "nvrtc": lambda: _nvrtc.version(),

@@ -96,13 +96,13 @@ class PtxModule:
 
     def uses_special(self, name: str) -> bool:
         """Whether a special register such as `%clusterid` stands anywhere, comments aside."""
-        return re.search(rf"{re.escape(name)}(?!\w)", self._clean) is not None
+        special = re.escape(border.text("PtxModule.uses_special: name", name))
+        return re.search(rf"{special}(?!\w)", self._clean) is not None
 
     def line_of(self, word: str) -> int:
         """The line that the first instruction of this word, or the first use of a name, is on."""
-        found = re.search(
-            rf"(?<![\w.:%$]){re.escape(word)}(?![\w:])(?!\.(?![xyzw]\b))", self._clean
-        )
+        exact = re.escape(border.text("PtxModule.line_of: word", word))
+        found = re.search(rf"(?<![\w.:%$]){exact}(?![\w:])(?!\.(?![xyzw]\b))", self._clean)
         return self._lines.line(found.start()) if found else 1
 
     def body(self, name: str) -> Body:

@@ -125,6 +125,7 @@ class MemoryPool(Closing):
 
         Raises:
             CudaError: the descriptor is of no pool of the device.
+            OSError: it is no descriptor of this process.
         """
         place = device if isinstance(device, Device) else Device.get(device)
         where = "MemoryPool.from_descriptor: descriptor"
