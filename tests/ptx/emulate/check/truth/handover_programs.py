@@ -106,7 +106,7 @@ PATTERNS: tuple[Pattern, ...] = (
     )),
     Pattern("queue", """
   int w = i / 32;
-  if (t % 32 == 0) {
+  if (t % 32 == 0 && t / 32 < n) {
     if (blockIdx.x % 2 == 0) {
       int at = ⟦tail: atomicAdd(flags, 1)⟧;
       ⟦write: o[at] = a[i % n];⟧
