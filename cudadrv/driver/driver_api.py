@@ -39,7 +39,7 @@ class DriverApi(
     """The driver functions in use, with the signatures of cuda.bindings 13."""
 
 
-FUNCTIONS: Final = tuple(
+FUNCTIONS: Final[tuple[str, ...]] = tuple(
     name for part in DriverApi.__mro__ for name in vars(part) if name.startswith("cu")
 )
 """The names of the functions."""

@@ -169,7 +169,7 @@ class NoWorkerError(WorkerLostError):
         self, message: str, *, states: Mapping[str, str], worker: str = "", attempts: int = 0
     ) -> None:
         super().__init__(message, worker=worker, attempts=attempts)
-        self.states = dict(states)
+        self.states: dict[str, str] = dict(states)
 
 
 class RemoteError(CudadrvError):

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 import ptx
 
-from .. import errors
+from .. import border, errors
 from ..driver._api import CUjit_option, CUjitInputType, CUlinkState, CUresult
 from ..driver.context_box import ContextBox
 from ..driver.in_use import failure
@@ -42,7 +42,7 @@ def linked(
         LinkError: they do not link; it carries the linker's log.
         NvJitLinkNotFoundError: nvJitLink was asked for, and is not installed.
     """
-    if linker not in (None, "nvJitLink", "driver"):
+    if linker is not None and border.text("link: linker", linker) not in ("nvJitLink", "driver"):
         words = f"link: linker is {linker!r}: give 'nvJitLink', 'driver' or None"
         raise errors.ArgumentValueError(words)
     if linker != "driver":

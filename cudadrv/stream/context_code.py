@@ -179,6 +179,7 @@ class ContextCode(ContextCore):
         Raises:
             ptx.LinkError: the inputs do not link; it carries the linker's log.
             CudaError: the driver refuses the result.
+            OSError: a file cannot be read.
         """
         from ..launch.linking import linked
 

@@ -87,7 +87,7 @@ class TensorMap(Uncopied):
         check_last_step(array, steps, modes.interleave)
         found = checked_box(array, box, modes)
         self._set(array, modes, found, steps)
-        self.box_nbytes = modes.element.nbytes * prod(map(_copied, found, steps))
+        self.box_nbytes: int = modes.element.nbytes * prod(map(_copied, found, steps))
         given = (*_tensor(array, modes), words(found), words(steps), *_numbers(modes))
         self._encoded = self._made("cuTensorMapEncodeTiled", TILED, given)
 

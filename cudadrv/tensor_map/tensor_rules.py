@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from .. import border
 from ..driver.attributes import DeviceAttribute
 from ..errors import DTypeError, TensorMapError
@@ -208,9 +206,12 @@ def _element_of(array: AnyDeviceArray, element: TensorElement | None) -> TensorE
 def _numbers(
     array: AnyDeviceArray, name: str, values: Sequence[int], count: int, least: int, most: int
 ) -> tuple[int, ...]:
-    if isinstance(values, (int, np.integer)):
-        raise _refused(array, f"{name}={values!r}: give {count} numbers, one an axis")
-    found = tuple(border.integer(f"TensorMap: {name}", each) for each in values)
+    try:
+        given = tuple(values)
+    except TypeError:  # what has no elements
+        shown = border.shown(values)
+        raise _refused(array, f"{name}={shown}: give {count} numbers, one an axis") from None
+    found = tuple(border.integer(f"TensorMap: {name}", each) for each in given)
     if len(found) != count:
         raise _refused(array, f"{name}={found}: give {count} numbers, not {len(found)}")
     if not all(least <= each <= most for each in found):

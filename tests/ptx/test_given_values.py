@@ -31,7 +31,10 @@ TARGET = ptx.Target.parse("sm_90")
         (lambda: ptx.CompileOptions(extra=(WRONG,)), "extra must be str, not int"),
         (lambda: ptx.LinkOptions(extra=WRONG), "extra is 5, of type int: give several"),
         (lambda: ptx.link(WRONG, TARGET), "images is 5, of type int: give several"),
-        (lambda: ptx.link([WRONG], TARGET), r"images\[0\] is 5, of type int: give a Image"),
+        (
+            lambda: ptx.link([WRONG], TARGET),
+            "input 1 is 5, of type int: give an image, PTX or a Path",
+        ),
         (lambda: ptx.Image.from_ptx(WRONG), "text is 5, of type int: give a str"),
         (lambda: ptx.Image.from_binary(b"", WRONG), "target is 5, of type int: give a Target"),
         (lambda: ptx.Target.parse(WRONG), "an architecture is 5"),

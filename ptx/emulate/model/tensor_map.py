@@ -36,7 +36,7 @@ class ElementType(NamedTuple):
     """A type of elements: its name in PTX, the bits of a NaN, and its size.
 
     `nan` is what fills elements out of bounds; 0 for types that have none. Which NaN CUDA does not
-    say; here it is the one that instructions give.
+    say; these are an H200's.
     """
 
     name: str
@@ -47,8 +47,8 @@ class ElementType(NamedTuple):
 ELEMENT_TYPES: Final = {
     0: ElementType("u8", 1), 1: ElementType("u16", 2), 2: ElementType("u32", 4),
     3: ElementType("s32", 4), 4: ElementType("u64", 8), 5: ElementType("s64", 8),
-    6: ElementType("f16", 2, 0x7FFF), 7: ElementType("f32", 4, 0x7FFFFFFF),
-    9: ElementType("f64", 8, 0x7FF8000000000000), 10: ElementType("bf16", 2, 0x7FFF),
+    6: ElementType("f16", 2, 0x7FF7), 7: ElementType("f32", 4, 0x7FF77FF7),
+    9: ElementType("f64", 8, 0x7FF77FF77FF77FF7), 10: ElementType("bf16", 2, 0x7FF7),
 }  # fmt: skip
 """By their numbers in PTX; those that the emulator does not copy are left out."""
 SWIZZLE_SPANS: Final = {0: 0, 1: 32, 2: 64, 3: 128}

@@ -26,8 +26,8 @@ class UnsupportedTarget(PtxError):
     def __init__(self, module: PtxModule, instruction: str, line: int, needs: Needs) -> None:
         self.instruction = instruction
         self.line = line
-        self.target = module.target
-        self.version = module.version
+        self.target: str = module.target
+        self.version: str = module.version
         wanted = "; or ".join(map(str, needs))
         super().__init__(
             f"{instruction} at PTX line {line} needs {wanted}; the module is for .target"
