@@ -171,8 +171,9 @@ class ForeignMemory(PoolMemory):
         self.payload: bytes = payload
         super().__init__(stream.context, None, stream.own)
 
-    # No stream keeps it for its next allocation, as it does other memory of a pool.
-    __del__ = Box.__del__
+    def __del__(self) -> None:
+        # No stream keeps it for its next allocation, as it does other memory of a pool.
+        Box.__del__(self)
 
     def _destroy(self) -> None:
         users = self.all_users()
