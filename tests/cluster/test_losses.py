@@ -70,7 +70,8 @@ def test_a_worker_that_died_while_it_had_nothing_to_do_costs_no_attempt(
     pids = [each.result() for each in local.on_each(jobs.pid)]
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    time.sleep(0.2)
+    for pid in pids:  # a process with a GPU takes its time to end
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert {each.result() for each in local.on_each(jobs.pid)}.isdisjoint(pids)
 
 
