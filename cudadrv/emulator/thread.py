@@ -69,7 +69,10 @@ class CallingThread(threading.local):
                 finally:
                     self.stack, self.failure = now, failure
                 if isinstance(result, tuple) and result[0]:
-                    _Unraisable(_refused(call, result[0]))
+                    error = _refused(call, result[0])
+                    # What broke a context was told by the call that this stood behind.
+                    if not (error.sticky and failure is not None and failure.code == result[0]):
+                        _Unraisable(error)
         finally:
             self._makes_up = False
 

@@ -10,7 +10,16 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
+from cudadrv.driver._api import CUresult
 from cudadrv.emulator import thread as calling_thread
+from cudadrv.errors import CudaError
+
+FAILING = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry fail() { trap; }
+"""
 
 
 @pytest.fixture
@@ -77,3 +86,24 @@ def test_a_finalizer_may_come_while_a_thread_makes_its_first_call(
     assert done == [True]
     assert not buffers
     assert not cudadrv.pool_info(stream.context.device).used
+
+
+def test_what_broke_a_context_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with emulator.session(order="late") as machine:
+        context = cudadrv.cuda_context_for(0)
+        stream = context.new_stream()
+        module = context.load_module(FAILING)
+        module.kernel("fail").launch(stream, cudadrv.LaunchConfig(1, 1))
+        enter = machine._enter
+        answers: list[object] = []
+
+        def give_back(name: str, always: bool) -> None:
+            if name == "cuStreamSynchronize":  # as a finalizer would in the middle of it
+                answers.append(machine.cuModuleUnload(module.handle))
+            enter(name, always)
+
+        monkeypatch.setattr(machine, "_enter", give_back)
+        with pytest.raises(CudaError):
+            stream.synchronize()
+        # It was put off, and nothing came to sys.unraisablehook, which would fail the test.
+        assert answers == [(CUresult.CUDA_SUCCESS,)]
