@@ -112,12 +112,20 @@ class Elements:
 
 def dtype_name(dtype: Any) -> str:
     """NumPy's name of a dtype, whichever library it is of; "" for what is none."""
+    if isinstance(dtype, np.dtype):
+        return _name_of(dtype)
     if dtype is None or isinstance(dtype, str):
         return dtype or ""
     if not getattr(dtype, "isnative", True):
         return _SWAPPED
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
     return str(name).rpartition(".")[2]
+
+
+@lru_cache(maxsize=256)
+def _name_of(dtype: np.dtype[Any]) -> str:
+    # NumPy puts a name together anew each time, which takes longer than reading an argument.
+    return dtype.name if dtype.isnative else _SWAPPED
 
 
 def named_dtype(name: str) -> np.dtype[Any] | None:
