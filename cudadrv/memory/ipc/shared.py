@@ -24,7 +24,7 @@ from ...driver._api import (
 )
 from ...driver.context_box import ContextBox, Part
 from ...driver.device import Device
-from ...driver.handle import Box, check
+from ...driver.handle import check
 from ...driver.in_use import Driver, failure
 from ...driver.sending import Reduced, device_named, unshared
 from ...driver.stream_box import StreamBox
@@ -172,8 +172,12 @@ class ForeignMemory(PoolMemory):
         super().__init__(stream.context, None, stream.own)
 
     def __del__(self) -> None:
-        # No stream keeps it for its next allocation, as it does other memory of a pool.
-        Box.__del__(self)
+        # As a box has it, whose own finalizer would be called with a reference more: no stream
+        # keeps it for its next allocation, as it does other memory of a pool.
+        if self._references(self) > self._alone and self._may_wait():
+            self._found.append(self)
+        else:
+            self._go()
 
     def _destroy(self) -> None:
         users = self.all_users()
