@@ -83,6 +83,7 @@ class LinkInput:
         """
         if isinstance(given, cls):
             return given
+        border.integer("LinkInput.of: number", number)
         if isinstance(given, Image):
             return cls._of_image(given, number)
         if isinstance(given, Path):
