@@ -252,6 +252,7 @@ def test_a_launch_asks_once_for_the_stream_and_waits_for_it(
     a, b, c = (producer.zeros(1 << 20, "f4") for _ in "abc")
     launcher(*map(kind, (a, b, c)), 0)
     launcher(*map(kind, (a, b, c)), 0)
+    stream.synchronize()  # who writes next is not ordered after what reads
     asked.clear()
     for n in range(1, 5):
         producer.fill(b, n)
@@ -303,6 +304,7 @@ def test_a_capture_waits_on_the_host_for_what_was_written(
     array = producer.zeros(4, "f4")
     launcher(kind(array))
     launcher(kind(array))
+    stream.synchronize()  # as above
     producer.fill(array, 3)
     with stream.capture() as graph:
         launcher(kind(array))
