@@ -193,7 +193,8 @@ class IpcEventHandle:
         box, device = event._box, event.context.device
         if isinstance(box, _OpenedEventBox):
             return cls(box.payload, device.uuid.bytes)
-        code, made = box.api.cuIpcGetEventHandle(box.raw)
+        # With a context of another device current, the driver of CUDA 13.0 ends the process.
+        code, made = box.context.call(box.api.cuIpcGetEventHandle, box.raw)
         if code:
             raise failure(box.api, code, "cuIpcGetEventHandle", "sharing an event")
         handle = cls(opaque_bytes(made), device.uuid.bytes)

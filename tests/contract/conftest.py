@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +8,20 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv.cli import kernels
+from cudadrv.driver._api import CUcontext
+from cudadrv.driver.in_use import current
+
+
+@pytest.fixture(autouse=True)
+def current_context() -> None:
+    """Let each test begin with the context current that CUDADRV_TEST_CURRENT names, if it does.
+
+    It is `none` or `second`: no answer may hang on what other code has left current.
+    """
+    asked = os.environ.get("CUDADRV_TEST_CURRENT")
+    if asked:
+        handle = {"none": CUcontext(0), "second": cudadrv.cuda_context_for(1).handle}[asked]
+        assert current().api.cuCtxSetCurrent(handle) == (0,)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import pytest
 
 import cudadrv
 from cudadrv import Event, IpcEventHandle, MemoryPool
+from cudadrv.driver.in_use import current
 from cudadrv.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -83,6 +84,19 @@ def copy_after_the_event() -> None:
         stream.wait(done)
         stream.copy(copy, array)
         own.record(stream)
+
+
+def test_an_event_is_shared_whichever_context_is_current(
+    context: cudadrv.Context, second_context: cudadrv.Context, peer: Peer
+) -> None:
+    events = [Event(context, timing=False, interprocess=True) for _ in range(2)]
+    with second_context.new_stream() as stream:
+        for event in events:  # the driver of CUDA 13.0 ended the process at the first
+            assert current().api.cuCtxSetCurrent(second_context.handle) == (0,)
+            assert peer.ask(opened_and_recorded, pickle.dumps(IpcEventHandle.of(event)))
+            stream.wait(event)
+        stream.synchronize()
+    assert all(event.is_done() for event in events)
 
 
 def test_an_event_that_comes_back_is_the_event_itself(

@@ -113,6 +113,10 @@ class InterprocessCalls(PoolCalls):
         found = self._event(event)
         if not found.flags & INTERPROCESS:
             raise invalid_handle("the event was not made with CU_EVENT_INTERPROCESS")
+        if self._current() is not found.context:
+            # Here the driver of CUDA 13.0 ends the process.
+            said = "the event is of another context than the current one"
+            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, said)
         device = found.context.device
         with self._lock:
             if found.file is None:

@@ -124,7 +124,8 @@ class PoolBox(Part[CUmemoryPool]):
         """What names memory of the pool to whoever has that; always the same."""
         found = self._exported.get(memory)
         if found is None:
-            code, made = self.api.cuMemPoolExportPointer(CUdeviceptr(int(memory.raw)))
+            export = self.api.cuMemPoolExportPointer
+            code, made = self.context.call(export, CUdeviceptr(int(memory.raw)))
             if code:
                 raise failure(self.api, code, "cuMemPoolExportPointer", "sharing memory of a pool")
             found = self._exported.setdefault(memory, opaque_bytes(made))
