@@ -23,7 +23,7 @@ class ContextBox(Box[CUcontext]):
         is_primary: whether it is the device's primary one.
         ordinal: the device's ordinal.
         green: of a green context, its handle as such.
-        is_alone: whether no context of another device can be current.
+        is_alone: whether copies are right whichever context is current, or none.
         is_lost: whether it was reset, so that nothing of it is left.
         is_going: whether it is being destroyed. Who has come by it through a weak reference uses it
             only if it is not, and is then waited for.
@@ -44,7 +44,7 @@ class ContextBox(Box[CUcontext]):
         self.green: CUgreenCtx | None = None
         self.is_going: bool = False
         self.is_lost: bool = False
-        self.is_alone: bool = not driver.has_several_devices
+        self.is_alone: bool = not (driver.has_several_devices or driver.has_ranges)
         # Two may be each other's peers: neither keeps the other.
         self.peers: Registry[ContextBox] = Registry()
 
@@ -63,8 +63,8 @@ class ContextBox(Box[CUcontext]):
         """The driver that made the context."""
         return self._driver
 
-    def is_current_or_none(self) -> bool:
-        """Whether no other context is current to this thread.
+    def suits_copies(self) -> bool:
+        """Whether copies are right with what is current to this thread: this one, mostly also none.
 
         Raises:
             CudaError: the driver refused, or told of the failure of earlier work.
@@ -73,7 +73,14 @@ class ContextBox(Box[CUcontext]):
         if code:
             doing = "asking which context is current"
             raise failure(self._driver.api, code, "cuCtxGetCurrent", doing)
-        return not int(now) or int(now) == int(self.raw)
+        return int(now) == int(self.raw) if int(now) else not self._driver.has_ranges
+
+    def mind_ranges(self) -> None:
+        """Let copies in all contexts mind what is current, from now on."""
+        self._driver.has_ranges = True
+        for box in self._driver.contexts.alive():
+            assert isinstance(box, ContextBox)
+            box.is_alone = False
 
     def reaches(self, other: ContextBox) -> bool:
         """Whether kernels may use memory of a context: this one, a peer, or what it shares with."""

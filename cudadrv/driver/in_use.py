@@ -41,12 +41,13 @@ class Driver:
         memory_watch: what is told of memory that is kept and lent out again; None nearly always.
         host_accesses: what is told of arrays that the host itself reads; None nearly always.
         has_failed: whether an error was raised that leaves a context unusable.
+        has_ranges: whether memory was ever mapped into reserved ranges, which copies mind.
     """
 
     __slots__ = (
         "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "has_failed",
-        "host_accesses", "is_emulated", "is_gone", "keeps_blocks", "launchers", "lock",
-        "memory_watch", "streams",
+        "has_ranges", "host_accesses", "is_emulated", "is_gone", "keeps_blocks", "launchers",
+        "lock", "memory_watch", "streams",
     )  # fmt: skip
 
     def __init__(self, api: DriverApi) -> None:
@@ -67,6 +68,7 @@ class Driver:
         self.launchers: Registry[Dependent] = Registry()
         self.is_gone: bool = False
         self.has_failed: bool = False
+        self.has_ranges: bool = False
         _drivers.add(self)
 
     @property

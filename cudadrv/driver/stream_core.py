@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
+from weakref import ref
 
 from ..errors import WrongDeviceError
 from ._api import CUresult, CUstream, CUstream_flags
@@ -13,6 +14,7 @@ from .event import Event
 from .handle import Closed, Closing
 from .in_use import failure
 from .later import drop_now
+from .private_stream import replace, wait_by_way
 from .registry import Registry
 from .stream_box import StreamBox
 from .types import Dependent
@@ -91,7 +93,7 @@ class StreamCore(Closing):
 
         Memory of the stream stays usable, and is given back after what the stream still does. A
         context's default stream closes with its context; a stream of another library is let go,
-        not destroyed.
+        not destroyed, and its owner may destroy it from now on.
 
         Raises:
             CudaError: the stream was destroyed, and the driver refused.
@@ -109,10 +111,14 @@ class StreamCore(Closing):
         try:
             own.give_back_kept()
         finally:
+            needed = None if own.is_owned else ref(own)
             del box, own
             for launcher in self._launchers.alive():
                 launcher.let_go(self)
             super().close()
+            borrowed = None if needed is None else needed()
+            if borrowed is not None:
+                replace(borrowed)
 
     def synchronize(self) -> None:
         """Wait until everything queued is done.
@@ -172,6 +178,9 @@ class StreamCore(Closing):
         """Wait for an event, which may draw the stream into the capture it was recorded in."""
         box, found = self._box, event._box
         capture = found.capture
+        if event.interprocess and event.context.ordinal != self.context.ordinal:
+            wait_by_way(box, found)
+            return
         if capture is None or not capture.is_open or box.capture is not None:
             box.wait(found)
             return

@@ -208,7 +208,10 @@ def fill_work(context: ContextCore, dst: ArrayOrBuffer, value: object) -> NodeWo
 def event_work(context: ContextCore, event: Event, *, records: bool) -> NodeWork:
     """Recording an event, or waiting for one."""
     border.instance("a node's event", event, Event)
-    if records and event.context is not context:
+    # The driver of CUDA 13.0 ends the process where a stream of another device waits for an event
+    # of several processes.
+    is_fixed = event.interprocess and event.context.ordinal != context.ordinal
+    if is_fixed or (records and event.context is not context):
         raise WrongDeviceError(f"{event!r} is not of {context!r}")
     kind = _Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD if records else _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT
     params = of_type(kind)

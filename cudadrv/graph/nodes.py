@@ -27,10 +27,12 @@ class _Changeable(GraphNode):
     __slots__ = ()
 
     def _set(self, work: NodeWork) -> None:
-        api = self.graph._box.api
+        box = self.graph._box
+        api = box.api
 
         def change(handle: CUgraphNode) -> tuple[CUresult]:
-            (code,) = api.cuGraphNodeSetParams(handle, work.params)
+            # Without a current context, the driver of CUDA 13.0 ends the process at a kernel's.
+            (code,) = box.context.call(api.cuGraphNodeSetParams, handle, work.params)
             for attribute, value in () if code else work.attributes:
                 (code,) = api.cuGraphKernelNodeSetAttribute(handle, attribute, value)
                 if code:

@@ -20,13 +20,14 @@ def transfer(
     """Call a copy function of the driver for a stream and give its result.
 
     With a context of another device current, driver 580 refuses copies of stream-ordered memory
-    (CUDA_ERROR_INVALID_VALUE), although they name their stream; with none current it takes them.
-    Where there are several devices it is asked which context is current, and the stream's own is
-    bound for the call if need be, in a capture in any case: a refusal would spoil it, and be
-    reported by who checks a program's calls.
+    (CUDA_ERROR_INVALID_VALUE), although they name their stream; with none current it takes them,
+    but for what goes over the border of two mappings of a reserved range. Where there are several
+    devices or such ranges it is asked which context is current, and the stream's own is bound for
+    the call if need be, in a capture in any case: a refusal would spoil it, and be reported by who
+    checks a program's calls.
     """
     context = stream.context
-    if context.is_alone or (stream.capture is None and context.is_current_or_none()):
+    if context.is_alone or (stream.capture is None and context.suits_copies()):
         (code,) = function(*args, **kwargs)
     else:
         (code,) = context.call(function, *args, **kwargs)

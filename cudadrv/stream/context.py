@@ -161,9 +161,9 @@ class Context(ContextCode):
 
         Args:
             stream: what has ``__cuda_stream__``, as streams of CuPy, PyTorch and cuda.core do, or
-                a CUstream or its number, which must then outlive the result and the memory that
-                was used on it. The legacy default stream, 0 or 1, gives `default_stream`, which
-                keeps its order.
+                a CUstream or its number, which must live until the result is closed, or until that
+                and the memory that was used on it are gone. The legacy default stream, 0 or 1,
+                gives `default_stream`, which keeps its order.
 
         Raises:
             WrongDeviceError: it belongs to another context.

@@ -12,6 +12,7 @@ from cuda.bindings.driver import CUstream
 
 import cudadrv
 from cudadrv import LaunchConfig
+from cudadrv.driver.in_use import current
 from cudadrv.errors import (
     ClosedError,
     CudaError,
@@ -66,6 +67,39 @@ def test_a_borrowed_stream_keeps_its_owner(context: cudadrv.Context) -> None:
     del borrowed
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("use", ["array", "graph"])
+def test_memory_that_was_used_on_a_stream_outlives_it_once_that_is_closed(
+    context: cudadrv.Context, stream: cudadrv.Stream, use: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", errors.append)
+    api = current().api
+    code, theirs = context._box.call(api.cuStreamCreateWithPriority, 1, 0)
+    assert not code
+    needed: list[object] = []
+    with context.external_stream(int(theirs)) as borrowed:
+        array = borrowed.to_device(np.arange(1000, dtype="i4"))
+        other = stream.to_device(np.arange(1000, dtype="i4"))
+        borrowed.fill(other, 5)  # it belongs to another stream, and is in use on this one
+        if use == "graph":
+            with borrowed.capture() as graph:
+                borrowed.fill(array, 7)
+            executable = graph.instantiate()
+            executable.launch(borrowed)
+            needed += [graph, executable]
+            del graph, executable
+    assert api.cuStreamDestroy(theirs) == (0,)
+    assert stream.to_host(array).tolist() == ([7] * 1000 if use == "graph" else list(range(1000)))
+    assert stream.to_host(other).tolist() == [5] * 1000
+    if use == "array":
+        array.close()
+    del array, other, needed[:]
+    gc.collect()
+    stream.synchronize()
+    context.synchronize()
+    assert errors == []
 
 
 def test_our_own_and_the_legacy_stream_come_back_as_ours(

@@ -99,6 +99,23 @@ def test_an_event_is_shared_whichever_context_is_current(
     assert all(event.is_done() for event in events)
 
 
+def test_a_stream_of_another_device_waits_for_an_event_of_several_processes(
+    stream: cudadrv.Stream, second_context: cudadrv.Context
+) -> None:
+    done = Event(stream.context, timing=False, interprocess=True)
+    array = stream.zeros(1 << 22, np.int32)
+    for value in range(60):
+        stream.fill(array, value)
+    done.record(stream)
+    with second_context.new_stream() as other, other.unordered():
+        other.wait(done)
+        copy = other.empty(1 << 22, np.int32)
+        other.copy(copy, array)
+        assert other.to_host(copy[-1:]).item() == 59
+    with second_context.new_graph() as graph, pytest.raises(WrongDeviceError):
+        graph.add_wait(done)
+
+
 def test_an_event_that_comes_back_is_the_event_itself(
     context: cudadrv.Context, stream: cudadrv.Stream, peer: Peer
 ) -> None:

@@ -47,6 +47,14 @@ Staged = ctypes.Array[ctypes.c_char]
 _ON_DEVICE: Final = HostSide(None, False)
 
 
+def _mapping_at(device: DeviceState, address: int) -> tuple[int, int] | None:
+    """The address and size of what is mapped there into a reserved range."""
+    for found in device.reservations.values():
+        if found.holds(address, 1):
+            return found.piece_at(address)
+    return None
+
+
 class CopyCalls(CaptureRules):
     """Copies."""
 
@@ -55,7 +63,7 @@ class CopyCalls(CaptureRules):
         self, dst_device: CUdeviceptr, src_host: int, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Host to device."""
-        self._refuse_foreign_pool(int(dst_device))
+        self._refuse_by_context(byte_count, int(dst_device))
         self._copy(int(dst_device), src_host, byte_count, h_stream, from_host=True)
         return OK
 
@@ -64,7 +72,7 @@ class CopyCalls(CaptureRules):
         self, dst_host: int, src_device: CUdeviceptr, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Device to host."""
-        self._refuse_foreign_pool(int(src_device))
+        self._refuse_by_context(byte_count, int(src_device))
         self._copy(dst_host, int(src_device), byte_count, h_stream, to_host=True)
         return OK
 
@@ -78,7 +86,7 @@ class CopyCalls(CaptureRules):
         /,
     ) -> tuple[CUresult]:
         """Device to device, also between devices."""
-        self._refuse_foreign_pool(int(dst_device), int(src_device))
+        self._refuse_by_context(byte_count, int(dst_device), int(src_device))
         self._copy(int(dst_device), int(src_device), byte_count, h_stream)
         return OK
 
@@ -100,26 +108,33 @@ class CopyCalls(CaptureRules):
         self._copy(int(dst_device), int(src_device), byte_count, h_stream)
         return OK
 
-    def _refuse_foreign_pool(self, *addresses: int) -> None:
-        """Refuse pool memory that the device of the current context cannot reach.
+    def _refuse_by_context(self, nbytes: int, *addresses: int) -> None:
+        """Refuse memory that the driver does not take with what is current.
 
-        The stream does not matter, and without a current context all is taken: measured with
-        driver 580 on two devices.
+        The stream does not matter. Memory of a pool, and what is mapped into a range, must be
+        within reach of the current context's device. Without a context all is taken but for bytes
+        over the border of two mappings: measured with driver 580 on two devices and on one.
         """
         stack = self._thread.stack
-        if not stack:
-            return
-        own = stack[-1].device
+        own = stack[-1].device if stack else None
         for address in addresses:
             device = self._device_of(address)
             if device is None or device is own:
                 continue
             with device.lock:
+                mapped = _mapping_at(device, address)
                 found = device.memory.find(address)
                 piece = None if found is None else device.pieces.get(found.address)
-            if piece is not None and piece.pool and own.ordinal not in piece.pool.peers:
+            if own is None:
+                if mapped is not None and address + nbytes > mapped[0] + mapped[1]:
+                    raise invalid_value(
+                        f"{nbytes} bytes at {address:#x} go over the border of two mappings, "
+                        "while no context is current"
+                    )
+            elif mapped or (piece and piece.pool and own.ordinal not in piece.pool.peers):
+                what = "mapped memory" if mapped else "memory of a pool"
                 raise invalid_value(
-                    f"memory of a pool of device {device.ordinal} was given while a context of "
+                    f"{what} of device {device.ordinal} was given while a context of "
                     f"device {own.ordinal} is current, which cannot reach it"
                 )
 

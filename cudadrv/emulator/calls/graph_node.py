@@ -195,6 +195,7 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
     def _work(self, kind: NodeKind, params: CUgraphNodeParams) -> Work:
         """What a node does whose kind needs no place in the graph."""
         if kind is NodeKind.KERNEL:
+            self._current()  # without one, the driver of CUDA 13.0 ends the process
             return self._kernel_of_node(params)
         if kind is NodeKind.COPY:
             copy, context = params.memcpy.copyParams, self._given(params.memcpy.copyCtx)

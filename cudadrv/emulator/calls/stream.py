@@ -30,6 +30,7 @@ from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
 from .call import call
+from .event import INTERPROCESS
 
 _WAIT_EXTERNAL: Final = 1
 _GREATEST_PRIORITY: Final = -5
@@ -115,6 +116,9 @@ class StreamCalls(CaptureRules):
             if stream.capture is not None:
                 stream.capture.invalid = True
             raise
+        if event.flags & INTERPROCESS and event.context.device is not stream.context.device:
+            # Here the driver of CUDA 13.0 ends the process.
+            raise invalid_handle("an event for several processes is waited for on its own device")
         with self._lock:
             if stream.capture is not None:
                 self._refuse_if_invalid(stream.capture)

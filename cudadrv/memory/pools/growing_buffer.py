@@ -137,6 +137,7 @@ def _reserved(
     Raises:
         CudaError: the driver refused.
     """
+    stream.context.mind_ranges()
     reserved = ReservedRange(stream, capacity, identity, is_foreign=is_foreign)
     code = reserved.make(stream.api.cuMemAddressReserve, capacity, 0, 0, 0)
     if code:

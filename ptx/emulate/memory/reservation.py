@@ -38,6 +38,13 @@ class Reservation:
             written.begin(address - self._memory.base, nbytes)
         return True
 
+    def piece_at(self, address: int) -> tuple[int, int] | None:
+        """The address and size of the piece that has a byte; None where nothing is mapped."""
+        for start, (nbytes, _) in self.pieces.items():
+            if start <= address < start + nbytes:
+                return start, nbytes
+        return None
+
     def within(self, address: int, nbytes: int) -> list[int] | None:
         """The pieces that some bytes are made up of; None where they are not whole pieces."""
         found, at = [], address
