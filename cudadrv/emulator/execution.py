@@ -18,6 +18,7 @@ from ptx.emulate.model.errors import (
     InvalidCall,
     LaunchError,
     Misaligned,
+    MisalignedCoordinate,
     OutOfBounds,
     OutOfMemory,
     Runaway,
@@ -55,6 +56,7 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
     (InvalidBranch, CUresult.CUDA_ERROR_INVALID_PC),
     (AssertionFailed, CUresult.CUDA_ERROR_ASSERT),
     (SynchronisationFault, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
+    (MisalignedCoordinate, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
     (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
 )
 

@@ -106,7 +106,10 @@ class IllegalInstructionError(CudaError):
     """CUDA_ERROR_ILLEGAL_INSTRUCTION."""
 
     result: ClassVar[int] = 715
-    remedy: ClassVar[str] = "a kernel ran an illegal instruction: rebuild it for this device"
+    remedy: ClassVar[str] = (
+        "a kernel ran an illegal instruction: rebuild it for this device; if it copies by tensor "
+        "maps, the innermost coordinate must be a multiple of 16 bytes; the emulator names the line"
+    )
     sticky: ClassVar[bool] = True
 
 

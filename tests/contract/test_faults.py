@@ -23,10 +23,10 @@ def kernel(source, name="k"):
 """
 
 
-def run(code: str, **environment: str) -> str:
+def run(code: str, *arguments: str, **environment: str) -> str:
     """What a process prints that runs `code`; a failure shows what it said."""
     done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + textwrap.dedent(code)],
+        [sys.executable, "-c", PRELUDE + textwrap.dedent(code), *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -94,9 +94,9 @@ def test_a_product_of_tiles_in_a_pipeline_has_the_bits_of_exact_arithmetic(
 def test_pieces_of_rows_change_places_as_the_swizzle_says(
     stream: cudadrv.Stream, kernels: cudadrv.Module, swizzle: str, columns: int
 ) -> None:
-    x = noise(20, 72)
+    x = noise(20, 80)
     tensor_map = TensorMap(stream.to_device(x), (16, columns), swizzle=TensorSwizzle[swizzle])
-    box = box_at(x, 2, 3, 16, columns)
+    box = box_at(x, 2, 8, 16, columns)
     total = -(-box.nbytes // 1024) * 1024
     pieces = np.zeros((total // 128, 8, 16), np.uint8)
     pieces.reshape(-1)[: box.nbytes] = box.view(np.uint8).reshape(-1)
@@ -105,20 +105,25 @@ def test_pieces_of_rows_change_places_as_the_swizzle_says(
     rows, places = np.arange(total // 128)[:, None], np.arange(8)
     expected = np.zeros_like(pieces)
     expected[rows, places ^ rows % max(tensor_map.swizzle.nbytes // 16, 1)] = pieces
-    found = dumped(stream, kernels, tensor_map, 3, 2, total)
+    found = dumped(stream, kernels, tensor_map, 8, 2, total)
     assert found.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize(("x", "y"), [(-5, 3), (60, -2), (68, 15), (200, 0)])
+# The innermost coordinate is a multiple of 16 bytes, outside too; rows begin anywhere.
+@pytest.mark.parametrize(
+    ("x", "y"), [(-8, 3), (-24, 0), (-32, 1), (56, -2), (64, 15), (8, -8), (8, 21), (200, 0)]
+)
+@pytest.mark.parametrize("columns", [72, 69])
 def test_what_is_outside_is_zero(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, x: int, y: int
+    stream: cudadrv.Stream, kernels: cudadrv.Module, x: int, y: int, columns: int
 ) -> None:
     data = noise(20, 72)
-    tensor_map = TensorMap(stream.to_device(data), (8, 32))
+    # Of 69 columns the last ones are no whole 16 bytes; what lies behind them is not copied.
+    tensor_map = TensorMap(stream.to_device(data)[:, :columns], (8, 32))
     expected = np.zeros((8, 32), HALF)
     for row in range(8):
         for column in range(32):
-            if 0 <= y + row < 20 and 0 <= x + column < 72:
+            if 0 <= y + row < 20 and 0 <= x + column < columns:
                 expected[row, column] = data[y + row, x + column]
     assert dumped(stream, kernels, tensor_map, x, y, 512).tobytes() == expected.tobytes()
 
@@ -142,8 +147,8 @@ def test_rows_that_are_padded_and_element_strides_are_followed(
     array = stream.to_device(data)
     tensor_map = TensorMap(array[2:18:2, 8:64], (7, 16), element_strides=(3, 1))
     assert tensor_map.box_nbytes == 3 * 32
-    found = dumped(stream, kernels, tensor_map, 4, 1, 128)
-    assert found[:96].tobytes() == data[2:18:2, 8:64][1:8:3, 4:20].tobytes()
+    found = dumped(stream, kernels, tensor_map, 8, 1, 128)
+    assert found[:96].tobytes() == data[2:18:2, 8:64][1:8:3, 8:24].tobytes()
 
 
 def test_boxes_are_written_and_added_but_not_beyond_the_edge(

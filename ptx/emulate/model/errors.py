@@ -204,6 +204,10 @@ class InvalidTensorMap(EmulationFault):
     """A copy of a tensor by what is no tensor map, or by one that does not fit the instruction."""
 
 
+class MisalignedCoordinate(EmulationFault):
+    """A box of a tensor whose innermost coordinate is no multiple of 16 bytes."""
+
+
 class UnsupportedFetch(EmulationFault):
     """An image is used in a way that CUDA leaves undefined, or whose result is not known here."""
 

@@ -16,7 +16,8 @@ from ptx.emulate.model.tensor_map import SWIZZLE_SPANS, BadTensorMap, TensorLayo
 
 Words = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-_PIECE: Final = 16  # bytes that stay together in every swizzle
+PIECE: Final = 16
+"""Bytes that stay together in every swizzle; boxes begin at a multiple of them."""
 
 
 class Boxes(NamedTuple):
@@ -40,7 +41,7 @@ def boxes_at(layout: TensorLayout, coordinates: Words, offsets: Words, unit: int
 
     Args:
         layout: the tensor.
-        coordinates: (boxes, rank), innermost first.
+        coordinates: (boxes, rank), innermost first, which is a multiple of `PIECE` bytes.
         offsets: (boxes, at least rank - 2) of `im2col`; of no use for tiles.
         unit: the bytes of a piece; 0: as many as can be.
 
@@ -51,7 +52,7 @@ def boxes_at(layout: TensorLayout, coordinates: Words, offsets: Words, unit: int
     first = coordinates[:, 0] * nbytes
     row = layout.counts[0] * nbytes
     if not unit:
-        unit = math.gcd(_PIECE, row, layout.extents[0] * nbytes, *np.unique(first).tolist())
+        unit = math.gcd(PIECE, layout.extents[0] * nbytes)
     along_row = first[:, None] + np.arange(0, row, unit)
     in_row = (along_row >= 0) & (along_row < layout.extents[0] * nbytes)
     if layout.pixels is None:
@@ -123,5 +124,5 @@ def swizzled(addresses: Words, swizzle: int) -> Words:
     span = SWIZZLE_SPANS[swizzle]
     if not span:
         return addresses
-    mask = span // _PIECE - 1
+    mask = span // PIECE - 1
     return addresses ^ ((addresses >> 7 & mask) << 4)

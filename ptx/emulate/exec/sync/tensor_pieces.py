@@ -17,9 +17,9 @@ from ptx.emulate.exec.sync.bulk_copy import Place
 from ptx.emulate.memory.access import load_vector
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
-from ptx.emulate.model.errors import InvalidTensorMap, Misaligned
+from ptx.emulate.model.errors import InvalidTensorMap, Misaligned, MisalignedCoordinate
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.model.tensor_box import Bools, Words, boxes_at, swizzled
+from ptx.emulate.model.tensor_box import PIECE, Bools, Words, boxes_at, swizzled
 from ptx.emulate.model.tensor_map import NBYTES, BadTensorMap, TensorLayout, decoded
 
 Sites = Mapping[int, Site]
@@ -79,6 +79,7 @@ class TensorPieces:
         self.layout: TensorLayout = layout
         coordinates = _columns(tensor.coordinates, fibre.n)[positions]
         offsets = _columns(tensor.offsets or (0,) * layout.rank, fibre.n)[positions]
+        self._check_start(coordinates[:, 0], tensor)
         try:
             boxes = boxes_at(layout, coordinates, offsets, unit)
         except BadTensorMap as error:
@@ -89,6 +90,26 @@ class TensorPieces:
         self.outside: Words = boxes.outside.reshape(-1)
         self.inside: Words = np.tile(boxes.inside, len(positions))
         self.is_within: Bools = boxes.is_within.reshape(-1)
+
+    def _check_start(self, innermost: Words, tensor: Tensor) -> None:
+        """Refuse what an H200 does, which ends the kernel by CUDA_ERROR_ILLEGAL_INSTRUCTION.
+
+        Raises:
+            MisalignedCoordinate: a box begins between two pieces of a row.
+        """
+        element = self.layout.type
+        wrong = innermost * element.nbytes % PIECE != 0
+        if not wrong.any():
+            return
+        position = int(np.argmax(wrong))
+        start = int(innermost[position])
+        raise MisalignedCoordinate(
+            f"the innermost coordinate is {start}, {start * element.nbytes} bytes of "
+            f"{element.name}, no multiple of {PIECE} bytes: a GPU ends the kernel by an illegal "
+            f"instruction\n  begin the box at a multiple of {PIECE // element.nbytes} elements, "
+            "outside of the tensor too, and make it wide enough; other coordinates are free",
+            self.fibre.where(position, tensor.map.site.instruction),
+        )
 
     def place(self, starts: NDArray[np.int64], site: Site) -> None:
         """Lay the boxes at some addresses in shared memory.
@@ -146,6 +167,7 @@ def tensor_pieces(fibre: Fibre, tensor: Tensor, *, by_element: bool = False) -> 
 
     Raises:
         InvalidTensorMap: a map is none, or does not fit the instruction.
+        MisalignedCoordinate: a box begins between two pieces of a row.
     """
     found: list[TensorPieces] = []
     for positions, data in _maps(fibre, tensor):

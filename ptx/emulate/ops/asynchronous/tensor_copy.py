@@ -16,11 +16,10 @@ from ptx.emulate.exec.order.late_groups import Stage
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Place
 from ptx.emulate.exec.sync.tensor_copy import TensorStore, tensor_loads, tensor_stores
-from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces
+from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces, tensor_pieces
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.asynchronous.bulk_copy import SIGNAL, place, signal
-from ptx.emulate.ops.nothing import nothing
 from ptx.isa.model import Address, Bracket, Instruction, Operand, Register, Symbol, Vector
 
 DIMENSIONS = ("1d", "2d", "3d", "4d", "5d")
@@ -78,6 +77,11 @@ def _read_later(
         return None
 
     return write
+
+
+def prefetch_tensor(fibre: Fibre, tensor: Tensor) -> None:
+    """To the L2 cache, which is not here: a map or coordinates that are wrong are a fault."""
+    tensor_pieces(fibre, tensor)
 
 
 def _sites(e: Emitter, space: str, *, writes: bool) -> str:
@@ -160,6 +164,14 @@ def _store(e: Emitter, i: Instruction) -> None:
     e.line(f"{e.helper(function)}(f, {every})")
 
 
+def _prefetch(e: Emitter, i: Instruction) -> None:
+    tensor, *rest = i.operands
+    offsets = im2col_offsets(e, i, rest)
+    if len(rest) != (_HINT in i.modifiers):
+        raise e.refuse("its operands do not fit")
+    e.line(f"{e.helper(prefetch_tensor)}(f, {tensor_operand(e, i, tensor, offsets, '{}')})")
+
+
 for _words in DIMENSIONS:
     operation(
         f"cp.async.bulk.tensor.{_words}", ("",), (2, 3, 4, 5, 6), _copy, effect=Effect.MEMORY,
@@ -168,6 +180,7 @@ for _words in DIMENSIONS:
                    "bulk_group", SIGNAL, _MULTICAST, _HINT),
     )  # fmt: skip
     operation(
-        f"cp.async.bulk.prefetch.tensor.{_words}.L2.global", ("",), (1, 2, 3), nothing, writes=0,
-        modifiers=("tile", "im2col", _HINT), section="cp.async.bulk.prefetch.tensor",
+        f"cp.async.bulk.prefetch.tensor.{_words}.L2.global", ("",), (1, 2, 3), _prefetch,
+        effect=Effect.MEMORY, writes=0, modifiers=("tile", "im2col", _HINT),
+        section="cp.async.bulk.prefetch.tensor",
     )  # fmt: skip
