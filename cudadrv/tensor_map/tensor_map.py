@@ -43,7 +43,8 @@ class TensorMap(Uncopied):
             are a multiple of 16 bytes.
         element_strides: the distances of the elements that are copied, 1 to 8 for each axis; of
             ``box[i]`` elements every one in so many. 1 for the last axis.
-        swizzle: where the pieces of rows lie in shared memory; rows are no longer than its span.
+        swizzle: where the pieces of rows lie in shared memory; rows are no longer than its span,
+            and each takes all of it (`shared_nbytes`).
         interleave: whether channels lie in slices.
         l2_promotion: how much the L2 cache fetches at once.
         fill: what stands for elements outside of the array.
@@ -181,6 +182,17 @@ class TensorMap(Uncopied):
     def swizzle(self) -> TensorSwizzle:
         """Where pieces of rows lie in shared memory."""
         return self._modes.swizzle
+
+    @property
+    def shared_nbytes(self) -> int:
+        """What the box takes in shared memory: a row takes the whole width of the swizzle.
+
+        More than `box_nbytes`, if rows are shorter than that; an mbarrier expects `box_nbytes`.
+        """
+        row, span = self.box[-1] * self.element.nbytes, self.swizzle.nbytes
+        if row >= span or self._modes.interleave is not TensorInterleave.NONE:
+            return self.box_nbytes
+        return self.box_nbytes // row * span
 
     def replace(self, array: AnyDeviceArray) -> TensorMap:
         """The same map over another array, of the same shape, strides and dtype, and context.

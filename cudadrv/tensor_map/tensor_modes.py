@@ -49,7 +49,8 @@ class TensorSwizzle(IntEnum):
     """Where pieces of a box's rows lie in shared memory; numbered as CUtensorMapSwizzle.
 
     Pieces of 16 bytes change places within a span, by the number of the row of 128 bytes in which
-    they lie: so columns of a matrix are in different banks. A box's rows are as long as the span.
+    they lie: so columns of a matrix are in different banks. A box's rows take the span each, also
+    where they are shorter.
     """
 
     NONE = 0

@@ -81,28 +81,32 @@ extern "C" __global__ void increase(const __grid_constant__ TensorMap map, int n
   if (threadIdx.x == 0) { store(&map, 0, y, numbers); finish_stores(); }
 }
 
-// Adds what stands in the box at (0, 0) to the box at (x, y).
-extern "C" __global__ void add(const __grid_constant__ TensorMap map, int x, int y, int nbytes) {
-  extern __shared__ __align__(1024) float numbers[];
-  unsigned long long* bar = (unsigned long long*)(numbers + nbytes / 4);
+// Stores the box at (0, 0) at (x, y) too, or adds it there; `total` bytes of shared memory.
+extern "C" __global__ void put(const __grid_constant__ TensorMap map, int x, int y, int nbytes,
+                               int total, int sums) {
+  extern __shared__ __align__(1024) unsigned char box[];
+  unsigned long long* bar = (unsigned long long*)(box + total);
   if (threadIdx.x == 0) { init(bar, 1); make_barriers_known(); }
   __syncthreads();
   if (threadIdx.x == 0) {
     expect(bar, nbytes);
-    load(numbers, &map, 0, 0, bar);
+    load(box, &map, 0, 0, bar);
     wait(bar, 0);
-    asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
-                 " [%0, {%1, %2}], [%3];"
-                 :: "l"(&map), "r"(x), "r"(y), "r"(at(numbers)) : "memory");
+    if (!sums)
+      store(&map, x, y, box);
+    else
+      asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
+                   " [%0, {%1, %2}], [%3];"
+                   :: "l"(&map), "r"(x), "r"(y), "r"(at(box)) : "memory");
     finish_stores();
   }
 }
 
 // Pixels under a filter, from its first position on.
 extern "C" __global__ void pixels(const __grid_constant__ TensorMap map, float4* out, int w, int h,
-                                  unsigned short dw, unsigned short dh, int nbytes) {
+                                  unsigned short dw, unsigned short dh, int nbytes, int total) {
   extern __shared__ __align__(1024) float4 quads[];
-  unsigned long long* bar = (unsigned long long*)(quads + nbytes / 16);
+  unsigned long long* bar = (unsigned long long*)(quads + total / 16);
   if (threadIdx.x == 0) { init(bar, 1); make_barriers_known(); }
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -113,7 +117,7 @@ extern "C" __global__ void pixels(const __grid_constant__ TensorMap map, float4*
                     "h"(dw), "h"(dh) : "memory");
   }
   wait(bar, 0);
-  for (int k = threadIdx.x; k < nbytes / 16; k += blockDim.x) out[k] = quads[k];
+  for (int k = threadIdx.x; k < total / 16; k += blockDim.x) out[k] = quads[k];
 }
 """
 )

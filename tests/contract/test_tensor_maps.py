@@ -88,18 +88,23 @@ def test_a_product_of_tiles_in_a_pipeline_has_the_bits_of_exact_arithmetic(
     assert np.array_equal(found, a.astype(SINGLE) @ b.T.astype(SINGLE))
 
 
-@pytest.mark.parametrize(
-    ("swizzle", "columns"), [("NONE", 40), ("BYTES_32", 16), ("BYTES_64", 32), ("BYTES_128", 64)]
-)
+@pytest.mark.parametrize(("swizzle", "columns"), [
+    ("NONE", 40), ("BYTES_32", 16), ("BYTES_64", 32), ("BYTES_128", 64),
+    ("BYTES_32", 8), ("BYTES_64", 8), ("BYTES_64", 24), ("BYTES_128", 32), ("BYTES_128", 56),
+])  # fmt: skip
 def test_pieces_of_rows_change_places_as_the_swizzle_says(
     stream: cudadrv.Stream, kernels: cudadrv.Module, swizzle: str, columns: int
 ) -> None:
     x = noise(20, 80)
     tensor_map = TensorMap(stream.to_device(x), (16, columns), swizzle=TensorSwizzle[swizzle])
     box = box_at(x, 2, 8, 16, columns)
-    total = -(-box.nbytes // 1024) * 1024
+    # Rows are as long as the swizzle in shared memory; what they do not fill is not counted.
+    width = max(tensor_map.swizzle.nbytes, 2 * columns)
+    assert (tensor_map.box_nbytes, tensor_map.shared_nbytes) == (box.nbytes, 16 * width)
+    total = -(-16 * width // 1024) * 1024
     pieces = np.zeros((total // 128, 8, 16), np.uint8)
-    pieces.reshape(-1)[: box.nbytes] = box.view(np.uint8).reshape(-1)
+    lines = pieces.reshape(-1)[: 16 * width].reshape(16, width)
+    lines[:, : 2 * columns] = box.view(np.uint8)
     # CUDA Programming Guide, "Shared Memory Bank Swizzling": within the span, the number of a piece
     # of 16 bytes is combined by XOR with that of the row of 128 bytes.
     rows, places = np.arange(total // 128)[:, None], np.arange(8)
@@ -161,27 +166,50 @@ def test_boxes_are_written_and_added_but_not_beyond_the_edge(
     kernels.kernel("increase").launch(stream, config, tensor_map, 512)
     expected = data + 1
     assert np.array_equal(stream.to_host(array), expected)
-    kernels.kernel("add").launch(
-        stream, LaunchConfig(1, 32, shared_bytes=512 + BARRIER), tensor_map, 4, 15, 512
-    )
+    put = LaunchConfig(1, 32, shared_bytes=512 + BARRIER)
+    kernels.kernel("put").launch(stream, put, tensor_map, 4, 15, 512, 512, True)
     expected[15:, 4:] += expected[:5, :8]
+    assert np.array_equal(stream.to_host(array), expected)
+    kernels.kernel("put").launch(stream, put, tensor_map, -8, 10, 512, 512, False)
+    expected[10:18, :8] = np.pad(expected[:8, 8:], ((0, 0), (0, 4)))
     assert np.array_equal(stream.to_host(array), expected)
 
 
+@pytest.mark.parametrize("sums", [False, True])
+def test_boxes_with_shorter_rows_than_the_swizzle_are_written(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, sums: bool
+) -> None:
+    data = noise(20, 32).astype(SINGLE)
+    array = stream.to_device(data)
+    tensor_map = TensorMap(array, (8, 16), swizzle=TensorSwizzle.BYTES_128)
+    assert (tensor_map.box_nbytes, tensor_map.shared_nbytes) == (512, 1024)
+    config = LaunchConfig(1, 32, shared_bytes=1024 + BARRIER)
+    kernels.kernel("put").launch(stream, config, tensor_map, 8, 9, 512, 1024, sums)
+    expected = data.copy()
+    expected[9:17, 8:24] = data[:8, :16] + (data[9:17, 8:24] if sums else 0)
+    assert np.array_equal(stream.to_host(array), expected)
+
+
+@pytest.mark.parametrize("swizzle", ["NONE", "BYTES_32"])
 def test_pixels_under_a_filter_are_brought_row_by_row(
-    stream: cudadrv.Stream, kernels: cudadrv.Module
+    stream: cudadrv.Stream, kernels: cudadrv.Module, swizzle: str
 ) -> None:
     # A filter of 3 by 3 over images with a border of one pixel.
     images = noise(2, 5, 6, 4, dtype=SINGLE)
-    tensor_map = TensorMap.im2col(stream.to_device(images), (-1, -1), (-1, -1), 4, 40)
-    assert tensor_map.box == (40, 4)
-    out = stream.empty((40, 4), SINGLE)
-    config = LaunchConfig(1, 32, shared_bytes=640 + BARRIER)
-    kernels.kernel("pixels").launch(stream, config, tensor_map, out, -1, -1, 2, 1, 640)
+    tensor_map = TensorMap.im2col(
+        stream.to_device(images), (-1, -1), (-1, -1), 4, 40, swizzle=TensorSwizzle[swizzle]
+    )
+    assert (tensor_map.box, tensor_map.box_nbytes) == ((40, 4), 640)
+    total = tensor_map.shared_nbytes
+    out = stream.empty(total // 4, SINGLE)
+    config = LaunchConfig(1, 32, shared_bytes=total + BARRIER)
+    kernels.kernel("pixels").launch(stream, config, tensor_map, out, -1, -1, 2, 1, 640, total)
+    found = stream.to_host(out).reshape(-1, 4)
+    if swizzle == "BYTES_32":  # a pixel takes two pieces, which every other 128 bytes exchange
+        found = found.reshape(-1, 2, 4)[np.arange(40), np.arange(40) // 4 % 2]
     bordered = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
     # The pixel of the filter at (1, 2), for each of its 5 by 6 positions.
-    expected = bordered[:, 1 : 1 + 5, 2 : 2 + 6].reshape(-1, 4)[:40]
-    assert np.array_equal(stream.to_host(out), expected)
+    assert np.array_equal(found, bordered[:, 1 : 1 + 5, 2 : 2 + 6].reshape(-1, 4)[:40])
 
 
 def test_a_map_is_an_argument_of_every_launch_and_moves_to_another_array(

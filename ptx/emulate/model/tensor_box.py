@@ -62,7 +62,8 @@ def boxes_at(layout: TensorLayout, coordinates: Words, offsets: Words, unit: int
     boxes = len(coordinates)
     outside = layout.address + rows[:, :, None] + along_row[:, None, :]
     is_within = is_row[:, :, None] & in_row[:, None, :]
-    inside = np.arange(0, rows.shape[1] * row, unit, dtype=np.int64)
+    starts = np.arange(rows.shape[1], dtype=np.int64) * layout.pitch
+    inside = (starts[:, None] + np.arange(0, row, unit)).reshape(-1)
     return Boxes(unit, outside.reshape(boxes, -1), inside, is_within.reshape(boxes, -1))
 
 

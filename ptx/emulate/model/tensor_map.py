@@ -132,6 +132,15 @@ class TensorLayout:
         return tuple(-(-box // step) for box, step in zip(self.box, steps, strict=True))
 
     @property
+    def pitch(self) -> int:
+        """Bytes from one row in shared memory to the next: a swizzle's rows are as long as it.
+
+        CUDA Programming Guide, "Shared Memory Bank Swizzling": there must be memory for the whole
+        width of the swizzle. What a shorter row leaves of it an H200 neither writes nor counts.
+        """
+        return SWIZZLE_SPANS[self.swizzle] or self.counts[0] * self.type.nbytes
+
+    @property
     def nbytes(self) -> int:
         """The bytes of one copy, those out of bounds among them."""
         total = self.type.nbytes
@@ -207,11 +216,10 @@ def _check(layout: TensorLayout) -> None:
     if not all(1 <= box <= 256 for box in layout.box):
         raise BadTensorMap(f"holds a tensor map of box {layout.box}, not 1 to 256 elements each")
     row, span = layout.counts[0] * layout.type.nbytes, SWIZZLE_SPANS[layout.swizzle]
-    if row % 16 or (span and row != span):
-        # CUDA takes shorter rows than the swizzle's; where they then lie it does not say.
+    if row % 16 or (span and row > span):
         raise BadTensorMap(
-            f"holds a tensor map whose box has rows of {row} bytes; the emulator copies rows of a "
-            f"multiple of 16{f', and of {span} with this swizzle' if span else ''}"
+            f"holds a tensor map whose box has rows of {row} bytes, not a multiple of 16"
+            f"{f' up to the {span} of its swizzle' if span else ''}"
         )
 
 

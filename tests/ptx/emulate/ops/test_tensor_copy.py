@@ -61,16 +61,19 @@ def test_element_strides_leave_elements_out_but_in_the_innermost_dimension() -> 
     assert device.launched(expected.nbytes).tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("swizzle", [0, 1, 2, 3])
+@pytest.mark.parametrize(("swizzle", "width"), [
+    (0, 48), (1, 16), (2, 32), (3, 64), (1, 8), (2, 16), (2, 24), (3, 8), (3, 40),
+])  # fmt: skip
 @pytest.mark.parametrize("columns", [72, 69], ids=["pieces", "elements"])
 def test_a_swizzle_puts_pieces_where_the_documented_pattern_does(
-    swizzle: int, columns: int
+    swizzle: int, width: int, columns: int
 ) -> None:
-    width = {0: 48, 1: 16, 2: 32, 3: 64}[swizzle]
     column = 72 - width  # beyond the edge, if there are fewer columns
     x = noise((20, columns), "f2")
-    box = np.ascontiguousarray(box_of(x, (3, column), (18, width), (1, 1)))
-    expected = swizzled(box.view(np.uint8).reshape(-1), swizzle)
+    box = box_of(x, (3, column), (18, width), (1, 1))
+    rows = np.zeros((18, max(16 << swizzle, 2 * width)), np.uint8)  # as long as the swizzle
+    rows[:, : 2 * width] = np.ascontiguousarray(box).view(np.uint8)
+    expected = swizzled(rows.reshape(-1), swizzle)
     body = f"""{arrive(box.nbytes)} {load((column, 3))} {WAIT}
         {BACK} [%rd2], [%r5], {len(expected)};"""
     found = Device(body, x, (18, width), swizzle=swizzle).launched(len(expected))
@@ -210,8 +213,9 @@ def test_a_map_that_a_kernel_changes_is_the_one_that_is_used() -> None:
     (load((0, 0)).replace("[m]", "[%r5+64]"), SynchronisationFault, "never initialised"),
     (f"tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 1, 9999; {load((0, 9000))}",
      OutOfBounds, "behind|no memory"),
-    (f"tensormap.replace.tile.swizzle_mode.global.b1024.b32 [%rd1], 3; {load((0, 0))}",
-     InvalidTensorMap, "rows of 32 bytes"),
+    ("tensormap.replace.tile.swizzle_mode.global.b1024.b32 [%rd1], 1;"
+     f"tensormap.replace.tile.box_dim.global.b1024.b32 [%rd1], 0, 24; {load((0, 0))}",
+     InvalidTensorMap, "rows of 48 bytes, not a multiple of 16 up to the 32"),
     ("cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.bulk_group [%rd1, {0, 0}], [%r5];",
      InvalidTensorMap, "reduction by `inc` into a tensor of f16, which takes u32"),
 ])  # fmt: skip
