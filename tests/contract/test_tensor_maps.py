@@ -145,6 +145,50 @@ def test_what_is_outside_is_nan_where_it_is_asked_for(
     assert (outside == 0x7FF77FF7).all()
 
 
+def as_tf32(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, words: list[int]
+) -> NDArray[np.uint32]:
+    """The bits of float32 as a load by a tensor map of TFLOAT32 brings them."""
+    given = np.zeros((1, 32), np.uint32)
+    given[0, : len(words)] = words
+    array = stream.to_device(given.view(SINGLE))
+    tensor_map = TensorMap(array, (1, 32), element=TensorElement.TFLOAT32)
+    found = dumped(stream, kernels, tensor_map, 0, 0, 128).view(np.uint32)
+    assert not found[len(words) :].any()
+    return found[: len(words)]
+
+
+def test_tf32_is_rounded_to_the_nearest_of_10_bits(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    cases = {
+        0x3F800000: 0x3F800000, 0x3F800FFF: 0x3F800000, 0x3F801001: 0x3F802000,
+        0x3F801FFF: 0x3F802000, 0xBF802FFF: 0xBF802000, 0xBF803001: 0xBF804000,
+        0x3FFFF001: 0x40000000, 0x7F7FEFFF: 0x7F7FE000, 0x00801234: 0x00802000,
+        0x80000000: 0x80000000, 0x7F800000: 0x7F800000, 0xFF800000: 0xFF800000,
+    }  # fmt: skip
+    assert as_tf32(stream, kernels, list(cases)).tolist() == list(cases.values())
+
+
+def test_of_two_nearest_tf32_the_even_one_is_taken(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    cases = {0x3F801000: 0x3F800000, 0x3F803000: 0x3F804000, 0xC0005000: 0xC0004000}
+    assert as_tf32(stream, kernels, list(cases)).tolist() == list(cases.values())
+
+
+def test_the_largest_floats_become_infinite_as_tf32_and_the_smallest_are_kept(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    cases = {0x7F7FFFFF: 0x7F800000, 0xFF7FF001: 0xFF800000, 0x00003001: 0x00004000}
+    assert as_tf32(stream, kernels, list(cases)).tolist() == list(cases.values())
+
+
+def test_nans_are_nans_as_tf32(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
+    found = as_tf32(stream, kernels, [0x7FC00000, 0x7F800001, 0xFFFFFFFF])
+    assert np.isnan(found.view(SINGLE)).all()
+
+
 def test_rows_that_are_padded_and_element_strides_are_followed(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:

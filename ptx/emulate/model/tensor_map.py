@@ -35,8 +35,8 @@ _TILE, _IM2COL = 0, 1
 class ElementType(NamedTuple):
     """A type of elements: its name in PTX, the bits of a NaN, and its size.
 
-    `nan` is what fills elements out of bounds; 0 for types that have none. Which NaN CUDA does not
-    say; these are an H200's.
+    `nan` is what fills elements out of bounds; 0 for types that have none, and for tf32, whose CUDA
+    does not say. The others are an H200's.
     """
 
     name: str
@@ -49,6 +49,7 @@ ELEMENT_TYPES: Final = {
     3: ElementType("s32", 4), 4: ElementType("u64", 8), 5: ElementType("s64", 8),
     6: ElementType("f16", 2, 0x7FF7), 7: ElementType("f32", 4, 0x7FF77FF7),
     9: ElementType("f64", 8, 0x7FF77FF77FF77FF7), 10: ElementType("bf16", 2, 0x7FF7),
+    11: ElementType("tf32", 4),
 }  # fmt: skip
 """By their numbers in PTX; those that the emulator does not copy are left out."""
 SWIZZLE_SPANS: Final = {0: 0, 1: 32, 2: 64, 3: 128}
@@ -209,6 +210,8 @@ def _check(layout: TensorLayout) -> None:
             f"holds a tensor map of address {layout.address:#x} and strides {layout.strides}, "
             "which are not all multiples of 16"
         )
+    if layout.fills_nan and not layout.type.nan:
+        raise BadTensorMap(f"holds a tensor map of {layout.type.name} that is filled with NaN")
     if not all(layout.extents) or not all(1 <= step <= 8 for step in layout.steps):
         raise BadTensorMap(
             f"holds a tensor map of extents {layout.extents} and element strides {layout.steps}"

@@ -14,7 +14,9 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.bulk_copy import Place, deliver, ranks_named
 from ptx.emulate.exec.sync.issued_copies import note_pieces
 from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces, tensor_pieces
+from ptx.emulate.ieee import Rounding, to_tf32
 from ptx.emulate.memory.access import load_vector, store
+from ptx.emulate.model.errors import InvalidTensorMap
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import Scalar
 
@@ -56,7 +58,7 @@ class TensorLoad:
         if len(chosen):
             part, where = pieces.access(pieces.outside, chosen)
             for word, value in zip(words, load_vector(part, where, 0, self._source), strict=True):
-                word[chosen] = value
+                word[chosen] = _converted(pieces, value)
         part, where = pieces.access(pieces.inside)
         store(part, where, 0, self._target, *words)
 
@@ -135,10 +137,34 @@ def tensor_loads(
 def tensor_stores(
     fibre: Fibre, tensor: Tensor, source: Place, sources: Sites
 ) -> Iterator[tuple[TensorPieces, TensorStore]]:
-    """The stores that an instruction issues."""
+    """The stores that an instruction issues.
+
+    Raises:
+        InvalidTensorMap: it is not known what is stored.
+    """
     for pieces in tensor_pieces(fibre, tensor):
+        if pieces.layout.type.name == "tf32":
+            raise InvalidTensorMap(
+                "a store into a tensor of tf32: the emulator knows what loads round, not what "
+                "stores do\n  store by a map of float32",
+                pieces.fibre.where(0, source.site.instruction),
+            )
         of = source.part(fibre.n, pieces.positions)
         yield pieces, TensorStore(pieces, of, sources, tensor.sites)
+
+
+def _converted(pieces: TensorPieces, value: Value) -> Value:
+    """What loads make of elements: float32 is rounded to tf32, infinities and NaN stay.
+
+    CUDA does not say how it rounds. To nearest on an H200; of two, to the even one on devices of
+    compute capability 12.0, by the tests of Triton's `round_f32_to_tf32`.
+    """
+    if pieces.layout.type.name != "tf32":
+        return value
+    given = np.atleast_1d(value).view(np.float32)
+    rounded = to_tf32(given, rounding=Rounding.RN).view(np.float32)
+    found: Value = np.where(np.isnan(given), given, rounded).view(value.dtype)
+    return found if value.ndim else found[0]
 
 
 def _filling(pieces: TensorPieces, dtype: Scalar) -> np.generic:

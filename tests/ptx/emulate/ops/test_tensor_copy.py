@@ -25,6 +25,7 @@ from tests.ptx.emulate.ops.tensor_device import (
     HEAD,
     PARAMS,
     SIGNAL,
+    STORE,
     WAIT,
     Device,
     arrive,
@@ -106,6 +107,17 @@ def test_floats_out_of_bounds_are_nan_where_the_map_asks_for_it(dtype: str, elem
         assert ((words[:16] & 0x7FFF) > 0x7F80).all()
     else:
         assert np.isnan(words[:16].astype("f8")).all()
+
+
+def test_elements_of_tf32_are_rounded_and_what_is_outside_is_zero() -> None:
+    words = np.array([[0x3F801001, 0x3F800FFF, 0x3F801000, 0x3F803000, 0x7F800001, 0xFF7FFFFF,
+                       0x00001001]], np.uint32)  # fmt: skip
+    rounded = [0x3F802000, 0x3F800000, 0x3F800000, 0x3F804000, 0x7F800001, 0xFF800000, 0x00002000]
+    device = Device(loading((0, 0), 32), words.view("f4"), (1, 8), element="tf32")
+    assert device.launched(32).view(np.uint32).tolist() == [*rounded, 0]
+    one = np.full((1, 16), np.uint32(0x3F801001)).view("f4")  # the same bits for all pieces
+    found = Device(loading((0, 0), 64), one, (1, 16), element="tf32").launched(64)
+    assert (found.view(np.uint32) == 0x3F802000).all()
 
 
 @pytest.mark.parametrize("chunk", [3, 65536])
@@ -224,6 +236,13 @@ def test_wrong_copies_are_found(body: str, error: type[EmulationFault], words: s
     with pytest.raises(error, match=words) as raised:
         device.launched(128)
     assert raised.value.where.ptx_line > 0
+
+
+def test_stores_of_what_is_rounded_are_refused() -> None:
+    body = f"{STORE} [%rd1, {{0, 0}}], [%r5];"
+    device = Device(body, noise((16, 16), "f4"), (16, 16), element="tf32")
+    with pytest.raises(InvalidTensorMap, match="a store into a tensor of tf32"):
+        device.launched(16)
 
 
 def test_bytes_that_a_copy_brought_count_as_written() -> None:
