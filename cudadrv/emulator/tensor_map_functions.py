@@ -80,10 +80,17 @@ def replace_address(api: TensorMapApi, tensor_map: int, address: int) -> int:
     return int(code)
 
 
-def encode_im2col_wide(api: TensorMapApi, *given: int) -> int:
-    """`cuTensorMapEncodeIm2colWide`, which the emulator refuses whatever it is given."""
-    code, _ = api.cuTensorMapEncodeIm2colWide(*given[1:])
-    return int(code)
+def encode_im2col_wide(
+    api: TensorMapApi, result: int, element: int, rank: int, address: int, extents: int,
+    strides: int, lower: int, upper: int, channels: int, pixels: int, steps: int, *modes: int,
+) -> int:  # fmt: skip
+    """`cuTensorMapEncodeIm2colWide`."""
+    count = min(rank, MOST_DIMENSIONS)
+    code, found = api.cuTensorMapEncodeIm2colWide(
+        element, rank, address, _sizes(extents, count), _sizes(strides, count - 1), lower, upper,
+        channels, pixels, _words(steps, count), *modes,
+    )  # fmt: skip
+    return _put(result, code, found)
 
 
 FUNCTIONS: Final[dict[str, tuple[str, Callable[..., int]]]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from ptx.emulate.model.tensor_map import (
     ELEMENT_TYPES,
@@ -33,6 +33,9 @@ _MOST_STEP: Final = 8
 _MOST_PIXELS: Final = 1024
 _CORNERS: Final = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}
 
+Numbers: TypeAlias = Sequence[Any] | None
+"""Whole numbers, as Python's or as the bindings have them."""
+
 
 class Modes(NamedTuple):
     """How a tensor is copied, as the driver numbers it."""
@@ -42,6 +45,11 @@ class Modes(NamedTuple):
     promotion: int
     fill: int
 
+    @classmethod
+    def of(cls, *given: int) -> Modes:
+        """Of numbers, as Python's or as the bindings have them."""
+        return cls(*map(int, given))
+
 
 class Extents(NamedTuple):
     """Where a tensor lies; innermost dimension first."""
@@ -49,12 +57,17 @@ class Extents(NamedTuple):
     element: int
     rank: int
     address: int
-    extents: Sequence[Any] | None
-    strides: Sequence[Any] | None
-    steps: Sequence[Any] | None
+    extents: Numbers
+    strides: Numbers
+    steps: Numbers
+
+    @classmethod
+    def of(cls, element: int, rank: int, address: int, *sequences: Numbers) -> Extents:
+        """Of numbers, as Python's or as the bindings have them."""
+        return cls(int(element), int(rank), int(address), *sequences)
 
 
-def tiled(tensor: Extents, box: Sequence[Any] | None, modes: Modes) -> TensorLayout:
+def tiled(tensor: Extents, box: Numbers, modes: Modes) -> TensorLayout:
     """The tensor map of `cuTensorMapEncodeTiled`.
 
     Raises:
@@ -71,7 +84,7 @@ def tiled(tensor: Extents, box: Sequence[Any] | None, modes: Modes) -> TensorLay
 
 
 def im2col(
-    tensor: Extents, lower: Sequence[Any] | None, upper: Sequence[Any] | None, channels: int,
+    tensor: Extents, lower: Numbers, upper: Numbers, channels: int,
     pixels: int, modes: Modes,
 ) -> TensorLayout:  # fmt: skip
     """The tensor map of `cuTensorMapEncodeIm2col`.
@@ -85,10 +98,41 @@ def im2col(
         _numbers(name, values, spatial)
         for name, values in (("pixelBoxLowerCorner", lower), ("pixelBoxUpperCorner", upper))
     ]
-    least, most = _CORNERS[tensor.rank]
+    _check_pixels(layout, corners, _CORNERS[tensor.rank], channels, pixels, modes)
+    _check_emulated(tensor, modes)
+    return replace(layout, pixels=PixelBox(corners[0], corners[1], channels, pixels))
+
+
+def refuse_im2col_wide(
+    tensor: Extents, lower: int, upper: int, channels: int, pixels: int, mode: int, modes: Modes
+) -> NoReturn:
+    """Refuse what `cuTensorMapEncodeIm2colWide` would make.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_VALUE, else CUDA_ERROR_NOT_SUPPORTED.
+    """
+    layout = _layout(tensor, modes, 3)
+    if modes.interleave or not modes.swizzle or mode not in (0, 1):
+        raise invalid_value("rows of images go with a swizzle, no interleave, and mode 0 or 1")
+    # The corners' range is that of one spatial dimension, whatever the rank.
+    _check_pixels(layout, [(lower,), (upper,)], _CORNERS[3], channels, pixels, modes)
+    raise Refusal(
+        CUresult.CUDA_ERROR_NOT_SUPPORTED,
+        f"the emulator does not copy rows of images (im2col::w{'::128' if mode else ''}): from "
+        f"{lower} to {upper}, {pixels} pixels of {channels} channels"
+        "\n  make the map by cuTensorMapEncodeIm2col, or run the kernel on a GPU",
+    )
+
+
+def _check_pixels(
+    layout: TensorLayout, corners: Sequence[tuple[int, ...]], allowed: tuple[int, int],
+    channels: int, pixels: int, modes: Modes,
+) -> None:  # fmt: skip
+    """Refuse corners and sizes; the corners are of some dimensions from the innermost pixel on."""
+    least, most = allowed
     if not all(least <= each <= most for corner in corners for each in corner):
         raise invalid_value(f"the pixel box {corners}: each offset is {least} to {most}")
-    extents = layout.extents[1:-1]
+    extents = layout.extents[1 : 1 + len(corners[0])]
     if any(n + high <= low for n, low, high in zip(extents, *corners, strict=True)):
         raise invalid_value(f"the pixel box {corners} is empty in an image of {extents}")
     if not 1 <= channels <= _MOST_BOX or not 1 <= pixels <= _MOST_PIXELS:
@@ -97,8 +141,6 @@ def im2col(
             f"{_MOST_PIXELS}"
         )
     _check_row(layout, channels, modes)
-    _check_emulated(tensor, modes)
-    return replace(layout, pixels=PixelBox(corners[0], corners[1], channels, pixels))
 
 
 def check_address(address: int, interleave: int) -> None:
@@ -172,7 +214,7 @@ def _check_emulated(tensor: Extents, modes: Modes) -> None:
         )
 
 
-def _numbers(name: str, values: Sequence[Any] | None, count: int) -> tuple[int, ...]:
+def _numbers(name: str, values: Numbers, count: int) -> tuple[int, ...]:
     found = () if values is None else tuple(int(each) for each in values)
     if len(found) < count:
         raise invalid_value(f"{name} has {len(found)} numbers instead of {count}")

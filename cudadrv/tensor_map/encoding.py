@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from ..driver._api import CUresult
 from ..driver.context_box import ContextBox
@@ -17,42 +17,73 @@ from ..errors import DriverSymbolMissingError
 
 NBYTES: Final = 128
 _ALIGNMENT: Final = 128
-_SINCE: Final = 12000  # the version of CUDA that brought them
-Form: TypeAlias = Callable[[int], Callable[..., int]]
-"""What makes a function of an address."""
-
 _WORD: Final = ctypes.c_uint
+_INT: Final = ctypes.c_int
 _ADDRESS: Final = ctypes.c_void_p
 _MODES: Final = (_WORD,) * 4
-TILED: Final = ctypes.CFUNCTYPE(ctypes.c_int, _ADDRESS, _WORD, _WORD, *(_ADDRESS,) * 5, *_MODES)
-"""cuTensorMapEncodeTiled: the map, type, rank, address, extents, strides, box, steps, modes."""
-IM2COL: Final = ctypes.CFUNCTYPE(
-    ctypes.c_int, _ADDRESS, _WORD, _WORD, *(_ADDRESS,) * 5, _WORD, _WORD, _ADDRESS, *_MODES
+
+
+class Encoder(NamedTuple):
+    """A function that makes a map.
+
+    Attributes:
+        name: its name.
+        since: the version of CUDA that brought it.
+        form: what makes a function of its address.
+    """
+
+    name: str
+    since: int
+    form: Callable[[int], Callable[..., int]]
+
+
+TILED: Final = Encoder(
+    "cuTensorMapEncodeTiled", 12000,
+    ctypes.CFUNCTYPE(_INT, _ADDRESS, _WORD, _WORD, *(_ADDRESS,) * 5, *_MODES),
+)  # fmt: skip
+"""Of the map, type, rank, address, extents, strides, box, steps, modes."""
+IM2COL: Final = Encoder(
+    "cuTensorMapEncodeIm2col", 12000,
+    ctypes.CFUNCTYPE(
+        _INT, _ADDRESS, _WORD, _WORD, *(_ADDRESS,) * 5, _WORD, _WORD, _ADDRESS, *_MODES
+    ),
+)  # fmt: skip
+"""Of the same up to the strides, lower and upper corner, channels, pixels, steps, modes."""
+IM2COL_WIDE: Final = Encoder(
+    "cuTensorMapEncodeIm2colWide", 12080,
+    ctypes.CFUNCTYPE(
+        _INT, _ADDRESS, _WORD, _WORD, *(_ADDRESS,) * 3, _INT, _INT, _WORD, _WORD, _ADDRESS, _WORD,
+        *_MODES,
+    ),
+)  # fmt: skip
+"""Of the same; corners are numbers, and the mode of width stands behind the interleave."""
+REPLACE: Final = Encoder(
+    "cuTensorMapReplaceAddress", 12000, ctypes.CFUNCTYPE(_INT, _ADDRESS, _ADDRESS)
 )
-"""cuTensorMapEncodeIm2col: …, strides, lower and upper corner, channels, pixels, steps, modes."""
-REPLACE: Final = ctypes.CFUNCTYPE(ctypes.c_int, _ADDRESS, _ADDRESS)
-"""cuTensorMapReplaceAddress: the map and the address."""
+"""Of the map and the address."""
 
 
 def encoded(
-    context: ContextBox, name: str, form: Form, given: Sequence[object], doing: str, before: bytes
-) -> bytes:  # fmt: skip
+    context: ContextBox, encoder: Encoder, given: Sequence[object], doing: str, before: bytes
+) -> bytes:
     """The 128 bytes that a function makes, or that it makes of those before.
 
     Raises:
         CudaError: the driver refused.
         DriverSymbolMissingError: it has no such function.
     """
-    code, address, _ = context.api.cuGetProcAddress(name.encode(), _SINCE, 0)
+    code, address, _ = context.api.cuGetProcAddress(encoder.name.encode(), encoder.since, 0)
     if code or not address:
-        raise DriverSymbolMissingError(f"{name} is not in the installed driver: update the driver")
+        raise DriverSymbolMissingError(
+            f"{encoder.name} is not in the installed driver: update the driver"
+        )
     memory = (ctypes.c_char * (NBYTES + _ALIGNMENT))()
     start = ctypes.addressof(memory)
     start += -start % _ALIGNMENT
     ctypes.memmove(start, before.ljust(NBYTES, b"\0"), NBYTES)
-    found = CUresult(context.call(form(int(address)), start, *given))
+    found = CUresult(context.call(encoder.form(int(address)), start, *given))
     if found:
-        raise failure(context.api, found, name, doing)
+        raise failure(context.api, found, encoder.name, doing)
     return ctypes.string_at(start, NBYTES)
 
 

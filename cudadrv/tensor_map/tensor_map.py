@@ -12,16 +12,16 @@ from ..errors import ClosedError, TensorMapError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceMemory
 from ..memory.order import AnyMemory
-from .encoding import IM2COL, REPLACE, TILED, Form, encoded, offsets, sizes, words
+from .encoding import IM2COL, IM2COL_WIDE, REPLACE, TILED, Encoder, encoded, offsets, sizes, words
 from .tensor_modes import L2Promotion, TensorElement, TensorFill, TensorInterleave, TensorSwizzle
 from .tensor_rules import (
     TensorModes,
-    check_last_step,
-    check_pixels,
     check_tensor,
     checked_box,
     checked_corners,
+    checked_pixels,
     checked_steps,
+    checked_width,
     modes_of,
 )
 
@@ -53,7 +53,7 @@ class TensorMap(Uncopied):
 
     Attributes:
         context: the array's.
-        box: as given; of `im2col`, pixels and channels.
+        box: as given; of images, pixels and channels.
         box_nbytes: what one copy brings to shared memory, and an mbarrier must expect.
         element_strides: as given.
 
@@ -84,13 +84,12 @@ class TensorMap(Uncopied):
         border.instance("TensorMap: array", array, DeviceArray)
         modes = modes_of(array, element, swizzle, interleave, l2_promotion, fill)
         check_tensor(array, modes)
-        steps = checked_steps(array, element_strides)
-        check_last_step(array, steps, modes.interleave)
+        steps = checked_steps(array, element_strides, modes)
         found = checked_box(array, box, modes)
         self._set(array, modes, found, steps)
         self.box_nbytes: int = modes.element.nbytes * prod(map(_copied, found, steps))
         given = (*_tensor(array, modes), words(found), words(steps), *_numbers(modes))
-        self._encoded = self._made("cuTensorMapEncodeTiled", TILED, given)
+        self._encoded = self._made(TILED, given)
 
     @classmethod
     def im2col(
@@ -116,12 +115,7 @@ class TensorMap(Uncopied):
             upper_corner: the last one, from the last pixel on.
             channels: channels that are copied at once, at most 256.
             pixels: positions that are copied at once, at most 1024.
-            element_strides: the distances of positions; see `TensorMap`.
-            swizzle: as for `TensorMap`, and so are the others.
-            interleave: see there.
-            l2_promotion: see there.
-            fill: see there.
-            element: see there.
+            element_strides: the distances of positions; this and what follows as for `TensorMap`.
 
         Raises:
             TensorMapError: CUDA has no such tensor map.
@@ -131,18 +125,65 @@ class TensorMap(Uncopied):
         border.instance("TensorMap.im2col: array", array, DeviceArray)
         modes = modes_of(array, element, swizzle, interleave, l2_promotion, fill)
         check_tensor(array, modes, least=3)
-        steps = checked_steps(array, element_strides)
-        check_last_step(array, steps, modes.interleave)
-        lower, upper = checked_corners(array, lower_corner, upper_corner)
-        check_pixels(array, channels, pixels, modes)
-        given = (
-            *_tensor(array, modes), offsets(lower), offsets(upper), channels, pixels, words(steps),
-            *_numbers(modes),
-        )  # fmt: skip
+        steps = checked_steps(array, element_strides, modes)
+        corners = checked_corners(array, lower_corner, upper_corner)
+        box = checked_pixels(array, channels, pixels, modes)
+        given = (*map(offsets, corners), *box[::-1], words(steps), *_numbers(modes))
+        return cls._of_images(IM2COL, array, modes, box, steps, given)
+
+    @classmethod
+    def im2col_wide(
+        cls,
+        array: AnyDeviceArray,
+        lower_corner: int,
+        upper_corner: int,
+        channels: int,
+        pixels: int | None,
+        *,
+        element_strides: Sequence[int] | None = None,
+        swizzle: TensorSwizzle = TensorSwizzle.BYTES_128,
+        l2_promotion: L2Promotion = L2Promotion.NONE,
+        fill: TensorFill = TensorFill.ZERO,
+        element: TensorElement | None = None,
+    ) -> TensorMap:
+        """Rows of images, for `im2col::w` on devices of compute capability 10.0.
+
+        The emulator does not copy so, and refuses it.
+
+        Args:
+            array: as for `im2col`.
+            lower_corner: the first position of the filter along W.
+            upper_corner: the last one, from the last pixel on.
+            channels: as for `im2col`.
+            pixels: as for `im2col`; None: the 128 of `im2col::w::128`. The halo that an
+                instruction asks for is not among them, nor in `box_nbytes`.
+            element_strides: this and what follows as for `im2col`; a swizzle is needed.
+
+        Raises:
+            TensorMapError: CUDA has no such tensor map, or not on this device.
+
+        Source: CUDA Driver API, cuTensorMapEncodeIm2colWide.
+        """
+        border.instance("TensorMap.im2col_wide: array", array, DeviceArray)
+        modes = modes_of(array, element, swizzle, TensorInterleave.NONE, l2_promotion, fill)
+        check_tensor(array, modes, least=3)
+        steps = checked_steps(array, element_strides, modes)
+        corners = checked_width(array, lower_corner, upper_corner, modes)
+        box = checked_pixels(array, channels, 128 if pixels is None else pixels, modes)
+        interleave, *others = _numbers(modes)
+        given = (*corners, *box[::-1], words(steps), interleave, int(pixels is None), *others)
+        return cls._of_images(IM2COL_WIDE, array, modes, box, steps, given)
+
+    @classmethod
+    def _of_images(
+        cls, encoder: Encoder, array: AnyDeviceArray, modes: TensorModes, box: tuple[int, int],
+        steps: tuple[int, ...], given: Sequence[object],
+    ) -> TensorMap:  # fmt: skip
+        """Of pixels and channels; what is given is all behind the strides."""
         found = cls.__new__(cls)
-        found._set(array, modes, (pixels, channels), steps)
-        found.box_nbytes = modes.element.nbytes * pixels * channels
-        found._encoded = found._made("cuTensorMapEncodeIm2col", IM2COL, given)
+        found._set(array, modes, box, steps)
+        found.box_nbytes = modes.element.nbytes * prod(box)
+        found._encoded = found._made(encoder, (*_tensor(array, modes), *given))
         return found
 
     def _set(
@@ -157,8 +198,8 @@ class TensorMap(Uncopied):
         self.box: tuple[int, ...] = box
         self.element_strides: tuple[int, ...] = steps
 
-    def _made(self, name: str, form: Form, given: Sequence[object], before: bytes = b"") -> bytes:
-        return encoded(self.context._box, name, form, given, f"making {self!r}", before)
+    def _made(self, encoder: Encoder, given: Sequence[object], before: bytes = b"") -> bytes:
+        return encoded(self.context._box, encoder, given, f"making {self!r}", before)
 
     def __repr__(self) -> str:
         what = "closed memory" if self.buffer.closed else repr(self._array)
@@ -215,9 +256,7 @@ class TensorMap(Uncopied):
         found = object.__new__(type(self))
         found._set(array, self._modes, self.box, self.element_strides)
         found.box_nbytes = self.box_nbytes
-        found._encoded = found._made(
-            "cuTensorMapReplaceAddress", REPLACE, (array.ptr,), self._encoded
-        )
+        found._encoded = found._made(REPLACE, (array.ptr,), self._encoded)
         return found
 
     @property
@@ -234,7 +273,7 @@ def _copied(box: int, step: int) -> int:
 
 
 def _tensor(array: AnyDeviceArray, modes: TensorModes) -> tuple[object, ...]:
-    """What both ways of copying say of the array."""
+    """What all ways of copying say of the array."""
     strides = sizes(array.strides[:-1])
     return int(modes.element), array.ndim, array.ptr, sizes(array.shape), strides
 

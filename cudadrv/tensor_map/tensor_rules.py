@@ -29,6 +29,8 @@ _MOST_STEP: Final = 8
 _MOST_PIXELS: Final = 1024
 _CORNERS: Final = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}
 _ATOMS_SINCE: Final = (10, 0)
+_WIDE_SINCE: Final = (10, 0)
+_NOT_WIDE: Final = (TensorSwizzle.NONE, TensorSwizzle.BYTES_128_ATOM_32_FLIP_8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,29 +115,22 @@ def checked_box(array: AnyDeviceArray, box: Sequence[int], modes: TensorModes) -
     return found
 
 
-def checked_steps(array: AnyDeviceArray, steps: Sequence[int] | None) -> tuple[int, ...]:
+def checked_steps(
+    array: AnyDeviceArray, steps: Sequence[int] | None, modes: TensorModes
+) -> tuple[int, ...]:
     """The element strides: 1 for each axis, if none were given.
 
     Raises:
-        TensorMapError: one is not 1 to 8, or the last one is not 1.
+        TensorMapError: one is not 1 to 8, or is one that CUDA would ignore.
     """
     if steps is None:
         return (1,) * array.ndim
-    return _numbers(array, "element_strides", steps, array.ndim, 1, _MOST_STEP)
-
-
-def check_last_step(
-    array: AnyDeviceArray, steps: tuple[int, ...], interleave: TensorInterleave
-) -> None:
-    """Refuse a stride that CUDA would ignore.
-
-    Raises:
-        TensorMapError: it would.
-    """
-    if steps[-1] != 1 and interleave is TensorInterleave.NONE:
+    found = _numbers(array, "element_strides", steps, array.ndim, 1, _MOST_STEP)
+    if found[-1] != 1 and modes.interleave is TensorInterleave.NONE:
         raise _refused(
-            array, f"element_strides={steps}: CUDA ignores that of the last axis; give 1 there"
+            array, f"element_strides={found}: CUDA ignores that of the last axis; give 1 there"
         )
+    return found
 
 
 def checked_corners(
@@ -151,23 +146,53 @@ def checked_corners(
     first = _numbers(array, "lower_corner", lower, count, least, most)
     last = _numbers(array, "upper_corner", upper, count, least, most)
     for extent, low, high in zip(array.shape[1:-1], first, last, strict=True):
-        if extent + high <= low:
-            raise _refused(
-                array, f"lower_corner={first} and upper_corner={last} leave no position in an "
-                f"axis of {extent}",
-            )  # fmt: skip
+        _check_positions(array, extent, low, high)
     return first, last
 
 
-def check_pixels(array: AnyDeviceArray, channels: int, pixels: int, modes: TensorModes) -> None:
-    """Look at how much of images is copied at once.
+def checked_width(
+    array: AnyDeviceArray, lower: int, upper: int, modes: TensorModes
+) -> tuple[int, int]:
+    """The corners of a row of images.
+
+    Raises:
+        TensorMapError: the device has no such copies, or the corners leave no position for a
+            filter, or it goes without a swizzle or with one that does not fit.
+    """
+    capability = array.context.device.compute_capability
+    if capability < _WIDE_SINCE:
+        raise _refused(
+            array, f"im2col_wide needs compute capability 10.0; the device has {capability[0]}."
+            f"{capability[1]}; take TensorMap.im2col",
+        )  # fmt: skip
+    if modes.swizzle in _NOT_WIDE:
+        raise _refused(array, f"swizzle={modes.swizzle.name} does not go with im2col_wide")
+    least, most = _CORNERS[3]  # whatever the number of axes
+    (first,) = _numbers(array, "lower_corner", (lower,), 1, least, most)
+    (last,) = _numbers(array, "upper_corner", (upper,), 1, least, most)
+    _check_positions(array, array.shape[-2], first, last)
+    return first, last
+
+
+def _check_positions(array: AnyDeviceArray, extent: int, low: int, high: int) -> None:
+    if extent + high <= low:
+        raise _refused(
+            array, f"the corners {low} and {high} leave no position in an axis of {extent}"
+        )
+
+
+def checked_pixels(
+    array: AnyDeviceArray, channels: int, pixels: int, modes: TensorModes
+) -> tuple[int, int]:
+    """How much of images is copied at once: pixels and channels.
 
     Raises:
         TensorMapError: too much, or rows that do not fit in shared memory.
     """
-    _numbers(array, "channels", (channels,), 1, 1, _MOST_BOX)
-    _numbers(array, "pixels", (pixels,), 1, 1, _MOST_PIXELS)
-    _check_row(array, channels, modes, f"channels={channels}")
+    (width,) = _numbers(array, "channels", (channels,), 1, 1, _MOST_BOX)
+    (count,) = _numbers(array, "pixels", (pixels,), 1, 1, _MOST_PIXELS)
+    _check_row(array, width, modes, f"channels={width}")
+    return count, width
 
 
 def _check_row(array: AnyDeviceArray, count: int, modes: TensorModes, given: str) -> None:

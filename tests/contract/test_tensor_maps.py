@@ -375,6 +375,16 @@ def test_what_cuda_does_not_take_is_said(
         TensorMap(array, box, **options)  # type: ignore[arg-type]  # of several types
 
 
+def test_rows_of_images_need_a_newer_device(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    needs_tensor_maps(context)
+    if context.device.compute_capability >= (10, 0):
+        pytest.skip("needs a device older than compute capability 10.0")
+    with pytest.raises(TensorMapError, match="im2col_wide needs compute capability 10.0"):
+        TensorMap.im2col_wide(stream.zeros((2, 6, 16), HALF), 0, 0, 16, 8)
+
+
 def test_arrays_that_lie_otherwise_are_refused(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:

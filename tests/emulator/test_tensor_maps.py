@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from cuda.bindings import driver
 
+import cudadrv
+from cudadrv import TensorMap, TensorSwizzle
 from cudadrv.driver._api import CUdeviceptr, CUresult
-from cudadrv.emulator import EmulatedDevice, Emulator
+from cudadrv.emulator import EmulatedDevice, Emulator, session
+from cudadrv.errors import NotSupportedError, TensorMapError
 from ptx.emulate.model.tensor_map import NBYTES, decoded
 
 from .calls import code, ok
@@ -23,6 +26,12 @@ IM2COL = {
     "type": 7, "rank": 4, "address": 1 << 20, "extents": [4, 6, 5, 2], "strides": [16, 96, 480],
     "lower": [-1, -1], "upper": [-1, -1], "channels": 4, "pixels": 40, "steps": [1, 1, 1, 1],
     "interleave": 0, "swizzle": 0, "promotion": 0, "fill": 0,
+}  # fmt: skip
+
+WIDE = {
+    "type": 7, "rank": 4, "address": 1 << 20, "extents": [4, 6, 5, 2], "strides": [16, 96, 480],
+    "lower": -1, "upper": -1, "channels": 4, "pixels": 40, "steps": [1, 1, 1, 1],
+    "interleave": 0, "mode": 0, "swizzle": 3, "promotion": 0, "fill": 0,
 }  # fmt: skip
 
 
@@ -86,12 +95,45 @@ def test_images_have_rules_of_their_own(
     assert code(found) == (result or CUresult.CUDA_SUCCESS)
 
 
-def test_older_devices_and_wide_images_are_refused() -> None:
+def test_older_devices_are_refused(emulator: Emulator) -> None:
     old = Emulator([EmulatedDevice(compute_capability=(8, 0))])
     ok(old.cuInit(0))
     assert code(with_context(old).cuTensorMapEncodeTiled(*as_bindings(TILED))) == UNSUPPORTED
-    wide = old.cuTensorMapEncodeIm2colWide(0, 3, 0, [], [], 0, 0, 1, 1, [], 0, 0, 0, 0, 0)
+    wide = with_context(emulator).cuTensorMapEncodeIm2colWide(*as_bindings(WIDE))  # 9.0
     assert code(wide) == UNSUPPORTED
+
+
+@pytest.mark.parametrize(("change", "result"), [
+    ({}, UNSUPPORTED), ({"mode": 1}, UNSUPPORTED), ({"mode": 2}, INVALID),
+    ({"interleave": 1}, INVALID), ({"swizzle": 0}, INVALID), ({"lower": -32769}, INVALID),
+    ({"lower": -200}, UNSUPPORTED), ({"upper": -7}, INVALID), ({"channels": 36}, INVALID),
+    ({"pixels": 1025}, INVALID),
+])  # fmt: skip
+def test_rows_of_images_are_looked_at_and_refused(change: dict[str, Any], result: CUresult) -> None:
+    new = Emulator([EmulatedDevice(compute_capability=(10, 0))])
+    ok(new.cuInit(0))
+    found = with_context(new).cuTensorMapEncodeIm2colWide(*as_bindings(WIDE | change))
+    assert code(found) == result
+
+
+def test_a_map_of_rows_reaches_the_driver_number_by_number() -> None:
+    with session([EmulatedDevice(compute_capability=(10, 0))]):
+        stream = cudadrv.cuda_context_for(0).default_stream
+        array = stream.zeros((2, 5, 6, 16), "f4")
+        make = TensorMap.im2col_wide
+        with pytest.raises(NotSupportedError, match="im2col::w\\): from -3 to 2, 9 pixels of 8 "):
+            make(array, -3, 2, 8, 9)
+        with pytest.raises(NotSupportedError, match="w::128\\): from -3 to 2, 128 pixels of 8 "):
+            make(array, -3, 2, 8, None, swizzle=TensorSwizzle.BYTES_64)
+        for words, given, swizzle in (
+            ("NONE does not go", (0, 0, 8, 9), TensorSwizzle.NONE),
+            ("each is -32768", (-40000, 0, 8, 9), TensorSwizzle.BYTES_64),
+            ("leave no position in an axis of 6", (3, -3, 8, 9), TensorSwizzle.BYTES_64),
+            ("each is 1 to 1024", (0, 0, 8, 1025), TensorSwizzle.BYTES_64),
+            ("is longer than the 64", (0, 0, 20, 9), TensorSwizzle.BYTES_64),
+        ):
+            with pytest.raises(TensorMapError, match=words):
+                make(array, *given, swizzle=swizzle)
 
 
 def test_c_finds_the_functions(emulator: Emulator) -> None:

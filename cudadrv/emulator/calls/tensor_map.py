@@ -6,9 +6,8 @@ CUDA Driver API: "Tensor Map Object Management", "Driver Entry Point Access".
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from ptx.emulate.model.tensor_map import NBYTES, TensorLayout, decoded
 
@@ -20,12 +19,19 @@ from ...driver._api import (
 from ..capture_rules import CaptureRules
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..tensor_map_functions import TensorMapFunctions
-from ..tensor_maps import Extents, Modes, check_address, im2col, tiled
+from ..tensor_maps import (
+    Extents,
+    Modes,
+    Numbers,
+    check_address,
+    im2col,
+    refuse_im2col_wide,
+    tiled,
+)
 from .call import call
 
-_LEAST: Final = (9, 0)
-Numbers = Sequence[Any] | None
-"""Whole numbers, as Python's or as the bindings have them."""
+_SINCE: Final = (9, 0)
+_WIDE_SINCE: Final = (10, 0)
 
 
 class TensorMapCalls(CaptureRules):
@@ -33,90 +39,61 @@ class TensorMapCalls(CaptureRules):
 
     @call(1)
     def cuTensorMapEncodeTiled(
-        self,
-        tensor_data_type: int,
-        tensor_rank: int,
-        global_address: int,
-        global_dim: Numbers,
-        global_strides: Numbers,
-        box_dim: Numbers,
-        element_strides: Numbers,
-        interleave: int,
-        swizzle: int,
-        l2_promotion: int,
-        oob_fill: int,
-        /,
-    ) -> tuple[CUresult, CUtensorMap]:
+        self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
+        global_strides: Numbers, box_dim: Numbers, element_strides: Numbers, interleave: int,
+        swizzle: int, l2_promotion: int, oob_fill: int, /,
+    ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
         """The map of a tensor that is copied by tiles."""
-        self._refuse_old_devices()
-        tensor = Extents(
-            int(tensor_data_type), int(tensor_rank), int(global_address), global_dim,
-            global_strides, element_strides,
+        self._refuse_older_than(_SINCE)
+        tensor = Extents.of(
+            tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
+            element_strides,
         )  # fmt: skip
-        modes = Modes(int(interleave), int(swizzle), int(l2_promotion), int(oob_fill))
+        modes = Modes.of(interleave, swizzle, l2_promotion, oob_fill)
         return SUCCESS, _encoded(tiled(tensor, box_dim, modes))
 
     @call(1)
     def cuTensorMapEncodeIm2col(
-        self,
-        tensor_data_type: int,
-        tensor_rank: int,
-        global_address: int,
-        global_dim: Numbers,
-        global_strides: Numbers,
-        pixel_box_lower_corner: Numbers,
-        pixel_box_upper_corner: Numbers,
-        channels_per_pixel: int,
-        pixels_per_column: int,
-        element_strides: Numbers,
-        interleave: int,
-        swizzle: int,
-        l2_promotion: int,
-        oob_fill: int,
-        /,
-    ) -> tuple[CUresult, CUtensorMap]:
+        self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
+        global_strides: Numbers, pixel_box_lower_corner: Numbers, pixel_box_upper_corner: Numbers,
+        channels_per_pixel: int, pixels_per_column: int, element_strides: Numbers, interleave: int,
+        swizzle: int, l2_promotion: int, oob_fill: int, /,
+    ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
         """The map of images that are copied by the pixels under a filter."""
-        self._refuse_old_devices()
-        tensor = Extents(
-            int(tensor_data_type), int(tensor_rank), int(global_address), global_dim,
-            global_strides, element_strides,
+        self._refuse_older_than(_SINCE)
+        tensor = Extents.of(
+            tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
+            element_strides,
         )  # fmt: skip
-        modes = Modes(int(interleave), int(swizzle), int(l2_promotion), int(oob_fill))
         layout = im2col(
             tensor, pixel_box_lower_corner, pixel_box_upper_corner, int(channels_per_pixel),
-            int(pixels_per_column), modes,
+            int(pixels_per_column), Modes.of(interleave, swizzle, l2_promotion, oob_fill),
         )  # fmt: skip
         return SUCCESS, _encoded(layout)
 
     @call(1)
     def cuTensorMapEncodeIm2colWide(
-        self,
-        tensor_data_type: int,
-        tensor_rank: int,
-        global_address: int,
-        global_dim: Numbers,
-        global_strides: Numbers,
-        pixel_box_lower_corner_width: int,
-        pixel_box_upper_corner_width: int,
-        channels_per_pixel: int,
-        pixels_per_column: int,
-        element_strides: Numbers,
-        interleave: int,
-        mode: int,
-        swizzle: int,
-        l2_promotion: int,
-        oob_fill: int,
-        /,
-    ) -> tuple[CUresult, CUtensorMap]:
+        self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
+        global_strides: Numbers, pixel_box_lower_corner_width: int,
+        pixel_box_upper_corner_width: int, channels_per_pixel: int, pixels_per_column: int,
+        element_strides: Numbers, interleave: int, mode: int, swizzle: int, l2_promotion: int,
+        oob_fill: int, /,
+    ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
         """Refused: devices of compute capability 10.0 have it, and the emulator does not copy so.
 
         Raises:
             Refusal: always.
         """
-        raise Refusal(
-            CUresult.CUDA_ERROR_NOT_SUPPORTED,
-            "the emulator copies by cuTensorMapEncodeIm2col, not by cuTensorMapEncodeIm2colWide",
-        )
+        self._refuse_older_than(_WIDE_SINCE)
+        tensor = Extents.of(
+            tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
+            element_strides,
+        )  # fmt: skip
+        refuse_im2col_wide(
+            tensor, int(pixel_box_lower_corner_width), int(pixel_box_upper_corner_width),
+            int(channels_per_pixel), int(pixels_per_column), int(mode),
+            Modes.of(interleave, swizzle, l2_promotion, oob_fill),
+        )  # fmt: skip
 
     @call()
     def cuTensorMapReplaceAddress(
@@ -152,12 +129,12 @@ class TensorMapCalls(CaptureRules):
     def _tensor_map_functions(self) -> TensorMapFunctions:
         return TensorMapFunctions(self)
 
-    def _refuse_old_devices(self) -> None:
+    def _refuse_older_than(self, since: tuple[int, int]) -> None:
         capability = self._current().device.profile.compute_capability
-        if capability < _LEAST:
+        if capability < since:
             raise Refusal(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
-                f"devices of compute capability {capability} have no tensor maps",
+                f"devices of compute capability {capability} have no such tensor maps",
             )
 
 
