@@ -154,10 +154,9 @@ class TensorMap(Uncopied):
             array: as for `im2col`.
             lower_corner: the first position of the filter along W.
             upper_corner: the last one, from the last pixel on.
-            channels: as for `im2col`.
+            channels: as for `im2col`, and so are those behind `pixels`; a swizzle is needed.
             pixels: as for `im2col`; None: the 128 of `im2col::w::128`. The halo that an
                 instruction asks for is not among them, nor in `box_nbytes`.
-            element_strides: this and what follows as for `im2col`; a swizzle is needed.
 
         Raises:
             TensorMapError: CUDA has no such tensor map, or not on this device.

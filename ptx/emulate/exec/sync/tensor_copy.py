@@ -6,6 +6,7 @@ A copy is what it is when it is issued; when its memory is accessed is up to who
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from ptx.emulate.exec.sync.issued_copies import note_pieces
 from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces, tensor_pieces
 from ptx.emulate.ieee import Rounding, to_tf32
 from ptx.emulate.memory.access import load_vector, store
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import InvalidTensorMap
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import Scalar
@@ -67,52 +70,62 @@ class TensorLoad:
         deliver(self.fibre, self.barrier, self._pieces.nbytes)
 
 
-class TensorStore:
-    """Boxes for global memory; what is out of bounds is left out.
+class TensorWrite:
+    """Boxes in shared memory that go into a tensor; what is out of bounds is left out.
 
     Attributes:
         fibre: the threads.
+        pieces: what they write.
+        source: the access to shared memory.
+        target: the access to the tensor.
     """
 
-    def __init__(self, pieces: TensorPieces, source: Place, sources: Sites, targets: Sites) -> None:
-        pieces.place(source.where.every(pieces.fibre.n) + source.offset, source.site)
+    def __init__(self, pieces: TensorPieces, place: Place, source: Site, target: Site) -> None:
+        pieces.place(place.where.every(pieces.fibre.n) + place.offset, place.site)
         self.fibre: Fibre = pieces.fibre
-        self._pieces = pieces
-        self._source = sources[pieces.unit]
-        self._target = targets[pieces.unit]
-        self._words: list[NDArray[np.generic]] = []
-
-    def part(self, pieces: TensorPieces) -> TensorStore:
-        """The same for some of the threads."""
-        found = TensorStore.__new__(TensorStore)
-        found.fibre, found._pieces = pieces.fibre, pieces
-        found._source, found._target, found._words = self._source, self._target, []
-        return found
+        self.pieces: TensorPieces = pieces
+        self.source: Site = source
+        self.target: Site = target
 
     def note(self) -> None:
         """Tell what looks for races."""
-        pieces, chosen = self._pieces, self._pieces.within()
+        pieces, chosen = self.pieces, self.pieces.within()
         if len(chosen):
             thread = pieces.thread[chosen]
             source = pieces.access(pieces.inside, chosen)
             target = pieces.access(pieces.outside, chosen)
-            sides = [(*source, self._source, thread), (*target, self._target, thread)]
+            sides = [(*source, self.source, thread), (*target, self.target, thread)]
             note_pieces(self.fibre, sides, None)
+
+
+class TensorStore(TensorWrite):
+    """Boxes that are written as they are."""
+
+    def __init__(self, pieces: TensorPieces, place: Place, sources: Sites, targets: Sites) -> None:
+        super().__init__(pieces, place, sources[pieces.unit], targets[pieces.unit])
+        self._words: list[NDArray[np.generic]] = []
+
+    def part(self, positions: Index | None) -> TensorStore:
+        """The same for some of the threads, before it is read; None: for all."""
+        found = copy(self)
+        found.pieces = self.pieces.part(positions)
+        found.fibre = found.pieces.fibre
+        return found
 
     def read(self) -> None:
         """Read what is to be written."""
-        pieces, chosen = self._pieces, self._pieces.within()
+        pieces, chosen = self.pieces, self.pieces.within()
         if len(chosen):
             part, where = pieces.access(pieces.inside, chosen)
-            found = load_vector(part, where, 0, self._source)
+            found = load_vector(part, where, 0, self.source)
             self._words = [part.spread(word) for word in found]
 
     def write(self) -> None:
         """Write it."""
         if self._words:
-            pieces = self._pieces
+            pieces = self.pieces
             part, where = pieces.access(pieces.outside, pieces.within())
-            store(part, where, 0, self._target, *self._words)
+            store(part, where, 0, self.target, *self._words)
 
 
 def tensor_loads(
@@ -136,7 +149,7 @@ def tensor_loads(
 
 def tensor_stores(
     fibre: Fibre, tensor: Tensor, source: Place, sources: Sites
-) -> Iterator[tuple[TensorPieces, TensorStore]]:
+) -> Iterator[TensorStore]:
     """The stores that an instruction issues.
 
     Raises:
@@ -150,7 +163,7 @@ def tensor_stores(
                 pieces.fibre.where(0, source.site.instruction),
             )
         of = source.part(fibre.n, pieces.positions)
-        yield pieces, TensorStore(pieces, of, sources, tensor.sites)
+        yield TensorStore(pieces, of, sources, tensor.sites)
 
 
 def _converted(pieces: TensorPieces, value: Value) -> Value:

@@ -16,7 +16,7 @@ from ptx.emulate.exec.order.late_groups import Stage
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Place
 from ptx.emulate.exec.sync.tensor_copy import TensorStore, tensor_loads, tensor_stores
-from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces, tensor_pieces
+from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, tensor_pieces
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.asynchronous.bulk_copy import SIGNAL, place, signal
@@ -51,7 +51,7 @@ def load_tensor_later(
 
 def store_tensor(fibre: Fibre, tensor: Tensor, source: Place, sources: Sites) -> None:
     """To global memory."""
-    for _, each in tensor_stores(fibre, tensor, source, sources):
+    for each in tensor_stores(fibre, tensor, source, sources):
         each.note()
         each.read()
         each.write()
@@ -59,16 +59,14 @@ def store_tensor(fibre: Fibre, tensor: Tensor, source: Place, sources: Sites) ->
 
 def store_tensor_later(fibre: Fibre, tensor: Tensor, source: Place, sources: Sites) -> None:
     """The same: read when the group's reads are waited for, written when all of it is."""
-    for pieces, each in tensor_stores(fibre, tensor, source, sources):
+    for each in tensor_stores(fibre, tensor, source, sources):
         each.note()
-        read = partial(_read_later, pieces, each)
+        read = partial(_read_later, each)
         ordered_blocks(fibre).late_copies.bulk.add(each.fibre, read)
 
 
-def _read_later(
-    pieces: TensorPieces, store: TensorStore, fibre: Fibre, positions: Index | None
-) -> Stage:
-    part = store.part(pieces.part(positions))
+def _read_later(store: TensorStore, fibre: Fibre, positions: Index | None) -> Stage:
+    part = store.part(positions)
     part.read()
 
     def write(_: Fibre, __: Index | None) -> Stage | None:

@@ -15,7 +15,7 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.late_groups import Stage
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Place
-from ptx.emulate.exec.sync.issued_copies import note_pieces
+from ptx.emulate.exec.sync.tensor_copy import TensorWrite
 from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces, tensor_pieces
 from ptx.emulate.memory.access import load
 from ptx.emulate.model.addresses import Index
@@ -36,45 +36,27 @@ _TYPES: Final = {
 }  # fmt: skip
 
 
-class TensorReduction:
-    """Boxes of some threads, to be combined into global memory.
-
-    Attributes:
-        fibre: the threads.
-    """
+class TensorReduction(TensorWrite):
+    """Boxes that are combined with what stands in the tensor."""
 
     def __init__(
-        self, pieces: TensorPieces, source: Place, sources: Sites, targets: Sites, name: str
+        self, pieces: TensorPieces, place: Place, sources: Sites, targets: Sites, name: str
     ) -> None:
-        pieces.place(source.where.every(pieces.fibre.n) + source.offset, source.site)
         element = pieces.layout.element
-        self.fibre: Fibre = pieces.fibre
-        self._pieces = pieces
-        self._source = sources[element]
-        self._target = targets[element]
+        super().__init__(pieces, place, sources[element], targets[element])
         self._name = name
-
-    def note(self) -> None:
-        """Tell what looks for races."""
-        pieces, chosen = self._pieces, self._pieces.within()
-        if len(chosen):
-            thread = pieces.thread[chosen]
-            source = pieces.access(pieces.inside, chosen)
-            target = pieces.access(pieces.outside, chosen)
-            sides = [(*source, self._source, thread), (*target, self._target, thread)]
-            note_pieces(self.fibre, sides, None)
 
     def combine(self, positions: Index | None) -> None:
         """Do it for some of the threads; None: for all."""
-        pieces = self._pieces.part(positions)
+        pieces = self.pieces.part(positions)
         chosen = pieces.within()
         if not len(chosen):
             return
         part, where = pieces.access(pieces.inside, chosen)
-        values = part.spread(load(part, where, 0, self._source)).view(self._target.dtype)
+        values = part.spread(load(part, where, 0, self.source)).view(self.target.dtype)
         part, where = pieces.access(pieces.outside, chosen)
         atomic(
-            part, where, 0, self._target, self._name, pieces.layout.type.name, (values,), values,
+            part, where, 0, self.target, self._name, pieces.layout.type.name, (values,), values,
             False, keeps_subnormals=True,
         )  # fmt: skip
 
