@@ -26,7 +26,7 @@ from .graph_inputs import SHAPES, SIZES, Input, array, graph
 from .program import HEADER, HEARD, Program
 
 _MODULE: Final = 64  # programs that are compiled together
-_MOST_STEPS: Final = 50_000
+MOST_STEPS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +79,30 @@ def judge(
                 yield Verdict(program, size, reports, time.monotonic() - began)
 
 
+def source_of(some: list[Program]) -> str:
+    """The CUDA C++ of several programs."""
+    return HEADER + "\n".join(each.text for each in some)
+
+
 def compiled(some: list[Program]) -> str:
     """The PTX of several programs in one module."""
-    source = HEADER + "\n".join(each.text for each in some)
     options = ptx.CompileOptions(target=ptx.Target.ptx("compute_90"), lineinfo=True)
-    text = ptx.compile(source, options, name="truth.cu").ptx
+    text = ptx.compile(source_of(some), options, name="truth.cu").ptx
     assert text is not None
     return text
 
 
 def _reports(runner: KernelRunner, program: Program, size: str) -> tuple[str, ...]:
     found: list[str] = []
-    for given in _inputs(program, size):
+    for given in inputs(program, size):
         found += _launched(runner, program, given)
         if found:
             break
     return tuple(found)
 
 
-def _inputs(program: Program, size: str) -> Iterator[Input]:
+def inputs(program: Program, size: str) -> Iterator[Input]:
+    """What a program is launched with: an array, or a graph of each shape."""
     if program.over == "element":
         yield array(size, program.block, program.kind)
         return
@@ -116,7 +121,7 @@ def _launched(runner: KernelRunner, program: Program, given: Input) -> list[str]
             arguments.append(addresses[-1])
         else:
             arguments.append(value)
-    limits = Limits(findings=findings, max_steps=_MOST_STEPS, strict_barriers=False)
+    limits = Limits(findings=findings, max_steps=MOST_STEPS, strict_barriers=False)
     raised = []
     try:
         clusters = -(-given.threads // (program.block * program.cluster))

@@ -1,0 +1,1 @@
+"""The emulator's checks beside compute-sanitizer's, over programs of the ground truth."""
