@@ -28,15 +28,15 @@ LaunchFailedError: cuStreamSynchronize: unspecified launch failure
 RACECHECK = f"""\
 ========= COMPUTE-SANITIZER
 {ALL_RAN}
-========= Warning: Race reported between Read access at scan_int+0x170 in truth.cu:5
-=========     and Write access at scan_int+0x1c0 in truth.cu:53 [2032 hazards]
+========= Warning: Race reported between Read access at scan+0x170 in truth.cu:51
+=========     and Write access at scan+0x1c0 in truth.cu:53 [2032 hazards]
 =========
 ========= RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 warning)
 """
 SYNCCHECK = f"""\
 ========= COMPUTE-SANITIZER
 ========= Barrier error detected. Divergent thread(s) in block.
-=========     at scan_int+0x170 in truth.cu:51
+=========     at scan+0x170 in truth.cu:511
 {ALL_RAN}
 ========= ERROR SUMMARY: 1 error
 """
@@ -50,7 +50,7 @@ NO_RACE = f"========= COMPUTE-SANITIZER\n{ALL_RAN}\n" + (
     ("output", "findings", "first"),
     [
         (MEMCHECK, 33, "Invalid __global__ read of size 4 bytes"),
-        (RACECHECK, 1, "Warning: Race reported between Read access at scan_int+0x170 in truth.cu:5"),
+        (RACECHECK, 1, "Warning: Race reported between Read access at scan+0x170 in truth.cu:51"),
         (SYNCCHECK, 1, "Barrier error detected. Divergent thread(s) in block."),
         (CLEAN, 0, ""),
         (NO_RACE, 0, ""),
