@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptx.emulate.codegen.emitter import Emitter
-from ptx.isa.model import Guard, Instruction
+from ptx.isa.model import Guard, Instruction, Register
 
 _COUNTS = "f.blocks.counts"
 
@@ -28,9 +28,9 @@ def count_instruction(e: Emitter, *, is_skipped: bool) -> None:
     if i.guard is not None:
         number = counted.add_guarded(e.here, i)
         e.line(f"{_COUNTS}.guard(f, {number}, {_condition(e, i.guard)})")
-    elif i.opcode == "brx":
+    elif (choice := _choice(e, i)) is not None:
         number = counted.add_guarded(e.here, i)
-        e.line(f"{_COUNTS}.indexed_branch(f, {number}, {e.value(i.operands[0], 'u32')})")
+        e.line(f"{_COUNTS}.chosen_branch(f, {number}, {choice})")
     elif is_skipped:
         counted.of_threads[e.here].append(i)
     else:
@@ -55,6 +55,17 @@ def count_access(e: Emitter, where: str, offset: int, site: str) -> None:
     """The fibre accesses memory there, as `Emitter.address` and `Emitter.site` name it."""
     if e.scope.counted is not None:
         e.line(f"{_COUNTS}.access(f, {where}, {offset}, {site})")
+
+
+def _choice(e: Emitter, i: Instruction) -> str | None:
+    """What chooses among many places: the index of `brx.idx`, the address of a call."""
+    if i.opcode == "brx":
+        return e.value(i.operands[0], "u32")
+    if i.opcode == "call":
+        for each in i.operands:
+            if isinstance(each, Register):
+                return e.value(each, "u64")
+    return None
 
 
 def _condition(e: Emitter, guard: Guard) -> str:

@@ -29,8 +29,9 @@ class Branches:
     """Branches.
 
     Attributes:
-        executed: how many times a warp executed one.
-        divergent: how many times its threads went different ways.
+        executed: how many times a warp executed one: by a condition, an index, or the address of a
+            function.
+        divergent: how many times its threads went different ways; to three functions is twice.
     """
 
     executed: int = 0

@@ -72,7 +72,8 @@ __device__ __noinline__ float early(float v, int n) {
   return v;
 }
 __device__ __noinline__ float doubled(float v, int n) { return v * n; }
-__device__ float (*const chosen[])(float, int) = {early, doubled};
+__device__ __noinline__ float added(float v, int n) { return v + n; }
+__device__ float (*const chosen[])(float, int) = {early, doubled, added};
 """
 
 
@@ -80,3 +81,21 @@ __device__ float (*const chosen[])(float, int) = {early, doubled};
 def test_threads_go_on_together_behind_a_call(context: cudadrv.Context, call: str) -> None:
     counts = count(context, kernel(f"y[i] = {call};", before=FUNCTIONS))["k"]
     assert counts.global_stores.requests == 16
+
+
+@pytest.mark.parametrize(("which", "parted"), [("t / 32 % 3", 0), ("t % 2 + 1", 1), ("t % 3", 2)])
+def test_a_call_by_address_parts_a_warp_for_each_further_function(
+    context: cudadrv.Context, which: str, parted: int
+) -> None:
+    counts = count(context, kernel(f"y[i] = chosen[{which}](1, n);", before=FUNCTIONS))["k"]
+    assert counts.branches.divergent == 16 * parted
+
+
+def test_an_indexed_branch_parts_a_warp_for_each_further_place(context: cudadrv.Context) -> None:
+    body = (
+        'asm volatile("{ places: .branchtargets A, B, C; brx.idx %0, places;"'
+        ' " A: st.global.f32 [%1], %2; B: st.global.f32 [%1], %2; C: }"'
+        ' :: "r"(t % 3), "l"(y + i), "f"(1.f));'
+    )
+    counts = count(context, kernel(body))["k"]
+    assert (counts.branches.executed, counts.branches.divergent) == (16, 32)
