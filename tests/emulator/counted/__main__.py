@@ -2,8 +2,8 @@
 
 `python -m tests.emulator.counted` runs every kernel once on the emulator and once under ncu, and
 prints the numbers that differ, with the reason where one is known; the exit status is 1 if one has
-none. `--only WORD...` takes the kernels whose names have one of the words, `--record` keeps what
-was measured for the tests. `--launch` is what runs under ncu.
+none. `--only WORD...` takes the kernels whose names have one of the words, `--record h200`
+keeps what was measured, on which device, for the tests. `--launch` is what runs under ncu.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections import Counter
 
 import cudadrv
 from cudadrv.emulator import Counts
-from tests.emulator.counted.comparison import compared, counted, write_record
+from tests.emulator.counted.comparison import compared, counted
 from tests.emulator.counted.kernels import KERNELS, benchmarks
 from tests.emulator.counted.launching import launches
 from tests.emulator.counted.metrics import FURTHER, QUANTITIES
 from tests.emulator.counted.nsight import SAFE, Values, available, measure
+from tests.emulator.counted.record import write_record
 
 _AT_ONCE = 45  # kernels under one ncu, so that something is known before the end
 
@@ -57,7 +58,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.emulator.counted", description=__doc__)
     parser.add_argument("--launch", nargs="*", metavar="KERNEL")
     parser.add_argument("--only", nargs="+", default=[""], metavar="WORD")
-    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--record", metavar="DEVICE")
     given = parser.parse_args()
     if given.launch is not None:
         return _launch(set(given.launch))
@@ -74,7 +75,7 @@ def main() -> int:
         theirs |= measure(asked, names[start : start + _AT_ONCE])
         print(f"{len(theirs)} of {len(names)} kernels measured", file=sys.stderr, flush=True)
     if given.record:
-        write_record(theirs)
+        write_record(given.record, theirs)
     unexplained = _compare(mine, theirs)
     print("all that ncu measured, of each kernel: its numbers in the order of")
     print(" ".join(asked))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Final
 
 import cudadrv
-import ptx
 from cudadrv import emulator
 from cudadrv.emulator import Counts
 from tests.emulator.counted.launching import launches
 from tests.emulator.counted.metrics import QUANTITIES, Quantity
 from tests.emulator.counted.nsight import Values
-
-RECORD: Final = Path(__file__).with_name("measured_h100.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +44,8 @@ class Compared:
 _REASONS: Final = (
     (
         "global_quarter_of_lanes global_half_of_warp shared_*half_of_warp shared_*even* "
-        "shared_*missing shared_*lanes shared_*broken shared_*pairs_* branch_early_return reduce "
-        "shuffle",
+        "shared_*missing shared_*lanes shared_*broken shared_*pairs_* branch_early_return "
+        "branch_continue reduce shuffle",
         "divergent branches",
         "the assembler makes guards, selections or a guarded exit of a short branch",
     ),
@@ -91,7 +86,7 @@ _REASONS: Final = (
         "the assembler joins four loads of 4 bytes to one of 16",
     ),
     (
-        "shuffle",
+        "reduce shuffle",
         "fadd",
         "the assembler guards the last addition, whose sum one lane alone uses",
     ),
@@ -143,28 +138,3 @@ def compared(mine: Mapping[str, Counts], theirs: Values) -> Iterator[Compared]:
             if all(metric in measured for metric in quantity.metrics):
                 total = sum(measured[metric] for metric in quantity.metrics)
                 yield Compared(kernel, quantity, quantity.read(counts), total)
-
-
-def write_record(theirs: Values) -> None:
-    """Keep what was measured of the numbers that mean the same, and by which compiler's code."""
-    wanted = [metric for each in QUANTITIES if each.is_same for metric in each.metrics]
-    metrics = [m for m in wanted if any(m in values for values in theirs.values())]
-    rows = [
-        f"  {json.dumps(kernel)}: {json.dumps([values.get(m) for m in metrics])}"
-        for kernel, values in theirs.items()
-    ]
-    nvrtc = json.dumps(ptx.nvrtc_version())
-    joined = ",\n".join(rows)
-    RECORD.write_text(
-        f'{{"nvrtc": {nvrtc},\n"metrics": {json.dumps(metrics)},\n"kernels": {{\n{joined}\n}}}}\n'
-    )
-
-
-def read_record() -> tuple[tuple[int, ...], Values]:
-    """The version of NVRTC whose code was measured, and what was."""
-    record = json.loads(RECORD.read_text())
-    values = {
-        kernel: {m: v for m, v in zip(record["metrics"], row, strict=True) if v is not None}
-        for kernel, row in record["kernels"].items()
-    }
-    return tuple(record["nvrtc"]), values

@@ -1,18 +1,19 @@
-"""The emulator's counts of the kernels, against what Nsight Compute measured on an H100."""
+"""The emulator's counts of the kernels, against what Nsight Compute measured on GPUs."""
 
 from __future__ import annotations
 
 import pytest
 
 import ptx
-from tests.emulator.counted.comparison import Compared, compared, counted, read_record
+from tests.emulator.counted.comparison import Compared, compared, counted
+from tests.emulator.counted.record import read_records
 
 
 @pytest.fixture(scope="module")
 def numbers() -> list[Compared]:
-    nvrtc, measured = read_record()
-    if ptx.nvrtc_version() != nvrtc:
-        pytest.skip(f"needs NVRTC {nvrtc}, whose code was measured")
+    measured = read_records()
+    if not measured:
+        pytest.skip(f"the code of NVRTC {ptx.nvrtc_version()} was not measured")
     return list(compared(counted(set(measured)), measured))
 
 
