@@ -31,8 +31,10 @@ def _family(name: str) -> str:
     return f"{unit}__sass" if what.startswith("sass_") else unit
 
 
-def measure(metrics: Sequence[str], kernels: Sequence[str]) -> Values:
-    """Launch the kernels under ncu; metrics that it refuses are left out, and said.
+def measure(
+    metrics: Sequence[str], kernels: Sequence[str], room: str = "tests.emulator.counted"
+) -> Values:
+    """Launch the kernels of a room under ncu; metrics that it refuses are left out, and said.
 
     Raises:
         SystemExit: ncu measures nothing at all.
@@ -40,7 +42,7 @@ def measure(metrics: Sequence[str], kernels: Sequence[str]) -> Values:
     command = [
         "ncu", "--csv", "--page", "raw", "--print-units", "base", "--print-kernel-base", "function",
         "--clock-control", "none", "--metrics", ",".join(metrics),
-        sys.executable, "-m", "tests.emulator.counted", "--launch", *kernels,
+        sys.executable, "-m", room, "--launch", *kernels,
     ]  # fmt: skip
     environment = {**os.environ, "CUDADRV_DRIVER": "cuda"}
     try:
@@ -59,7 +61,7 @@ def measure(metrics: Sequence[str], kernels: Sequence[str]) -> Values:
         print(f"ncu gave nothing for {metrics[0]}: {_end_of(done.stdout + done.stderr)}")
         return {}
     middle = len(metrics) // 2
-    parts = [measure(part, kernels) for part in (metrics[:middle], metrics[middle:])]
+    parts = [measure(part, kernels, room) for part in (metrics[:middle], metrics[middle:])]
     names = dict.fromkeys(name for part in parts for name in part)
     return {
         name: {key: value for part in parts for key, value in part.get(name, {}).items()}

@@ -1,0 +1,1 @@
+"""How many blocks a multiprocessor holds: the emulator's answers, the driver's, and ncu's."""
