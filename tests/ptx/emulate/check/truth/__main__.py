@@ -1,4 +1,4 @@
-"""`python -m tests.ptx.emulate.check.truth [--seconds N] [--only TEXT] [--size SIZE] [--part K/N]`.
+"""`python -m tests.ptx.emulate.check.truth [--seconds N] [--only TEXT] [--size SIZE] [--jobs N]`.
 
 Runs the programs of the ground truth and prints a table by class of fault and size of input; ends
 with status 1 if a fault was missed above the smallest size, or a right program was accused.
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .graph_inputs import SIZES
-from .judging import Verdict, judge, programs
+from .judging import Verdict, judge_in, programs
 from .program import RIGHT, Program
 
 
@@ -45,17 +45,16 @@ def main() -> int:
     parser.add_argument("--size", choices=SIZES, action="append", help="these sizes alone")
     parser.add_argument("--seed", type=int, help="take the programs in a random order")
     parser.add_argument("--show", metavar="NAME", help="print the text of a program")
-    parser.add_argument("--part", default="1/1", metavar="K/N", help="for one of N processes")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the programs")
     given = parser.parse_args()
-    part, parts = map(int, given.part.split("/"))
-    chosen = [each for each in programs() if given.only in each.name][part - 1 :: parts]
+    chosen = [each for each in programs() if given.only in each.name]
     if given.show:
         print("\n".join(each.text for each in chosen if each.name == given.show))
         return 0
     if given.seed is not None:
         random.Random(given.seed).shuffle(chosen)
     verdicts, wrong = [], 0
-    for each in judge(chosen, given.size or SIZES, given.seconds):
+    for each in judge_in(given.jobs, chosen, given.size or SIZES, given.seconds):
         verdicts.append(each)
         if each.holds or (each.size == SIZES[0] and not each.program.is_right):
             continue
@@ -68,4 +67,5 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

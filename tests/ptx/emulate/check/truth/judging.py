@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing import get_context
 from typing import Final
 
 import numpy as np
@@ -77,6 +79,24 @@ def judge(
                 began = time.monotonic()
                 reports = _reports(runner, program, size)
                 yield Verdict(program, size, reports, time.monotonic() - began)
+
+
+def judge_in(
+    jobs: int, chosen: list[Program], sizes: Sequence[str], seconds: float
+) -> Iterator[Verdict]:
+    """The same in so many processes, each of which has programs of all patterns."""
+    if jobs == 1:
+        yield from judge(chosen, sizes, seconds)
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        parts = [chosen[start::jobs] for start in range(jobs)]
+        waiting = [pool.submit(_judged, part, sizes, seconds) for part in parts]
+        for each in as_completed(waiting):
+            yield from each.result()
+
+
+def _judged(chosen: list[Program], sizes: Sequence[str], seconds: float) -> list[Verdict]:
+    return list(judge(chosen, sizes, seconds))
 
 
 def source_of(some: list[Program]) -> str:
