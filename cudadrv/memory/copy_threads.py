@@ -130,7 +130,8 @@ def _work(job: Callable[[], None], helpers: int) -> None:
         _work(job, helpers - 1)
     finally:
         take(lock, 1)  # the first call: no interrupt comes before it, and none ends it
-    error = share.settled()
+        # Whatever was raised: a helper that is slow to come, or to go, keeps the share until then.
+        error = share.settled()
     if error is not None:
         try:
             raise error

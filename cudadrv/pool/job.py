@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context as Variables, copy_context
+from functools import partial
 from typing import Generic, TypeVar
 
 from ..driver.handover import Handover, take
@@ -28,9 +29,7 @@ class Job(Generic[_R]):
         done: free once a worker is done with it.
     """
 
-    __slots__ = (
-        "_call", "_handover", "_variables", "done", "error", "lock", "ordinal", "range", "result",
-    )  # fmt: skip
+    __slots__ = ("_handover", "done", "error", "lock", "ordinal", "range", "result")
 
     result: _R
 
@@ -38,10 +37,8 @@ class Job(Generic[_R]):
         self.ordinal: int = ordinal
         self.range: range = items
         self.error: BaseException | None = None
-        self._call = call
         # The function sees the caller's context variables, such as decimal's precision.
-        self._variables: Variables = copy_context()
-        self._handover = Handover(self._run)
+        self._handover = Handover(partial(self._run, call, copy_context()))
         self.lock: int = self._handover.lock
         self.done: threading.Lock = threading.Lock()
         self.done.acquire()
@@ -56,14 +53,14 @@ class Job(Generic[_R]):
             pass
 
     def conclude(self) -> None:
-        """Once it has ended: take what it raised."""
+        """Once it has ended: take what it raised, and let go of the call, whoever has the job."""
         self.error = self._handover.settled() or self.error
 
-    def _run(self, workplace: Workplace) -> None:
+    def _run(self, call: Callable[[], _R], variables: Variables, workplace: Workplace) -> None:
         try:
             tile = Tile(self.ordinal, self.range, cuda_context_for(self.ordinal), workplace)
             try:
-                self.result = self._variables.run(self._in_tile, tile)
+                self.result = variables.run(_in_tile, tile, call)
                 tile.finish()
             finally:
                 tile.abandon()
@@ -71,16 +68,15 @@ class Job(Generic[_R]):
             workplace.clear()
             raise
 
-    def _in_tile(self, tile: Tile) -> _R:
-        running.set(tile)
-        return self._call()
+
+def _in_tile(tile: Tile, call: Callable[[], _R]) -> _R:
+    running.set(tile)
+    return call()
 
 
 def run_all(jobs: Sequence[Job[_R]]) -> None:
     """Start all jobs and wait for all, also where the wait is interrupted."""
     _run_from(0, jobs, current().cache(Workers))
-    for job in jobs:
-        job.conclude()
 
 
 def _run_from(number: int, jobs: Sequence[Job[_R]], by_device: dict[int, Workers]) -> None:
@@ -108,3 +104,4 @@ def _run_from(number: int, jobs: Sequence[Job[_R]], by_device: dict[int, Workers
     finally:
         if not taken:
             take(lock, 1)  # the first call: no interrupt comes before it, and none ends it
+        job.conclude()

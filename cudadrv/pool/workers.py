@@ -75,12 +75,12 @@ class Worker:
             except BaseException as error:  # set into the thread: nobody else would tell
                 job.error = error
             finally:
+                done = job.done
+                del job  # before its caller goes on: an idle worker keeps nothing of it alive
                 try:
                     self._workers.idle.append(self)
                 finally:
-                    job.done.release()
-            # An idle worker must keep nothing of its last job alive.
-            del job
+                    done.release()
 
 
 class Workers:

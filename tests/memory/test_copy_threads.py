@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import itertools
 import os
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -101,6 +103,52 @@ def test_an_error_in_any_thread_is_raised_once_all_are_done() -> None:
     with pytest.raises(ValueError, match="in the caller"):
         work_together(fails_here, 2)
     work_together(lambda: None, 2)
+
+
+@two_processors
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_helper_that_is_slow_keeps_nothing_of_a_job_that_is_over(
+    fails: bool, has_begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver's objects of a copy go when the copy has ended, whatever its helpers do."""
+    slow = copy_threads._Helpers()
+    monkeypatch.setattr(copy_threads, "_helpers", slow)
+    may_go_on = threading.Event()
+    caller = threading.get_ident()
+
+    def give_slowly(lock: int) -> None:
+        give(lock)
+        if threading.get_ident() != caller:
+            may_go_on.wait(SECONDS)
+
+    give = handover.give
+    if has_begun:
+        monkeypatch.setattr(handover, "give", give_slowly)
+    else:
+        slow.idle.append(True)  # it does not come for what it is given
+
+    class Job:
+        def __init__(self) -> None:
+            self.run = with_all(2, self.fail) if has_begun else self.fail
+
+        def fail(self) -> None:
+            if fails:
+                raise ValueError("the job failed")
+
+    job = Job()
+    gone = weakref.ref(job)
+    try:
+        work_together(job.run, 2)
+    except ValueError as error:
+        assert fails
+        error.__traceback__ = None
+    del job
+    gc.collect()
+    try:
+        assert gone() is None
+    finally:
+        may_go_on.set()
 
 
 def test_several_copies_at_once_have_helpers_of_their_own() -> None:

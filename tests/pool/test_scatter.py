@@ -5,11 +5,14 @@ from __future__ import annotations
 import array
 import contextvars
 import decimal
+import gc
 import os
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +35,7 @@ from cudadrv import (
 from cudadrv.driver import in_use
 from cudadrv.emulator import EmulatedDevice, Emulator
 from cudadrv.errors import ClosedError, InvalidDeviceError, NoDeviceError
-from cudadrv.pool import workers
+from cudadrv.pool import job, workers
 from tests.current_context import current_context
 
 from ..attack.interrupts.points import Interrupter
@@ -416,6 +419,58 @@ def test_a_scatter_interrupted_while_it_starts_runs_no_tile_later(
     assert len(scatter_map(rt, range(10), lambda ordinal, tile: ordinal)) == 4
     assert np.array_equal(items, after)
     assert items[7:].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("comes", [False, True])
+def test_a_slow_worker_keeps_nothing_of_a_scatter_that_is_over(
+    comes: bool, rt: GpuRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Mark:
+        def __call__(self, ordinal: int, tile: Floats) -> None:
+            tile[:] = 1
+
+    may_go_on = threading.Event()
+    caller = threading.get_ident()
+
+    class SlowLock:
+        def __init__(self) -> None:
+            self.own = threading.Lock()
+            self.acquire = self.own.acquire
+
+        def __enter__(self) -> None:
+            self.own.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self.own.release()
+
+        def release(self) -> None:
+            self.own.release()
+            if threading.get_ident() != caller:
+                may_go_on.wait(10)
+
+    def interrupted(self: workers.Workers, job: workers.AnyJob) -> None:
+        if self is in_use.current().cache(workers.Workers).get(1):
+            raise KeyboardInterrupt
+        not_taken.append(job)
+
+    not_taken: list[workers.AnyJob] = []
+    mark = Mark()
+    gone = weakref.ref(mark)
+    with monkeypatch.context() as patched:
+        if comes:
+            patched.setattr(job, "threading", SimpleNamespace(Lock=SlowLock))
+            scatter_batched(rt, np.zeros(10), mark)
+        else:
+            patched.setattr(workers.Workers, "give", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                scatter_batched(rt, np.zeros(10), mark)
+            assert not_taken
+    del mark
+    gc.collect()
+    try:
+        assert gone() is None
+    finally:
+        may_go_on.set()
 
 
 def test_an_exception_set_into_a_worker_reaches_the_caller(rt: GpuRuntime) -> None:
