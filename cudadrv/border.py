@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from inspect import signature
 from operator import index
 from pathlib import Path
 from typing import Final, TypeVar
@@ -147,6 +148,22 @@ def function(where: str, value: Callable[..., object]) -> None:
     """Raise `ArgumentTypeError` unless the value can be called."""
     if not callable(value):
         raise refused(where, value, "give a function")
+
+
+def source(where: str, value: object) -> None:
+    """Raise `ArgumentError` unless the value is text, or can be called with nothing to give text.
+
+    A kernel can be called as well, and takes a stream.
+    """
+    if not callable(value):
+        text(where, value)
+        return
+    try:
+        signature(value).bind()
+    except TypeError:
+        raise refused(where, value, "give text, or a function that takes nothing") from None
+    except ValueError:
+        pass  # Python does not know what it takes
 
 
 def refused(where: str, value: object, remedy: str) -> ArgumentTypeError:

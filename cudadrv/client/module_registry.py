@@ -72,8 +72,7 @@ class ModuleRegistry:
             InvalidValueError: the name stands for another source or other options.
         """
         border.text("register_module: name", name)
-        if not callable(source):
-            border.text("register_module: source", source)
+        border.source("register_module: source", source)
         cache = PtxModuleCache(options, name_expressions=name_expressions)
         entry = _Entry(source, options, name_expressions, cache)
         known = self._entries.setdefault(name, entry)

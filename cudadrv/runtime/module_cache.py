@@ -102,8 +102,7 @@ class PtxModuleCache:
         border.instance("get_or_compile: context", context, Context)
         module = self.get(context)
         if module is None:
-            if not callable(source):
-                border.text("get_or_compile: source", source)
+            border.source("get_or_compile: source", source)
             label = border.text("get_or_compile: label", label)
             with self._lock:
                 module = self.get(context)

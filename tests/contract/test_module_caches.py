@@ -4,13 +4,14 @@ import os
 import threading
 import time
 from functools import partial
+from typing import Any
 
 import pytest
 
 import cudadrv
 import ptx
 from cudadrv import KeyedPtxModuleCache, LaunchConfig, Module, PtxModuleCache
-from cudadrv.errors import CudaError, DriverCallFailed
+from cudadrv.errors import ArgumentTypeError, CudaError, DriverCallFailed
 from tests.several_threads import all_at_once
 
 SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
@@ -57,6 +58,21 @@ def test_a_source_is_made_only_when_it_is_needed(context: cudadrv.Context) -> No
     first = cache.get_or_compile(context, "unit", source)
     assert cache.get_or_compile(context, "unit", source) is first
     assert source.compiled == 1
+
+
+def test_what_cannot_be_called_with_nothing_makes_no_source(
+    context: cudadrv.Context, module: cudadrv.Module
+) -> None:
+    """A kernel is a function, too: one that launches."""
+    kernel: Any = module.kernel(module.kernel_names[0])
+    words = "source is .*: give text, or a function that takes nothing"
+    for wrong in (kernel, put):
+        with pytest.raises(ArgumentTypeError, match=words):
+            PtxModuleCache().get_or_compile(context, "unit", wrong)
+        with pytest.raises(ArgumentTypeError, match=words):
+            KeyedPtxModuleCache().get_or_compile(context, "unit", 1, wrong)
+        with pytest.raises(ArgumentTypeError, match=words):
+            cudadrv.register_module("made of what cannot make it", wrong)
 
 
 def test_two_contexts_of_one_device_share_the_compilation_and_not_the_module(
