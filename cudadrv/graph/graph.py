@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _ASSIGN_DEFAULT: Final = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
 _VERBOSE: Final = 1  # CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE
 _MOST_DEFAULT: Final = 2**32 - 1
+_MOST_BODIES: Final = 1 << 16
 _NODE_CLASSES: Final[dict[int, type[GraphNode]]] = {
     int(_Type.CU_GRAPH_NODE_TYPE_KERNEL): KernelNode,
     int(_Type.CU_GRAPH_NODE_TYPE_MEMCPY): CopyNode,
@@ -170,8 +171,11 @@ class Graph(GraphBuilding):
     def add_switch(
         self, condition: GraphCondition, count: int, *, after: After = ()
     ) -> ConditionalNode:
-        """Run the body whose number the condition is, of `count`; none where it is larger."""
-        count = border.whole("Graph.add_switch: count", count, least=1, most=2**31 - 1)
+        """Run the body whose number the condition is, of `count`; none where it is larger.
+
+        CUDA names no limit, and each body is a graph of its own: 65,536 are the most here.
+        """
+        count = border.whole("Graph.add_switch: count", count, least=1, most=_MOST_BODIES)
         kind = _ConditionalType.CU_GRAPH_COND_TYPE_SWITCH
         return self._add_conditional(condition, kind, count, after)
 

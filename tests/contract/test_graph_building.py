@@ -366,6 +366,14 @@ def test_a_switch_runs_the_body_of_its_number(
     assert stream.to_host(out).tolist() == [(value + 1) if value < 3 else 0] * 4
 
 
+def test_a_switch_of_more_bodies_than_there_can_be_is_refused(graph: cudadrv.Graph) -> None:
+    condition = graph.new_condition()
+    for count in (0, 65_537, 2**31 - 1, 2**70):
+        with pytest.raises(ArgumentError, match=r"add_switch: count is .* of 1 to 65536"):
+            graph.add_switch(condition, count)
+    assert graph.nodes == []
+
+
 def test_the_default_of_a_condition_holds_at_each_replay(
     graph: cudadrv.Graph, stream: cudadrv.Stream, module: cudadrv.Module
 ) -> None:

@@ -65,8 +65,9 @@ TYPES: Final = {kind: number for number, kind in _KINDS.items()}
 _CONDITIONS: Final = {
     CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_IF: (ConditionKind.IF, 2),
     CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE: (ConditionKind.WHILE, 1),
-    CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH: (ConditionKind.SWITCH, 1 << 31),
+    CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH: (ConditionKind.SWITCH, 1 << 32),
 }
+_MOST_BODIES: Final = 1 << 16  # CUDA names no limit; each body is a graph
 _BODIES_OFFSET: Final = 16  # of phGraph_out in CUDA_CONDITIONAL_NODE_PARAMS
 _ASSIGN_DEFAULT: Final = 1
 _UNCOPIED: Final = frozenset({NodeKind.ALLOC, NodeKind.FREE, NodeKind.CONDITIONAL})
@@ -281,6 +282,9 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
             raise invalid_value(
                 f"a conditional node of kind {int(params.type)} with {params.size} bodies"
             )
+        if params.size > _MOST_BODIES:
+            text = f"the emulator has no memory for {params.size} bodies of a conditional node"
+            raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, text)
         condition = self._conditions.free_one(int(params.handle))
         condition.kind = known[0]
         bodies = tuple(Graph(next(self._handles), is_body=True) for _ in range(params.size))
