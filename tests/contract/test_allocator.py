@@ -5,6 +5,7 @@ import threading
 import time
 from collections import deque
 from functools import partial
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import cudadrv
 from cudadrv import CudaAllocator, emulator
-from cudadrv.errors import CudadrvError, InvalidValueError, OutOfMemoryError
+from cudadrv.errors import ArgumentTypeError, CudadrvError, InvalidValueError, OutOfMemoryError
 from cudadrv.memory.buffer import DeviceBuffer
 from cudadrv.memory.reuse.allocator import (
     MOST_BLOCKS_OF_A_SIZE,
@@ -208,6 +209,29 @@ def test_many_sizes_do_not_pile_up(allocator: CudaAllocator) -> None:
 def test_a_block_of_no_ones_is_refused(allocator: CudaAllocator) -> None:
     with pytest.raises(DeallocationError, match="0x100 is not in use"):
         allocator.deallocate(0x100, 16)
+
+
+def test_a_block_is_given_back_by_numbers_of_any_type_and_lost_by_none(
+    allocator: CudaAllocator,
+) -> None:
+    wrong: Any
+    address = allocator.allocate(640)
+    for wrong in (float(address), np.array([address]), "x"):
+        with pytest.raises(ArgumentTypeError, match="ptr is"):
+            allocator.deallocate(wrong, 640)
+    allocator.freeze()
+    for wrong in (np.array([b"a", b"b"]), [640], None):
+        with pytest.raises(ArgumentTypeError, match="nbytes is"):
+            allocator.deallocate(0, wrong)
+    allocator.unfreeze()
+    assert allocator.statistics().in_use_bytes == 640
+    allocator.deallocate(address, np.array(640))  # type: ignore[arg-type]  # as NumPy counts
+    assert allocator.statistics().in_use_bytes == 0
+    again = allocator.allocate(640)
+    assert (again, type(again)) == (address, int)
+    allocator.deallocate(np.uint64(address), 640)  # type: ignore[arg-type]  # as NumPy counts
+    again = allocator.allocate(640)
+    assert (again, type(again)) == (address, int)
 
 
 def test_a_request_that_does_not_fit_gets_what_was_cached_and_trimmed() -> None:

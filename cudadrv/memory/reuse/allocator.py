@@ -112,15 +112,15 @@ class CudaAllocator:
         size = None
         try:
             size = self._live.pop(ptr, None)
-            if size is None or size != nbytes:
+            if size is None or size != nbytes or ptr.__class__ is not int:
                 raise LookupError
         except (LookupError, TypeError, ValueError):  # what is no number may have no hash or order
             self._deallocate_unknown(ptr, nbytes, size)
             return
         try:
-            blocks = self._free[nbytes]
+            blocks = self._free[size]
         except KeyError:
-            blocks = self._new_list(border.integer("deallocate: nbytes", nbytes))
+            blocks = self._new_list(size)
         blocks.append(ptr)
         if len(blocks) > blocks.room:
             self._release_all(self._lists.overflowed(blocks))
@@ -282,6 +282,7 @@ class CudaAllocator:
 
     def _deallocate_captured(self, ptr: int, nbytes: int) -> None:
         ptr = border.integer("deallocate: ptr", ptr)
+        nbytes = border.integer("deallocate: nbytes", nbytes)
         arena = self._captures.arena
         if arena is not None and ptr in arena:
             arena.give(ptr)
@@ -302,19 +303,21 @@ class CudaAllocator:
             self._live[ptr] = size
         ptr = border.integer("deallocate: ptr", ptr)
         nbytes = border.integer("deallocate: nbytes", nbytes)
-        if size is not None:
+        if size == nbytes:
+            self.deallocate(ptr, nbytes)  # whole numbers of another type
+        elif size is not None:
             raise DeallocationError(
                 f"the block at {ptr:#x} has {size} bytes, not {nbytes}; it is still in use"
             )
-        if ptr == 0 or self._captures.is_of_an_arena(ptr):
-            return
-        if self._captures.freed(ptr, nbytes):
+        elif ptr == 0 or self._captures.is_of_an_arena(ptr):
+            pass
+        elif self._captures.freed(ptr, nbytes):
             self._free_now(ptr)
-            return
-        raise DeallocationError(
-            f"the block of {nbytes} bytes at {ptr:#x} is not in use: it was given back already, "
-            "or comes from elsewhere"
-        )
+        else:
+            raise DeallocationError(
+                f"the block of {nbytes} bytes at {ptr:#x} is not in use: it was given back "
+                "already, or comes from elsewhere"
+            )
 
     def _new_list(self, nbytes: int) -> FreeList[int]:
         with self._lock:
