@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .. import border, errors
 from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool, CUresult
+from .context_box import ContextBox
 from .driver_api import DriverApi
 from .in_use import Driver, call_bound, current, failure
 
@@ -266,6 +267,30 @@ def best_device() -> Device:
     if not devices:
         raise errors.NoDeviceError("choosing the best device")
     return max(devices, key=lambda device: (*device.memory_info(), -device.ordinal))
+
+
+def device_at_work() -> Device:
+    """Where what belongs to no device is made, so that it makes no context where none is needed.
+
+    The device of the calling thread's current context, whichever library's that is; else the first
+    one that this process has a context on, or the first of all.
+    """
+    driver = current()
+    code, handle = driver.api.cuCtxGetCurrent()
+    if not code and int(handle):
+        code, number = driver.api.cuCtxGetDevice()
+        if not code:
+            return next(each for each in list_devices() if int(each.handle) == int(number))
+    if code:
+        raise failure(driver.api, code, "cuCtxGetDevice", "asking which device is worked on")
+    known = driver.cache(Device).values()
+    at_work = {each.ordinal for each in tuple(known) if each._primary is not None}
+    at_work.update(
+        each.ordinal
+        for each in driver.contexts.alive()
+        if isinstance(each, ContextBox) and not each.is_going and not each.is_lost
+    )
+    return Device.get(min(at_work, default=0))
 
 
 def can_access_peer(device: Device, peer: Device) -> bool:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context_box import ContextBox, Part
-from ..driver.device import Device
+from ..driver.device import device_at_work
 from ..driver.driver_api import DriverApi
 from ..driver.handle import check
 from ..driver.in_use import Driver, failure
@@ -33,8 +33,9 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
 def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     """A C-contiguous host array in pinned memory, not initialised.
 
-    The memory is pinned for every device. It is given back when the last array over it goes, and
-    that waits for the work of every context, since any may use it.
+    The memory is pinned for every device, by the context of the one that the calling thread works
+    on. It is given back when the last array over it goes, and that waits for the work of every
+    context, since any may use it.
 
     Raises:
         OutOfMemoryError: the system cannot pin so much.
@@ -46,7 +47,7 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     if nbytes == 0:
         return _empty(extents, kind)
     _require_axes(extents)
-    return _shaped(_pinned(_PinnedBox(first_context(), nbytes), nbytes), extents, kind)
+    return _shaped(_pinned(_PinnedBox(host_context(), nbytes), nbytes), extents, kind)
 
 
 def pinned_in(context: ContextBox, nbytes: int) -> npt.NDArray[np.uint8]:
@@ -97,7 +98,7 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
     if nbytes == 0:
         return _empty(extents, kind)
     _require_axes(extents)
-    context = first_context()
+    context = host_context()
     doing = f"allocating {nbytes} bytes of managed memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
@@ -191,10 +192,10 @@ class _ManagedBox(HostBox[CUdeviceptr]):
         check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
 
 
-def first_context() -> ContextBox:
-    """The primary context of device 0, in which memory is made that belongs to no device."""
-    device = Device.get(0)
-    return ContextBox(device.driver, device.primary_context(), 0, is_primary=True)
+def host_context() -> ContextBox:
+    """A primary context in which memory is made that belongs to no device."""
+    device = device_at_work()
+    return ContextBox(device.driver, device.primary_context(), device.ordinal, is_primary=True)
 
 
 def _empty(extents: tuple[int, ...], kind: AnyDType) -> AnyArray:

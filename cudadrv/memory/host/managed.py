@@ -31,7 +31,7 @@ from ..dtypes import AnyArray
 from ..host_copy import host_address
 from ..layout import Layout
 from ..order import AnyMemory, use
-from ..pinned import first_context
+from ..pinned import host_context
 
 _IS_MANAGED: Final = (CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED,)
 
@@ -89,7 +89,7 @@ def advise(array: AnyArray | AnyDeviceArray, advice: Advice, device: int | None 
     """
     where = _location("advise: device", device)
     advice = border.instance("advise: advice", advice, Advice)
-    context = first_context()
+    context = host_context()
     address, nbytes = _range("advise: array", array, context)
     if nbytes == 0:
         return

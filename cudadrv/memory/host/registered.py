@@ -16,7 +16,7 @@ from ...errors import CopyError, InvalidValueError, OutOfMemoryError
 from ..dtypes import AnyArray
 from ..host_array import require_plain
 from ..host_copy import host_address
-from ..pinned import HostBox, first_context
+from ..pinned import HostBox, host_context
 
 _PORTABLE, _READ_ONLY = 0x01, 0x08  # CU_MEMHOSTREGISTER_PORTABLE, _READ_ONLY
 
@@ -99,7 +99,7 @@ class RegisteredArray(Closing):
         if array.nbytes == 0:
             raise InvalidValueError("RegisteredArray: the host array has no bytes")
         self.array = array
-        self._box = registered_in(first_context(), array)
+        self._box = registered_in(host_context(), array)
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
