@@ -276,13 +276,15 @@ def device_at_work() -> Device:
     one that this process has a context on, or the first of all.
     """
     driver = current()
+    doing, call = "asking which device is worked on", "cuCtxGetCurrent"
     code, handle = driver.api.cuCtxGetCurrent()
     if not code and int(handle):
+        call = "cuCtxGetDevice"
         code, number = driver.api.cuCtxGetDevice()
         if not code:
             return next(each for each in list_devices() if int(each.handle) == int(number))
     if code:
-        raise failure(driver.api, code, "cuCtxGetDevice", "asking which device is worked on")
+        raise failure(driver.api, code, call, doing)
     known = driver.cache(Device).values()
     at_work = {each.ordinal for each in tuple(known) if each._primary is not None}
     at_work.update(

@@ -90,6 +90,27 @@ class Closed:
         return ClosedError(self._text)
 
 
+class LostHandle:
+    """Stands where the handle of something was that went with its context; no call takes it.
+
+    None would be the null handle to the driver, which means the default stream, or whichever
+    context is current.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __index__(self) -> NoReturn:
+        raise ClosedError(self._text)
+
+    __int__ = __index__
+
+
 class Box(Generic[_RawT]):
     """Owns one object of the driver, which is destroyed once, when the last reference goes.
 
@@ -97,7 +118,8 @@ class Box(Generic[_RawT]):
     of ours and names its context itself.
 
     Attributes:
-        raw: the driver's handle; None before the object is made, and if it was not.
+        raw: the driver's handle; None before the object is made, and if it was not; a `LostHandle`
+            once its context was reset.
     """
 
     __slots__ = ("__weakref__", "_outcome", "raw")
@@ -149,8 +171,8 @@ class Box(Generic[_RawT]):
     def _go(self) -> bool:
         """Destroy the driver's object, and tell of a failure; False if it must be tried later."""
         try:
-            if self.raw is None:
-                return True  # the driver has not made it; its context may be closed
+            if not self.raw:
+                return True  # the driver has not made it, or has it no more
             driver = self.driver
         except AttributeError:
             return True  # it was never finished

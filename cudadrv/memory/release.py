@@ -67,8 +67,8 @@ class PoolMemory(Memory[CUdeviceptr]):
             self._found.append(self)
         elif moved is not None or home is None or home.captured_by is not None or not home.is_owned:
             self._go()
-        # None where the driver made none. Most memory goes here, at a third of the cost.
-        elif raw is not None and not driver.is_gone:  # type: ignore[redundant-expr]
+        # False where the driver has none. Most memory goes here, at a third of the cost.
+        elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a LostHandle
             had_failed = driver.has_failed
             (code,) = driver.api.cuMemFreeAsync(raw, home.raw)
             if code:

@@ -11,14 +11,14 @@ import gc
 from ..driver.context import ContextCore
 from ..driver.context_box import ContextBox
 from ..driver.device import Device
-from ..driver.handle import AnyBox, Box, Closed, Closing
+from ..driver.handle import AnyBox, Box, Closed, Closing, LostHandle
 from ..driver.in_use import Driver, failure
 from ..driver.later import drop_now
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import CudaError, InvalidValueError, ResetRefusedError
 from ..memory.host.registered import RegisteredArray
-from ..memory.pinned import HostBox
+from ..memory.pinned import HostBox, wait_for_contexts
 from ..memory.reuse.allocator import CudaAllocator
 from ..memory.reuse.arena import DeviceArena
 
@@ -33,9 +33,11 @@ def reset(context: ContextCore) -> None:
             f"resetting {context!r}, which is no primary context: close it, and make another one"
         )
     box = context._box
+    gc.unfreeze()  # what is frozen is among no objects that the collector tells of
     drop_now()
     _refuse_if_in_use(context)
     context.synchronize()
+    wait_for_contexts(box.driver, int(box.raw))  # work of other devices may use its memory
     green = _synchronized_green(box)
     _empty_caches(box)
     _forget(box.driver, context.ordinal)
@@ -130,12 +132,16 @@ def _close_all(context: ContextCore) -> list[Exception]:
 def _destroy_survivors(context: ContextBox) -> list[Exception]:
     """Destroy what still is held, such as by a call of another thread, as it will not be later."""
     faults: list[Exception] = []
-    for box in sorted(_boxes(context), key=_depth):
+    boxes = sorted(_boxes(context), key=_depth)
+    for each in _names(context):
+        each._shut()  # what a finalizer or another thread made meanwhile
+    lost = LostHandle(f"the context on device {context.ordinal} was reset, and what it had is gone")
+    for box in boxes:
         try:
             box._destroy()
         except CudaError as fault:
             faults.append(fault)
-        box.raw = None
+        box.raw = lost
     return faults
 
 
@@ -162,7 +168,7 @@ def _boxes(context: ContextBox) -> list[AnyBox]:
         if issubclass(type(each), Box)
         and not getattr(each, "is_primary", False)
         and _is_of(each, context)
-        and getattr(each, "raw", None) is not None
+        and getattr(each, "raw", None)
     ]
 
 

@@ -47,7 +47,7 @@ def _alive(driver: Driver) -> list[AnyBox]:
     """The boxes of a driver that own something; contexts are there for the process."""
     classes = _classes_below(Box) - _classes_below(ContextBox)
     boxes: list[AnyBox] = [box for box in gc.get_objects() if type(box) in classes]
-    return [box for box in boxes if box.raw is not None and box.driver is driver and _owns(box)]
+    return [box for box in boxes if box.raw and box.driver is driver and _owns(box)]
 
 
 def _classes_below(cls: type[object]) -> set[type[object]]:

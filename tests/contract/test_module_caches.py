@@ -64,9 +64,9 @@ def test_what_cannot_be_called_with_nothing_makes_no_source(
     context: cudadrv.Context, module: cudadrv.Module
 ) -> None:
     """A kernel is a function, too: one that launches."""
-    kernel: Any = module.kernel(module.kernel_names[0])
+    wrong: Any
     words = "source is .*: give text, or a function that takes nothing"
-    for wrong in (kernel, put):
+    for wrong in (module.kernel(module.kernel_names[0]), put):
         with pytest.raises(ArgumentTypeError, match=words):
             PtxModuleCache().get_or_compile(context, "unit", wrong)
         with pytest.raises(ArgumentTypeError, match=words):

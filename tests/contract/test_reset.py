@@ -250,7 +250,13 @@ y = green.new_stream().zeros(4, "i4")
 held = [each._box for each in (x, y, event, module, graph, graph.instantiate(), stream, green)]
 held += [y.stream._box, context._box]
 context.reset()
-print([each.raw is None for each in held])
+for each in held[:-1]:
+    try:
+        int(each.raw)
+    except ClosedError as error:
+        print("was reset" in str(error), bool(each.raw), end=" ")
+print(bool(held[-1].raw))
+del each
 held.clear()
 del graph
 gc.collect()
@@ -260,7 +266,24 @@ cuda_context_for(0).synchronize()
 print(cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
 """
     )
-    assert text.splitlines() == [str([True] * 9 + [False]), "True 0 []"]
+    assert text.splitlines() == ["True False " * 9 + "True", "True 0 []"]
+
+
+def test_what_the_collector_does_not_tell_of_is_closed_too() -> None:
+    text = run(
+        MADE
+        + """
+import gc
+x, client = stream.zeros(4, "i4"), cudadrv.CudaClient(0)
+gc.freeze()
+context.reset()
+print(stream.closed, x.closed, client.stream.closed, gc.get_freeze_count())
+del x, client, stream
+gc.collect()
+print(works(cuda_context_for(0)), told)
+"""
+    )
+    assert text.splitlines() == ["True True True 0", "True []"]
 
 
 def test_a_broken_context_is_not_reset() -> None:

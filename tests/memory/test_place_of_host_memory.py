@@ -72,6 +72,17 @@ def test_a_context_of_one_s_own_is_enough_to_work_there() -> None:
         del kept
 
 
+@pytest.mark.parametrize("call", ["cuCtxGetCurrent", "cuCtxGetDevice"])
+def test_a_driver_that_does_not_say_where_the_thread_works_is_told(call: str) -> None:
+    with emulator.session() as machine:
+        cudadrv.cuda_context_for(0).bind()
+        with (
+            machine.fail(call),
+            pytest.raises(cudadrv.CudaError, match=f"{call} answered CUDA_ERROR_UNKNOWN"),
+        ):
+            cudadrv.pinned_empty(4, "f4")
+
+
 def test_without_any_context_it_is_the_first_device() -> None:
     with emulator.session(devices=3) as machine:
         Context.create(1).close()
