@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptx.isa.model import Function, Parameter, Variable
-from ptx.isa.module import PtxModule, parse
+from ptx.isa.module import PtxModule, Uses, parse
 from ptx.signature import KernelParam, KernelSignature
 
 
@@ -55,16 +55,21 @@ def shared_layout(shared: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
     return offsets, start if dynamic else end
 
 
-def reachable_functions(module: PtxModule, name: str) -> tuple[str, ...]:
-    """The functions whose names occur in the body of `name`, or in theirs; `name` first."""
-    seen = {name: None}
+def _reached(module: PtxModule, name: str) -> dict[str, Uses]:
+    """What a function uses, and each function whose name occurs in its body, or in theirs."""
+    found = {name: module.uses(name)}
     waiting = [name]
     while waiting:
-        called = module.uses(waiting.pop()).names & module.device_functions
-        for found in sorted(called - seen.keys()):
-            seen[found] = None
-            waiting.append(found)
-    return tuple(seen)
+        called = found[waiting.pop()].names & module.device_functions
+        for function in sorted(called - found.keys()):
+            found[function] = module.uses(function)
+            waiting.append(function)
+    return found
+
+
+def reachable_functions(module: PtxModule, name: str) -> tuple[str, ...]:
+    """The functions whose names occur in the body of `name`, or in theirs; `name` first."""
+    return tuple(_reached(module, name))
 
 
 def shared_variables(module: PtxModule, name: str) -> tuple[Variable, ...]:
@@ -72,7 +77,7 @@ def shared_variables(module: PtxModule, name: str) -> tuple[Variable, ...]:
 
     A variable declared in a function is named as that function names it.
     """
-    uses = [module.uses(function) for function in reachable_functions(module, name)]
+    uses = _reached(module, name).values()
     places = module.shared_places
     named = set[str]().union(*(of.names & places.keys() for of in uses)) if places else set[str]()
     found = [module.variables[variable] for variable in sorted(named, key=places.__getitem__)]
