@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -99,15 +99,6 @@ def slabs(a: Stream, b: Stream, far: Stream) -> None:
     allocator = cudadrv.CudaAllocator(a)
     allocator.deallocate(allocator.allocate(64), 64)
     allocator.reset()
-
-
-@pytest.fixture(autouse=True)
-def _collections_of_what_the_test_makes() -> Iterator[None]:
-    """Leave what there is out of collections: with it they take most of the time."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -144,7 +144,6 @@ def laboratory() -> Iterator[Lab]:
         sys.unraisablehook = lab.hook
         gc.collect()
         gc.freeze()
-        around.callback(gc.unfreeze)
         yield lab
         lab._modules.clear()
 

@@ -81,7 +81,6 @@ class Lab:
         # as fast.
         gc.collect()
         gc.freeze()
-        self._closing.callback(gc.unfreeze)
         self._closing.callback(self._emulators.close)
         self._furnish()
         return self
