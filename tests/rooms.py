@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -259,7 +260,8 @@ def _diagram(package: str, graph: Mapping[str, Iterable[str]]) -> str:
 
 
 def _id(name: str) -> str:
-    return name.replace("/", "_") + "_"  # "graph" and "end" are words of Mermaid's
+    # One word, as Mermaid wants it; "graph" and "end" are words of its own.
+    return re.sub(r"\W", "_", name) + "_"
 
 
 def replaced(text: str, block: str) -> str:

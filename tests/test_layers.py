@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -141,6 +142,8 @@ def test_the_picture_has_every_room_and_no_arrow_up() -> None:
     drawn = rooms.picture(downward)
     assert "upward" not in drawn
     assert all(f'["{rooms.room_of(module).name}"]' in drawn for module in FILES)
+    drawn_rooms = [line for line in drawn.splitlines() if '["' in line]
+    assert all(re.fullmatch(r'    \w+\["[\w /]+"\]', line) for line in drawn_rooms)
     assert "-. upward .->" in rooms.picture(with_import("ptx.signature", "ptx.image_cache"))
 
 
