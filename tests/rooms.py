@@ -127,12 +127,19 @@ def names_imported(module: str, source: str, *, is_package: bool) -> Iterator[st
             base = parts[: len(parts) - node.level + 1] if node.level else []
             base += node.module.split(".") if node.module else []
             yield from (".".join([*base, alias.name]) for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and _last_name(node.func).endswith("import_module"):
             name = node.args[0] if node.args else None
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 yield name.value
 
 
+def _last_name(called: ast.expr) -> str:
+    if isinstance(called, ast.Attribute):
+        return called.attr
+    return called.id if isinstance(called, ast.Name) else ""
+
+
+@cache
 def import_graph() -> Graph:
     """Which file imports which, in both packages."""
     known = files()
