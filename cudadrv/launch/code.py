@@ -17,7 +17,7 @@ from types import CodeType, FunctionType
 from typing import Final, TypeAlias, cast
 
 from ..interop.reader import Foreign, Reader
-from .kinds import ADDRESSED, Kind, Word
+from .kinds import ADDRESSED, NUMBERS, Kind, Word
 
 _LAUNCHER: Final = """
 def launcher({defaults}*rest):
@@ -36,29 +36,63 @@ def launch(stream, config, {defaults}*rest):
 _LAUNCH: Final = """
 try:{collect}
     # What is refused is no block, which has no parts.
-    block = {conditions} and pop_{version}()
-    pack_{version}(block[0], 0{values})
+    block = {ready} and pop_{version}()
+    {fill}
 except {refusals}:
     block = None
 if block is not None:{order}
-    code = block[1]()[0]
+    # Not as a method, which the interpreter would look for in the class.
+    call = block.call
+    code = call()[0]
     push_{version}(block)
     if code:
         fail(code)
 else:
     slowly({names}*rest)
 """
+_FILL: Final = """
+block.packed = None
+pack_{version}(block.buffer, 0{values})
+"""
+# Arrays and numbers are mostly the same objects as at the last launch: then the block has them
+# packed, and all was checked. What a block has is noted only where the first array is the one of
+# the last launch, and not where others change all the time: it would be noted for nothing.
+_FILL_AGAIN: Final = """
+if block.packed is None:
+    block = {checks} and block
+    pack_{version}(block.buffer, 0{values})
+    if a{first}._address is not block.first:
+        block.first, block.changes = a{first}._address, 0
+    elif block.changes < 8:
+        block.packed = {found}
+else:
+    {former} = block.packed
+    if {same_arrays}:{numbers}
+    else:
+        block.packed = None
+        block.changes += 1
+        block = {checks} and block
+        pack_{version}(block.buffer, 0{values})
+        block.first = a{first}._address
+"""
+_FILL_NUMBERS: Final = """
+if {other_numbers}:
+    block = {number_checks} and block
+    numbers_{version}(block.buffer, start_{version}{numbers})
+    block.packed = {changed}
+"""
 _PREPARED: Final = """
 def prepared():
     if {conditions}:
-        code = held[1]()[0]
+        call = held.call
+        code = call()[0]
         if code:
             fail(code)
     else:
         slowly()
 """
 # The type that most numbers have, which is seen faster, and all types that are packed as they are.
-_NUMBERS: Final = {
+_NUMBER_TYPES: Final = {
     "whole": ("int", "WHOLE"),
     "signed": ("int", "WHOLE"),
     "real": ("float", "REALS"),
@@ -85,19 +119,20 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
 
     It takes from its globals: slowly, fail, elsewhere, own_stream, own, own_config, is_own_config,
     follow, follow_reading, REFUSALS, int, float, WHOLE, REALS, the convert of each argument by its
-    number, pack, pop and push of its version, and, where other libraries' memory is among the
-    kinds, interface_address, follow_producer, follow_producers, before, ordinal, Exception, and of
-    its version the type, dtype, device and so on of such an argument by its number, and the stream
-    of its reader. Of an argument that points to a known type, the usual dtype, those that are
-    taken, and the bytes of an element, by its number.
+    number, pack, pop and push of its version, what packs the numbers alone and where that starts,
+    and, where other libraries' memory is among the kinds, interface_address, follow_producer,
+    follow_producers, before, ordinal, Exception, and of its version the type, dtype, device and so
+    on of such an argument by its number, and the stream of its reader. Of an argument that points
+    to a known type, the usual dtype, those that are taken, and the bytes of an element, by its
+    number.
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
-    values, conditions = _reading(kinds, version)
+    ready, fill = _filling(kinds, version)
     by_interface = "foreign" in kinds
     launch = _LAUNCH.strip().format(
         version=version,
-        values=values,
-        conditions=" and ".join(conditions),
+        ready=" and ".join(["not rest", *ready]),
+        fill=fill.strip().replace("\n", "\n    "),
         names=names,
         # A launch waits once for each stream that its memory comes from.
         collect="\n    producers = []" if by_interface else "",
@@ -149,25 +184,69 @@ def _ordering(kinds: Sequence[Kind], version: int) -> str:
     return text
 
 
-def _reading(kinds: Sequence[Kind], version: int) -> tuple[str, list[str]]:
-    """The values to pack, as text that follows an argument, and what must hold beside."""
-    values, conditions = "", ["not rest"]
-    for i, kind in enumerate(kinds):
-        if isinstance(kind, Foreign):
-            conditions += _foreign_conditions(kind, f"{version}_{i}", f"a{i}", f"f{i}")
-            values += f", f{i}"
-        elif kind in _FOLLOW:
-            conditions += _memory_conditions(i, kind)
-            values += f", {_packed(i, kind)}"
-        elif kind == "foreign":
-            values += f", interface_address(a{i}, own_stream, producers, taken_{i})"
-        elif kind == "converted":
-            values += f", (c{i} := convert{i}(a{i}))[0]"
-        else:
-            values += f", a{i}"
-            usual, known = _NUMBERS[kind]
-            conditions.append(f"(a{i}.__class__ is {usual} or a{i}.__class__ in {known})")
-    return values, conditions
+def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
+    """What must hold before a block is taken, and the text that fills it."""
+    arrays = [i for i, kind in enumerate(kinds) if kind in ADDRESSED]
+    numbers = [i for i, kind in enumerate(kinds) if kind in NUMBERS]
+    if not arrays or len(arrays) + len(numbers) < len(kinds):
+        values, ready = "", []
+        for i, kind in enumerate(kinds):
+            value, conditions = _reading(i, kind, version)
+            values += f", {value}"
+            ready += conditions
+        return ready, _FILL.format(version=version, values=values)
+    # A local name is read faster, by all arrays but the first.
+    ready = [_home_condition(i, cast("Word", kinds[i]), "home") for i in arrays]
+    ready[0] = ready[0].replace("is home", "is (home := own)")
+    number_checks = [_number_check(i, cast("Word", kinds[i])) for i in numbers]
+    checks = [check for i in arrays for check in _memory_checks(i, cast("Word", kinds[i]))]
+    fields = {
+        "version": version,
+        "first": arrays[0],
+        "checks": _all([*checks, *number_checks]),
+        "number_checks": _all(number_checks),
+        "values": _each(kinds, ", a{}._address", ", a{}"),
+        "found": f"({_each(kinds, 'a{}._address or None, ', 'a{}, ')})",
+        "former": _each(kinds, "p{}, ", "p{}, "),
+        "changed": f"({_each(kinds, 'p{}, ', 'a{}, ')})",
+        "same_arrays": _all([f"a{i}._address is p{i}" for i in arrays]),
+        "other_numbers": " or ".join(f"a{i} is not p{i}" for i in numbers),
+        "numbers": " pass",
+    }
+    if numbers:
+        between = range(numbers[0], numbers[-1] + 1)
+        values = "".join(f", {'p' if i in arrays else 'a'}{i}" for i in between)
+        text = _FILL_NUMBERS.rstrip().format(**fields | {"numbers": values})
+        fields["numbers"] = text.replace("\n", "\n        ")
+    return ready, _FILL_AGAIN.format(**fields)
+
+
+def _all(conditions: Sequence[str]) -> str:
+    return " and ".join(conditions) or "True"
+
+
+def _each(kinds: Sequence[Kind], array: str, number: str) -> str:
+    """The text for each argument, which is an array or a number."""
+    texts = (array if kind in ADDRESSED else number for kind in kinds)
+    return "".join(text.format(i) for i, text in enumerate(texts))
+
+
+def _reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
+    """The value of an argument to pack, and what must hold beside."""
+    if isinstance(kind, Foreign):
+        return f"f{i}", _foreign_conditions(kind, f"{version}_{i}", f"a{i}", f"f{i}")
+    if kind in _FOLLOW:
+        return _packed(i, kind), _memory_conditions(i, kind)
+    if kind == "foreign":
+        return f"interface_address(a{i}, own_stream, producers, taken_{i})", []
+    if kind == "converted":
+        return f"(c{i} := convert{i}(a{i}))[0]", []
+    return f"a{i}", [_number_check(i, kind)]
+
+
+def _number_check(i: int, kind: Word) -> str:
+    usual, known = _NUMBER_TYPES[kind]
+    return f"(a{i}.__class__ is {usual} or a{i}.__class__ in {known})"
 
 
 def _packed(i: int, kind: Word) -> str:
@@ -208,9 +287,19 @@ def _is_name(text: str) -> bool:
 
 
 def _memory_conditions(i: int, kind: Word) -> list[str]:
-    """The tests that memory or a view of it is open and ready; they hold both boxes."""
+    """The tests that memory or a view of it is open, ready, and what the parameter takes."""
+    return [_home_condition(i, kind), *_memory_checks(i, kind)]
+
+
+def _home_condition(i: int, kind: Word, own: str = "own") -> str:
+    """The test that memory is open and ready; it holds the memory's box."""
     box = "_box" if kind in ADDRESSED else "buffer._box"
-    conditions = [f"((m{i} := a{i}.{box}).home is own or {_FOLLOW[kind]}(m{i}))"]
+    return f"((m{i} := a{i}.{box}).home is {own} or {_FOLLOW[kind]}(m{i}))"
+
+
+def _memory_checks(i: int, kind: Word) -> list[str]:
+    """The tests that memory is what the parameter takes, or that a view is open; they hold that."""
+    conditions = []
     if kind in ("view", "surface"):
         conditions.append(f"(t{i} := a{i}._box).number is not None")
     elif kind in ("array", "vectors"):

@@ -11,7 +11,8 @@ from ..interop.reader import Foreign
 from ..memory.buffer import DeviceBuffer
 from .arguments import Parameter
 from .code import readers_of
-from .kinds import REALS, WHOLE, Argument, Kind
+from .kinds import NUMBERS, REALS, WHOLE, Argument, Kind
+from .parameter_block import packer
 
 
 def general_names(
@@ -34,6 +35,19 @@ def general_names(
             names[f"usual_{number}"] = named_dtype(elements.usual)
             names[f"nbytes_{number}"] = elements.nbytes
     return names
+
+
+def number_names(
+    parameters: Sequence[Parameter], kinds: tuple[Kind, ...], version: int
+) -> dict[str, object]:
+    """For numbers among arrays: what packs those of a launch with the same arrays."""
+    numbers = [i for i, kind in enumerate(kinds) if kind in NUMBERS]
+    if not numbers:
+        return {}
+    between = slice(numbers[0], numbers[-1] + 1)
+    start, last = parameters[numbers[0]].param.offset, parameters[numbers[-1]].param
+    fitting = packer(parameters[between], kinds[between], last.offset + last.nbytes, start)
+    return {f"numbers_{version}": fitting.pack_into, f"start_{version}": start}
 
 
 def foreign_names(kinds: tuple[Kind, ...], version: int, stream: StreamCore) -> dict[str, object]:

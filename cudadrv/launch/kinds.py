@@ -46,6 +46,8 @@ Memory of other libraries is of one kind for each type that has a reader.
 """
 ADDRESSED: Final[frozenset[Kind]] = frozenset(("memory", "array", "vectors", "buffer"))
 """Device memory of ours, whose address is packed."""
+NUMBERS: Final[frozenset[Kind]] = frozenset(("whole", "signed", "real", "float"))
+"""Numbers, which struct packs by their value."""
 ADDRESSES: Final[frozenset[Kind]] = ADDRESSED | {"view", "surface"}
 """What is packed as an address or a number that the driver gave: 64 bits, never less than 0."""
 

@@ -12,13 +12,12 @@ import struct
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 from weakref import ref
 
 from ..driver._api import CUresult
 from ..driver.handle import Closed
 from ..driver.in_use import failure
-from ..driver.module_box import ModuleBox
 from ..driver.registry import Registry
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
@@ -26,25 +25,19 @@ from ..errors import ClosedError
 from ..memory.order import AnyMemory, Memory, note, use
 from .arguments import Parameter
 from .code import LaunchCode, launch_code, prepared_code
-from .code_names import foreign_names, general_names
+from .code_names import foreign_names, general_names, number_names
 from .config import LaunchConfig, native_config
 from .host_arguments import HostArgument, launch_with
 from .kernel_core import KernelCore
 from .kinds import Argument, Kind
 from .packing import pack
-from .parameter_block import ParameterBlock, packer
+from .parameter_block import OneLaunch, ParameterBlock, packer
 from .types import KernelLaunch, Launcher, PreparedLaunch
 
 # What packing raises for a value of the wrong kind: no ._box, not a number, out of range; what is
 # closed; and what popping raises when every parameter block is in use by another thread.
 _REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, IndexError, ClosedError)
 _MISSING: Final = object()
-
-# A driver call with all its arguments, handles among them.
-DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
-# What one launch at a time uses: where parameters are packed, the call, and what must live for it,
-# the stream's box and the module's among it.
-_Block: TypeAlias = tuple[bytearray, DriverCall, ParameterBlock, StreamBox, ModuleBox]
 
 
 # The code below is never run in this module; these stand for the globals that it is given.
@@ -106,7 +99,7 @@ class LauncherState:
         self._own: StreamBox | None = stream._box.own
         self._use = _use_ordered if ordered else _use_unordered
         self._native = native_config(config, stream._box)
-        self._blocks: list[_Block] = []
+        self._blocks: list[OneLaunch] = []
         self._kinds: tuple[Kind, ...] | None = None
         # Names in the globals end in the number of the kinds that they are for.
         self._versions: dict[tuple[Kind, ...], int] = {}
@@ -208,7 +201,7 @@ class LauncherState:
         self._launch(read, block)
         self._hasten(launch.__globals__, block)
 
-    def _hasten(self, scope: dict[str, object], block: _Block) -> None:
+    def _hasten(self, scope: dict[str, object], block: OneLaunch) -> None:
         """Let a prepared launch skip the slow way, where that may be."""
         if self._is_quick():
             scope["own"], scope["block"] = self._own, block
@@ -225,6 +218,7 @@ class LauncherState:
             f"pack_{version}": packer(kernel.parameters, kinds, kernel.parameter_bytes).pack_into,
             f"pop_{version}": blocks.pop,
             f"push_{version}": blocks.append,
+            **number_names(kernel.parameters, kinds, version),
         }
         self._globals |= foreign_names(kinds, version, self._stream)
         for function in self._functions:  # before the code that counts on it
@@ -247,7 +241,7 @@ class LauncherState:
             if not self._is_quick():  # another thread began a capture, or closed something
                 self.renew()
 
-    def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], _Block]:
+    def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], OneLaunch]:
         """Check, pack and launch; gives what the arguments were, and what was used."""
         read, parameters = self._pack(args)
         block = self._block(parameters)
@@ -275,7 +269,7 @@ class LauncherState:
         """
         return self._own is not None and self._stream._box is self._own
 
-    def _launch(self, read: list[Argument], block: _Block) -> None:
+    def _launch(self, read: list[Argument], block: OneLaunch) -> None:
         """Order the stream after what the arguments wait for, and launch."""
         box: StreamBox = self._stream._box
         for argument in read:
@@ -283,8 +277,8 @@ class LauncherState:
                 self._use(argument.memory, box, argument.writes)
         if box.capture is not None:
             holds = (argument.holds for argument in read if argument.holds is not None)
-            box.capture.keeps += [block[-1], *holds]
-        (code,) = block[1]()
+            box.capture.keeps += [block.module, *holds]
+        (code,) = block.call()
         if code:
             raise self._failure(code)
 
@@ -308,7 +302,7 @@ class LauncherState:
     def _pack(self, args: tuple[object, ...]) -> tuple[list[Argument], ParameterBlock]:
         return pack(self.kernel, args, self._stream, self._packers)
 
-    def _block(self, parameters: ParameterBlock) -> _Block:
+    def _block(self, parameters: ParameterBlock) -> OneLaunch:
         """What one launch at a time uses.
 
         Raises:
@@ -320,7 +314,7 @@ class LauncherState:
         # partial costs less than loading the arguments for each call.
         launch = box.api.cuLaunchKernelEx
         call = partial(launch, self._native, handle, parameters.address, 0)
-        return parameters.buffer, call, parameters, box, loaded
+        return OneLaunch(call, parameters, box, loaded)
 
     def _failure(self, code: CUresult) -> Exception:
         doing = f"launching kernel {self.kernel.name!r} with {self._config} on {self._stream!r}"

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
+from ..driver._api import CUresult
+from ..driver.module_box import ModuleBox
+from ..driver.stream_box import StreamBox
 from .arguments import Parameter
 from .kinds import ADDRESSES, Kind
 
 # An address of the device. It is packed in half the time of a whole number of 64 bits (Q), as it is
 # not checked for a sign: only what cudadrv made is packed so.
 _ADDRESS_CODE: Final = "P"
+
+
+# A driver call with all its arguments, handles among them.
+DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
 
 
 class ParameterBlock:
@@ -31,11 +38,51 @@ class ParameterBlock:
         self.address: int = base + start if offsets else 0
 
 
-def packer(parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int) -> struct.Struct:
-    """The packer of a parameter block: each value at its offset, padding between."""
+class OneLaunch:
+    """What one launch at a time uses: where parameters are packed, the call, what lives for it.
+
+    Attributes:
+        buffer: where parameters are packed.
+        call: launches with what is packed.
+        parameters: what has the buffer.
+        stream: where the call launches.
+        module: where the kernel is.
+        packed: of each argument that is packed, the array's address or the number, as objects;
+            None while nothing is known. The same object in its place is the same value, and an
+            address that is not 0 is one object for arrays of one dtype only.
+        first: the address of the first array, as an object, while nothing else is known.
+        changes: how often other arrays came with that one.
+    """
+
+    __slots__ = ("buffer", "call", "changes", "first", "module", "packed", "parameters", "stream")
+
+    def __init__(
+        self, call: DriverCall, parameters: ParameterBlock, stream: StreamBox, module: ModuleBox
+    ) -> None:
+        self.buffer: bytearray = parameters.buffer
+        self.call: DriverCall = call
+        self.parameters: ParameterBlock = parameters
+        self.stream: StreamBox = stream
+        self.module: ModuleBox = module
+        self.packed: tuple[object, ...] | None = None
+        self.first: object = None
+        self.changes: int = 0
+
+
+def packer(
+    parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int, start: int = 0
+) -> struct.Struct:
+    """The packer of parameters from `start` on: each value at its offset, padding between.
+
+    Args:
+        parameters: those to pack.
+        kinds: how each is read.
+        nbytes: where the last ends, with the padding behind it.
+        start: where the first begins.
+    """
     # struct aligns native codes itself, and knows only there an address.
-    native = all(_is_aligned(parameter) for parameter in parameters)
-    text, end = "@" if native else "=", 0
+    native = start % 8 == 0 and all(_is_aligned(parameter) for parameter in parameters)
+    text, end = "@" if native else "=", start
     for parameter, kind in zip(parameters, kinds, strict=True):
         gap = parameter.param.offset - end
         code = _ADDRESS_CODE if native and kind in ADDRESSES else parameter.code(kind)

@@ -258,15 +258,16 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
             InvalidValueError: the last extent's bytes are no multiple of the new item size, or do
                 not lie together.
         """
+        # The address is another object, as launches take one object for arrays of one dtype.
         new, size = checked_dtype(dtype), self.dtype.itemsize
         if new.itemsize == size:
-            return view_of(self, self.ptr, self.shape, new, self.strides)
+            return view_of(self, self.ptr + 0, self.shape, new, self.strides)
         last = self.shape[-1:]
         row, rest = divmod(math.prod(last) * size, new.itemsize)
         if rest or not last or not (self.strides[-1] == size or last in ((0,), (1,))):
             raise errors.InvalidValueError(f"{self!r} has no view as {new}")
         strides = (*self.strides[:-1], new.itemsize)
-        return view_of(self, self.ptr, (*self.shape[:-1], row), new, strides)
+        return view_of(self, self.ptr + 0, (*self.shape[:-1], row), new, strides)
 
     @property
     def __cuda_array_interface__(self) -> CudaArrayInterface:

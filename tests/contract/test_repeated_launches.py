@@ -1,0 +1,215 @@
+"""A launcher packs and checks nothing anew that is the same object as at the last launch."""
+
+from __future__ import annotations
+
+import random
+import struct
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import LaunchConfig
+from cudadrv.errors import ArgumentError, ClosedError
+from tests.several_threads import all_at_once
+
+from .conftest import compile_module
+
+SOURCE = """
+extern "C" __global__ void record(unsigned long long* out, int n, float* a, signed char c,
+    double* b, double d, float f, long long l)
+{
+    out[0] = n; out[1] = (unsigned long long)a; out[2] = c; out[3] = (unsigned long long)b;
+    out[4] = __double_as_longlong(d); out[5] = __float_as_uint(f); out[6] = l;
+}
+extern "C" __global__ void add(float* out, const float* a, float x, int n)
+{ for (int i = 0; i < n; ++i) out[i] += a[i] + x; }
+extern "C" __global__ void last(float4* out, const float* a, int n) { out[0].x = a[n - 1]; }
+"""
+ONE = LaunchConfig(1, 1)
+
+
+@pytest.fixture(scope="module")
+def kernels(context: cudadrv.Context) -> cudadrv.Module:
+    return compile_module(context, SOURCE)
+
+
+@pytest.fixture
+def add(stream: cudadrv.Stream, kernels: cudadrv.Module) -> cudadrv.Launcher:
+    return kernels.kernel("add").bind(stream, ONE)
+
+
+def repeated(launcher: cudadrv.Launcher, *args: object) -> None:
+    """Launch until the launcher packs nothing anew."""
+    for _ in range(5):
+        launcher(*args)
+
+
+def _bits(value: float, code: str) -> int:
+    return int.from_bytes(struct.pack(code, value), "little")
+
+
+def _recorded(*args: Any) -> list[int]:
+    n, a, c, b, d, f, number = args
+    whole = [n, a.ptr, c, b.ptr, _bits(d, "<d"), _bits(f, "<f"), number]
+    return [int(value) % 2**64 for value in whole]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_launch_gets_its_own_arguments_whichever_of_them_changed(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, seed: int
+) -> None:
+    choose = random.Random(seed)
+    outs = [stream.zeros(7, "u8") for _ in range(2)]
+    arrays = [stream.empty(8, "f4") for _ in range(2)]
+    sevens = [stream.empty(8, "f8"), stream.empty(16, "f8")[8:]]
+    values: tuple[tuple[Any, ...], ...] = (
+        (1, -7, np.int32(5)), (*arrays, arrays[0][2:]), (True, -3), tuple(sevens),
+        (0.0, -0.0, 1, np.float64(0.1)), (0.0, -0.0, np.float32(0.1)), (2**40, -(2**40)),
+    )  # fmt: skip
+    launcher = kernels.kernel("record").bind(stream, ONE)
+    given, out = [choose.choice(each) for each in values], outs[0]
+    for _ in range(150):
+        for _ in range(choose.choice((0, 0, 1, 1, 2, 5))):
+            place = choose.randrange(len(values))
+            given[place] = choose.choice(values[place])
+        if choose.random() < 0.1:
+            out = choose.choice(outs)
+        stream.fill(out, 0)
+        launcher(out, *given)
+        assert stream.to_host(out).tolist() == _recorded(*given)
+
+
+def test_a_view_of_another_dtype_is_refused_though_it_lies_where_the_array_does(
+    stream: cudadrv.Stream, add: cudadrv.Launcher
+) -> None:
+    out, a = stream.zeros(4, "f4"), stream.zeros(4, "f4")
+    repeated(add, out, a, 1.0, 4)
+    for wrong in (a.view("i4"), a.view("f8"), a.view("i4").view("u4")):
+        assert wrong.ptr == a.ptr
+        with pytest.raises(ArgumentError, match="argument 1"):
+            add(out, wrong, 1.0, 4)
+    add(out, a.view("i4").view("f4"), 1.0, 4)
+    assert stream.to_host(out).tolist() == [6.0] * 4
+
+
+def test_an_empty_array_of_another_dtype_is_refused(
+    stream: cudadrv.Stream, add: cudadrv.Launcher
+) -> None:
+    out = stream.zeros(4, "f4")
+    repeated(add, out, stream.empty(0, "f4"), 1.0, 0)
+    with pytest.raises(ArgumentError, match="argument 1"):
+        add(out, stream.empty(0, "i4"), 1.0, 0)
+
+
+def test_an_array_of_no_whole_vectors_is_refused(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    out, a = stream.zeros(8, "f4"), stream.zeros(4, "f4")
+    launcher = kernels.kernel("last").bind(stream, ONE)
+    repeated(launcher, out, a, 4)
+    for wrong in (out[:3], out.reshape(2, 4)[:, 0]):
+        with pytest.raises(ArgumentError, match="argument 0"):
+            launcher(wrong, a, 4)
+
+
+def test_a_number_of_another_type_is_refused_though_it_equals_the_last_one(
+    stream: cudadrv.Stream, add: cudadrv.Launcher
+) -> None:
+    out, a = stream.zeros(4, "f4"), stream.zeros(4, "f4")
+    repeated(add, out, a, 1.0, 4)
+    for wrong in (4.0, "4", out):
+        with pytest.raises(ArgumentError, match="argument 3"):
+            add(out, a, 1.0, wrong)
+    with pytest.raises(ArgumentError, match="out of range"):
+        add(out, a, 1.0, 2**40)
+    add(out, a, np.float32(1), 4)
+    assert stream.to_host(out).tolist() == [6.0] * 4
+
+
+def test_a_closed_array_is_refused(stream: cudadrv.Stream, add: cudadrv.Launcher) -> None:
+    out, a = stream.zeros(4, "f4"), stream.zeros(4, "f4")
+    part = a[:2]
+    repeated(add, out, part, 1.0, 2)
+    a.close()
+    for closed in (a, part):
+        with pytest.raises(ClosedError):
+            add(out, closed, 1.0, 2)
+
+
+def test_a_dropped_array_gives_its_memory_back_at_once(
+    stream: cudadrv.Stream, add: cudadrv.Launcher
+) -> None:
+    out, a = stream.zeros(4, "f4"), stream.zeros(4, "f4")
+    box = a._memory
+    repeated(add, out, a, 1.0, 4)
+    held = sys.getrefcount(box)
+    del a
+    assert sys.getrefcount(box) == held - 1
+
+
+def test_an_array_that_was_used_on_another_stream_is_waited_for(
+    context: cudadrv.Context, stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    out, a = stream.zeros(4, "f4"), stream.zeros(4, "f4")
+    here = kernels.kernel("add").bind(stream, ONE)
+    with context.new_stream() as other:
+        there = kernels.kernel("add").bind(other, ONE)
+        for _ in range(5):
+            repeated(here, out, a, 1.0, 4)
+            there(a, out, 0.0, 4)
+            assert a._memory.home is other._box
+            here(out, a, 1.0, 4)
+            assert a._memory.home is stream._box
+    total = taken = 0.0
+    for _ in range(5):
+        total += 5 * (taken + 1)
+        taken += total
+        total += taken + 1
+    assert stream.to_host(out).tolist() == [total] * 4
+
+
+def test_what_a_capture_records_and_what_is_launched_after_it_is_right(
+    stream: cudadrv.Stream, add: cudadrv.Launcher
+) -> None:
+    out, a, b = (stream.zeros(4, "f4") for _ in range(3))
+    stream.fill(b, np.float32(10))
+    repeated(add, out, a, 1.0, 4)
+    with stream.capture() as graph:
+        add(out, b, 2.0, 4)
+    add(out, a, 1.0, 4)
+    graph.instantiate().launch(stream)
+    assert stream.to_host(out).tolist() == [18.0] * 4
+
+
+def test_threads_of_one_launcher_get_their_own_arguments(
+    stream: cudadrv.Stream, add: cudadrv.Launcher
+) -> None:
+    outs = [stream.zeros(4, "f4") for _ in range(3)]
+    a = stream.zeros(4, "f4")
+
+    def launch(number: int) -> None:
+        for _ in range(100):
+            add(outs[number], a, float(number + 1), 4)
+
+    all_at_once(partial(launch, number) for number in range(3))
+    found = [stream.to_host(out).tolist() for out in outs]
+    assert found == [[100.0 * (number + 1)] * 4 for number in range(3)]
+
+
+def test_no_change_of_arrays_or_numbers_leads_to_the_slow_way(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    out, a, b = stream.zeros(7, "u8"), stream.empty(8, "f4"), stream.empty(8, "f8")
+    launcher = kernels.kernel("record").bind(stream, ONE)
+    repeated(launcher, out, 1, a, 1, b, 1.0, 1.0, 1)
+    called: list[str] = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name))
+    for number in range(12):
+        launcher(out, number, a, 1, b if number < 6 else b[1:], 1.0, float(number), 2**40)
+    sys.setprofile(None)
+    assert "launcher" in called
+    assert not any("slowly" in name for name in called)
