@@ -21,6 +21,7 @@ from ..memory.dtypes import AnyArray, AnyDType
 from ..memory.host_copy import host_address, is_reachable
 from .host_arguments import HostArgument
 from .kinds import REALS, WHOLE, Argument, Kind
+from .structures import COMPLEX_NAMES, dtype_name, layout_hint, structure_bytes
 
 if TYPE_CHECKING:
     from .kinds import Tensor, View
@@ -31,7 +32,6 @@ _SIGNS: Final = {**dict.fromkeys("asilx", True), **dict.fromkeys("htjmy", False)
 _FLOAT_CODE: Final = {"f32": "f", "f64": "d"}
 _BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
 _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
-_COMPLEX_NAME: Final = {8: "complex64", 16: "complex128"}
 
 
 class Parameter:
@@ -274,37 +274,26 @@ class Parameter:
         return struct.pack("=" + self.code(argument.kind), argument.value)
 
     def _structure(self, value: object) -> bytes:
-        """A structure by value: bytes, a NumPy scalar or 0-d array, or a ctypes structure."""
-        if isinstance(value, (bytes, bytearray, memoryview)):
-            data = bytes(value)
-        elif isinstance(value, complex) and self.param.nbytes in _COMPLEX_NAME:
-            data = self._complex(value)
-        elif isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
-            data = value.tobytes()
-        elif isinstance(value, (ctypes.Structure, ctypes.Union, ctypes.Array)):
-            data = bytes(value)
-        else:
+        """A structure by value; `structure_bytes` has what is taken."""
+        nbytes = self.param.nbytes
+        try:
+            data = structure_bytes(value, nbytes)
+        except OverflowError:
+            name = COMPLEX_NAMES[nbytes]
+            raise self._error(f"is {value!r}, out of range for {name}") from None
+        if data is None:
             # __half and __nv_bfloat16 are structures too, and nothing tells them apart.
-            half = ", such as numpy.float16 for a __half," if self.param.nbytes == 2 else ""
+            half = ", such as numpy.float16 for a __half," if nbytes == 2 else ""
             raise self._error(
-                f"is {_described(value)}, but the parameter is {self.type_name}\n  give "
-                f"bytes, a NumPy scalar{half} or a ctypes structure of that size"
+                f"is {_described(value)}, but the parameter is {self.type_name}\n  give bytes, a "
+                f"NumPy scalar{half}, an array of one element or a ctypes structure of that size"
             )
-        if len(data) != self.param.nbytes:
+        if len(data) != nbytes:
             raise self._error(
                 f"is {_described(value)} of {len(data)} bytes, but the parameter is "
-                f"{self.type_name}"
+                f"{self.type_name}{layout_hint(value)}"
             )
         return data
-
-    def _complex(self, value: complex) -> bytes:
-        """Two floats, as complex types of C++ are laid out; as narrow as the parameter is."""
-        half = "f" if self.param.nbytes == 8 else "d"
-        try:
-            return struct.pack(f"=2{half}", value.real, value.imag)
-        except OverflowError:
-            name = _COMPLEX_NAME[self.param.nbytes]
-            raise self._error(f"is {value!r}, out of range for {name}") from None
 
     def _refused(self, value: object) -> ArgumentError:
         hint = getattr(value, "argument_hint", "") or self._hint(value)
@@ -317,6 +306,8 @@ class Parameter:
             return "device memory goes into pointers; look at the order of the arguments"
         if isinstance(value, float) and not self.param.is_pointer:
             return "convert it, such as by int(...)"
+        if isinstance(value, (list, tuple)) and self.param.is_pointer is not False:
+            return "make an array of it: Stream.to_device(numpy.array(...))"
         return ""
 
     def _error(self, what: str) -> ArgumentError:
@@ -342,9 +333,11 @@ def _unwrapped(value: object) -> object:
 
 def _described(value: object) -> str:
     if isinstance(value, np.ndarray):
-        return f"a host array {value.shape} {value.dtype}"
+        return f"a host array {value.shape} {dtype_name(value.dtype)}"
     if isinstance(value, (DeviceArray, DeviceBuffer)):
         return f"a {type(value).__name__}"
+    if isinstance(value, np.void):
+        return "a NumPy structure"
     if isinstance(value, (int, float, np.generic)):
         return f"{type(value).__name__} {value!r}"
     return f"of type {type(value).__name__}"

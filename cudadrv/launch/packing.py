@@ -32,11 +32,15 @@ def pack(
     """
     parameters = kernel.parameters
     if len(args) != len(parameters):
-        raise ArgumentError(
-            f"kernel {kernel.name!r} takes {len(parameters)} arguments, "
-            f"{len(args)} were given\n  they are: {kernel.describe_parameters()}",
-            kernel=kernel.name,
+        text = (
+            f"kernel {kernel.name!r} takes {_arguments(len(parameters))}, "
+            f"{len(args)} {'was' if len(args) == 1 else 'were'} given"
         )
+        if parameters:
+            text += f"\n  they are: {kernel.describe_parameters()}"
+        if len(args) == 1 and isinstance(args[0], (tuple, list)):
+            text += "\n  give them one by one, not as one sequence: launch(stream, config, *args)"
+        raise ArgumentError(text, kernel=kernel.name)
     read = [
         parameter.read(value, stream) for parameter, value in zip(parameters, args, strict=True)
     ]
@@ -47,3 +51,7 @@ def pack(
         fitting = packers[kinds] = packer(parameters, kinds, kernel.parameter_bytes)
     fitting.pack_into(block.buffer, 0, *(argument.value for argument in read))
     return read, block
+
+
+def _arguments(count: int) -> str:
+    return f"{count} argument{'' if count == 1 else 's'}"

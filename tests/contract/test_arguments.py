@@ -248,3 +248,54 @@ def test_an_array_interface_that_is_none_is_named(
     for interface in ({}, None, {"data": None}, {"data": ("x", False)}):
         with pytest.raises(ArgumentError, match="argument 0 of kernel 'add_one' is of type Broken"):
             launcher(Broken(interface))
+
+
+LINE = np.dtype([("tag", "i1"), ("value", "f8")], align=True)
+LINES = """
+struct Line { char tag; double value; };
+__global__ void read(Line line, double* out) { *out = line.tag + line.value; }
+"""
+
+
+@pytest.fixture(scope="module")
+def read_line(context: cudadrv.Context) -> cudadrv.Kernel:
+    return compile_module(context, LINES, "read").kernel("read")
+
+
+def test_a_structure_may_be_an_array_of_one_element(
+    stream: cudadrv.Stream, read_line: cudadrv.Kernel
+) -> None:
+    out = stream.zeros(1, np.float64)
+    for line in (
+        np.array([(1, 2.5)], LINE),
+        np.array((1, 2.5), LINE),
+        np.array([[(1, 2.5)]], LINE),
+    ):
+        stream.fill(out, 0)
+        read_line.launch(stream, ONE, line, out)
+        assert stream.to_host(out).tolist() == [3.5], line.shape
+
+
+def test_a_structure_of_another_layout_is_told_in_few_words(
+    stream: cudadrv.Stream, read_line: cudadrv.Kernel
+) -> None:
+    packed = np.array((1, 2.5), [("tag", "i1"), ("value", "f8")])
+    with pytest.raises(ArgumentError) as caught:
+        read_line.launch(stream, ONE, packed[()], stream.zeros(1, np.float64))
+    assert str(caught.value) == (
+        "argument 0 of kernel 'read' is a NumPy structure of 9 bytes, but the parameter is a "
+        "structure of 16 bytes\n  a dtype made with align=True has C's layout"
+    )
+    with pytest.raises(ArgumentError, match=r"is a host array \(2,\) structures of 16 bytes, but"):
+        read_line.launch(stream, ONE, np.zeros(2, LINE), stream.zeros(1, np.float64))
+
+
+def test_arguments_in_one_sequence_and_lists_for_arrays_are_told_what_to_do(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    put = kernels.kernel("put<int>")
+    out = stream.zeros(1, np.int32)
+    with pytest.raises(ArgumentError, match=r"(?s)2 arguments, 1 was given.*\*args\)"):
+        put.launch(stream, ONE, (out, 1))
+    with pytest.raises(ArgumentError, match=r"(?s)is of type list.*to_device\(numpy.array"):
+        put.launch(stream, ONE, [1.0], 1)

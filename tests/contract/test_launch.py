@@ -137,7 +137,7 @@ def test_a_kernel_without_parameters(stream: cudadrv.Stream, kernels: cudadrv.Mo
     launcher()
     launcher.prepare()()
     stream.synchronize()
-    with pytest.raises(ArgumentError, match="takes 0 arguments, 1 were given"):
+    with pytest.raises(ArgumentError, match="takes 0 arguments, 1 was given"):
         launcher(1)
 
 
@@ -168,7 +168,7 @@ def test_extents_reach_the_kernel(
 @pytest.mark.parametrize(
     ("args", "position", "text"),
     [
-        ((1,), None, "takes 2 arguments, 1 were given"),
+        ((1,), None, "takes 2 arguments, 1 was given"),
         ((1, 2, 3), None, "takes 2 arguments, 3 were given"),
         ((np.zeros(3, "i4"), 1), 0, r"(?s)is a host array \(3,\) int32.*Stream.to_device"),
         ((0, "x"), 1, "is of type str, but the parameter is a signed 32-bit integer"),
