@@ -30,6 +30,9 @@ _SMALL_BYTES: Final = 32 << 10
 # ends the structure, of which one byte, the terminator's, is counted).
 _BYTES_HEADER: Final = bytes.__basicsize__ - 1
 _addressof: Final = ctypes.addressof
+_STRIDED_IN_CAPTURE: Final = (
+    "a copy of a strided array cannot be captured: make it contiguous first"
+)
 # An array is a buffer; before Python 3.12 the type checker cannot know.
 _from_buffer: Final = cast("Callable[[AnyArray], ctypes.c_char]", ctypes.c_char.from_buffer)
 
@@ -85,10 +88,11 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
         dst: the host array.
         src: the device memory.
         wait: whether to wait for what arrives in a pinned C-contiguous array; without it the array
-            has its values once the stream is synchronised. Others are always waited for.
+            has its values once the stream is synchronised. Others are always waited for. A
+            capture cannot wait: without it the copy is recorded, and each replay writes the array.
 
     Raises:
-        CopyError: the host array is read-only.
+        CopyError: the host array is read-only, or strided in a capture.
     """
     box = stream._box
     memory = src._box
@@ -105,6 +109,9 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
         # for its flags would cost as much again.
         to = _addressof(_from_buffer(dst))
     except (TypeError, ValueError, BufferError):
+        to = 0
+    if not to:
+        _require_writeable(dst)
         _download_indirectly(stream, dst, src, wait)
         return
     if box.capture is not None:
@@ -118,10 +125,13 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
         if code:
             doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
             raise failure(box.api, code, "cuMemcpyDtoHAsync", doing)
-        if wait or not is_reachable(box, dst):
+        if wait or (box.capture is None and not is_reachable(box, dst)):
             (code,) = api.cuStreamSynchronize(box.raw)
             if code:
-                raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {stream!r}")
+                doing = f"waiting for {stream!r}"
+                if box.capture is not None:
+                    doing = "waiting for a copy that is captured (wait=False only records it)"
+                raise failure(box.api, code, "cuStreamSynchronize", doing)
             drop_now()
     except BaseException:
         if box.capture is None:
@@ -159,9 +169,10 @@ def _download_indirectly(
     stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool
 ) -> None:
     """Copy to an array that is strided, or whose dtype the buffer protocol has no word for."""
-    _require_writeable(dst)
     if dst.flags.c_contiguous:
         download(stream, dst.reshape(-1).view(np.uint8), src, wait)
+    elif stream._box.capture is not None:
+        raise CopyError(_STRIDED_IN_CAPTURE)
     else:
         dense = np.empty(dst.shape, dst.dtype)
         download(stream, dense, src)
@@ -225,7 +236,7 @@ def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool
 def _upload_in_capture(box: StreamBox, dst: ArrayOrBuffer, src: HostArray) -> None:
     """Record a copy; each replay reads the array anew, which the graph keeps alive for that."""
     if not src.flags.c_contiguous:
-        raise CopyError("a copy of a strided array cannot be captured: make it contiguous first")
+        raise CopyError(_STRIDED_IN_CAPTURE)
     assert box.capture is not None
     box.capture.keeps.append(src)
     _upload_directly(box, dst._address, src, wait=False)

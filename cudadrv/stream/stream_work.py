@@ -156,7 +156,8 @@ class StreamWork(StreamCore):
             array: the device array.
             out: a host array of its shape and dtype, of any strides.
             wait: whether to wait for a pinned C-contiguous `out`; without it the values are there
-                once the stream is synchronised. Other arrays are always waited for.
+                once the stream is synchronised. Other arrays are always waited for. A capture
+                cannot wait: without it the copy is recorded, and each replay writes the array.
 
         Raises:
             CopyError: `out` has another shape or dtype, or is read-only.

@@ -238,6 +238,37 @@ def test_host_arrays_of_a_capture_live_as_long_as_its_graph(stream: cudadrv.Stre
     assert alive() is None
 
 
+def test_a_captured_copy_to_the_host_writes_any_array_at_each_replay(
+    stream: cudadrv.Stream,
+) -> None:
+    array = stream.to_device(np.arange(1000.0))
+    given = np.zeros(1000)
+    stream.synchronize()
+    with stream.capture() as graph:
+        stream.copy(given, array, wait=False)
+        made = stream.to_host(array[:4], wait=False)
+    executable = graph.instantiate()
+    for value in (1.0, 2.0):
+        stream.fill(array, value)
+        executable.launch(stream)
+        stream.synchronize()
+        assert (given == value).all()
+        assert (made == value).all()
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_copy_to_the_host_that_no_capture_can_record_is_told(
+    stream: cudadrv.Stream, wait: bool
+) -> None:
+    array = stream.zeros(1000, "f8")
+    into = np.zeros(2000)[::2]
+    text = "wait=False only records it" if wait else "make it contiguous first"
+    error = cudadrv.CudaError if wait else cudadrv.CopyError
+    with pytest.raises(error, match=text), stream.capture():
+        stream.copy(into.copy() if wait else into, array, wait=wait)
+    assert stream.to_host(array, into).sum() == 0
+
+
 def test_closing_a_stream_ends_its_capture(context: cudadrv.Context) -> None:
     stream = context.new_stream()
     with pytest.raises(ClosedError, match="the stream on device 0 was closed"), stream.capture():
