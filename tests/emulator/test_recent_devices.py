@@ -24,7 +24,9 @@ extern "C" __global__ void scaled(float* out) {
 }
 """
 TENSOR_MEMORY = r"""
-extern "C" __global__ void waits() { asm volatile("tcgen05.wait::ld.sync.aligned;"); }
+extern "C" __global__ void shift(int at) {
+  asm volatile("tcgen05.shift.cta_group::1.down [%0];" :: "r"(at));
+}
 """
 
 
@@ -50,7 +52,7 @@ def test_a_target_without_its_architectures_suffix_lacks_it() -> None:
     assert "INVALID_PTX" in str(caught.value)
 
 
-def test_tensor_memory_is_refused_by_its_name() -> None:
-    with pytest.raises(CudaError, match=r"tcgen05\.wait::ld\.sync\.aligned") as caught:
+def test_what_is_not_known_of_tensor_memory_is_refused_by_its_name() -> None:
+    with pytest.raises(CudaError, match=r"tcgen05\.shift\.cta_group::1\.down") as caught:
         run(TENSOR_MEMORY, "compute_100a", (10, 0))
     assert "NOT_SUPPORTED" in str(caught.value)

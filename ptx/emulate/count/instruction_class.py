@@ -84,7 +84,7 @@ _BY_OPCODE: Final[dict[str, InstructionClass]] = {
     **_opcodes("bar barrier mbarrier", InstructionClass.BARRIER),
     **_opcodes("membar fence", InstructionClass.FENCE),
     **_opcodes("shfl vote match redux activemask elect", InstructionClass.WARP),
-    **_opcodes("mma wmma wgmma", InstructionClass.MATRIX),
+    **_opcodes("mma wmma wgmma tcgen05", InstructionClass.MATRIX),
     **_opcodes("ldmatrix", InstructionClass.LOAD_MATRIX),
     **_opcodes("stmatrix", InstructionClass.STORE_MATRIX),
     **_opcodes("cp tensormap", InstructionClass.COPY),

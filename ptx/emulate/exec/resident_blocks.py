@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ptx.emulate.exec.special_registers import special_value
 from ptx.emulate.exec.sync.mbarrier import Mbarriers
 from ptx.emulate.memory.shadow import Shadow
+from ptx.emulate.memory.tensor_memory import TensorMemory
 from ptx.emulate.memory.undefined_values import UndefinedValues
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, coordinates
@@ -58,6 +59,7 @@ class ResidentBlocks:
         self.cache: LaunchCache = launch.cache_for(geometry)
         self._local: NDArray[np.uint8] | None = None
         self._mbarriers: Mbarriers | None = None
+        self._tensor_memory: TensorMemory | None = None
         self._special: dict[str, Value] = {}
         self._scratch: Index | None = None
 
@@ -74,6 +76,24 @@ class ResidentBlocks:
         if self._mbarriers is None:
             self._mbarriers = Mbarriers(self)
         return self._mbarriers
+
+    @property
+    def tensor_memory(self) -> TensorMemory:
+        """The blocks' tensor memory, made when first used."""
+        if self._tensor_memory is None:
+            self._tensor_memory = TensorMemory(
+                self.geometry.blocks, follows=self.shadow is not None
+            )
+        return self._tensor_memory
+
+    def finish(self) -> None:
+        """All threads have exited.
+
+        Raises:
+            TensorMemoryFault: a block still holds tensor memory.
+        """
+        if self._tensor_memory is not None:
+            self._tensor_memory.require_all_free()
 
     def scratch_index(self) -> Index:
         """(threads,) intp, free for use until the next call."""

@@ -137,6 +137,7 @@ class Scheduler:
                     self._check_time(fibre, block)
             if self.steps >= self._turn_end:
                 return False
+        self.blocks.finish()
         return True
 
     @property

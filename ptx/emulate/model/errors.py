@@ -208,6 +208,10 @@ class MisalignedCoordinate(EmulationFault):
     """A box of a tensor whose innermost coordinate is no multiple of 16 bytes."""
 
 
+class TensorMemoryFault(EmulationFault):
+    """Tensor memory, or the tensor cores that work on it, used against the rules of the PTX ISA."""
+
+
 class UnsupportedFetch(EmulationFault):
     """An image is used in a way that CUDA leaves undefined, or whose result is not known here."""
 

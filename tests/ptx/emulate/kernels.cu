@@ -116,6 +116,6 @@ extern "C" __global__ void forever(int* out) { while (true) { *(volatile int*)ou
 extern "C" __global__ void write_at(int* out, long long index) { out[index] = threadIdx.x; }
 
 extern "C" __global__ void unknown(int* out) {
-  asm volatile("tcgen05.wait::ld.sync.aligned;");
+  asm volatile("tcgen05.shift.cta_group::1.down [%0];" :: "r"(0));
   out[0] = 1;
 }

@@ -124,7 +124,7 @@ def test_shared_memory_ends_where_the_launch_says(offset: int) -> None:
 def test_an_unknown_opcode_refuses_its_kernel_with_opcode_and_line(runner: KernelRunner) -> None:
     with pytest.raises(UnsupportedInstruction) as caught:
         runner.program.kernel("unknown")
-    assert caught.value.opcode == "tcgen05.wait::ld.sync.aligned"
+    assert caught.value.opcode == "tcgen05.shift.cta_group::1.down"
     line = runner.program.module.text.splitlines()[caught.value.line - 1]
     assert "tcgen05" in line
     runner.launch("write_at", 1, 1, runner.put(np.zeros(1, np.int32)), 0)

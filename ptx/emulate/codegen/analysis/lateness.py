@@ -12,7 +12,14 @@ from typing import Final
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.exec.kernel_code import Late
 
-_ASYNCHRONOUS: Final = ("cp.async", "cp.reduce.async", "st.async", "red.async", "wgmma.")
+_ASYNCHRONOUS: Final = (
+    "cp.async",
+    "cp.reduce.async",
+    "st.async",
+    "red.async",
+    "wgmma.",
+    "tcgen05.",
+)
 _STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cv", "cg"})
 _OWN_SPACES: Final = frozenset({
     "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry",

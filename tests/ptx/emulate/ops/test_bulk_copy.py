@@ -168,7 +168,7 @@ def test_bytes_that_a_copy_brought_count_as_written() -> None:
     "cp.async.bulk.shared::cta.global.bulk_group [%r5], [%rd1], 16;",
     "st.async.mmio.release.gpu.global.b32 [%rd1], %r1;",
     "st.bulk.weak.shared::cta [%r5], 16, 1;",
-    "tcgen05.wait::ld.sync.aligned;",
+    "tcgen05.shift.cta_group::1.down [%r1];",
     "multimem.st.weak.global.u32 [%rd1], %r1;",
 ])  # fmt: skip
 def test_other_copies_are_refused_when_the_kernel_is_loaded(line: str) -> None:
@@ -182,7 +182,7 @@ def test_other_copies_are_refused_when_the_kernel_is_loaded(line: str) -> None:
 @pytest.mark.parametrize(("line", "words"), [
     ("multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];", "several devices in the switch"),
     ("multimem.red.relaxed.gpu.global.add.u32 [%rd1], %r1;", "several devices in the switch"),
-    ("tcgen05.wait::ld.sync.aligned;", "tensor memory"),
+    ("tcgen05.shift.cta_group::1.down [%r1];", "tensor memory"),
 ])  # fmt: skip
 def test_what_emulated_devices_lack_is_named(line: str, words: str) -> None:
     with pytest.raises(UnsupportedInstruction, match=words) as raised:

@@ -1,0 +1,202 @@
+"""The tensor memory of a chunk's blocks. PTX ISA, "Tensor Memory".
+
+A block has 128 lanes of 512 columns, in each of which 32 bits stand. On a GPU the blocks of a
+multiprocessor share them; here each block is alone with its own, so that only what it holds itself
+can make it wait. An address has the lane in its upper 16 bits and the column in its lower ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.errors import (
+    EmulationFault,
+    OutOfBounds,
+    TensorMemoryFault,
+    UninitialisedRead,
+    Where,
+)
+from ptx.emulate.model.threads import Threads
+from ptx.isa.model import Instruction
+
+LANES: Final = 128
+COLUMNS: Final = 512
+_UNIT: Final = 32  # columns
+_UNITS: Final = COLUMNS // _UNIT
+Cells = NDArray[np.uint32]
+Numbers = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldColumns:
+    """Columns that a block holds, and where it asked for them."""
+
+    columns: int
+    where: Where
+
+
+class TensorMemory:
+    """(blocks, 128, 512) cells of 32 bits, and which of their columns each block holds.
+
+    `follows`: whether a read of what nothing has written is a fault.
+
+    Attributes:
+        granted: columns of warps whose fibre waits for those of others, by their lowest lane.
+    """
+
+    def __init__(self, blocks: int, *, follows: bool) -> None:
+        shape = (blocks, LANES, COLUMNS)
+        self._cells: Cells = np.zeros(shape, dtype=np.uint32)
+        self._written = np.zeros(shape, dtype=np.bool_) if follows else None
+        self._held = np.zeros((blocks, _UNITS), dtype=np.bool_)
+        self._allocations: dict[tuple[int, int], HeldColumns] = {}
+        self.granted: dict[int, int] = {}
+        self._last: dict[int, int] = {}
+        self._relinquished: set[int] = set()
+
+    def allocate(self, block: int, columns: int, where: Where) -> int | None:
+        """The first column of so many for a block; None while it must wait for them.
+
+        Raises:
+            TensorMemoryFault: the number is none that can be asked for, or the block may not ask.
+        """
+        self._require_number(columns, where)
+        if block in self._relinquished:
+            raise TensorMemoryFault(
+                "tensor memory is asked for after tcgen05.relinquish_alloc_permit of the block",
+                where,
+            )
+        if columns > self._last.get(block, COLUMNS):
+            raise TensorMemoryFault(
+                f"{columns} columns of tensor memory are asked for after {self._last[block]}: the"
+                " numbers that a block asks for must not increase",
+                where,
+            )
+        wanted = columns // _UNIT
+        for first in range(_UNITS - wanted + 1):
+            if not self._held[block, first : first + wanted].any():
+                self._held[block, first : first + wanted] = True
+                self._allocations[block, first * _UNIT] = HeldColumns(columns, where)
+                self._last[block] = columns
+                return first * _UNIT
+        return None
+
+    def free(self, block: int, address: int, columns: int, where: Where) -> None:
+        """`tcgen05.dealloc`.
+
+        Raises:
+            TensorMemoryFault: the block holds no such allocation.
+        """
+        self._require_number(columns, where)
+        found = self._allocations.get((block, address))
+        if found is None:
+            raise TensorMemoryFault(
+                f"tensor memory at {address:#x} is given back, where the block holds no"
+                " allocation, or none any more",
+                where,
+            )
+        if found.columns != columns:
+            raise TensorMemoryFault(
+                f"{columns} columns of tensor memory at {address:#x} are given back, of"
+                f" {found.columns} that were allocated in {found.where}",
+                where,
+            )
+        del self._allocations[block, address]
+        units = slice(address // _UNIT, (address + columns) // _UNIT)
+        self._held[block, units] = False
+        if self._written is not None:
+            self._written[block, :, address : address + columns] = False
+
+    def relinquish(self, block: int) -> None:
+        """`tcgen05.relinquish_alloc_permit`."""
+        self._relinquished.add(block)
+
+    def require_all_free(self) -> None:
+        """All threads have exited.
+
+        Raises:
+            TensorMemoryFault: a block still holds what it allocated.
+        """
+        for (_, first), held in self._allocations.items():
+            raise TensorMemoryFault(
+                f"{held.columns} columns of tensor memory at {first:#x} are still allocated when"
+                " the block ends: give them back by tcgen05.dealloc",
+                held.where,
+            )
+
+    def read(
+        self, threads: Threads, block: Index, lane: Numbers, column: Numbers, i: Instruction
+    ) -> Cells:
+        """The cells at lanes and columns, (n, …) both, of the blocks (n,) of some threads.
+
+        Raises:
+            OutOfBounds: the block does not hold a column.
+            UninitialisedRead: nothing has written a cell, where that is checked.
+        """
+        at = self._places(threads, block, lane, column, i)
+        if self._written is not None:
+            known = self._written[at]
+            if not known.all():
+                raise self._unwritten(threads, np.argwhere(~known)[0], at, i)
+        return self._cells[at]
+
+    def write(
+        self, threads: Threads, block: Index, lane: Numbers, column: Numbers, i: Instruction,
+        cells: Cells,
+    ) -> None:  # fmt: skip
+        """Write cells in the same way.
+
+        Raises:
+            OutOfBounds: the block does not hold a column.
+        """
+        at = self._places(threads, block, lane, column, i)
+        self._cells[at] = cells
+        if self._written is not None:
+            self._written[at] = True
+
+    def _places(
+        self, threads: Threads, block: Index, lane: Numbers, column: Numbers, i: Instruction
+    ) -> tuple[Numbers, Numbers, Numbers]:
+        """The indices of cells.
+
+        Raises:
+            OutOfBounds: the block does not hold a column, or there is no such lane.
+        """
+        lane, column = np.broadcast_arrays(lane, column)
+        blocks = np.broadcast_to(block.reshape(-1, *(1,) * (lane.ndim - 1)), lane.shape)
+        inside = (column < COLUMNS) & (lane < LANES)
+        held = inside & self._held[blocks, np.minimum(column // _UNIT, _UNITS - 1)]
+        if not held.all():
+            first = tuple(np.argwhere(~held)[0])
+            address = int(lane[first]) << 16 | int(column[first])
+            raise OutOfBounds(
+                f"{i.text} reaches lane {lane[first]}, column {column[first]} of tensor memory,"
+                " which the block has not allocated",
+                threads.where(int(first[0]), i),
+                address=address, nbytes=4, space="tensor",
+            )  # fmt: skip
+        return blocks, lane, column
+
+    def _unwritten(
+        self, threads: Threads, first: Index, at: tuple[Numbers, Numbers, Numbers], i: Instruction
+    ) -> EmulationFault:
+        lane, column = (int(each[tuple(first)]) for each in at[1:])
+        return UninitialisedRead(
+            f"read of lane {lane}, column {column} of tensor memory, which nothing has written",
+            threads.where(int(first[0]), i),
+            address=lane << 16 | column, nbytes=4, space="tensor",
+        )  # fmt: skip
+
+    @staticmethod
+    def _require_number(columns: int, where: Where) -> None:
+        if not _UNIT <= columns <= COLUMNS or columns & columns - 1:
+            raise TensorMemoryFault(
+                f"{columns} columns of tensor memory: the number is a power of two from {_UNIT} to"
+                f" {COLUMNS}",
+                where,
+            )

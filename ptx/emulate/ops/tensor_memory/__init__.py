@@ -1,0 +1,5 @@
+"""Tensor memory, and the tensor cores that work on it: PTX ISA, "tcgen05"."""
+
+from ptx.emulate.ops.tensor_memory import tensor_allocation
+
+__all__ = ["tensor_allocation"]

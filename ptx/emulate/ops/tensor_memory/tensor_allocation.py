@@ -1,0 +1,147 @@
+"""Columns of tensor memory, asked for and given back by a warp. PTX ISA, "tcgen05.alloc".
+
+The lowest lane of a warp does it for all. One that asks for more than is free executes the
+instruction again until another warp of the block has given some back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, operation
+from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.sync.warp_group import Group
+from ptx.emulate.memory.access import store
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
+from ptx.emulate.model.errors import Deadlock, TensorMemoryFault
+from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.isa.model import Instruction
+
+_FIRST = ".cta_group::1.sync.aligned"
+
+
+def allocate(
+    fibre: Fibre, group: Group, columns: Value, where: Addresses, offset: int, site: Site,
+) -> bool:  # fmt: skip
+    """Write where the columns are, for each warp; False if one must wait for them.
+
+    Raises:
+        Deadlock: it would wait for ever.
+    """
+    _require_agreement(fibre, group, "columns", columns, site.instruction)
+    leaders = _leaders(fibre, group)
+    memory, slots, lanes = fibre.blocks.tensor_memory, _slots(fibre), fibre.lane_numbers()
+    granted = memory.granted
+    numbers = _each(fibre, columns)
+    for position in leaders.tolist():
+        if lanes[position] not in granted:
+            place = fibre.where(position, site.instruction)
+            found = memory.allocate(int(slots[position]), int(numbers[position]), place)
+            if found is not None:
+                granted[int(lanes[position])] = found
+    if any(int(lanes[position]) not in granted for position in leaders.tolist()):
+        # The lanes that came from other places have gone on.
+        fibre.released = fibre.exchange is not None
+        if fibre.count == fibre.scheduler.alive:
+            raise Deadlock(
+                f"{fibre.count} threads wait for columns of tensor memory, and nobody is left to"
+                " give any back",
+                fibre.where(0, site.instruction),
+            )
+        return False
+    if len(leaders):
+        addresses = np.array([granted.pop(int(lanes[each])) for each in leaders], dtype=np.uint32)
+        there = addresses_in(where.every(fibre.n)[leaders])
+        store(fibre.subset(leaders, ()), there, offset, site, addresses)
+    return True
+
+
+def free(
+    fibre: Fibre, group: Group, address: Value, columns: Value, instruction: Instruction
+) -> None:
+    """`tcgen05.dealloc`."""
+    _require_agreement(fibre, group, "address", address, instruction)
+    _require_agreement(fibre, group, "columns", columns, instruction)
+    slots, addresses, numbers = _slots(fibre), _each(fibre, address), _each(fibre, columns)
+    for position in _leaders(fibre, group).tolist():
+        fibre.blocks.tensor_memory.free(
+            int(slots[position]), int(addresses[position]), int(numbers[position]),
+            fibre.where(position, instruction),
+        )  # fmt: skip
+
+
+def relinquish(fibre: Fibre, group: Group) -> None:
+    """`tcgen05.relinquish_alloc_permit`."""
+    slots = _slots(fibre)
+    for position in _leaders(fibre, group).tolist():
+        fibre.blocks.tensor_memory.relinquish(int(slots[position]))
+
+
+def _leaders(fibre: Fibre, group: Group) -> Index:
+    """The fibre's threads that are the lowest of their warps."""
+    found: Index = (group.mine % WARP == 0).nonzero()[0]
+    return found
+
+
+def _slots(fibre: Fibre) -> Index:
+    return np.broadcast_to(np.asarray(fibre.place("slot"), dtype=np.intp), (fibre.n,))
+
+
+def _each(fibre: Fibre, value: Value) -> Index:
+    return np.broadcast_to(np.asarray(value), (fibre.n,)).astype(np.intp)
+
+
+def _require_agreement(
+    fibre: Fibre, group: Group, name: str, value: Value, instruction: Instruction
+) -> None:
+    """All lanes of a warp must bring the same.
+
+    Raises:
+        TensorMemoryFault: two differ.
+    """
+    grid = group.grid(fibre, name, value).reshape(-1, WARP)
+    differ = (grid != grid[:, :1]).any(axis=1)
+    if differ.any():
+        position = int(np.argmax(differ[group.row]))
+        raise TensorMemoryFault(
+            f"the lanes of a warp give {instruction.text} different values of its {name}",
+            fibre.where(position, instruction),
+        )
+
+
+def _allocate(e: Emitter, i: Instruction) -> None:
+    asked = "shared" if "shared::cta" in i.modifiers else "generic"
+    columns = e.temporary(e.value(i.operands[1], "u32"))
+    group = sync_warp(e, i, {"columns": columns})
+    where, offset, space = e.address(i.operands[0], asked)
+    site = e.site(space, "u32", writes=True)
+    call = f"{e.helper(allocate)}(f, {group}, {columns}, {where}, {offset}, {site})"
+    e.line(f"if not {call}: return {e.here}")
+
+
+def _free(e: Emitter, i: Instruction) -> None:
+    address, columns = (e.temporary(e.value(each, "u32")) for each in i.operands)
+    group = sync_warp(e, i, {"address": address, "columns": columns})
+    instruction = e.scope.bind(i, "instruction")
+    e.line(f"{e.helper(free)}(f, {group}, {address}, {columns}, {instruction})")
+
+
+def _relinquish(e: Emitter, i: Instruction) -> None:
+    e.line(f"{e.helper(relinquish)}(f, {sync_warp(e, i, {})})")
+
+
+operation(
+    f"tcgen05.alloc{_FIRST}", ("b32",), 2, _allocate, effect=Effect.SYNCS,
+    modifiers=("shared::cta",), writes=0, section="tcgen05.alloc",
+)  # fmt: skip
+operation(
+    f"tcgen05.dealloc{_FIRST}", ("b32",), 2, _free, effect=Effect.SYNCS, writes=0,
+    section="tcgen05.dealloc",
+)  # fmt: skip
+operation(
+    f"tcgen05.relinquish_alloc_permit{_FIRST}", ("",), 0, _relinquish, effect=Effect.SYNCS,
+    writes=0, section="tcgen05.relinquish_alloc_permit",
+)  # fmt: skip
