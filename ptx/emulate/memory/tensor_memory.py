@@ -176,7 +176,7 @@ class TensorMemory:
             address = int(lane[first]) << 16 | int(column[first])
             raise OutOfBounds(
                 f"{i.text} reaches lane {lane[first]}, column {column[first]} of tensor memory,"
-                " which the block has not allocated",
+                " which the block has not allocated, or given back",
                 threads.where(int(first[0]), i),
                 address=address, nbytes=4, space="tensor",
             )  # fmt: skip

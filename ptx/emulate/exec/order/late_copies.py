@@ -38,12 +38,14 @@ class LateCopies:
 
     Attributes:
         copies: `cp.async`; bulk: bulk copies with groups; products: what `wgmma` reads.
+        tensor_stores: `tcgen05.st`.
     """
 
     def __init__(self, threads: int, decisions: Decisions) -> None:
         self.copies: LateGroups = LateGroups(threads, decisions)
         self.bulk: LateGroups = LateGroups(threads, decisions)
         self.products: LateGroups = LateGroups(threads, decisions)
+        self.tensor_stores: LateGroups = LateGroups(threads, decisions)
         self._decisions = decisions
         self._signals: list[_Signal] = []
 
@@ -72,6 +74,7 @@ class LateCopies:
         for each in signals:
             each.copy()
         self.copies.finish()
+        self.tensor_stores.finish()
         self.bulk.finish()
 
     @staticmethod

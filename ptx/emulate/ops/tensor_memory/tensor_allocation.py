@@ -15,8 +15,9 @@ from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.memory.access import store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
-from ptx.emulate.model.errors import Deadlock, TensorMemoryFault
+from ptx.emulate.model.errors import Deadlock
 from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.ops.tensor_memory.tensor_operand import each, require_agreement, slots
 from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Instruction
 
@@ -31,15 +32,15 @@ def allocate(
     Raises:
         Deadlock: it would wait for ever.
     """
-    _require_agreement(fibre, group, "columns", columns, site.instruction)
+    require_agreement(fibre, group, "columns", columns, site.instruction)
     leaders = _leaders(fibre, group)
-    memory, slots, lanes = fibre.blocks.tensor_memory, _slots(fibre), fibre.lane_numbers()
+    memory, blocks, lanes = fibre.blocks.tensor_memory, slots(fibre), fibre.lane_numbers()
     granted = memory.granted
-    numbers = _each(fibre, columns)
+    numbers = each(fibre, columns)
     for position in leaders.tolist():
         if lanes[position] not in granted:
             place = fibre.where(position, site.instruction)
-            found = memory.allocate(int(slots[position]), int(numbers[position]), place)
+            found = memory.allocate(int(blocks[position]), int(numbers[position]), place)
             if found is not None:
                 granted[int(lanes[position])] = found
     if any(int(lanes[position]) not in granted for position in leaders.tolist()):
@@ -53,7 +54,7 @@ def allocate(
             )
         return False
     if len(leaders):
-        addresses = np.array([granted.pop(int(lanes[each])) for each in leaders], dtype=np.uint32)
+        addresses = np.array([granted.pop(int(lanes[k])) for k in leaders], dtype=np.uint32)
         there = addresses_in(where.every(fibre.n)[leaders])
         store(fibre.subset(leaders, ()), there, offset, site, addresses)
     return True
@@ -63,53 +64,27 @@ def free(
     fibre: Fibre, group: Group, address: Value, columns: Value, instruction: Instruction
 ) -> None:
     """`tcgen05.dealloc`."""
-    _require_agreement(fibre, group, "address", address, instruction)
-    _require_agreement(fibre, group, "columns", columns, instruction)
-    slots, addresses, numbers = _slots(fibre), _each(fibre, address), _each(fibre, columns)
+    require_agreement(fibre, group, "address", address, instruction)
+    require_agreement(fibre, group, "columns", columns, instruction)
+    blocks, addresses, numbers = slots(fibre), each(fibre, address), each(fibre, columns)
     for position in _leaders(fibre, group).tolist():
         fibre.blocks.tensor_memory.free(
-            int(slots[position]), int(addresses[position]), int(numbers[position]),
+            int(blocks[position]), int(addresses[position]), int(numbers[position]),
             fibre.where(position, instruction),
         )  # fmt: skip
 
 
 def relinquish(fibre: Fibre, group: Group) -> None:
     """`tcgen05.relinquish_alloc_permit`."""
-    slots = _slots(fibre)
+    blocks = slots(fibre)
     for position in _leaders(fibre, group).tolist():
-        fibre.blocks.tensor_memory.relinquish(int(slots[position]))
+        fibre.blocks.tensor_memory.relinquish(int(blocks[position]))
 
 
 def _leaders(fibre: Fibre, group: Group) -> Index:
     """The fibre's threads that are the lowest of their warps."""
     found: Index = (group.mine % WARP == 0).nonzero()[0]
     return found
-
-
-def _slots(fibre: Fibre) -> Index:
-    return np.broadcast_to(np.asarray(fibre.place("slot"), dtype=np.intp), (fibre.n,))
-
-
-def _each(fibre: Fibre, value: Value) -> Index:
-    return np.broadcast_to(np.asarray(value), (fibre.n,)).astype(np.intp)
-
-
-def _require_agreement(
-    fibre: Fibre, group: Group, name: str, value: Value, instruction: Instruction
-) -> None:
-    """All lanes of a warp must bring the same.
-
-    Raises:
-        TensorMemoryFault: two differ.
-    """
-    grid = group.grid(fibre, name, value).reshape(-1, WARP)
-    differ = (grid != grid[:, :1]).any(axis=1)
-    if differ.any():
-        position = int(np.argmax(differ[group.row]))
-        raise TensorMemoryFault(
-            f"the lanes of a warp give {instruction.text} different values of its {name}",
-            fibre.where(position, instruction),
-        )
 
 
 def _allocate(e: Emitter, i: Instruction) -> None:
@@ -123,7 +98,7 @@ def _allocate(e: Emitter, i: Instruction) -> None:
 
 
 def _free(e: Emitter, i: Instruction) -> None:
-    address, columns = (e.temporary(e.value(each, "u32")) for each in i.operands)
+    address, columns = (e.temporary(e.value(operand, "u32")) for operand in i.operands)
     group = sync_warp(e, i, {"address": address, "columns": columns})
     instruction = e.scope.bind(i, "instruction")
     e.line(f"{e.helper(free)}(f, {group}, {address}, {columns}, {instruction})")
