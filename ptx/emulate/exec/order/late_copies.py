@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ptx.emulate.exec.order.late_groups import LateGroups
+from ptx.emulate.exec.order.tensor_work import TensorWork
 from ptx.emulate.model.addresses import Index
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class LateCopies:
 
     Attributes:
         copies: `cp.async`; bulk: bulk copies with groups; products: what `wgmma` reads.
-        tensor_stores: `tcgen05.st`.
+        tensor_stores: `tcgen05.st`; tensor_work: `tcgen05.mma` and `tcgen05.cp`.
     """
 
     def __init__(self, threads: int, decisions: Decisions) -> None:
@@ -46,6 +47,7 @@ class LateCopies:
         self.bulk: LateGroups = LateGroups(threads, decisions)
         self.products: LateGroups = LateGroups(threads, decisions)
         self.tensor_stores: LateGroups = LateGroups(threads, decisions)
+        self.tensor_work: TensorWork = TensorWork(decisions)
         self._decisions = decisions
         self._signals: list[_Signal] = []
 
@@ -75,6 +77,7 @@ class LateCopies:
             each.copy()
         self.copies.finish()
         self.tensor_stores.finish()
+        self.tensor_work.finish()
         self.bulk.finish()
 
     @staticmethod

@@ -30,7 +30,7 @@ from ptx.emulate.ops.matrix.matrix_element import WIDTHS, element_types, held, p
 from ptx.emulate.ops.matrix.matrix_fragment import Fragment, fragment, shape_of
 from ptx.emulate.ops.matrix.matrix_product import read, words_of
 from ptx.emulate.ops.matrix.matrix_sparse import columns, nibbles_of, selector_of
-from ptx.emulate.ops.matrix.warpgroup_matrix import SharedMatrix
+from ptx.emulate.ops.matrix.shared_matrix import SharedMatrix
 from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Immediate, Instruction, SpecialRegister, Vector

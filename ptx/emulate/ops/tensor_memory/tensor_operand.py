@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
@@ -11,6 +13,8 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import TensorMemoryFault
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.isa.model import Address, Instruction, Operand, Register
+
+_SWIZZLES: Final = (0, 2, 4, 6)  # none, by 128, 64, 32 bytes
 
 
 def tensor_address(e: Emitter, operand: Operand) -> str:
@@ -37,6 +41,11 @@ def each(fibre: Fibre, value: Value) -> Index:
     return np.broadcast_to(np.asarray(value), (fibre.n,)).astype(np.intp)
 
 
+def one_by_one(fibre: Fibre) -> list[Fibre]:
+    """Each thread by itself, without registers, for what it begins."""
+    return [fibre.subset(np.array([k], dtype=np.intp), ()) for k in range(fibre.n)]
+
+
 def require_agreement(
     fibre: Fibre, group: Group, name: str, value: Value, instruction: Instruction
 ) -> None:
@@ -52,4 +61,26 @@ def require_agreement(
         raise TensorMemoryFault(
             f"the lanes of a warp give {instruction.text} different values of its {name}",
             fibre.where(position, instruction),
+        )
+
+
+def require_known_layout(fibre: Fibre, instruction: Instruction, descriptor: int) -> None:
+    """A shared memory descriptor of the fifth generation. PTX ISA, "Shared memory descriptor".
+
+    Raises:
+        TensorMemoryFault: it is none, or one of a layout that the emulator does not know.
+    """
+    said = ""
+    if descriptor >> 46 & 7 != 1 or descriptor >> 53 & 0xFF:
+        said = "is none: from bit 46 on stand 1, 0, 0, and from bit 53 on eight zeros"
+    elif descriptor >> 52 & 1:
+        said = "has an absolute address of the leading dimension, which the emulator does not know"
+    elif descriptor >> 61 == 1:
+        said = "swizzles 128 bytes in pieces of 32, which the emulator does not know"
+    elif descriptor >> 61 not in _SWIZZLES:
+        said = f"has the swizzling {descriptor >> 61}, which there is not"
+    if said:
+        raise TensorMemoryFault(
+            f"the matrix descriptor {descriptor:#018x} of {instruction.text} {said}",
+            fibre.where(0, instruction),
         )

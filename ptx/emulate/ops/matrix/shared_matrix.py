@@ -1,18 +1,18 @@
-"""Matrices in shared memory, as a descriptor says. PTX ISA, "wgmma", "Matrix descriptor".
+"""Matrices in shared memory, as a descriptor says. PTX ISA, "wgmma" and "tcgen05", descriptors.
 
 A matrix is rows of A (columns of B) by 32 bytes along k, by 64 the B of a sparse product. It is
-K-major, in memory 16 bytes of a row beside each other, or, of 16-bit elements only, MN-major: 8
-rows of one k beside each other. These 16 bytes lie
+K-major, in memory 16 bytes of a row beside each other, or, of 16-bit elements and for `tcgen05` of
+8-bit ones, MN-major: 8 or 16 rows of one k beside each other. These 16 bytes lie
 
-- without swizzling: 8 of them in a line, which is 8 rows of the first half of k (or k 0 to 7 of 8
-  rows), and from line to line by the leading and the stride offset;
+- without swizzling: 8 of them in a line, which is 8 rows of the first half of k (or k 0 to 7 of as
+  many rows), and from line to line by the leading and the stride offset;
 - with it: in rows of 32, 64 or 128 bytes, eight of which are a pattern; then bits of the address
   from 4 on are exclusive-ored with those from 7 on, less the base offset.
 
 A descriptor's fields, from bit: 0 the address, 16 the leading, 32 the stride offset, each of 14
-bits and in units of 16 bytes; 49 the base offset, 3 bits; 62 the swizzling. What the ISA leaves to
-figures is as an H100 was seen to read. Of 64 bytes along k in rows of 32 the ISA does not say where
-the second half lies, and they are refused.
+bits and in units of 16 bytes; 49 the base offset, 3 bits; 62 the swizzling, of `tcgen05` 61. What
+the ISA leaves to figures is as an H100 was seen to read. Of 64 bytes along k in rows of 32 the ISA
+does not say where the second half lies, and they are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ptx.emulate.memory.access import load_vector
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.errors import EmulationFault
-from ptx.emulate.ops.matrix.matrix_element import decoded, separate
+from ptx.emulate.ops.matrix.matrix_element import WIDTHS, decoded, separate
 
 Matrices = NDArray[Any]  # (n, rows, k) of float64, or int64 for s32
 Numbers = NDArray[np.int64]
@@ -91,7 +91,7 @@ class SharedMatrix:
         return words.reshape(*pieces.shape[:2], -1)
 
     def _addresses(self, d: _DescriptorFields, first: Numbers) -> Numbers:
-        """Of each 16 bytes: (warps, rows, 2 or 4), or (warps, k, rows / 8) where MN-major."""
+        """Of each 16 bytes: (warps, rows, 2 or 4), or (warps, k, rows / 8 or 16) if MN-major."""
         if not self.transposed:
             row = first + np.arange(self.rows)
             half = np.arange(self.k_bytes // _UNIT)
@@ -99,8 +99,9 @@ class SharedMatrix:
             along = np.where(d.plain, d.leading, _UNIT)[..., None] * half
             return d.swizzled(line + along)
         # The two offsets change their parts where nothing is swizzled.
-        k = np.arange(self.k_bytes // 2)
-        group = (first + 8 * np.arange(self.rows // 8)) // 8
+        beside = 8 * _UNIT // WIDTHS[self.element]
+        k = np.arange(self.k_bytes * beside // _UNIT)
+        group = (first + beside * np.arange(self.rows // beside)) // beside
         line = k % 8 * d.width + k // 8 * np.where(d.plain, d.leading, d.stride)
         count = d.width // _UNIT
         along = group % count * _UNIT + group // count * np.where(d.plain, d.stride, d.leading)
