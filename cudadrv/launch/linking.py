@@ -153,8 +153,13 @@ def _refuse(
     """Raise what a failed call of the linker means, unless it succeeded."""
     if not code:
         return
-    error = failure(context.driver.api, code, call, doing)
-    if isinstance(error, errors.CudaError) and error.sticky:
-        raise error
+    driver = context.driver
+    had_failed = driver.has_failed
+    error = failure(driver.api, code, call, doing)
     said = bytes(log).split(b"\0", 1)[0].decode(errors="replace")
+    # A linker that says why has failed itself, and not the context, whatever the code: at symbols
+    # that are not there, driver 580 sometimes answers CUDA_ERROR_UNKNOWN.
+    if isinstance(error, errors.CudaError) and error.sticky and not said:
+        raise error
+    driver.has_failed = had_failed
     raise ptx.LinkError(f"the inputs do not link: {error}", said, options.flags()) from error
