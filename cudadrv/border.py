@@ -144,26 +144,31 @@ def path(where: str, value: object) -> Path:
     return found
 
 
-def function(where: str, value: Callable[..., object]) -> None:
-    """Raise `ArgumentTypeError` unless the value can be called."""
+def function(where: str, value: Callable[..., object], takes: int | None = None) -> None:
+    """Raise `ArgumentTypeError` unless the value can be called, with so many arguments if told."""
     if not callable(value):
         raise refused(where, value, "give a function")
+    if takes is not None and not _takes(value, takes):
+        raise refused(where, value, f"give a function of {takes} arguments")
 
 
 def source(where: str, value: object) -> None:
-    """Raise `ArgumentError` unless the value is text, or can be called with nothing to give text.
-
-    A kernel can be called as well, and takes a stream.
-    """
+    """Raise `ArgumentError` unless the value is text, or a function that takes nothing."""
     if not callable(value):
         text(where, value)
-        return
+    elif not _takes(value, 0):
+        raise refused(where, value, "give text, or a function that takes nothing")
+
+
+def _takes(value: Callable[..., object], arguments: int) -> bool:
+    """Whether a function can be called with so many. A kernel can be called, too: by a stream."""
     try:
-        signature(value).bind()
+        signature(value).bind(*(None,) * arguments)
     except TypeError:
-        raise refused(where, value, "give text, or a function that takes nothing") from None
+        return False
     except ValueError:
         pass  # Python does not know what it takes
+    return True
 
 
 def refused(where: str, value: object, remedy: str) -> ArgumentTypeError:

@@ -216,7 +216,7 @@ class CudaClient:
             OutOfMemoryError: the arena does not fit the device, or `fn` does not fit the arena.
             CudaError: `fn` did what a capture cannot record.
         """
-        border.function("CudaClient.capture_graph: fn", fn)
+        border.function("CudaClient.capture_graph: fn", fn, takes=1)
         inputs = border.several("CudaClient.capture_graph: inputs", inputs, object)
         outputs = border.several("CudaClient.capture_graph: outputs", outputs, object)
         if arena_bytes is not None:

@@ -34,6 +34,7 @@ from .layout import (
     extents_of,
     filled_in,
     is_dense,
+    require_countable,
     rows_at,
 )
 
@@ -357,6 +358,8 @@ def view_of(
     view._base = of._root
     view._pointer, view.nbytes = None, math.prod(shape) * dtype.itemsize
     view.shape, view.dtype = shape, dtype
+    if not view.nbytes:
+        require_countable(shape)
     return view
 
 

@@ -116,7 +116,7 @@ def download_any(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: b
 
 def _upload_strided(stream: StreamCore, dst: AnyDeviceArray, src: HostArray, wait: bool) -> None:
     """Copy a host array by way of memory whose elements lie together, if need be."""
-    _require_apart(dst)
+    require_apart(dst)
     if src.T.flags.c_contiguous and dst.T.is_contiguous:
         upload(stream, dst.T, src.T, wait)
         return
@@ -188,7 +188,7 @@ def copy_on_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
 
 def _copy_strided(stream: StreamCore, dst: AnyDeviceArray, src: AnyDeviceArray) -> None:
     """Copy between arrays of one shape and dtype, of which one's elements lie apart."""
-    _require_apart(dst)
+    require_apart(dst)
     if _overlap(dst, src):
         if dst.ptr != src.ptr or dst.strides != src.strides:
             _copy_overlapping(stream, dst, src)
@@ -235,7 +235,7 @@ def _bounds(array: AnyDeviceArray) -> tuple[int, int]:
     return array.ptr + low, array.ptr + high
 
 
-def _require_apart(dst: AnyDeviceArray) -> None:
+def require_apart(dst: AnyDeviceArray) -> None:
     """Raise where elements to be written share bytes, as what is written last is nobody's choice.
 
     Raises:

@@ -234,7 +234,10 @@ def _shell(array: Exported, *, is_versioned: bool) -> object:
     anchor = _Anchor()
     anchor.array = array
     buffer: Any = anchor  # before Python 3.12 a type checker cannot know what is a buffer
-    shell = np.ndarray(array.shape, np.uint8, buffer, 0, (0,) * array.ndim)
+    try:
+        shell = np.ndarray(array.shape, np.uint8, buffer, 0, (0,) * array.ndim)
+    except ValueError as error:  # such as more axes than NumPy has
+        raise ExportError(f"{array!r} is not exported: {error}") from None
     if is_versioned:
         try:
             capsule: object = shell.__dlpack__(max_version=(_MAJOR, 0))

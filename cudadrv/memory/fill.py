@@ -9,8 +9,9 @@ import numpy as np
 
 from .. import border, errors
 from ..driver.stream_core import StreamCore
-from .array import DeviceArray, StridedArray
+from .array import AnyDeviceArray, DeviceArray, StridedArray, view_of
 from .buffer import DeviceBuffer
+from .copy import require_apart
 from .dtypes import AnyArray, AnyDType
 from .host_copy import ArrayOrBuffer, ready
 from .memset import fill_dense
@@ -33,7 +34,8 @@ def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
     """Set every element of an array, or every byte of a buffer, to `value`.
 
     Raises:
-        InvalidValueError: an element cannot have the value as it is.
+        InvalidValueError: an element cannot have the value as it is, or shares some of its bytes
+            with another one.
     """
     if type(dst) is not DeviceArray:
         border.instance("Stream.fill: dst", dst, (DeviceArray, DeviceBuffer))
@@ -41,11 +43,27 @@ def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
     if dst.nbytes == 0:
         return
     pattern = pattern_of(dst, value)
+    if isinstance(dst, StridedArray) and dst._layout.overlaps_itself(dst.dtype.itemsize):
+        dst = _each_once(dst)
     if isinstance(dst, StridedArray):
         fill_strided(stream, dst, pattern)
     else:
         fill_dense(stream._box, dst._address, dst.nbytes, pattern)
     del memory  # held until here, whoever closes the array meanwhile
+
+
+def _each_once(array: AnyDeviceArray) -> AnyDeviceArray:
+    """A view that has each element once, of an array that repeats some.
+
+    Raises:
+        InvalidValueError: there is none, such as where elements overlap in part.
+    """
+    layout = array._layout
+    first, _ = layout.bounds(array.dtype.itemsize)
+    shape, strides = layout.each_once()
+    found = view_of(array, array.ptr + first, shape, array.dtype, strides)
+    require_apart(found)
+    return found
 
 
 def pattern_of(dst: ArrayOrBuffer, value: object) -> bytes:

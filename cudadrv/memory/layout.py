@@ -105,6 +105,23 @@ class Layout(NamedTuple):
         steps = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]
         return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0) + itemsize
 
+    def each_once(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Extents and strides of axes that lead from the lowest element to each, and to none twice.
+
+        As far as steps of one axis are whole steps of another; `overlaps_itself` tells of others.
+        """
+        axes: list[tuple[int, int]] = []
+        for stride, n in sorted((abs(s), n) for n, s in zip(self.shape, self.strides, strict=True)):
+            if stride == 0 or n == 1:
+                continue
+            step, count = axes[-1] if axes else (1, 0)
+            if stride % step == 0 and stride <= step * count:
+                axes[-1] = step, count + (n - 1) * (stride // step)
+            else:
+                axes.append((stride, n))
+        axes.reverse()
+        return tuple(n for _, n in axes), tuple(stride for stride, _ in axes)
+
     def overlaps_itself(self, itemsize: int) -> bool:
         """Whether two elements may share a byte; it may say so of some where none do."""
         axes = sorted(
@@ -163,6 +180,12 @@ def checked_shape(shape: Shape) -> tuple[int, ...]:
     if extents and min(extents) < 0:
         raise errors.InvalidValueError(f"shape {extents}: extents are 0 or more")
     return extents
+
+
+def require_countable(shape: tuple[int, ...]) -> None:
+    """Raise where elements that take no bytes are more along an axis than Python counts by."""
+    if shape and max(shape) > border.LARGEST:
+        raise errors.ArgumentValueError(f"shape {shape}: extents are at most {border.LARGEST}")
 
 
 def extents_of(shape: Shape) -> tuple[int, ...]:

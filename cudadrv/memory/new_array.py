@@ -11,7 +11,7 @@ from ..errors import InvalidValueError
 from .array import AnyDeviceArray, DeviceArray, view_of
 from .buffer import alloc
 from .dtypes import NAMED, NUMBERS, AnyDType, checked_dtype
-from .layout import Shape, checked_shape, dense_strides
+from .layout import Shape, checked_shape, dense_strides, require_countable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,6 +45,8 @@ def empty(
     else:
         extents = checked_shape(shape)
         nbytes *= math.prod(extents)
+        if not nbytes:
+            require_countable(extents)
     array: AnyDeviceArray = _new(DeviceArray)
     array.shape, array.dtype = extents, kind
     array._allocate(stream, nbytes)

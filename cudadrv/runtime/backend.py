@@ -101,5 +101,5 @@ def probe_backend_with_compile(label: str, build: Callable[[CudaBackendParts], _
     Raises:
         GpuError: as `probe_cuda_backend`; errors of `build` pass through.
     """
-    border.function("probe_backend_with_compile: build", build)
+    border.function("probe_backend_with_compile: build", build, takes=1)
     return build(probe_cuda_backend(label))

@@ -21,6 +21,7 @@ from cudadrv.errors import (
     ArgumentValueError,
     CopyError,
     DTypeError,
+    ExportError,
     InvalidValueError,
     TextureError,
 )
@@ -205,6 +206,87 @@ def test_what_is_wrong_is_named_with_its_place_and_what_to_give(
         with pytest.raises(ArgumentError, match=words) as caught:
             attempt()
         assert isinstance(caught.value, TypeError)
+
+
+def test_a_function_that_cannot_be_called_as_it_will_be_is_refused(
+    module: cudadrv.Module,
+) -> None:
+    """A kernel can be called as well, and takes a stream."""
+    kernel: Wrong = module.kernel(module.kernel_names[0])
+    runtime = cudadrv.GpuRuntime.current()
+    assert runtime is not None
+    attempts: list[tuple[Callable[[Wrong], object], int]] = [
+        (lambda wrong: cudadrv.probe_backend_with_compile("unit", wrong), 1),
+        (lambda wrong: cudadrv.CudaClient().capture_graph((), (), wrong), 1),
+        (lambda wrong: cudadrv.scatter_map(runtime, [1, 2], wrong), 2),
+        (lambda wrong: cudadrv.scatter_batched(runtime, [1, 2], wrong), 2),
+    ]
+    for attempt, count in attempts:
+        for wrong in (kernel, lambda: None, "x"):
+            if wrong is not kernel or count == 1:
+                with pytest.raises(ArgumentTypeError, match="give a function"):
+                    attempt(wrong)
+
+
+def test_sizes_that_python_cannot_count_are_refused(stream: cudadrv.Stream) -> None:
+    most = 2**63 - 1
+    assert stream.empty((most, 0), "u1").shape == (most, 0)
+    array = stream.empty((0, 3), "u1")
+    attempts: list[Callable[[], object]] = [
+        lambda: stream.empty((most + 1, 0), "u1"),
+        lambda: stream.empty([0, 2**70], "u1"),
+        lambda: stream.empty_pitched((2**70, 0), "u1"),
+        lambda: array.reshape(0, most + 1),
+        lambda: cudadrv.DeviceArray(array.buffer, (2**70, 0), "u1"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ArgumentValueError, match="extents are at most 9223372036854775807"):
+            attempt()
+    runtime = cudadrv.GpuRuntime.current()
+    assert runtime is not None
+    with pytest.raises(ArgumentTypeError, match="give fewer items"):
+        cudadrv.scatter_map(runtime, range(10**25), lambda *_: None)
+
+
+def test_an_array_of_more_axes_than_numpy_has_is_not_exported(stream: cudadrv.Stream) -> None:
+    array = stream.to_device(np.arange(4))[(None,) * 100]
+    assert array.ndim == 101
+    for export in (array.__dlpack__, lambda: stream.import_array(array)):
+        with pytest.raises(ExportError, match="is not exported: maximum supported dimension"):
+            export()
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "filled"),
+    [
+        ((2**50,), (0,), [0]),
+        ((2**50, 3, 2**40), (0, 8, 0), [0, 2, 4]),
+        ((2, 4), (4, 4), [0, 1, 2, 3, 4]),
+        ((5,) * 40, (4,) + (0,) * 39, [0, 1, 2, 3, 4]),
+        ((2, 3), (24, 8), [0, 2, 4, 6, 8, 10]),
+        ((2, 2, 3), (8, 16, 8), [0, 2, 4, 6, 8, 10]),
+    ],
+)
+def test_an_element_that_an_array_repeats_is_filled_once(
+    stream: cudadrv.Stream, shape: tuple[int, ...], strides: tuple[int, ...], filled: list[int]
+) -> None:
+    """There may be more of it than any device could write."""
+    whole = stream.zeros(16, "i4")
+    array: Wrong = cudadrv.DeviceArray(whole.buffer, shape, "i4", strides=strides)
+    stream.fill(array, 7)
+    array[...] = 7
+    expected = np.zeros(16, "i4")
+    expected[filled] = 7
+    assert np.array_equal(stream.to_host(whole), expected)
+
+
+def test_elements_that_share_some_of_their_bytes_are_not_filled(stream: cudadrv.Stream) -> None:
+    """Whichever is written last would be seen."""
+    buffer = stream.alloc(64)
+    for shape, strides in (((8,), (2,)), ((2, 3), (12, 8))):
+        array: Wrong = cudadrv.DeviceArray(buffer, shape, "i8", strides=strides)
+        with pytest.raises(InvalidValueError, match="its elements overlap each other"):
+            stream.fill(array, 1)
 
 
 def test_numbers_out_of_range_are_refused_before_the_driver_sees_them(
