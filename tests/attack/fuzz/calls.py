@@ -26,7 +26,7 @@ from .surface import Parameter, Target
 from .values import DTYPES, Values, arrays
 from .world import OursError, World, opened
 
-CALLS: Final = 150
+CALLS: Final = 400
 _SECONDS: Final = 20.0
 _TYPED: Final = (cudadrv.CudadrvError, ptx.PtxError, OursError)
 

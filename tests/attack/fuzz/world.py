@@ -14,7 +14,7 @@ import ptx
 from cudadrv import emulator
 
 _MIB: Final = 1 << 20
-_DEVICE: Final = emulator.EmulatedDevice(total_memory=64 * _MIB, sm_count=2)
+_DEVICE: Final = emulator.EmulatedDevice(total_memory=64 * _MIB, sm_count=16)
 
 SOURCE: Final = """
 .version 7.5
@@ -104,6 +104,36 @@ def _fill_context(world: World, context: cudadrv.Context, *, small: bool = False
     arena = cudadrv.DeviceArena(np.float32)
     world.add(arena, arena.alloc(stream, 5))
     world.add(cudadrv.SobolDvCache(stream))
+    _fill_newer(world, context, stream)
+
+
+def _fill_newer(world: World, context: cudadrv.Context, stream: cudadrv.Stream) -> None:
+    """Pools, parts of a device, streams of others, graphs that are built, maps, handles."""
+    pool, closed_pool = cudadrv.MemoryPool(context.device), cudadrv.MemoryPool(context.device)
+    closed_pool.close()
+    unpooled, resource = cudadrv.UnpooledMemory(), cudadrv.DriverMemory()
+    world.add(pool, closed_pool, unpooled, resource, cudadrv.CountedMemory(resource))
+    world.add(cudadrv.ArenaMemory(), cudadrv.PinnedPool())
+    world.add(cudadrv.HookedMemory(resource, allocated=lambda *_: None))
+    growing, closed = (cudadrv.GrowingBuffer(stream, 4096) for _ in range(2))
+    closed.close()
+    world.add(growing, closed, cudadrv.RegisteredArray(np.zeros(64)))
+    world.add(context.new_stream_pool(2), context.legacy_stream, context.per_thread_stream)
+    if not context.is_primary:
+        return
+    parts = context.sm_resource.split(8, 1)
+    world.add(*parts, context.limits)
+    graph = context.new_graph()
+    condition = graph.new_condition(default=0)
+    array = stream.zeros((16, 16), np.float32)
+    fill = graph.add_fill(array, 1)
+    node = graph.add_if(condition, after=fill)
+    world.add(graph, condition, fill, node, node.body, graph.add_while(graph.new_condition()))
+    world.add(cudadrv.TensorMap(array, box=(4, 4)))
+    with cudadrv.using_memory(unpooled):
+        world.add(cudadrv.IpcMemoryHandle.of(stream.zeros(64, np.uint8)))
+    event = cudadrv.Event(context, timing=False, interprocess=True)
+    world.add(event, cudadrv.IpcEventHandle.of(event))
 
 
 def _fill_above(world: World) -> None:
@@ -130,6 +160,7 @@ def _fill_above(world: World) -> None:
     client = cudadrv.CudaClient(0)
     world.add(client.capture_graph((), (), lambda _: None))
     world.add(ptx.Diagnostic("a.cu", 1, 2, "error", None, "it is wrong", "int x;"))
-    world.add(ptx.NO_FMA, ptx.LinkOptions(), ptx.ImageCache(world.folder / "cache"))
+    world.add(ptx.NO_FMA, ptx.LinkOptions(), ptx.NvvmOptions(), cudadrv.JitOptions())
+    world.add(ptx.ImageCache(world.folder / "cache"))
     request = ptx.CompileRequest.of("int x;", ptx.CompileOptions(), "a.cu", (), None)
     world.add(request, ptx.parse(SOURCE))
