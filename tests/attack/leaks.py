@@ -8,7 +8,7 @@ import random
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,6 @@ import numpy as np
 
 import cudadrv
 from cudadrv import CudaArray, CudaError, Texture, emulator
-from ptx.emulate.memory.device_memory import Allocation
 
 from .faults.scenarios import ONE, PTX, SCENARIOS
 from .faults.world import World, leftovers
@@ -25,7 +24,6 @@ from .outcome import Outcome
 
 MOST_CYCLES: Final = 100_000
 _WARM: Final = 12  # until caches are full: code is generated at the second launch
-_REMEMBERED: Final = 4096  # freed allocations that a device of the emulator remembers
 _SPARE: Final = 400  # blocks of memory by which the interpreter's own caches may differ
 
 
@@ -128,11 +126,10 @@ def attack(seconds: float, seed: int) -> Outcome:
         with emulator.session(devices=2) as machine:
             world = World(machine)
             for device in machine._devices:
-                # Freed memory that waits takes other pieces' place in other numbers each time.
+                # Freed memory that waits takes other pieces' place in other numbers each time, and
+                # what is remembered of it other words' place.
                 device.model.memory.quarantine_bytes = 0
-            for stream in (world.a, world.far):
-                for _ in range(_REMEMBERED):
-                    stream.empty(1000, "u1")
+                device.model.memory._freed = deque(maxlen=1)
             for number, name in enumerate(names):
                 # What one operation leaves of its time the others have.
                 share = (end - time.monotonic()) / (len(names) - number)
@@ -202,7 +199,7 @@ class Sizes:
         grown += [
             f"{count} objects of type {name}"
             for name, count in self.types.items()
-            if count >= max(cycles // 2, _WARM) and name != Allocation.__name__
+            if count >= max(cycles // 2, _WARM)
         ]
         if self.blocks - before.blocks > cycles // 2 + _SPARE:
             grown.append(f"{self.blocks - before.blocks} more blocks of memory")
