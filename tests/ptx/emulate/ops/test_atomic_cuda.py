@@ -16,17 +16,15 @@ from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import Runaway, UndefinedSymbol
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.atomic_reference import simulate
+from tests.ptx.emulate.ops.corpus import compiled
 
 TARGETS = ("compute_75", "compute_90", "compute_100", "compute_120")
 N = 64  # threads
 INTEGERS = {"int": "s32", "unsigned": "u32", "long long": "s64", "unsigned long long": "u64"}
 
 
-def compiled(source: str, target: str) -> KernelRunner:
-    options = ptx.CompileOptions(target=ptx.Target.ptx(target))
-    text = ptx.compile(source, options, cache=False).ptx
-    assert text is not None
-    return KernelRunner(text, 1 << 22)
+def runner_of(source: str, target: str) -> KernelRunner:
+    return KernelRunner(compiled(source, target), 1 << 22)
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def source() -> str:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_overload_of_every_atomic_function(target: str) -> None:
-    runner = compiled(source(), target)
+    runner = runner_of(source(), target)
     generator = np.random.default_rng(11)
     wrong = []
     for number, each in enumerate(overloads()):
@@ -116,7 +114,7 @@ def test_every_overload_of_every_atomic_function(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_atomic_adds_of_halves(target: str) -> None:
-    runner = compiled(
+    runner = runner_of(
         """#include <cuda_fp16.h>
         #include <cuda_bf16.h>
         template <class T> __device__ void add(T* p, const T* x, T* o) {
@@ -149,7 +147,7 @@ def test_atomic_adds_of_halves(target: str) -> None:
 
 
 def test_vectors_of_floats_and_16_bytes_of_compute_capability_9() -> None:
-    runner = compiled(
+    runner = runner_of(
         """struct __align__(16) Pair { unsigned long long a, b; };
         extern "C" __global__ void two(float2* p, const float2* x, float2* o) {
           o[threadIdx.x] = atomicAdd(p, x[threadIdx.x]); atomicAdd_system(p + 1, x[threadIdx.x]); }
@@ -178,7 +176,7 @@ def test_vectors_of_floats_and_16_bytes_of_compute_capability_9() -> None:
 
 @cache
 def loops(target: str) -> KernelRunner:
-    return compiled(Path(__file__).with_name("atomics.cu").read_text(), target)
+    return runner_of(Path(__file__).with_name("atomics.cu").read_text(), target)
 
 
 def zeros(runner: KernelRunner, count: int = 1, dtype: str = "i4") -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import pathlib
 from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any
@@ -18,8 +17,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import ptx
 from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.ptx.emulate.ops.corpus import text_of
 
 Floats = NDArray[Any]
 TARGETS = ["compute_75", "compute_90", "compute_100", "compute_120"]
@@ -76,11 +75,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., float], tuple[float, float], float, flo
 def runner(
     target: str, fast: bool = False, debug: bool = False, name: str = "floating.cu"
 ) -> KernelRunner:
-    source = pathlib.Path(__file__).with_name(name).read_text()
-    options = ptx.CompileOptions(target=ptx.Target.ptx(target), use_fast_math=fast, debug=debug)
-    text = ptx.compile(source, options, name=name, cache=False).ptx
-    assert text is not None
-    return KernelRunner(text)
+    return KernelRunner(text_of(name, target, debug=debug, fast=fast))
 
 
 def launch(on: KernelRunner, name: str, a: Floats, b: Floats, rows: int, dtype: Any) -> Floats:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import ptx
 from ptx.emulate.texture.sampling import level_of
 from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.ptx.emulate.ops.corpus import text_of
 from tests.ptx.emulate.ops.fetches import HANDLE, image_of, texture_of
 
 TARGETS = ("compute_90", "compute_100")
 _RNG = np.random.default_rng(5)
-
-
-@lru_cache(maxsize=2)
-def _text(target: str) -> str:
-    source = Path(__file__).with_name("textures.cu").read_text()
-    options = ptx.CompileOptions(target=ptx.Target.ptx(target))
-    text = ptx.compile(source, options, name="textures.cu", cache=False).ptx
-    assert text is not None
-    return text
 
 
 def _floats(*shape: int) -> NDArray[np.float32]:
@@ -35,7 +24,7 @@ def _floats(*shape: int) -> NDArray[np.float32]:
 def _run(
     target: str, kernel: str, kind: str, levels: list[NDArray[Any]], *arguments: float, count: int
 ) -> NDArray[np.float32]:
-    runner = KernelRunner(_text(target), 1 << 22)
+    runner = KernelRunner(text_of("textures.cu", target), 1 << 22)
     how = {"mip_linear": True, "max_level": 9.0, "normalized_coordinates": len(levels) > 1}
     runner.device.textures[HANDLE] = texture_of(runner, kind, levels, how)
     out = runner.put(np.zeros((count, 4), np.float32))
@@ -96,7 +85,7 @@ def test_a_gather_goes_round_the_four_texels(target: str) -> None:
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "f4"])
 def test_tex1dfetch_gives_elements_of_each_type(target: str, channels: int, dtype: str) -> None:
     array = _RNG.integers(-(2**31), 2**31, (20, channels)).astype(np.int32).astype(dtype)
-    runner = KernelRunner(_text(target), 1 << 22)
+    runner = KernelRunner(text_of("textures.cu", target), 1 << 22)
     texture = texture_of(runner, "lin", [array], {"as_integer": dtype != "f4"})
     runner.device.textures[HANDLE] = texture
     out = runner.put(np.zeros(channels, dtype))
@@ -116,7 +105,7 @@ _SURFACES = (("1d", (9,)), ("2d", (5, 9)), ("3d", (4, 5, 9)), ("a1d", (3, 9)), (
 )  # fmt: skip
 def test_surfaces_of_each_geometry_are_read_and_written(target: str, element: str) -> None:
     dtype, channels = element.split("x")
-    runner = KernelRunner(_text(target), 1 << 22)
+    runner = KernelRunner(text_of("textures.cu", target), 1 << 22)
     for geometry, (kind, shape) in enumerate(_SURFACES):
         array = _RNG.integers(0, 100, (*shape, int(channels))).astype(dtype)
         image = runner.device.surfaces[HANDLE] = image_of(runner, kind, array)
@@ -128,7 +117,7 @@ def test_surfaces_of_each_geometry_are_read_and_written(target: str, element: st
 
 
 def test_a_fetch_without_a_level_ignores_the_bias() -> None:
-    runner = KernelRunner(_text("compute_90"), 1 << 22)
+    runner = KernelRunner(text_of("textures.cu", "compute_90"), 1 << 22)
     levels = [np.zeros((4 >> k, 1), np.float32) for k in range(3)]
     how = {"mip_bias": 1.0, "max_level": 2.0, "normalized_coordinates": True}
     texture = texture_of(runner, "1d", levels, how)

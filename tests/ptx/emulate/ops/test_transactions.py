@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import ptx
 from ptx.emulate.exec.limits import Limits
 from tests.differential import corpus
 from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.ptx.emulate.ops.corpus import compiled
 
 Words = NDArray[np.uint32]
 BLOCKS, THREADS = 4, 128
@@ -24,10 +24,7 @@ LANES = np.arange(THREADS)
 @functools.lru_cache(maxsize=4)
 def text_of(target: str) -> str:
     source = Path(corpus.__file__).with_name("transaction.cu").read_text()
-    options = ptx.CompileOptions(target=ptx.Target.ptx(target))
-    text = ptx.compile(source, options, name="transaction.cu", cache=False).ptx
-    assert text is not None
-    return text
+    return compiled(source, target, "transaction.cu")
 
 
 def mix(a: Words, b: Words | int) -> Words:

@@ -15,7 +15,7 @@ from ptx.emulate.requirements.check import (
 )
 from tests.differential.corpus import sources
 from tests.differential.recording import Recording, path_of
-from tests.ptx.emulate.ops.corpus import TARGETS as TARGETS_OF_CUDA, text_of
+from tests.ptx.emulate.ops.corpus import text_of
 from tests.ptx.emulate.requirements.assembler import (
     assembler,
     has_target,
@@ -27,7 +27,6 @@ from tests.ptx.emulate.requirements.assembler import (
 
 FORMS = Path(__file__).with_name("forms.txt").read_text().splitlines()
 RECENT = "blackwell.cu"  # its packed floats need 10.0
-CUDA = Path(__file__).parents[1] / "ops"
 # Its instruction and its special register.
 WORDS = {form: {*re.findall(r"^[\w.:]+|%[a-z]\w+(?=\.[xyz]|;)", form)} for form in FORMS}
 HEADER = ".version {}\n.target {}\n.address_size 64\n"
@@ -156,15 +155,6 @@ def test_no_module_that_a_gpu_ran_is_refused() -> None:
     assert len(texts) > 10
     for name, text in texts.items():
         assert unmet_requirements(ptx.parse(text)) == {}, name
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", TARGETS_OF_CUDA)
-@pytest.mark.parametrize("name", sorted({path.name for path in CUDA.glob("*.cu")} - {RECENT}))
-def test_nothing_of_the_compiler_is_refused(name: str, target: str) -> None:
-    # Of what is written as assembly there, compute_75 lacks one instruction.
-    lacking = {"atom.cas.acquire.gpu.b128"} if target == "compute_75" else set()
-    assert unmet_requirements(ptx.parse(text_of(name, target))).keys() <= lacking
 
 
 @pytest.mark.parametrize("target", ["compute_100", "compute_100a", "compute_120", "compute_120f"])
