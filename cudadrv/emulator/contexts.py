@@ -51,7 +51,9 @@ class Context:
         """The other devices of whose memory kernels of the context reach some, in order."""
         found = []
         for device in self.device.others:
-            opened = any(self.device.ordinal in pool.peers for pool in device.pools.values())
+            opened = any(
+                self.device.ordinal in pool.peers for pool in device.account.pools.values()
+            )
             if opened or self._peers_of(device):
                 is_open = partial(self._reaches, device)
                 found.append((device, PeerMemory(device.memory, is_open)))

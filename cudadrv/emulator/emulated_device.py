@@ -20,6 +20,7 @@ from ptx.emulate.model.errors import EmulationFault, OutOfMemory
 
 from ..driver._api import CUresult
 from .attributes import device_attributes
+from .device_account import DeviceAccount
 from .interprocess.shared_file import SharedFile
 from .interprocess.shared_pages import SharedPages
 from .origin import caller
@@ -52,7 +53,8 @@ class DeviceState:
     Attributes:
         ordinal: its place among the devices that are visible; `number` that among all.
         fault: what broke the device: from then on all calls on its contexts return that code.
-        limit: bytes that may be in use, where a test set fewer than there are.
+        account: what its memory is taken for.
+        pool: its own one, which it has from the beginning.
         pieces: live allocations by address; module variables are not among them.
         opened: address and count of openings, by context and handle of another process's memory.
         counters: where its launches are counted, each everywhere; none unless asked for.
@@ -80,13 +82,12 @@ class DeviceState:
             clock_khz=profile.clock_khz,
         )
         self.pool: Pool = Pool(pool_handle)
-        self.pools: dict[int, Pool] = {pool_handle: self.pool}
+        self.account: DeviceAccount = DeviceAccount(self.memory, profile.total_memory, self.pool)
         self.reservations: dict[int, Reservation] = {}
         self.physical: dict[int, PhysicalMemory] = {}
         self.shared: SharedPages = SharedPages(self.memory)
         self.opened: dict[tuple[int, bytes], tuple[int, int]] = {}
         self.fault: Failure | None = None
-        self.limit: int | None = None
         self.pieces: dict[int, Piece] = {}
         self._numbered = 0
         self._is_busy = False
@@ -116,27 +117,7 @@ class DeviceState:
                 self._free(piece)
             finally:
                 self._is_busy = False
-            if piece.pool is not None:
-                piece.pool.give(piece.nbytes, piece.held)
-                if not piece.pool.is_open:
-                    self._drop_pool(piece.pool)
-
-    def destroy_pool(self, pool: Pool) -> None:
-        """Take a pool away, with what it reserves; what it gave lives on. The lock is held."""
-        pool.is_open = False
-        self._drop_pool(pool)
-
-    def _drop_pool(self, pool: Pool) -> None:
-        pool.reserved = pool.held
-        if not pool.held:
-            self.pools.pop(pool.handle, None)
-            if pool.file is not None:
-                pool.file.close()
-
-    @property
-    def _slack(self) -> int:
-        """Bytes that pools reserve and do not use."""
-        return sum(pool.slack for pool in self.pools.values())
+            self.account.give(piece.nbytes, piece.held, piece.pool)
 
     def _free(self, piece: Piece) -> None:
         """Give memory back, which keeps its place from others for a while."""
@@ -217,17 +198,6 @@ class DeviceState:
         """Domain, bus, device and function, such as "0000:01:00.0"."""
         return f"0000:{self.number + 1:02x}:00.0"
 
-    @property
-    def capacity(self) -> int:
-        """Bytes that may be in use."""
-        total = self.profile.total_memory
-        return total if self.limit is None else min(total, self.limit)
-
-    @property
-    def free_bytes(self) -> int:
-        """Bytes that neither an allocation nor a pool's reserve takes."""
-        return max(0, self.capacity - self.memory.used_bytes - self._slack)
-
     def holds(self, address: int) -> bool:
         """Whether an address lies in this device's memory."""
         return 0 <= address - self.memory.base < self.memory.nbytes
@@ -258,7 +228,7 @@ class DeviceState:
         self, nbytes: int, owner: Owner, context: int, graph: OfGraph | None, pool: Pool | None
     ) -> Piece:
         before = self.memory.used_bytes
-        if nbytes > self.capacity:
+        if nbytes > self.account.capacity:
             raise self._out_of_memory(nbytes)
         place = caller()
         origin = f"{owner.value} at {place}" if place else owner.value
@@ -269,7 +239,7 @@ class DeviceState:
         except OutOfMemory as error:
             raise self._out_of_memory(nbytes) from error
         held = self.memory.used_bytes - before
-        if not self._account(nbytes, held, pool):
+        if not self.account.take(nbytes, held, pool):
             self.memory.free(address)
             raise self._out_of_memory(nbytes)
         if file is not None:
@@ -287,31 +257,9 @@ class DeviceState:
         new = self.pieces[piece.address] = replace(piece, number=self._numbered)
         return new
 
-    def _account(self, nbytes: int, held: int, pool: Pool | None) -> bool:
-        """Whether `held` bytes, already allocated, fit beside the rest."""
-        left = self.capacity - (self.memory.used_bytes - held) - self._slack
-        growth = None if pool is None else pool.growth(held, left)
-        if growth is None and held > left:
-            # The driver takes the unused reserves of others before it gives up.
-            for other in self.pools.values():
-                if other is not pool:
-                    left += other.slack
-                    other.trim(0)
-                    left -= other.slack
-            growth = None if pool is None else pool.growth(held, left)
-        if pool is None:
-            return held <= left
-        if growth is None:
-            return False
-        pool.take(nbytes, held, growth)
-        return True
-
     def _out_of_memory(self, nbytes: int) -> Refusal:
         return Refusal(
-            CUresult.CUDA_ERROR_OUT_OF_MEMORY,
-            f"out of memory: {nbytes} bytes asked for on device {self.ordinal}, "
-            f"{self.free_bytes} of {self.profile.total_memory} bytes are free"
-            + ("" if self.limit is None else f" within the limit of {self.limit}"),
+            CUresult.CUDA_ERROR_OUT_OF_MEMORY, self.account.refusal(nbytes, self.ordinal)
         )
 
     def free(self, piece: Piece) -> None:

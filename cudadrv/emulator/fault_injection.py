@@ -147,10 +147,10 @@ class FaultInjection(Core):
         nbytes = border.integer("Emulator.limit_memory: nbytes", nbytes)
         if nbytes < 0:
             raise ArgumentValueError(f"a limit of {nbytes} bytes")
-        former, device.limit = device.limit, nbytes
+        former, device.account.limit = device.account.limit, nbytes
 
         def remove() -> None:
-            device.limit = former
+            device.account.limit = former
 
         return MemoryLimit(remove)
 

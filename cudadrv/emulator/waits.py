@@ -118,5 +118,5 @@ class Waits(Core):
     def _synchronised(context: Context) -> None:
         """Unused memory above the pool's threshold goes back."""
         with context.device.lock:
-            for pool in tuple(context.device.pools.values()):
+            for pool in tuple(context.device.account.pools.values()):
                 pool.synchronised()

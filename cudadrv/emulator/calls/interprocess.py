@@ -160,7 +160,7 @@ class InterprocessCalls(PoolCalls):
         device = self._device_named(file.name.device)
         pool = Pool(next(self._handles), file=file, is_foreign=True)
         with device.lock:
-            device.pools[pool.handle] = pool
+            device.account.pools[pool.handle] = pool
         return SUCCESS, CUmemoryPool(pool.handle)
 
     @call(1)

@@ -36,7 +36,7 @@ class MemoryCalls(PoolCalls):
         """Free and total bytes; what a pool reserves is not free."""
         device = self._current().device
         with device.lock:
-            return SUCCESS, device.free_bytes, device.profile.total_memory
+            return SUCCESS, device.account.free_bytes, device.profile.total_memory
 
     @call(1)
     def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]:

@@ -66,7 +66,7 @@ class PoolCalls(CaptureRules):
         if int(pool_props.handleTypes) == DESCRIPTORS:
             pool.file = shared_file("pool", device, device.profile.total_memory)
         with device.lock:
-            device.pools[pool.handle] = pool
+            device.account.pools[pool.handle] = pool
         return SUCCESS, CUmemoryPool(pool.handle)
 
     @call()
@@ -77,7 +77,7 @@ class PoolCalls(CaptureRules):
         if found is device.pool:
             raise invalid_value("a device's default pool cannot be destroyed")
         with device.lock:
-            device.destroy_pool(found)
+            device.account.destroy(found)
         return OK
 
     @call(1)
@@ -182,7 +182,7 @@ class PoolCalls(CaptureRules):
     def _pool(self, handle: CUmemoryPool) -> tuple[DeviceState, Pool]:
         """A pool, and the device whose memory it has."""
         for device in self._devices:
-            pool = device.pools.get(int(handle))
+            pool = device.account.pools.get(int(handle))
             if pool is not None and pool.is_open:
                 return device, pool
         raise invalid_value(f"{int(handle):#x} is no memory pool")

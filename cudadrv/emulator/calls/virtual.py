@@ -89,10 +89,10 @@ class VirtualCalls(CaptureRules):
         if size <= 0 or size % _GRANULARITY or flags:
             raise invalid_value(f"memory of {size} bytes, no multiple of {_GRANULARITY}")
         with device.lock:
-            if size > device.free_bytes:
+            if size > device.account.free_bytes:
                 raise Refusal(
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
-                    f"out of memory: {size} bytes asked for, {device.free_bytes} are free",
+                    f"out of memory: {size} bytes asked for, {device.account.free_bytes} are free",
                 )
             file = None
             if prop is not None and int(prop.requestedHandleTypes) == DESCRIPTORS:
