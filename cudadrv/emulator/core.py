@@ -31,7 +31,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ptx.emulate.check.findings import Found
@@ -42,13 +42,13 @@ from ..driver._api import CUarray, CUdevice, CUevent, CUresult, CUstream
 from ..errors import ArgumentValueError
 from .checks import Checks
 from .contexts import Context
-from .emulated_device import DeviceState
+from .emulated_device import DeviceState, device_states
 from .events import Event
 from .handle_tables import HandleTables
 from .host_memory import HostMemory
 from .leaks import LeakWatch
 from .lent_memory import LentMemory
-from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice
+from .profiles import MAX_DEVICES, EmulatedDevice
 from .refusal import Refusal, invalid_handle
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Stream
 from .thread import CallingThread
@@ -62,13 +62,6 @@ if TYPE_CHECKING:
     from ptx.emulate.exec.limits import Limits
 
     from .arrays import Array
-
-# Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
-# exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
-# not mistaken for a pointer of the next.
-_LOWEST_BASE = 1 << 48
-_EMULATOR_SPAN = MAX_TOTAL_MEMORY * MAX_DEVICES
-_EMULATOR_SPANS = ((1 << 52) - _LOWEST_BASE) // _EMULATOR_SPAN
 
 
 class _Scheduled(Protocol):
@@ -96,7 +89,7 @@ class Core(HandleTables):
         _check_properties(devices, driver_version)
         serial = next(self._serials)
         super().__init__(serial)
-        self._devices = tuple(self._states_of(devices, serial))
+        self._devices = device_states(devices, serial, self._handles)
         self._all_devices = self._devices
         self._follows_environment = False
         self._driver_version = driver_version
@@ -120,12 +113,6 @@ class Core(HandleTables):
         watches = "bounds" in checks.names and self._timeline is None
         self.memory_watch: LentMemory | None = LentMemory(self._devices) if watches else None
         self._leaks = self._watch() if "leak" in checks.names else None
-
-    def _states_of(self, devices: Iterable[EmulatedDevice], serial: int) -> Iterator[DeviceState]:
-        base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
-        for ordinal, profile in enumerate(devices):
-            handle = next(self._handles)
-            yield DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, handle)
 
     def _concurrent_accesses(self) -> ConcurrentAccesses | None:
         """What looks for races among operations, where that is checked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
@@ -27,7 +27,7 @@ from .origin import caller
 from .physical_memory import PhysicalMemory
 from .pieces import OfGraph, Owner, Piece
 from .pools import Pool
-from .profiles import EmulatedDevice
+from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice
 from .refusal import Failure, Refusal, invalid_value
 from .timeline.patterns import FREED, FRESH, fill
 
@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 # As the driver aligns (measured); the manual promises any variable's alignment.
 _ALIGNMENT = 512
+# Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
+# exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
+# not mistaken for a pointer of the next.
+_LOWEST_BASE = 1 << 48
+_EMULATOR_SPAN = MAX_TOTAL_MEMORY * MAX_DEVICES
+_EMULATOR_SPANS = ((1 << 52) - _LOWEST_BASE) // _EMULATOR_SPAN
 
 
 def _nobody(fault: EmulationFault) -> None:
@@ -313,3 +319,14 @@ class DeviceState:
         if piece is not None and piece.graph is not None and not (in_graph or piece.graph.live):
             raise invalid_value(f"the graph's memory at {address:#x} is not allocated")
         return self.host_address + (address - self.memory.base)
+
+
+def device_states(
+    devices: Iterable[EmulatedDevice], serial: int, handles: Iterator[int]
+) -> tuple[DeviceState, ...]:
+    """The devices of the emulator of a number, each with addresses and a pool of its own."""
+    base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
+    return tuple(
+        DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(handles))
+        for ordinal, profile in enumerate(devices)
+    )
