@@ -130,6 +130,32 @@ def test_launchers_made_before_are_traced_and_then_call_the_inner_functions(
     assert spans(path, device=False) == spans(path, device=True) == ["add", "add"]
 
 
+def test_a_replay_is_told_of_only_while_the_trace_is_recorded(
+    counting: Counting, tmp_path: Path
+) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    out = stream.zeros(1, "i4")
+    launcher = add_kernel(cudadrv.cuda_context_for(0)).bind(stream, ONE)
+    with stream.capture() as graph:
+        launcher(out, 1)
+    before = graph.instantiate()
+    before.launch(stream)
+    path = tmp_path / "trace.json"
+    with trace(path):
+        gone = weakref.ref(current().api)
+        within = graph.instantiate()
+        for _ in range(2):
+            before.launch(stream)
+            within.launch(stream)
+    assert gone() is None
+    launches = counting.calls["cuGraphLaunch"]
+    before.launch(stream)
+    within.launch(stream)
+    assert counting.calls["cuGraphLaunch"] == launches + 2
+    assert stream.to_host(out).tolist() == [7]
+    assert spans(path, device=False).count("cuGraphLaunch") == 4
+
+
 def test_what_was_made_in_a_trace_does_not_hold_it(
     machine: emulator.Emulator, tmp_path: Path
 ) -> None:

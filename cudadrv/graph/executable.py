@@ -13,7 +13,7 @@ from ..driver.in_use import failure
 from ..driver.later import drop_now
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
-from ..memory.order import Epoch, is_ordered, use
+from ..memory.order import is_ordered, moves, use
 from .graph_box import ExecBox
 from .graph_core import GraphCore
 from .needs import NodeNeeds
@@ -81,16 +81,18 @@ class GraphExec(Closing):
             box, queue = self._box, stream._box
         except AttributeError:
             raise border.refused("GraphExec.launch: stream", stream, "give a Stream") from None
-        is_ready = queue is self._stream and self._epoch is Epoch.now
-        if not is_ready:
+        if queue is self._stream and self._epoch is moves.now:
+            replay = box.replay  # not called as a method, which would be looked up
+            (code,) = replay(box.raw, queue.raw)
+        else:
             self._order(box, queue)
-        (code,) = box.context._driver.api.cuGraphLaunch(box.raw, queue.raw)
+            (code,) = box.api.cuGraphLaunch(box.raw, queue.raw)
+            if not code:
+                for memory in box.needs.born:
+                    memory.has_contents = True
         if code:
             self._stream = None
             raise failure(box.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
-        if not is_ready:
-            for memory in box.needs.born:
-                memory.has_contents = True
 
     def update(self, graph: GraphCore) -> None:
         """Take over the parameters of a graph that was captured alike, at less than instantiating.
@@ -179,7 +181,7 @@ class GraphExec(Closing):
             use(memory, queue, writes=writes)
         box.queue = queue
         # Read before the test: what another thread moves after it makes a newer one.
-        epoch = Epoch.now
+        epoch = moves.now
         if queue.capture is None and all(
             is_ordered(memory, queue, writes=writes) for memory, writes in box.memory
         ):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..driver._api import CUgraph, CUgraphExec
+from collections.abc import Callable
+
+from ..driver._api import CUgraph, CUgraphExec, CUresult, CUstream
 from ..driver.context_box import ContextBox, Part
 from ..driver.handle import check
 from ..driver.later import drop_later, park
@@ -38,9 +40,10 @@ class ExecBox(Part[CUgraphExec]):
         memory: that of `needs`, and of nodes that were changed in the executable alone.
         own: the rest of what those nodes need.
         queue: the stream of the last replay.
+        replay: the driver's function that launches it.
     """
 
-    __slots__ = ("memory", "needs", "own", "queue")
+    __slots__ = ("memory", "needs", "own", "queue", "replay")
 
     def __init__(self, context: ContextBox, needs: Needs) -> None:
         super().__init__(context)
@@ -48,6 +51,15 @@ class ExecBox(Part[CUgraphExec]):
         self.memory: MemoryUses = needs.memory
         self.own: OwnNeeds | None = None
         self.queue: StreamBox | None = None
+        self.driver.launchers.add(self)
+        self.replay: Callable[[CUgraphExec, CUstream], tuple[CUresult]] = self.api.cuGraphLaunch
+
+    def renew(self) -> None:
+        """Take the driver's function anew, as a trace begins or ends."""
+        self.replay = self.api.cuGraphLaunch
+
+    def let_go(self, owner: object) -> None:
+        """Nothing: it has the handle of no stream or module built in."""
 
     def keep(self, kept: list[object]) -> None:
         """Have this beside what `needs` has, and let go of what was there before."""

@@ -36,7 +36,14 @@ class Epoch:
         now: another object after each move.
     """
 
-    now: object = object()
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now: object = object()
+
+
+# Of an object, as the attribute of a class costs each replay more.
+moves: Final = Epoch()
 
 
 class Uses(NamedTuple):
@@ -204,7 +211,7 @@ def _move(memory: AnyMemory, stream: StreamBox, seen: Uses, writes: bool) -> boo
             memory.moved = new
             memory.home = _home(memory)
         finally:
-            Epoch.now = object()
+            moves.now = object()
     return True
 
 

@@ -62,12 +62,12 @@ def test_an_interrupt_in_a_move_leaves_nobody_at_home(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(order, "_home", interrupted)
-    epoch = order.Epoch.now
+    epoch = order.moves.now
     with pytest.raises(KeyboardInterrupt):
         b.fill(array, 1)
     assert memory.home is None
     assert memory.uses.writer is b._box
-    assert order.Epoch.now is not epoch
+    assert order.moves.now is not epoch
 
 
 def test_memory_of_an_open_capture_draws_no_other_stream_into_it(
