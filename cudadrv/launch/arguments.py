@@ -16,7 +16,7 @@ from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
 from ..interop.elements import Elements, elements_of
 from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.buffer import DeviceBuffer
+from ..memory.buffer import DeviceBuffer, DeviceMemory
 from ..memory.dtypes import AnyArray, AnyDType
 from ..memory.host_copy import host_address, is_reachable
 from .host_arguments import HostArgument
@@ -85,6 +85,9 @@ class Parameter:
             ArgumentError: it has the wrong type, size or range.
             WrongDeviceError: it is memory of another device or context.
         """
+        if self._integer is not None and isinstance(value, DeviceMemory):
+            # First, as most arguments are arrays.
+            return self._read_memory(cast("AnyDeviceArray | DeviceBuffer", value), stream)
         plain = _unwrapped(value)
         if plain is not value:
             return Argument(self.packed(self.read(plain, stream)), "converted")  # a number
@@ -94,8 +97,6 @@ class Parameter:
             if hasattr(type(value), "_encoded"):  # no other class has it
                 return self._read_tensor(cast("Tensor", value), stream)
             return Argument(self._structure(value), "converted")
-        if isinstance(value, (DeviceArray, DeviceBuffer)):
-            return self._read_memory(value, stream)
         if isinstance(value, (int, np.integer)):
             return self._of_type(value, WHOLE, self._read_integer(int(value)))
         if isinstance(value, (float, np.floating)) and self.param.ptx_type in _BITS_FLOAT_CODE:
@@ -105,8 +106,9 @@ class Parameter:
     def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: StreamCore) -> Argument:
         if self.param.is_pointer is False:
             raise self._refused(value)
-        if value.context is not stream.context and not stream._box.context.reaches(
-            value._memory.context
+        memory = value._memory
+        if value.stream.context is not stream.context and not stream._box.context.reaches(
+            memory.context
         ):
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, "
@@ -119,7 +121,7 @@ class Parameter:
                 "  give what Stream.contiguous makes of it, or `array.origin` to a kernel that "
                 "takes strides"
             )
-        return Argument(value.ptr, self._memory_kind(value), value._memory)
+        return Argument(value._address, self._memory_kind(value), memory)
 
     def _memory_kind(self, value: AnyDeviceArray | DeviceBuffer) -> Kind:
         """How memory of ours is read; an array must be of what the parameter points to."""
@@ -128,7 +130,8 @@ class Parameter:
             return "memory"
         if isinstance(value, DeviceBuffer):
             return "buffer"
-        self._check_elements(elements, value, value.dtype)
+        if value.dtype not in elements:
+            self._check_elements(elements, value, value.dtype)
         if not elements.is_vector:
             return "array"
         if value.nbytes % elements.nbytes:

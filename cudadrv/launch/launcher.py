@@ -180,7 +180,7 @@ class LauncherState:
             "own": self._own,
             **{f"a{number}": value for number, value in enumerate(args)},
         }
-        launch = FunctionType(prepared_code(tuple(argument.kind for argument in read)), scope)
+        launch = FunctionType(prepared_code(tuple([argument.kind for argument in read])), scope)
         # Weakly, so that what is dropped goes at once, and lets go of its arguments.
         scope["slowly"] = partial(self._launch_prepared, ref(launch))
         scope["block"] = None

@@ -44,12 +44,12 @@ def pack(
     read = [
         parameter.read(value, stream) for parameter, value in zip(parameters, args, strict=True)
     ]
-    kinds = tuple(argument.kind for argument in read)
+    kinds = tuple([argument.kind for argument in read])
     block = kernel._new_block()
     fitting = packers.get(kinds)
     if fitting is None:
         fitting = packers[kinds] = packer(parameters, kinds, kernel.parameter_bytes)
-    fitting.pack_into(block.buffer, 0, *(argument.value for argument in read))
+    fitting.pack_into(block.buffer, 0, *[argument.value for argument in read])
     return read, block
 
 

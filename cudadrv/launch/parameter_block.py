@@ -33,7 +33,7 @@ class ParameterBlock:
         self.buffer: bytearray = bytearray(start + 8 * len(offsets))
         self._view = ctypes.c_char.from_buffer(self.buffer)
         base = ctypes.addressof(self._view)
-        pointers = (base + offset for offset in offsets)
+        pointers = [base + offset for offset in offsets]
         struct.pack_into(f"={len(offsets)}Q", self.buffer, start, *pointers)
         self.address: int = base + start if offsets else 0
 
