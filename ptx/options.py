@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import NoneType
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from ptx import border
 from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
+from ptx.option_flags import sort_flags
 from ptx.target import ImageKind, Target
 
 CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
@@ -93,6 +94,36 @@ class CompileOptions:
         headers = tuple(border.path_text("cuda_headers", path) for path in given)
         object.__setattr__(self, "cuda_headers", headers)
 
+    @classmethod
+    def from_flags(cls, *flags: str) -> CompileOptions:
+        """The options that NVRTC's or nvcc's spelling says, as CuPy and PyCUDA are given them.
+
+        ``CompileOptions.from_flags("-std=c++17", "--use_fast_math", "-Iinclude", "-DN=4")``. What
+        has no field goes into `extra` as it is.
+
+        Raises:
+            ValueError: a value is missing, or is none of its option.
+        """
+        given = [border.text("CompileOptions.from_flags", flag) for flag in flags]
+        found = sort_flags(given, _OWN_FIELD)
+        texts, switches = found.texts, found.switches
+        registers = texts.get("maxrregcount")
+        return cls(
+            target=Target.parse(texts["target"]) if "target" in texts else None,
+            std=cast("CppStandard", texts.get("std", "c++17")),  # checked as any other
+            include_paths=found.include_paths,
+            defines=found.defines,
+            fmad=switches.get("fmad"),
+            ftz=switches.get("ftz"),
+            prec_div=switches.get("prec_div"),
+            prec_sqrt=switches.get("prec_sqrt"),
+            use_fast_math=switches.get("use_fast_math", False),
+            lineinfo=switches.get("lineinfo", False),
+            debug=switches.get("debug", False),
+            maxrregcount=None if registers is None else _count(registers),
+            extra=found.extra,
+        )
+
     def __hash__(self) -> int:
         return hash((self.target, tuple(sorted(self.flags())), self.include_paths))
 
@@ -153,6 +184,12 @@ def _check(std: str, maxrregcount: int | None, target: object) -> None:
         )
     if target.kind is ImageKind.FATBIN:
         raise PtxArgumentValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise PtxArgumentValueError(f"maxrregcount={text}: expected a positive count")
+    return int(text)
 
 
 def _define(name: str, value: str | int | None) -> str | None:

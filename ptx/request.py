@@ -54,9 +54,9 @@ class CompileRequest:
         """
         given: object = options
         if not isinstance(given, CompileOptions):
-            what = f"CompileOptions, not {type(given).__name__}"
             raise PtxArgumentTypeError(
-                f"options must be {what}: NVRTC's own spelling goes into `extra`"
+                f"options must be CompileOptions, not {type(given).__name__}: those in NVRTC's "
+                "own spelling are CompileOptions.from_flags(...)"
             )
         if isinstance(name_expressions, str):
             raise PtxArgumentTypeError(

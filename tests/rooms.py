@@ -96,8 +96,8 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("isa", "ptx.isa"),
         (
             "values",
-            "ptx.border ptx.base_errors ptx.options ptx.nvvm_options ptx.link_options ptx.target"
-            " ptx.signature ptx.diagnostics ptx.errors ptx._nvrtc",
+            "ptx.border ptx.base_errors ptx.options ptx.option_flags ptx.nvvm_options"
+            " ptx.link_options ptx.target ptx.signature ptx.diagnostics ptx.errors ptx._nvrtc",
         ),
     ),
 }

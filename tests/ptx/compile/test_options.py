@@ -138,3 +138,54 @@ def test_options_in_nvrtcs_own_spelling_are_refused_where_they_are_given() -> No
     for options in (("-DN=3",), {"defines": {"N": 3}}, "-DN=3"):
         with pytest.raises(TypeError, match="options must be CompileOptions, not"):
             ptx.compile("", options)  # type: ignore[arg-type]  # what is tested
+
+
+def test_flags_of_a_command_line_become_fields() -> None:
+    options = CompileOptions.from_flags(
+        "-std=c++14", "--use_fast_math", " -Iinclude", "-I", "more", "--include-path=third",
+        "-DK=4", "-D", "FLAG", "--define-macro=TEXT=a=b", "-fmad=false", "--ftz=true",
+        "--prec-div=false", "-prec-sqrt=true", "-lineinfo", "-G", "-maxrregcount=32",
+        "-arch=compute_80", "--extra-device-vectorization",
+    )  # fmt: skip
+    assert options == CompileOptions(
+        target=Target.parse("compute_80"),
+        std="c++14",
+        include_paths=("include", "more", "third"),
+        defines={"K": "4", "FLAG": None, "TEXT": "a=b"},
+        fmad=False,
+        ftz=True,
+        prec_div=False,
+        prec_sqrt=True,
+        use_fast_math=True,
+        lineinfo=True,
+        debug=True,
+        maxrregcount=32,
+        extra=("--extra-device-vectorization",),
+    )
+    assert CompileOptions.from_flags() == CompileOptions()
+    assert CompileOptions.from_flags(*options.flags()[:3]).defines == {}
+
+
+def test_the_flags_of_options_give_them_back() -> None:
+    options = CompileOptions(
+        std="c++20", defines={"N": "4", "FLAG": None}, fmad=True, lineinfo=True, extra=("-w",)
+    )
+    assert CompileOptions.from_flags(*options.flags()) == options
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (("-I",), "option '-I': its value is missing"),
+        (("-D", ""), "its value is missing"),
+        (("--fmad",), "option '--fmad': give true or false"),
+        (("-ftz=maybe",), "option '-ftz=maybe'"),
+        (("-maxrregcount=many",), "maxrregcount=many"),
+        (("-std=c++98",), "expected one of c"),
+        (("-dlto",), "use CompileOptions.target instead"),
+        ((["-w"],), "list"),
+    ],
+)
+def test_flags_that_say_nothing_are_refused(flags: tuple[str, ...], text: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=text):
+        CompileOptions.from_flags(*flags)
