@@ -36,14 +36,24 @@ class Diagnostic:
         return self.severity.endswith("error")
 
     @property
+    def is_of_host_code(self) -> bool:
+        """Whether NVRTC refuses what is not marked as the device's."""
+        return self.is_error and "in JIT mode" in self.message
+
+    @property
     def missing_header(self) -> str | None:
         """The header that the message says cannot be opened, or None."""
         match = _MISSING.search(self.message)
         return (match[1] or match[2]) if match else None
 
+    def heading(self) -> str:
+        """The place and the message, without NVRTC's advice on its options."""
+        message = self.message.partition(". Consider using -")[0]
+        return f"{self.file}({self.line}): {self.severity}: {message}"
+
     def pointer(self) -> str:
         """The message, the source line and a caret under the offending place."""
-        text = f"{self.file}({self.line}): {self.severity}: {self.message}"
+        text = self.heading()
         if not self.source:
             return text
         text += f"\n    {self.source}"

@@ -107,7 +107,7 @@ class CompileError(PtxError):
         parts = [f"{head}: {first.pointer()}" if first else head]
         if remark:
             parts.append(remark)
-        parts += _further([each for each in self.diagnostics if each.is_error][1:])
+        parts += _further([each for each in self.diagnostics if each.is_error])
         if log.strip() and first is None:
             parts.append(f"NVRTC's log:\n{log.strip()}")
         super().__init__("\n".join(parts))
@@ -130,7 +130,12 @@ class CompileError(PtxError):
 
 def _further(errors: Sequence[Diagnostic]) -> list[str]:
     """A line for each error behind the first, as far as they are few."""
-    shown = [f"{each.file}({each.line}): {each.severity}: {each.message}" for each in errors]
+    shown = [
+        f"{each.file}({each.line}): the same"
+        if each.message == errors[0].message
+        else each.heading()
+        for each in errors[1:]
+    ]
     if len(shown) > _SHOWN:
         shown[_SHOWN:] = [f"and {len(shown) - _SHOWN} more errors: see the error's `log`"]
     return shown

@@ -117,7 +117,8 @@ def _refusal(request: CompileRequest, log: str, folders: Sequence[str]) -> Excep
     for diagnostic in found:
         if header := diagnostic.missing_header:
             return _missing(header, request, log, found, searched)
-    remark = _remark_on_versions(searched)
+    remarks = (_remark_on_versions(searched), _remark_on_source(request.source, found))
+    remark = "\n".join(filter(None, remarks))
     return CompileError(log, options, name=name, diagnostics=found, remark=remark)
 
 
@@ -158,6 +159,18 @@ def _packages(folder: HeaderFolder, package: str | None, nvrtc: Version) -> list
     if folder.origin != PIP and package is not None:
         return [package]
     return [package_of_part(part, nvrtc[0]) for part, _ in folder.misfits(nvrtc)]
+
+
+def _remark_on_source(source: str, found: Sequence[Diagnostic]) -> str:
+    """What to do about a name in the place of a source, and about code of the host."""
+    if "\n" not in source and source.strip().endswith((".cu", ".cuh", ".cpp")):
+        return f"the source is a name: give the file's text, Path({source.strip()!r}).read_text()"
+    first = next((each for each in found if each.is_error), None)
+    if first is None or not first.is_of_host_code:
+        return ""
+    if "/thrust/" in first.file:
+        return "Thrust works on the host: kernels have CUB, <cub/cub.cuh>, and <cuda/std/...>"
+    return 'mark it __device__, or all such code by CompileOptions(extra=("-default-device",))'
 
 
 def _remark_on_versions(searched: Sequence[str]) -> str:

@@ -191,7 +191,8 @@ class StreamCore(Closing):
             capture.dismiss(self)
             raise
 
-    def _require(self, context: ContextCore, what: str) -> None:
+    def _require(self, context: ContextCore, what: str, remedy: str = "") -> None:
         """Raise `WrongDeviceError` unless the stream belongs to `context`."""
         if self.context is not context:
-            raise WrongDeviceError(f"{what} belongs to {context!r}, but {self!r} was given")
+            text = f"{what} belongs to {context!r}, but {self!r} was given"
+            raise WrongDeviceError(f"{text}\n  {remedy}" if remedy else text)

@@ -13,6 +13,10 @@ class InvalidValueError(CudaError):
     result: ClassVar[int] = 1
     remedy: ClassVar[str] = "an argument was out of range; see what was being done"
 
+    def __str__(self) -> str:
+        # What cudadrv found by itself says what was wrong; code and remedy would say less.
+        return super().__str__() if self.call else self.doing
+
 
 class OutOfMemoryError(CudaError):
     """CUDA_ERROR_OUT_OF_MEMORY."""

@@ -35,6 +35,29 @@ def no_kernel(name: str, names: tuple[str, ...]) -> KernelNotFoundError:
     )
 
 
+def no_variable(name: str) -> KernelNotFoundError:
+    """The error for a variable that a module does not have, with what to do."""
+    expression = f"&{name.removeprefix('&')}"
+    return KernelNotFoundError(
+        f"the module has no variable {name!r}\n  a __device__ or __constant__ variable outside of "
+        "namespaces has its own name; one of a namespace or template is found by one of the "
+        f"name_expressions of compile, such as {expression!r}",
+        name=name,
+        available=(),
+    )
+
+
+def not_the_only_one(names: tuple[str, ...]) -> KernelNotFoundError:
+    """The error for a source whose only kernel is asked for, where it has none or several."""
+    text = f"the source has {len(names)} kernels: {', '.join(names[:_MOST_NAMES])}\n  name the one"
+    if not names:
+        text = (
+            "the source has no kernel that is compiled without being named\n  name the instance of "
+            'a template, such as "scale<float>"'
+        )
+    return KernelNotFoundError(text, name="", available=names)
+
+
 def names_of(box: ModuleBox) -> tuple[str, ...]:
     """The names of a module's kernels; its context is current."""
     api = box.api

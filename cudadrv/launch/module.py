@@ -18,7 +18,6 @@ from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
 from ..driver.registry import Registry
 from ..driver.stream_core import StreamCore
-from ..errors import KernelNotFoundError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.dtypes import TypedDType, checked_dtype
@@ -28,7 +27,7 @@ from .config import LaunchConfig, check_launch
 from .images import ImageLike, bytes_of, loaded, read
 from .jit_options import JitOptions
 from .kernel_core import KernelCore, check_signature
-from .kernel_names import names_of, no_kernel
+from .kernel_names import names_of, no_kernel, no_variable
 from .launcher import LauncherState
 from .occupancy import PotentialBlock, potential_block
 from .types import KernelLaunch, Launcher
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 # Bounded: a caller may make a configuration a launch, and a launcher keeps its stream.
 _MOST_LAUNCHERS: Final = 64
+_ELSEWHERE: Final = "compile it on the stream's context too, or for each device by PtxModuleCache"
 
 
 class Kernel(KernelCore):
@@ -128,7 +128,7 @@ class Kernel(KernelCore):
                 kernel=self.name,
             )
         self.handle, stream.handle  # noqa: B018  # raise if the module or the stream was closed
-        stream._require(self.module.context, f"kernel {self.name!r}")
+        stream._require(self.module.context, f"kernel {self.name!r}", _ELSEWHERE)
         check_launch(self, config)
         self._allow_shared(config.shared_bytes)
         return LauncherState(self, stream, config, self._launch_anew, ordered=ordered).launcher
@@ -286,12 +286,7 @@ class Module(Closing):
         find = box.api.cuModuleGetGlobal
         code, pointer, nbytes = box.context.call(find, box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
-            raise KernelNotFoundError(
-                f"the module has no variable {name!r}; C++ names are mangled: declare it "
-                'extern "C", or compile with the name expression',
-                name=name,
-                available=(),
-            )
+            raise no_variable(name)
         if code:
             raise failure(box.api, code, "cuModuleGetGlobal", f"variable {name!r}")
         kind = checked_dtype(dtype)

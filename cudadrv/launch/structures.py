@@ -44,4 +44,4 @@ def layout_hint(value: object) -> str:
 
 def dtype_name(dtype: AnyDType) -> str:
     """A dtype in a few words: the fields of a structure would fill lines."""
-    return str(dtype) if dtype.names is None else f"structures of {dtype.itemsize} bytes"
+    return str(dtype) if dtype.names is None else "of structures"

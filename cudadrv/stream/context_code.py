@@ -14,6 +14,7 @@ from ..driver.device import Device, driver_version
 from ..driver.stream_core import StreamCore
 from ..launch.images import ImageLike
 from ..launch.jit_options import JitOptions
+from ..launch.kernel_names import not_the_only_one
 from ..launch.module import Kernel, Module
 
 if TYPE_CHECKING:
@@ -108,11 +109,7 @@ class ContextCode(ContextCore):
         if name is None:
             names = module.kernel_names
             if len(names) != 1:
-                raise errors.KernelNotFoundError(
-                    f"the source has {len(names)} kernels ({', '.join(names)}): name the one",
-                    name="",
-                    available=names,
-                )
+                raise not_the_only_one(names)
             name = names[0]
         return module.kernel(name)
 

@@ -286,7 +286,7 @@ def test_a_structure_of_another_layout_is_told_in_few_words(
         "argument 0 of kernel 'read' is a NumPy structure of 9 bytes, but the parameter is a "
         "structure of 16 bytes\n  a dtype made with align=True has C's layout"
     )
-    with pytest.raises(ArgumentError, match=r"is a host array \(2,\) structures of 16 bytes, but"):
+    with pytest.raises(ArgumentError, match=r"is a host array \(2,\) of structures, but"):
         read_line.launch(stream, ONE, np.zeros(2, LINE), stream.zeros(1, np.float64))
 
 

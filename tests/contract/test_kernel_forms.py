@@ -50,8 +50,22 @@ def test_a_source_of_one_kernel_is_one_call(
 
 def test_several_kernels_need_a_name(context: cudadrv.Context) -> None:
     source = ADD + ADD.replace("add", "sub")
-    with pytest.raises(KernelNotFoundError, match=r"2 kernels \(add, sub\): name the one"):
+    with pytest.raises(KernelNotFoundError, match=r"2 kernels: add, sub\n  name the one"):
         context.compile_kernel(source)
+
+
+def test_a_source_without_a_kernel_that_is_compiled_asks_for_a_name(
+    context: cudadrv.Context,
+) -> None:
+    with pytest.raises(KernelNotFoundError, match=r"(?s)no kernel.*instance of a template"):
+        context.compile_kernel("template <typename T> __global__ void scale(T* x) { *x *= 2; }")
+
+
+def test_a_variable_that_is_missing_is_told_with_its_name_expression(
+    context: cudadrv.Context,
+) -> None:
+    with pytest.raises(KernelNotFoundError, match=r"(?s)no variable 'lost'.*such as '&lost'"):
+        context.compile("__constant__ int kept[4];").global_array("lost")
 
 
 def test_a_module_is_loaded_from_a_file(

@@ -282,7 +282,10 @@ class Fibre:
         Raises:
             Trap: always.
         """
-        raise Trap("the kernel trapped", self.where(0, instruction))
+        text = "the kernel trapped"
+        if self.blocks.launch.lacks_workspace:
+            text += ": it synchronises its grid, and was launched without cooperative=True"
+        raise Trap(text, self.where(0, instruction))
 
     def note_unwritten(self, instruction: Instruction, names: tuple[str, ...]) -> None:
         """An instruction reads registers that nothing has written."""

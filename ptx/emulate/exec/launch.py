@@ -95,6 +95,7 @@ class Launch:
         cluster: how its blocks form clusters; is_cluster: whether that was asked for.
         unwritten: what looks for reads of global memory that nothing wrote, where that is checked.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
+        lacks_workspace: whether a kernel has looked for that where there is none.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Launch:
         self.grid = grid
         self.block = block
         self.limits = limits
-        self.dynamic_shared = dynamic_shared
+        self.dynamic_shared: int = dynamic_shared
         padded = params.ljust(-(-len(params) // 8) * 8 + 8)
         self.param_bytes: NDArray[np.uint8] = np.frombuffer(padded, dtype=np.uint8)
         self.params: Parameters = Parameters(self.param_bytes)
@@ -132,6 +133,7 @@ class Launch:
         self.cluster: ClusterShape = ClusterShape(grid, cluster)
         self.is_cluster: bool = cluster != (1, 1, 1)
         self.workspace: int = 0
+        self.lacks_workspace: bool = False
         self.output: Output = Output()
         self._counts = counts
         self.extents: Extents | None = self._extents() if limits.check_bounds else None

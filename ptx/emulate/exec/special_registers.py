@@ -72,6 +72,7 @@ def special_value(blocks: ResidentBlocks, name: str) -> tuple[Value, bool]:
     if name in _CLUSTER:
         return _cluster_value(blocks, stem, axis), True
     if name in _WORKSPACE:
+        launch.lacks_workspace |= not launch.workspace
         return np.uint32(launch.workspace >> _WORKSPACE[name] & 0xFFFFFFFF), True
     if name in _RESERVED:
         return np.uint32(launch.reserved_start + _RESERVED[name]), True

@@ -59,6 +59,10 @@ class LaunchMemory(Protocol):
         """Size of each block's shared memory."""
 
     @property
+    def dynamic_shared(self) -> int:
+        """How much of it the launch asked for."""
+
+    @property
     def extents(self) -> Extents | None:
         """How far each access may reach, where that is checked."""
 

@@ -233,10 +233,12 @@ def memory_fault(
     where = threads.where(at, site.instruction)
     access = f"{'write' if site.writes else 'read'} of {site.total} bytes"
     if outside[at]:
+        forgotten = space == "shared" and threads.blocks.launch.dynamic_shared == 0
         return OutOfBounds(
             f"out-of-bounds {access} at {space} address {address:#x}; this {_OWNER[space]}"
             f" {limit} bytes of {space} memory",
             where, address=address, nbytes=site.total, space=space,
+            nearest=_NO_DYNAMIC if forgotten else "",
         )  # fmt: skip
     if site.writes and space == "param":
         return OutOfBounds(
@@ -249,4 +251,5 @@ def memory_fault(
     )  # fmt: skip
 
 
+_NO_DYNAMIC = "arrays of extern __shared__ have as many bytes as shared_bytes of the launch, here 0"
 _OWNER = {"shared": "block has", "local": "thread has", "param": "kernel has"}

@@ -153,3 +153,15 @@ def test_image_is_good_where_our_reader_does_not_understand_the_ptx(
     assert image.signatures == {}
     assert "parameter types are not known" in image.log
     assert "a directive of the future" in image.log
+
+
+def test_errors_that_repeat_are_named_by_their_lines() -> None:
+    source = "int twice(int x) { return 2 * x; }\nint thrice(int x) { return 3 * x; }\n"
+    with pytest.raises(ptx.CompileError) as caught:
+        ptx.compile(source, cache=False, name="own.cu")
+    first, _, _, advice, second = str(caught.value).splitlines()
+    assert first.startswith("own.cu does not compile: own.cu(1): error: ")
+    assert "-default-device" not in first
+    assert advice.startswith("mark it __device__, or all such code by CompileOptions(extra=")
+    assert second == "own.cu(2): the same"
+    assert "-default-device" in caught.value.diagnostics[0].message
