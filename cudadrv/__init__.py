@@ -70,8 +70,19 @@ if typing.TYPE_CHECKING:
     from .driver.sm_resource import SmResource as SmResource
     from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
     from .errors import GpuError as GpuError, OutOfMemoryError as OutOfMemoryError
-    from .graph import Graph as Graph, GraphCondition as GraphCondition, GraphExec as GraphExec
-    from .graph.node import GraphNode as GraphNode
+    from .graph import (
+        AllocNode as AllocNode,
+        ConditionalNode as ConditionalNode,
+        CopyNode as CopyNode,
+        EventNode as EventNode,
+        FillNode as FillNode,
+        Graph as Graph,
+        GraphCondition as GraphCondition,
+        GraphExec as GraphExec,
+        HostNode as HostNode,
+        KernelNode as KernelNode,
+    )
+    from .graph.node import GraphNode as GraphNode, NodeKind as NodeKind
     from .launch.config import LaunchConfig as LaunchConfig
     from .launch.host_arguments import In as In, InOut as InOut, Out as Out
     from .launch.jit_options import JitOptions as JitOptions
@@ -202,8 +213,9 @@ else:
         "driver.sm_resource": "SmResource",
         "driver.types": "ContextFlags MemoryInfo",
         "errors": "GpuError OutOfMemoryError",
-        "graph": "Graph GraphCondition GraphExec",
-        "graph.node": "GraphNode",
+        "graph": "AllocNode ConditionalNode CopyNode EventNode FillNode Graph GraphCondition"
+        " GraphExec HostNode KernelNode",
+        "graph.node": "GraphNode NodeKind",
         "launch.config": "LaunchConfig",
         "launch.host_arguments": "In InOut Out",
         "launch.jit_options": "JitOptions",
