@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 
@@ -34,7 +34,7 @@ class DaskClient(Protocol):
     def submit(self, function: Callable[..., object], *args: object, **kwargs: Any) -> DaskFuture:
         """Have a function called."""
 
-    def gather(self, futures: Sequence[DaskFuture], **kwargs: Any) -> Any:
+    def gather(self, futures: Mapping[str, DaskFuture], **kwargs: Any) -> Any:
         """The results."""
 
     def run(self, function: Callable[..., object], *args: object, **kwargs: Any) -> Any:
@@ -44,6 +44,12 @@ class DaskClient(Protocol):
         self, function: Callable[..., Any], *, callback_timeout: float, **arguments: object
     ) -> Any:
         """What a coroutine function of the client's loop gives, or TimeoutError."""
+
+    def subscribe_topic(self, topic: str, handler: Callable[[tuple[float, Any]], object]) -> None:
+        """Have each event of a topic from now on, with its time, in the client's loop."""
+
+    def unsubscribe_topic(self, topic: str) -> None:
+        """Have them no more."""
 
     def nthreads(self) -> dict[str, int]:
         """The workers by address."""
@@ -56,6 +62,8 @@ class DaskWorker(Protocol):
     """What is used of a `distributed.Worker`."""
 
     address: str
+    loop: Any  # tornado's, which has asyncio's
+    scheduler: Any  # a function for each handler of the scheduler
     state: DaskWorkerState
 
 

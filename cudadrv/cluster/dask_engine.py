@@ -4,48 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-import secrets
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent import futures
 from dataclasses import replace
 from importlib import import_module
-from queue import Empty, SimpleQueue
-from typing import Any, Final, TypeVar, cast
+from queue import SimpleQueue
+from typing import Any, Final, TypeAlias, cast
 
 from ..driver.locks import process_lock
-from ..errors import (
-    CudadrvError,
-    ExecutorClosedError,
-    RuntimeDependencyUnavailable,
-    WorkerLostError,
-)
+from ..errors import ExecutorClosedError, RuntimeDependencyUnavailable, WorkerLostError
 from .call import Call
 from .dask_client import DaskClient, DaskFuture
-from .dask_task import Gathered, Sent, Wish
+from .dask_outbox import MOST_TOGETHER, DaskOutbox
+from .dask_roster import DaskRoster
+from .dask_task import Gathered, Sent, Wish, all_of
 from .dask_watch import DaskWatch
-from .dask_worker import can_open, end, report, serve
 from .engine import Engine
 from .report import WorkerReport
-from .request import Reply, Request, keep
-from .segment import CAN_SHARE, Segment
+from .request import Reply
 
 _LOOK_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.2
-_LARGE_CODE: Final = 1 << 15
-_TASK_SECONDS: Final = 0.02  # of a task of several calls
-_MOST_TOGETHER: Final = 16
 _SMALL_BYTES: Final = 1 << 18  # of a tile of which many may be under way
-_T = TypeVar("_T")
+_LOST: Final = "lost"
+_News: TypeAlias = "Sent | str | Gathered | None"
 
 
 class DaskEngine(Engine):
     """All workers of a client's cluster.
 
     One thread sends calls, another one takes what comes of them: each takes all that there is at
-    once. Short calls of one function go together, as a task costs Dask milliseconds.
+    once. What is on its way is the second one's alone, which is told of it.
 
     Args:
         client: the client.
@@ -61,95 +52,54 @@ class DaskEngine(Engine):
             ) from error
         self._killed: type[Exception] = scheduler.KilledWorker
         self._client = cast(DaskClient, client)  # what a client is, no class of ours says
-        self._reports: dict[str, WorkerReport] = {}
-        self._numbered: list[str] = []
-        self._leaving: set[str] = set()
-        self._is_shared = CAN_SHARE  # until a worker cannot open it
-        self._is_closed = False
-        self._is_aborted = False
-        self._token = secrets.token_hex(4)
-        self._number = itertools.count()
-        self._codes: dict[str, DaskFuture] = {}
-        self._seconds: dict[str, float] = {}
+        self._watch = DaskWatch(self._client, grace_seconds)
+        self._roster = DaskRoster(self._client, grace_seconds, self._watch.no_worker)
+        self._look_seconds = min(_LOOK_SECONDS, max(_PAUSE_SECONDS, grace_seconds / 4))
+        self._news: SimpleQueue[_News] = SimpleQueue()
+        self._outbox = DaskOutbox(self._client, self._roster, self._news.put, self._news.put)
+        self._lock = process_lock()
+        self._delivering = process_lock()
         self._open: dict[Call, None] = {}
         self._sent: dict[str, Sent] = {}
-        self._given: SimpleQueue[tuple[Call, Wish] | None] = SimpleQueue()
-        self._ended: SimpleQueue[str | Gathered | None] = SimpleQueue()
-        self._delivering = process_lock()
-        self._grace_seconds = grace_seconds
-        self._watch = DaskWatch(self._client, grace_seconds)
-        self._look_seconds = min(_LOOK_SECONDS, max(_PAUSE_SECONDS, grace_seconds / 4))
-        for name, work in (("calls", self._send), ("results", self._collect)):
-            threading.Thread(target=work, name=f"cudadrv dask {name}", daemon=True).start()
+        self._answered = 0
+        self._is_closed = False
+        self._is_cancelled = False
+        self._is_aborted = False
+        for name, work in (("calls", self._outbox.run), ("results", self._collect)):
+            threading.Thread(
+                target=self._work, args=(work,), name=f"cudadrv dask {name}", daemon=True
+            ).start()
 
     def workers(self) -> tuple[WorkerReport, ...]:
         """Those that the scheduler has now; new ones are asked what they are."""
-        deadline = time.monotonic() + self._grace_seconds
-        while True:
-            known = self._reports.keys() | self._leaving
-            self._ask([each for each in self._client.nthreads() if each not in known])
-            there = [each for each in sorted(self._client.nthreads()) if each in self._reports]
-            if there:
-                return tuple(self._reports[each] for each in there)
-            # All may just be replaced.
-            if time.monotonic() > deadline:
-                raise self._watch.no_worker()
-            with contextlib.suppress(TimeoutError):
-                left = deadline - time.monotonic()
-                self._client.wait_for_workers(1, timeout=max(0.1, left))
-            time.sleep(_PAUSE_SECONDS)
-
-    def _ask(self, addresses: list[str]) -> None:
-        """Ask new workers what they are; those that end meanwhile are none."""
-        if not addresses:
-            return
-        for address, found in self._run(report, workers=addresses).items():
-            if isinstance(found, WorkerReport):
-                self._reports[address] = replace(found, number=len(self._numbered))
-                self._numbered.append(address)
-            elif isinstance(found, CudadrvError):
-                raise found
-        if self._is_shared:
-            token = Segment(1)
-            found_open = self._run(can_open, token.put(()), workers=addresses)
-            self._is_shared = all(answer is not False for answer in found_open.values())
-
-    def _run(
-        self, function: Callable[..., object], *args: object, workers: list[str]
-    ) -> dict[str, object]:
-        """What a function gives in each worker, or its error."""
-        found: dict[str, object] = self._client.run(
-            function, *args, workers=workers, on_error="return"
-        )
-        return found
+        return self._roster.workers()
 
     def depth(self, worker: int, nbytes: int) -> int:
         """More of small ones: the way to Dask and back is long, and several go together."""
-        known = self._reports.get(self._numbered[worker])  # not where it is just replaced
-        threads = 1 if known is None else known.threads
-        return threads + (2 * _MOST_TOGETHER if nbytes < _SMALL_BYTES else 1)
+        threads = self._roster.threads(self._roster.address(worker))
+        return threads + (2 * MOST_TOGETHER if nbytes < _SMALL_BYTES else 1)
 
     def start(self, call: Call, worker: int | None = None) -> None:
         """Let the worker have it, or whom Dask chooses instead."""
-        self._give(call, Wish(None if worker is None else self._numbered[worker], False))
+        self._give(call, Wish(None if worker is None else self._roster.address(worker)))
 
     def start_on(self, call: Call, worker: int) -> None:
         """Let the worker have it, and no other."""
-        self._give(call, Wish(self._numbered[worker], True))
+        self._give(call, Wish(self._roster.address(worker), only=True))
 
     def close(self, *, wait: bool, cancel: bool) -> None:
         """The workers stay, which are the cluster's."""
-        self._is_closed = True
+        with self._lock:
+            self._is_closed = True
+            left = list(self._open)
         if cancel:
-            for call in list(self._open):
+            self._is_cancelled = True
+            self._news.put(None)
+            for call in left:
                 call.future.cancel()
-            for sent in list(self._sent.values()):
-                with contextlib.suppress(Exception):  # the client may be closed
-                    sent.future.cancel()
         if wait:
-            futures.wait([call.future for call in list(self._open)])
-        self._given.put(None)
-        self._ended.put(None)
+            futures.wait([call.future for call in left])
+        self._end_if_done()
 
     def abort(self) -> None:
         """Give up all calls; what a worker is doing it does to its end."""
@@ -157,210 +107,212 @@ class DaskEngine(Engine):
         with self._delivering:  # what is being put into a caller's items is waited for
             pass
         self.close(wait=False, cancel=True)
-        for call in list(self._open):
-            self._forget(call)
-            call.fail(futures.CancelledError())
+        self._fail_all(futures.CancelledError())
 
     def _give(self, call: Call, wish: Wish) -> None:
-        if self._is_closed:
-            raise ExecutorClosedError("cannot schedule new futures after shutdown")
-        self._open[call] = None
+        with self._lock:
+            if self._is_closed:
+                raise ExecutorClosedError("cannot schedule new futures after shutdown")
+            self._open[call] = None
         call.future.add_done_callback(lambda _: self._forget(call))
-        self._given.put((call, wish))
+        self._outbox.put(call, wish)
 
     def _forget(self, call: Call) -> None:
         self._open.pop(call, None)
+        self._end_if_done()
 
-    def _send(self) -> None:
-        """Send calls to Dask, as many together as their time allows."""
-        while not (self._is_closed and not self._open):
-            together: dict[tuple[str, Wish], list[Call]] = {}
-            for call, wish in _all_of(self._given, None):
-                if not call.begin():
-                    continue
-                digest = call.function.digest
-                calls = together.setdefault((digest, wish), [])
-                calls.append(call)
-                if len(calls) >= self._together(digest):
-                    self._submit(calls, wish)
-                    del together[digest, wish]
-            for (_, wish), calls in together.items():
-                self._submit(calls, wish)
+    def _end_if_done(self) -> None:
+        """Let both threads end where no call can come any more."""
+        with self._lock:
+            is_done = self._is_closed and not self._open
+        if is_done:
+            self._outbox.end()
+            self._news.put(None)
 
-    def _together(self, digest: str) -> int:
-        """How many calls of a function are a task."""
-        seconds = self._seconds.get(digest, _TASK_SECONDS)
-        return max(1, min(_MOST_TOGETHER, int(_TASK_SECONDS / max(seconds, 1e-6))))
-
-    def _submit(self, calls: list[Call], wish: Wish) -> None:
-        segments: list[Segment] = []
-        sendable: list[Call] = []
-        requests: list[Request] = []
-        for call in calls:
-            try:
-                requests.append(self._request(call, segments))
-                sendable.append(call)
-            except Exception as error:  # arguments that cannot be pickled, or are too large
-                call.fail(error)
-        if not requests:
-            return
-        key = f"cudadrv-{self._token}-{next(self._number)}"
+    def _work(self, work: Callable[[], None]) -> None:
+        """What a thread does: nobody waits for ever for one that has failed."""
         try:
-            future = self._client.submit(
-                serve, requests, self._code(sendable[0]), key=key, pure=False,
-                workers=None if wish.address is None else [wish.address],
-                allow_other_workers=wish.address is not None and not wish.only,
-            )  # fmt: skip
-        except Exception as error:  # the client is closed
-            for call in sendable:
-                call.fail(error)
-            return
-        self._sent[key] = Sent(sendable, wish, future, segments)
-        future.add_done_callback(lambda _: self._ended.put(key))
+            work()
+        except BaseException as error:
+            with self._lock:
+                self._is_closed = True
+            self._fail_all(error)
+            raise
 
-    def _request(self, call: Call, segments: list[Segment]) -> Request:
-        def share(nbytes: int) -> Segment:
-            segments.append(Segment(nbytes))
-            return segments[-1]
-
-        return call.request(
-            has_function=True, share=share if self._is_shared else None, is_private=True
-        )
-
-    def _code(self, call: Call) -> bytes | DaskFuture:
-        """The function: with the task, or, if it is large, once a worker."""
-        function = call.function
-        if len(function.code) <= _LARGE_CODE:
-            return function.code
-        found = self._codes.get(function.digest)
-        if found is None or found.status not in ("pending", "finished"):
-            # A task, and no data of the client's: so Dask makes it again where a worker is lost.
-            found = self._client.submit(
-                bytes, function.code, key=f"cudadrv-code-{function.digest}", pure=False
-            )
-            keep(self._codes, function.digest, found)
-        return found
+    def _fail_all(self, error: BaseException) -> None:
+        for call in list(self._open):
+            self._forget(call)
+            call.fail(error)
 
     def _collect(self) -> None:
         """Take what has ended, until the engine is closed."""
         looked = time.monotonic()
         while not (self._is_closed and not self._open):
             every = _PAUSE_SECONDS if self._watch.is_over else self._look_seconds
-            ended: list[str | Gathered] = _all_of(self._ended, every)
+            news = all_of(self._news, every)
+            for each in news:
+                if isinstance(each, Sent):
+                    each.seen = self._happened
+                    self._sent[each.key] = each
+            if self._is_cancelled:
+                self._cancel_all()
+            self._ask([each for each in news if isinstance(each, str)])
+            for each in news:
+                if isinstance(each, Gathered):
+                    for key, answer in each.answers().items():
+                        self._deliver(key, answer)
             if time.monotonic() - looked >= every:
                 self._look()
                 looked = time.monotonic()
-            sent = [
-                self._sent.pop(each)
-                for each in ended
-                if isinstance(each, str) and each in self._sent
-            ]
-            there = [each for each in sent if each.future.status == "finished"]
-            if there:
-                self._gather(there)
-            for each in sent:
-                if each not in there:
-                    self._deliver(each, None)
-            for gathered in ended:
-                if isinstance(gathered, Gathered):
-                    for each, answer in zip(gathered.sent, gathered.answers(), strict=True):
-                        self._deliver(each, answer)
+        self._cancel_all()
+        self._outbox.begins.close()
 
-    def _gather(self, sent: list[Sent]) -> None:
+    def _ask(self, keys: list[str]) -> None:
+        """Ask for the results of tasks; the end of those that have none is each call's."""
+        there: dict[str, DaskFuture] = {}
+        for key in keys:
+            sent = self._sent.get(key)
+            status = "pending" if sent is None else sent.future.status
+            if sent is None or status == "pending":
+                continue
+            if status not in ("finished", _LOST):
+                self._deliver(key, None)
+            elif not sent.is_asked:
+                sent.is_asked = True
+                if status == _LOST:  # Dask makes it again; others do not wait for it
+                    self._gather({key: sent.future})
+                else:
+                    there[key] = sent.future
+        if there:
+            self._gather(there)
+
+    def _gather(self, asked: dict[str, DaskFuture]) -> None:
         """Ask for results; those of a worker that does not answer keep nobody waiting."""
         try:
-            asked: Coroutine[Any, Any, Any] = self._client.gather(
-                [each.future for each in sent], asynchronous=True
+            results: Coroutine[Any, Any, Any] = self._client.gather(
+                asked, errors="skip", asynchronous=True
             )
             loop = self._client.loop.asyncio_loop
-            found = asyncio.run_coroutine_threadsafe(asked, loop)
+            found = asyncio.run_coroutine_threadsafe(results, loop)
         except Exception as error:  # the client was closed
             found = futures.Future()
             found.set_exception(error)
-        found.add_done_callback(lambda _: self._ended.put(Gathered(sent, found)))
+        found.add_done_callback(lambda _: self._news.put(Gathered(list(asked), found)))
 
-    def _deliver(self, sent: Sent, answer: object) -> None:
+    def _deliver(self, key: str, answer: object) -> None:
         """Take the answers of a task; what came instead of them is each call's."""
+        sent = self._sent.pop(key, None)
+        if sent is None:
+            return  # it was given to others meanwhile
         status, error = sent.future.status, None
         if status == "error":
-            error = sent.future.exception()
+            error = _error_of(sent.future)
         # At once: a result that is lost would be made again, with whatever it does to a worker.
-        sent.future.release()
+        with contextlib.suppress(Exception):  # the client may be closed
+            sent.future.release()
+        begun = self._outbox.begins.taken(key)
         replies = answer if isinstance(answer, list) else [answer] * len(sent.calls)
         for call, reply in zip(sent.calls, replies, strict=True):
             with self._delivering:
                 if self._is_aborted:
                     return
-                again = self._accept(call, status, reply or error)
-            if again:
-                self._given.put((call, sent.wish))
+                again = self._accept(call, sent, begun, status, reply or error)
+            if again is not None:
+                self._outbox.put(call, again)
 
-    def _accept(self, call: Call, status: str, answer: object) -> bool:
-        """Take what came of a call; whether it is to be made once more."""
+    def _accept(
+        self, call: Call, sent: Sent, begun: int, status: str, answer: object
+    ) -> Wish | None:
+        """Take what came of a call; who is to make it once more, if it is to be."""
         if isinstance(answer, Reply):
-            if answer.is_broken:
-                self._replace(answer.worker)
-            elif not answer.was_called:
-                self._is_shared = False
-            if not answer.was_called:
-                call.put_back()
-                return True
-            former = self._seconds.get(call.function.digest, answer.seconds)
-            keep(self._seconds, call.function.digest, (former + answer.seconds) / 2)
-            return call.accept(answer, answer.unpacked)
+            return self._accept_reply(call, sent.wish, answer)
         if self._is_closed and status == "cancelled":
             call.fail(futures.CancelledError())
         elif isinstance(answer, self._killed):  # as many times as Dask allows
             call.worker = answer.args[1].address
-            return call.lose(str(answer))
+            return self._lose(call, sent, begun, str(answer))
         elif isinstance(answer, Exception) and status == "error":
             call.fail(answer)
         else:
-            return call.lose(f"Dask lost the result: {answer or status}")
-        return False
+            return self._lose(call, sent, begun, f"Dask lost the result: {answer or status}")
+        return None
 
-    def _replace(self, address: str) -> None:
-        """Have a worker end, for its nanny to start another one. Does not wait for it."""
-        if self._reports.pop(address, None) is None:
-            return  # it is under way
-        self._leaving.add(address)
+    def _accept_reply(self, call: Call, wish: Wish, reply: Reply) -> Wish | None:
+        self._answered += 1
+        if reply.is_broken:
+            # Of several at once each finds the context lost.
+            is_only = wish.alone or self._roster.threads(reply.worker) == 1
+            self._roster.replace(reply.worker)
+            if not is_only or not reply.was_called:
+                call.put_back()
+                return replace(wish, alone=wish.alone or not is_only)
+        elif not reply.was_called:
+            self._roster.is_shared = False
+            call.put_back()
+            return wish
+        self._outbox.note(call.function.digest, reply.seconds)
+        return wish if call.accept(reply, reply.unpacked) else None
 
-        def replace() -> None:
-            with contextlib.suppress(Exception):  # it has ended before it could answer
-                self._run(end, workers=[address])
+    def _lose(self, call: Call, sent: Sent, begun: int, why: str) -> Wish | None:
+        """Note that a call's worker is lost; it counts for those that were begun there.
 
-        threading.Thread(target=replace, name="cudadrv dask end", daemon=True).start()
+        Where nothing happens any more but that workers are lost, it counts for all.
+        """
+        wish = sent.wish
+        again = Wish(wish.address if wish.only else None, wish.only, alone=True)
+        if not wish.alone or (not begun and self._happened > sent.seen):
+            call.put_back()
+            return again
+        call.attempts += max(0, begun - 1)
+        return again if call.lose(why) else None
+
+    @property
+    def _happened(self) -> int:
+        """How often calls were begun alone, or have ended."""
+        return self._answered + self._outbox.begins.total
 
     def _look(self) -> None:
         """See to what waits for a worker that is gone or begins nothing, or for any for long."""
-        decision = self._watch.look(self._sent)
+        # Dask says when a task has ended; but not where its loop ended before.
+        self._ask(list(self._sent))
+        waiting = {
+            key: each
+            for key, each in self._sent.items()
+            if each.future.status in ("pending", _LOST)
+        }
+        decision = self._watch.look(waiting)
         for key in decision.elsewhere:
-            self._send_elsewhere(self._sent.pop(key))
+            self._send_elsewhere(self._taken_back(key))
         for key, refusal in decision.refused.items():
-            sent = self._sent.pop(key)
+            for call in self._taken_back(key).calls:
+                call.fail(refusal)
+
+    def _taken_back(self, key: str) -> Sent:
+        """A task that Dask is to forget."""
+        sent = self._sent.pop(key)
+        with contextlib.suppress(Exception):  # the client may be closed
+            sent.future.cancel()
+        return sent
+
+    def _cancel_all(self) -> None:
+        for sent in self._sent.values():
             with contextlib.suppress(Exception):  # the client may be closed
                 sent.future.cancel()
-            for call in sent.calls:
-                call.fail(refusal)
 
     def _send_elsewhere(self, sent: Sent) -> None:
         """Give calls to another worker, if they may go to one."""
-        with contextlib.suppress(Exception):  # the client may be closed
-            sent.future.cancel()
         for call in sent.calls:
             if sent.wish.only:
                 why = f"worker {sent.wish.address} has left the cluster"
                 call.fail(WorkerLostError(why, worker=call.worker, attempts=call.attempts))
             else:
                 call.put_back()
-                self._given.put((call, Wish(None, False)))
+                self._outbox.put(call, replace(sent.wish, address=None))
 
 
-def _all_of(queue: SimpleQueue[_T | None], seconds: float | None) -> list[_T]:
-    """All that is there, waiting for the first; None among it only wakes."""
-    found: list[_T | None] = []
-    with contextlib.suppress(Empty):
-        found.append(queue.get(timeout=seconds))
-        while True:
-            found.append(queue.get_nowait())
-    return [each for each in found if each is not None]
+def _error_of(future: DaskFuture) -> BaseException | None:
+    """What a task raised, or that nobody can say it any more."""
+    try:
+        return future.exception()
+    except Exception as error:  # the client was closed
+        return error

@@ -11,6 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Final, cast
 
+from .dask_begins import Gate, tell
 from .dask_client import DaskWorker
 from .report import Claim, WorkerReport, report_of
 from .request import Reply, Request, RequestHandler, here
@@ -18,6 +19,8 @@ from .segment import NotHereError, Place, opened
 
 _handlers: Final[dict[str, RequestHandler]] = {}
 """By the worker's address: there are several in a process where a cluster has no processes."""
+_gate: Final = Gate()
+"""What calls of this process go through, whichever worker of it has them."""
 _END_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.2
 _ending: Final[list[threading.Timer]] = []
@@ -26,21 +29,32 @@ _claims: Final[list[Claim]] = []
 """The devices that these have, as long as the process lives."""
 
 
-def serve(requests: Sequence[Request], code: bytes) -> list[Reply]:
+def serve(
+    requests: Sequence[Request], code: bytes, told: tuple[str, str] | None = None
+) -> list[Reply]:
     """Answer requests of one function, one after the other.
 
     A worker whose context is lost leaves them to another one.
+
+    Args:
+        requests: the requests.
+        code: the function's pickle.
+        told: a topic, and what is told under it before a call that is to be made alone.
     """
-    handler = _handler(import_module("distributed").get_worker().address)
+    worker: DaskWorker = import_module("distributed").get_worker()
+    handler = _handler(worker.address)
     replies: list[Reply] = []
-    for request in requests:
-        if request.giver == here() or not handler.is_broken:
-            replies.append(handler.answer(replace(request, code=code)))
-        elif replies:
-            replies.append(handler.not_called())
-        else:
-            _end_soon()
-            raise cast(Exception, import_module("distributed").Reschedule())
+    with _gate.entered(alone=told is not None):
+        for request in requests:
+            if request.giver == here() or not handler.is_broken:
+                if told is not None:
+                    tell(worker, *told)
+                replies.append(handler.answer(replace(request, code=code)))
+            elif replies:
+                replies.append(handler.not_called())
+            else:
+                _end_soon()
+                raise cast(Exception, import_module("distributed").Reschedule())
     return replies
 
 

@@ -92,8 +92,10 @@ class GpuExecutor(Executor, TileExecutor):
 
         Args:
             client: a `distributed.Client`, which stays the caller's.
-            policy: what is done with tiles and calls. Dask itself makes a call again whose worker
-                died, ``distributed.scheduler.allowed-failures`` times; all of that is one attempt.
+            policy: what is done with tiles and calls. Dask itself makes what was at a lost worker
+                again, ``distributed.scheduler.allowed-failures`` times, and does not say what of it
+                had begun: none of that counts. After it a call is made alone, and counts where it
+                was begun.
             grace_seconds: how long calls wait while no worker takes any, as all are paused,
                 closing or gone; then they fail with `NoWorkerError`. What one paused worker has
                 and has not begun goes to others within seconds.
