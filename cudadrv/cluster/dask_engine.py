@@ -17,16 +17,18 @@ from ..driver.locks import process_lock
 from ..errors import ExecutorClosedError, RuntimeDependencyUnavailable, WorkerLostError
 from .call import Call
 from .dask_client import DaskClient, DaskFuture
-from .dask_outbox import MOST_TOGETHER, DaskOutbox
+from .dask_outbox import DaskOutbox
 from .dask_roster import DaskRoster
 from .dask_task import Gathered, Sent, Wish, all_of
 from .dask_watch import DaskWatch
 from .engine import Engine
+from .parcel import Function
 from .report import WorkerReport
 from .request import Reply
 
 _LOOK_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.2
+_LEAST_WAITING: Final = 16
 _SMALL_BYTES: Final = 1 << 18  # of a tile of which many may be under way
 _LOST: Final = "lost"
 _News: TypeAlias = "Sent | str | Gathered | None"
@@ -74,10 +76,12 @@ class DaskEngine(Engine):
         """Those that the scheduler has now; new ones are asked what they are."""
         return self._roster.workers()
 
-    def depth(self, worker: int, nbytes: int) -> int:
+    def depth(self, worker: int, nbytes: int, function: Function) -> int:
         """More of small ones: the way to Dask and back is long, and several go together."""
         threads = self._roster.threads(self._roster.address(worker))
-        return threads + (2 * MOST_TOGETHER if nbytes < _SMALL_BYTES else 1)
+        if nbytes >= _SMALL_BYTES:
+            return threads + 1
+        return threads + 2 * max(_LEAST_WAITING, self._outbox.together(function.digest))
 
     def start(self, call: Call, worker: int | None = None) -> None:
         """Let the worker have it, or whom Dask chooses instead."""

@@ -17,7 +17,7 @@ from .dask_worker import serve
 from .request import Request, keep
 from .segment import Segment
 
-MOST_TOGETHER: Final = 16
+_MOST_TOGETHER: Final = 64
 _TASK_SECONDS: Final = 0.02  # of a task of several calls
 _LARGE_CODE: Final = 1 << 15
 
@@ -66,6 +66,11 @@ class DaskOutbox:
         former = self._seconds.get(digest, seconds)
         keep(self._seconds, digest, (former + seconds) / 2)
 
+    def together(self, digest: str) -> int:
+        """How many calls of a function are a task."""
+        seconds = self._seconds.get(digest, _TASK_SECONDS)
+        return max(1, min(_MOST_TOGETHER, int(_TASK_SECONDS / max(seconds, 1e-6))))
+
     def run(self) -> None:
         """Send calls, as many together as their time allows, until the end."""
         has_ended = False
@@ -81,16 +86,11 @@ class DaskOutbox:
                 digest = call.function.digest
                 calls = together.setdefault((digest, wish), [])
                 calls.append(call)
-                if wish.alone or len(calls) >= self._together(digest):
+                if wish.alone or len(calls) >= self.together(digest):
                     self._submit(calls, wish)
                     del together[digest, wish]
             for (_, wish), calls in together.items():
                 self._submit(calls, wish)
-
-    def _together(self, digest: str) -> int:
-        """How many calls of a function are a task."""
-        seconds = self._seconds.get(digest, _TASK_SECONDS)
-        return max(1, min(MOST_TOGETHER, int(_TASK_SECONDS / max(seconds, 1e-6))))
 
     def _submit(self, calls: list[Call], wish: Wish) -> None:
         segments: list[Segment] = []

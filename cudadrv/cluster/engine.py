@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from .call import Call
+from .parcel import Function
 from .report import WorkerReport
 
 
@@ -20,8 +21,8 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def depth(self, worker: int, nbytes: int) -> int:
-        """How many tiles of a size a worker is given before the first has come back."""
+    def depth(self, worker: int, nbytes: int, function: Function) -> int:
+        """How many tiles of a size a worker is given at once, as far as is known now."""
 
     @abstractmethod
     def start(self, call: Call, worker: int | None = None) -> None:

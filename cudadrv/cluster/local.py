@@ -16,6 +16,7 @@ from ..errors import CudadrvError, ExecutorClosedError, WorkerLostError
 from .call import Call
 from .engine import Engine
 from .inbox import Inbox
+from .parcel import Function
 from .process import LostError, WorkerProcess
 from .report import WorkerReport
 from .seats import Seat
@@ -226,7 +227,7 @@ class LocalEngine(Engine):
             )
         return reports
 
-    def depth(self, worker: int, nbytes: int) -> int:
+    def depth(self, worker: int, nbytes: int, function: Function) -> int:
         """Two: the next one is there when a worker is done with one."""
         return 2
 

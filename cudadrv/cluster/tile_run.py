@@ -59,6 +59,10 @@ class TileRun:
         self._shares: dict[int, deque[int]] = {each.number: deque() for each in workers}
         for index, part in balanced_partition(runtime_of(workers), len(self._tiles)):
             self._shares[workers[index].number].extend(part)
+        self._nbytes = 0  # of a tile
+        if isinstance(items, np.ndarray) and self._tiles:
+            self._nbytes = items[: len(self._tiles[0])].nbytes
+        self._under_way = dict.fromkeys(self._shares, 0)
         self._calls: dict[int, Call] = {}
         self._ended: SimpleQueue[tuple[int, int]] = SimpleQueue()  # tile, whose turn
         self._done = self._failed = self._items_done = 0
@@ -76,7 +80,10 @@ class TileRun:
             for _ in self._tiles:
                 tile, worker = self._ended.get()
                 self._count(tile)
-                self._next(worker, function)
+                self._under_way[worker] -= 1
+                while self._under_way[worker] < self._depth(worker, function):
+                    if not self._next(worker, function):
+                        break
                 if self._policy.progress is not None:
                     self._tell()
         except Exception:
@@ -91,25 +98,25 @@ class TileRun:
         return self._results()
 
     def _begin(self, function: Function) -> None:
-        nbytes = 0
-        if isinstance(self._items, np.ndarray) and self._tiles:
-            nbytes = self._items[self._tiles[0].start : self._tiles[0].stop].nbytes
-        depths = {worker: self._engine.depth(worker, nbytes) for worker in self._shares}
+        depths = {worker: self._depth(worker, function) for worker in self._shares}
         # In turns: the first worker would else take the tiles of all before they begin.
         for turn in range(max(depths.values())):
             for worker, depth in depths.items():
                 if turn < depth:
                     self._next(worker, function)
 
-    def _next(self, worker: int, function: Function) -> None:
-        """Give a worker its next tile, or one of who has most left."""
+    def _depth(self, worker: int, function: Function) -> int:
+        return self._engine.depth(worker, self._nbytes, function)
+
+    def _next(self, worker: int, function: Function) -> bool:
+        """Give a worker its next tile, or one of who has most left; whether there was one."""
         own = self._shares[worker]
         if own:
             tile = own.popleft()
         else:
             most = max(self._shares.values(), key=len)
             if not most:
-                return
+                return False
             tile = most.pop()
         part = self._tiles[tile]
         items = self._items[part.start : part.stop]
@@ -121,7 +128,9 @@ class TileRun:
         )  # fmt: skip
         self._calls[tile] = call
         call.future.add_done_callback(partial(self._note, tile, worker))
+        self._under_way[worker] += 1
         self._engine.start(call, worker)
+        return True
 
     def _note(self, tile: int, worker: int, _: Future[Any]) -> None:
         self._ended.put((tile, worker))
