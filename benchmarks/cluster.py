@@ -64,7 +64,7 @@ class SimulatedProcess(WorkerProcess):
     """A worker that is a thread of this process; all is pickled as for another one."""
 
     def __init__(self, seat: Seat) -> None:
-        self.is_broken = False
+        self.is_broken, self.seconds = False, 0.0
         self.report = report_of(seat.ordinal)
         self._handler = RequestHandler(self.report.name, seat.ordinal, None)
 
@@ -93,6 +93,7 @@ class SimulatedProcess(WorkerProcess):
         request = self._call.request(has_function=False, share=None, is_private=False)
         reply = self._handler.answer(pickle.loads(pickle.dumps(request, 5)))
         reply = pickle.loads(pickle.dumps(reply, 5))
+        self.seconds = reply.seconds
         return partial(self._call.accept, reply, reply.unpacked)
 
     def end(self) -> None:
@@ -158,10 +159,16 @@ def sleep_efficiency(executor: GpuExecutor, workers: int, tiles: int) -> float:
 
 
 def job_seconds(
-    target: GpuExecutor | GpuRuntime, items: npt.NDArray[np.float64], steps: int, repeats: int
+    target: GpuExecutor | GpuRuntime,
+    items: npt.NDArray[np.float64],
+    steps: int,
+    repeats: int,
+    tiles: int | None,
 ) -> float:
-    """Seconds of a job that changes items, after one that compiles and warms up."""
+    """Seconds of a job that changes items in so many tiles, after one that warms up."""
     work = partial(logistic, steps)
+    if isinstance(target, GpuExecutor):
+        target.policy = TilePolicy(items=None if tiles is None else -(-len(items) // tiles))
     scatter_batched(target, items.copy(), work)
     scratch = items.copy()
     return seconds(lambda: scatter_batched(target, scratch, work), repeats)
@@ -187,6 +194,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40_000, help="of compute")
     parser.add_argument("--copy-elements", type=int, default=1 << 23, help="of copy: 64 MiB")
     parser.add_argument("--copy-steps", type=int, default=400, help="of copy")
+    parser.add_argument(
+        "--tiles-a-worker", type=int, help="of compute and copy; else as an executor chooses"
+    )
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     rng = np.random.default_rng(1)
@@ -213,9 +223,9 @@ def main() -> None:
                     report["sleep_efficiency"] = round(
                         sleep_efficiency(target, workers, options.tiles), 3
                     )
-                target.policy = TilePolicy()
-            for kind in jobs.keys() & set(options.only):
-                took = job_seconds(target, *jobs[kind], options.repeats)
+            tiles = options.tiles_a_worker and options.tiles_a_worker * workers
+            for kind in sorted(jobs.keys() & set(options.only)):
+                took = job_seconds(target, *jobs[kind], options.repeats, tiles)
                 one, one_took = first.setdefault(kind, (workers, took))
                 report[f"{kind}_s"] = round(took, 4)
                 report[f"{kind}_efficiency"] = round(one_took * one / (took * workers), 3)

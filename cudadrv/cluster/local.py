@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import threading
 import time
 from collections import deque
@@ -22,6 +23,7 @@ from .report import WorkerReport
 from .seats import Seat
 
 _MOST_FAILED_STARTS: Final = 3
+_SHORT_SECONDS: Final = 0.02
 
 
 class LocalWorker:
@@ -35,6 +37,7 @@ class LocalWorker:
         first: what it does before that, as its process was lost.
         report: what its process said of itself, None before.
         failure: why it was given up.
+        seconds: how long its last call took there.
         started: set when there is a report or it was given up.
     """
 
@@ -43,6 +46,7 @@ class LocalWorker:
         self.first: deque[Call] = deque()
         self.report: WorkerReport | None = None
         self.failure: Exception | None = None
+        self.seconds: float = math.inf
         self.started: threading.Event = threading.Event()
         self._sent: deque[Call] = deque()
         self._engine = engine
@@ -116,6 +120,7 @@ class LocalWorker:
         try:
             self._await(process, call.seconds)
             accept = process.receive()
+            self.seconds = process.seconds
         except LostError as error:
             self._drop()
             self._take_back()
@@ -228,8 +233,12 @@ class LocalEngine(Engine):
         return reports
 
     def depth(self, worker: int, nbytes: int, function: Function) -> int:
-        """Two: the next one is there when a worker is done with one."""
-        return 2
+        """Two: the next one is there when a worker is done with one. Of short ones one more.
+
+        That is there while the answer to the first is put in its place, after which another one
+        is given to the worker.
+        """
+        return 3 if self._workers[worker].seconds < _SHORT_SECONDS else 2
 
     def start(self, call: Call, worker: int | None = None) -> None:
         """Put it in a worker's queue; where that was given up, in another one's."""

@@ -61,6 +61,7 @@ class WorkerProcess:
     Attributes:
         report: what it said of itself; there after `wait_for_start`.
         is_broken: whether its context is lost, so that it is of no more use.
+        seconds: how long the last call took there.
     """
 
     report: WorkerReport
@@ -76,6 +77,7 @@ class WorkerProcess:
             )  # fmt: skip
         self._connection = Connection(ours.detach())
         self.is_broken: bool = False
+        self.seconds: float = 0.0
         self._functions: dict[str, None] = {}
         self._segments: list[Segment | None] = [None, None]
         self._sent: deque[_Sent] = deque()
@@ -165,7 +167,7 @@ class WorkerProcess:
         assert isinstance(reply, Reply)
         if not reply.was_called:
             raise LostError("it cannot open what this process shares")
-        self.is_broken = reply.is_broken
+        self.is_broken, self.seconds = reply.is_broken, reply.seconds
         value, place = reply.value, sent.request.arguments.place
         if value is not None and value.place is not None:
             # Now: the process gives its side up when it gets another call.
