@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from zlib import crc32
 
 import pytest
 
@@ -13,15 +14,17 @@ from cudadrv.driver.in_use import current
 
 
 @pytest.fixture(autouse=True)
-def current_context() -> None:
-    """Let each test begin with the context current that CUDADRV_TEST_CURRENT names, if it does.
+def current_context(request: pytest.FixtureRequest) -> None:
+    """Let a test begin with any context current: its own, none, or the second device's.
 
-    It is `none` or `second`: no answer may hang on what other code has left current.
+    No answer may hang on what other code has left current. Which it is a test's name says, or
+    CUDADRV_TEST_CURRENT.
     """
-    asked = os.environ.get("CUDADRV_TEST_CURRENT")
-    if asked:
-        handle = {"none": CUcontext(0), "second": cudadrv.cuda_context_for(1).handle}[asked]
-        assert current().api.cuCtxSetCurrent(handle) == (0,)
+    ordinals = {"own": 0, "none": None, "second": min(1, len(cudadrv.list_devices()) - 1)}
+    by_name = list(ordinals)[crc32(request.node.nodeid.encode()) % 3]
+    ordinal = ordinals[os.environ.get("CUDADRV_TEST_CURRENT", by_name)]
+    handle = CUcontext(0) if ordinal is None else cudadrv.cuda_context_for(ordinal).handle
+    assert current().api.cuCtxSetCurrent(handle) == (0,)
 
 
 @pytest.fixture(scope="session")
