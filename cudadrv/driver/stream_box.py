@@ -77,10 +77,12 @@ class StreamBox(Part[CUstream]):
         unordered: how many blocks say that their user orders the stream himself.
         is_closed: whether its owner let go of it, so that nothing new comes.
         kept: the small blocks that it has for its next allocations; none of a twin.
+        left: a new object each time that memory whose home it is moves or is about to be closed.
     """
 
     __slots__ = (
-        "capture", "captured_by", "is_closed", "is_owned", "keeps", "kept", "spare", "unordered",
+        "capture", "captured_by", "is_closed", "is_owned", "keeps", "kept", "left", "spare",
+        "unordered",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +95,7 @@ class StreamBox(Part[CUstream]):
         self.captured_by: CaptureState | None = None
         self.unordered: int = 0
         self.is_closed: bool = False
+        self.left: object = []
         self.kept: KeptMemory = KeptMemory(is_open=is_owned and context.driver.keeps_blocks)
         super().__init__(context, raw)  # last: a box without a context was never finished
 

@@ -55,25 +55,28 @@ block.packed = None
 pack_{version}(block.buffer, 0{values})
 """
 # Arrays and numbers are mostly the same objects as at the last launch: then the block has them
-# packed, and all was checked. What a block has is noted only where the first array is the one of
-# the last launch, and not where others change all the time: it would be noted for nothing.
+# packed, and all was checked. The boxes are had first, and then `left` is read: who closes an array
+# sets that before. What a block has is noted only where the first array is the one of the last
+# launch, and not soon after it was noted for nothing.
 _FILL_AGAIN: Final = """
-if block.packed is None:
-    block = {checks} and block
+home = own
+if (packed := block.packed) is not None:
+    {hold}
+    if {same_arrays} and block.left is home.left:{numbers}
+    else:
+        block.packed = packed = None
+        block.patience = 16
+if packed is None:
+    block = {homes} and {checks} and block
     pack_{version}(block.buffer, 0{values})
     if a{first}._address is not block.first:
-        block.first, block.changes = a{first}._address, 0
-    elif block.changes < 8:
-        block.packed = {found}
-else:
-    {former} = block.packed
-    if {same_arrays}:{numbers}
-    else:
-        block.packed = None
-        block.changes += 1
-        block = {checks} and block
-        pack_{version}(block.buffer, 0{values})
         block.first = a{first}._address
+    elif block.patience:
+        block.patience -= 1
+    else:
+        block.left = home.left
+        if {at_home}:
+            block.packed = {found}
 """
 _FILL_NUMBERS: Final = """
 if {other_numbers}:
@@ -195,30 +198,33 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
             values += f", {value}"
             ready += conditions
         return ready, _FILL.format(version=version, values=values)
-    # A local name is read faster, by all arrays but the first.
-    ready = [_home_condition(i, cast("Word", kinds[i]), "home") for i in arrays]
-    ready[0] = ready[0].replace("is home", "is (home := own)")
-    number_checks = [_number_check(i, cast("Word", kinds[i])) for i in numbers]
     checks = [check for i in arrays for check in _memory_checks(i, cast("Word", kinds[i]))]
+    number_checks = [_number_check(i, cast("Word", kinds[i])) for i in numbers]
     fields = {
         "version": version,
         "first": arrays[0],
-        "checks": _all([*checks, *number_checks]),
-        "number_checks": _all(number_checks),
-        "values": _each(kinds, ", a{}._address", ", a{}"),
-        "found": f"({_each(kinds, 'a{}._address or None, ', 'a{}, ')})",
-        "former": _each(kinds, "p{}, ", "p{}, "),
-        "changed": f"({_each(kinds, 'p{}, ', 'a{}, ')})",
-        "same_arrays": _all([f"a{i}._address is p{i}" for i in arrays]),
-        "other_numbers": " or ".join(f"a{i} is not p{i}" for i in numbers),
+        "hold": "; ".join(f"m{i} = a{i}._box" for i in arrays),
+        "same_arrays": _all([f"a{i}._address is packed[{i}]" for i in arrays]),
         "numbers": " pass",
+        "homes": _all([_home_condition(i, cast("Word", kinds[i]), "home") for i in arrays]),
+        "checks": _all([*checks, *number_checks]),
+        "values": _each(kinds, ", a{}._address", ", a{}"),
+        # Asked again, as one may have been closed before `left` was read. Memory of a peer has no
+        # home here, and where a launch orders nothing, none has to have it.
+        "at_home": _all([f"a{i}._box.home is home" for i in arrays]),
+        "found": f"({_each(kinds, 'a{}._address or None, ', 'a{}, ')})",
     }
     if numbers:
         between = range(numbers[0], numbers[-1] + 1)
-        values = "".join(f", {'p' if i in arrays else 'a'}{i}" for i in between)
-        text = _FILL_NUMBERS.rstrip().format(**fields | {"numbers": values})
+        text = _FILL_NUMBERS.rstrip().format(
+            version=version,
+            other_numbers=" or ".join(f"a{i} is not packed[{i}]" for i in numbers),
+            number_checks=_all(number_checks),
+            numbers="".join(f", a{i}" if i in numbers else f", a{i}._address" for i in between),
+            changed=f"({_each(kinds, 'a{}._address, ', 'a{}, ')})",
+        )
         fields["numbers"] = text.replace("\n", "\n        ")
-    return ready, _FILL_AGAIN.format(**fields)
+    return [], _FILL_AGAIN.format(**fields)
 
 
 def _all(conditions: Sequence[str]) -> str:

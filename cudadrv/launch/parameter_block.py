@@ -49,12 +49,23 @@ class OneLaunch:
         module: where the kernel is.
         packed: of each argument that is packed, the array's address or the number, as objects;
             None while nothing is known. The same object in its place is the same value, and an
-            address that is not 0 is one object for arrays of one dtype only.
-        first: the address of the first array, as an object, while nothing else is known.
-        changes: how often other arrays came with that one.
+            address that is not 0 is one object only for arrays of one memory and dtype.
+        left: of the stream, as all arrays in `packed` had their home there.
+        first: the address of the first array at the last launch, as an object.
+        patience: how many launches are to come before something is known again.
     """
 
-    __slots__ = ("buffer", "call", "changes", "first", "module", "packed", "parameters", "stream")
+    __slots__ = (
+        "buffer",
+        "call",
+        "first",
+        "left",
+        "module",
+        "packed",
+        "parameters",
+        "patience",
+        "stream",
+    )
 
     def __init__(
         self, call: DriverCall, parameters: ParameterBlock, stream: StreamBox, module: ModuleBox
@@ -66,7 +77,8 @@ class OneLaunch:
         self.module: ModuleBox = module
         self.packed: tuple[object, ...] | None = None
         self.first: object = None
-        self.changes: int = 0
+        self.left: object = None
+        self.patience: int = 0
 
 
 def packer(

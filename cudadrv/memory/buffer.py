@@ -29,7 +29,8 @@ _new: Final = object.__new__
 class DeviceMemory(Closing):
     """Device memory in a user's hands: a buffer or an array, which owns its box, or a view.
 
-    The address stays in its slot after `close`: quick paths first find the box open.
+    The address stays in its slot after `close`: quick paths first find the box open. As an object
+    it is that of one memory and one dtype only, unless it is 0: so a launch knows an array again.
 
     Attributes:
         stream: the stream that it came from.
@@ -167,18 +168,21 @@ class DeviceMemory(Closing):
         if resource is None:
             return False
         memory = ResourceMemory.take(resource, nbytes, stream)
-        self._box, self._pointer, self._address = memory, None, memory.raw
+        self._box, self._pointer, self._address = memory, None, memory.raw + 0
         return True
 
     def _hold(self, stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> None:
         """Have memory whose box there is already."""
         self.stream, self.nbytes = stream, nbytes
         self._dependents = self._pointer = None
-        self._address, self._box = address, memory
+        self._address, self._box = address + 0, memory
         if not stream.context.is_primary:
             stream.context._adopt(self)
 
     def _shut(self) -> None:
+        home: StreamBox | None = self._box.home
+        if home is not None:
+            home.left = []  # first: a launch that has read the former one has the box as well
         # One for all: who finds it has better words than it.
         self._box = _CLOSED
 

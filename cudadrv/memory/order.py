@@ -206,6 +206,8 @@ def _move(memory: AnyMemory, stream: StreamBox, seen: Uses, writes: bool) -> boo
         if memory.moved is not seen:
             return False
         try:
+            if memory.home is not None:
+                memory.home.left = []
             # An interrupt may come in between: nobody may be at home then.
             memory.home = None
             memory.moved = new

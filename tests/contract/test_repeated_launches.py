@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 import sys
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from types import FrameType
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
+from cudadrv.driver.handle import Closing
 from cudadrv.errors import ArgumentError, ClosedError
 from tests.several_threads import all_at_once
 
@@ -30,6 +34,7 @@ extern "C" __global__ void add(float* out, const float* a, float x, int n)
 extern "C" __global__ void last(float4* out, const float* a, int n) { out[0].x = a[n - 1]; }
 """
 ONE = LaunchConfig(1, 1)
+Trace: TypeAlias = "Callable[[FrameType, str, Any], Trace | None]"
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +47,9 @@ def add(stream: cudadrv.Stream, kernels: cudadrv.Module) -> cudadrv.Launcher:
     return kernels.kernel("add").bind(stream, ONE)
 
 
-def repeated(launcher: cudadrv.Launcher, *args: object) -> None:
+def repeated(launcher: cudadrv.Launcher, *args: object, times: int = 5) -> None:
     """Launch until the launcher packs nothing anew."""
-    for _ in range(5):
+    for _ in range(times):
         launcher(*args)
 
 
@@ -72,8 +77,8 @@ def test_every_launch_gets_its_own_arguments_whichever_of_them_changed(
     )  # fmt: skip
     launcher = kernels.kernel("record").bind(stream, ONE)
     given, out = [choose.choice(each) for each in values], outs[0]
-    for _ in range(150):
-        for _ in range(choose.choice((0, 0, 1, 1, 2, 5))):
+    for _ in range(200):
+        for _ in range(choose.choice((0, 0, 0, 0, 1, 2, 5))):
             place = choose.randrange(len(values))
             given[place] = choose.choice(values[place])
         if choose.random() < 0.1:
@@ -138,6 +143,97 @@ def test_a_closed_array_is_refused(stream: cudadrv.Stream, add: cudadrv.Launcher
     for closed in (a, part):
         with pytest.raises(ClosedError):
             add(out, closed, 1.0, 2)
+
+
+def closing_at(point: int, array: Closing) -> Trace:
+    """A trace that closes an array at one point of a launch, numbered by the bytecodes."""
+    points = itertools.count()
+
+    def trace(frame: FrameType, event: str, _: object) -> Trace:
+        frame.f_trace_opcodes = True
+        is_launch = frame.f_code.co_name == "launcher"
+        if is_launch and event == "opcode" and next(points) == point:
+            sys.settrace(None)
+            array.close()
+        return trace
+
+    return trace
+
+
+# Up to the launch that packs all, the one that notes it, and the one that finds it noted.
+@pytest.mark.parametrize("before", [2, 3, 5])
+def test_an_array_that_is_closed_at_any_point_of_a_launch_is_held_or_refused(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, before: int
+) -> None:
+    out, launched = stream.zeros(4, "f4"), 0
+    for point in itertools.count():
+        a = stream.zeros(4, "f4")
+        add = kernels.kernel("add").bind(stream, ONE)
+        repeated(add, out, a, 1.0, 4, times=before)
+        sys.settrace(closing_at(point, a))
+        try:
+            add(out, a, 1.0, 4)
+            launched += 1
+        except ClosedError:
+            pass
+        finally:
+            sys.settrace(None)
+        assert stream.to_host(out).tolist() == [float(before) * (point + 1) + launched] * 4
+        if not a.closed:  # the launch has no such point
+            break
+        with pytest.raises(ClosedError):
+            add(out, a, 1.0, 4)
+    assert 10 < launched < point - 10
+
+
+def test_memory_of_a_peer_is_ordered_at_every_launch(second_context: cudadrv.Context) -> None:
+    if not cudadrv.can_access_peer(cudadrv.Device.get(0), cudadrv.Device.get(1)):
+        pytest.skip("needs two devices that reach each other's memory")
+    with cudadrv.Context.create(0) as here, cudadrv.Context.create(1) as there:
+        here.enable_peer_access(there)
+        stream, other = here.new_stream(), there.new_stream()
+        launcher = compile_module(here, SOURCE).kernel("add").bind(stream, ONE)
+        out, a = other.zeros(4, "f4"), other.zeros(4, "f4")
+        repeated(launcher, out, a, 1.0, 4)
+        other.fill(out, 0)
+        assert out._memory.uses.writer is other._box
+        launcher(out, a, 1.0, 4)
+        assert out._memory.uses.writer is stream._box
+        assert other.to_host(out).tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize("make", ["borrowed", "adopted"])
+def test_memory_at_an_address_that_other_memory_has_is_ordered_as_its_own(
+    context: cudadrv.Context, stream: cudadrv.Stream, add: cudadrv.Launcher, make: str
+) -> None:
+    out, real = stream.zeros(4, "f4"), stream.zeros(4, "f4")
+    address = real.ptr
+
+    def over(home: cudadrv.Stream) -> cudadrv.DeviceBuffer:
+        if make == "borrowed":
+            return cudadrv.DeviceBuffer.borrowed(home, address, 16, real)
+        return cudadrv.DeviceBuffer.adopted(home, address, 16, lambda *_: None)
+
+    here = over(stream)
+    repeated(add, out, here, 1.0, 4)
+    with context.new_stream() as other:
+        there = over(other)
+        add(out, there, 1.0, 4)
+        assert there._memory.home is stream._box
+    assert stream.to_host(out).tolist() == [6.0] * 4
+
+
+def test_a_launch_that_orders_nothing_notes_its_use_of_memory_however_often(
+    context: cudadrv.Context, stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    out = stream.zeros(4, "f4")
+    free = kernels.kernel("add").bind(stream, ONE, ordered=False)
+    with context.new_stream() as other:
+        a = other.zeros(4, "f4")
+        other.synchronize()
+        repeated(free, out, a, 1.0, 4)
+        assert a._memory.home is other._box
+        assert stream._box in a._memory.all_users()
 
 
 def test_a_dropped_array_gives_its_memory_back_at_once(
