@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -73,6 +74,10 @@ def first_and_length(ordinal: int, part: Sequence[int]) -> tuple[int, int]:
 
 def pid() -> int:
     return os.getpid()
+
+
+def worker_thread(ordinal: int, part: object) -> str:
+    return threading.current_thread().name
 
 
 def later(seconds: float, function: Callable[..., Any], *args: object) -> Any:
@@ -146,6 +151,14 @@ def starving(folder: str, bad: int, times: int, ordinal: int, part: npt.NDArray[
 def cut_off(dask_worker: Any) -> None:
     """Cut a Dask worker's way to its scheduler; what it does it goes on with."""
     dask_worker.loop.add_callback(dask_worker.batched_stream.abort)
+
+
+def parting(folder: str, bad: int, times: int, ordinal: int, part: npt.NDArray[np.int64]) -> None:
+    """A tile whose Dask worker is cut off from its scheduler so many times, and goes on."""
+    if part[0] == bad and note(folder, bad) <= times:
+        cut_off(import_module("distributed").get_worker())
+        time.sleep(1.0)
+    part += 1000
 
 
 def raising(folder: str, bad: int, times: int, ordinal: int, part: Sequence[int]) -> int:

@@ -127,6 +127,37 @@ def test_a_tile_of_a_lost_worker_is_done_again_by_another(
     assert len(list(tmp_path.iterdir())) >= 2
 
 
+def test_a_tile_of_a_worker_that_is_cut_off_is_done_by_another_and_counts_once(
+    client: Any, executor: GpuExecutor, tmp_path: Path
+) -> None:
+    executor.policy = TilePolicy(items=10_000)
+    items = np.arange(60_000)
+    scatter_batched(executor, items, partial(jobs.parting, str(tmp_path), 20_000, 1))
+    assert np.array_equal(items, np.arange(60_000) + 1000)
+    assert len(list(tmp_path.iterdir())) == 2
+    # It has left, and its nanny too.
+    client.cluster.scale(len(client.cluster.worker_spec) + 1)
+
+
+def test_a_tile_that_finds_the_memory_full_is_done_again_if_that_is_asked(
+    executor: GpuExecutor, tmp_path: Path
+) -> None:
+    work = partial(jobs.starving, str(tmp_path), 20, 1)
+    executor.policy = TilePolicy(items=10)
+    items = np.arange(40)
+    with pytest.raises(ScatterError) as caught:
+        scatter_batched(executor, items, work)
+    (failure,) = caught.value.failures
+    assert isinstance(failure.error, OutOfMemoryError)
+    assert items[20:30].tolist() == list(range(20, 30))  # as it was
+    again = tmp_path / "again"
+    again.mkdir()
+    executor.policy = TilePolicy(items=10, retried=1)
+    items = np.arange(40)
+    scatter_batched(executor, items, partial(jobs.starving, str(again), 20, 1))
+    assert np.array_equal(items, np.arange(40) + 1000)
+
+
 def test_a_tile_that_hangs_ends_its_worker_and_is_done_again(
     executor: GpuExecutor, tmp_path: Path
 ) -> None:
