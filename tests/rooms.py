@@ -61,7 +61,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("interop", "cudadrv.interop"),
         ("memory/reuse", "cudadrv.memory.reuse"),
         ("memory", "cudadrv.memory"),
-        ("sessions", "cudadrv.emulator/ cudadrv.driver.emulated cudadrv.driver.stand_in"),
+        ("sessions", "cudadrv.emulator/ cudadrv.sessions"),
         ("driver", "cudadrv.driver"),
         ("shared libraries", "cudadrv.emulator.shared_libraries"),
         ("emulator", "cudadrv.emulator"),

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..driver.emulated import look_for_leaks, use
 from ..driver.in_use import current
 from ..emulator.checks import CHECKS, CheckName
 from ..emulator.emulator import Emulator
 from ..emulator.report import as_json, as_sarif
+from ..sessions.session import look_for_leaks, use
 from ..version import VERSION
 from .commands import Commands, positive
 from .script import run_script

@@ -11,8 +11,8 @@ from typing import Any
 
 from ptx.emulate.count.counts import AtomicTraffic, Counts, GlobalTraffic, Line, SharedTraffic
 
-from ..driver.emulated import use
 from ..emulator.counters import CountedLaunch, Counters
+from ..sessions.session import use
 from .commands import Commands, positive
 from .output import print_table
 from .script import run_script

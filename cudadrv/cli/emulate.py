@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ..driver.stand_in import StandIn, stand_in
 from ..emulator.checks import CHECKS
 from ..emulator.shared_libraries.libnvjitlink import NO_STAND_IN
+from ..sessions.stand_in import StandIn, stand_in
 from .commands import Commands, positive
 
 _STARTUP: Final = Path(__file__).parent / "startup"

@@ -85,8 +85,8 @@ class _Server:
         try:
             if seat.profile is not None:
                 # What a process on a GPU need not import.
-                from ..driver.emulated import use
                 from ..emulator.profiles import EmulatedDevice
+                from ..sessions.session import use
 
                 use([EmulatedDevice(**seat.profile)])
             # Else each tile's memory is given back to the device where it waits for its stream.

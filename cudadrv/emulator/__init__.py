@@ -52,8 +52,8 @@ from .profiles import (
 from .timeline.host_watch import HostChange as HostChange, OrderWarning as OrderWarning
 
 if TYPE_CHECKING:
-    from ..driver.emulated import counting as counting, session as session, use as use
-    from ..driver.stand_in import StandIn as StandIn, stand_in as stand_in
+    from ..sessions.session import counting as counting, session as session, use as use
+    from ..sessions.stand_in import StandIn as StandIn, stand_in as stand_in
 
 __all__ = [
     "A100",
@@ -102,11 +102,11 @@ if not TYPE_CHECKING:  # so that a checker knows which names there are
     def __getattr__(name: str) -> object:
         # They choose the driver in use, which stands above the emulator.
         if name in ("counting", "session", "use"):
-            from ..driver import emulated
+            from ..sessions import session
 
-            return getattr(emulated, name)
+            return getattr(session, name)
         if name in ("StandIn", "stand_in"):
-            from ..driver import stand_in
+            from ..sessions import stand_in
 
             return getattr(stand_in, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

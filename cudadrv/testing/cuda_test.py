@@ -68,7 +68,7 @@ class CudaTest:
         self.is_open = True
 
     def _open_emulator(self) -> None:
-        from ..driver.emulated import session  # which loads the emulator
+        from ..sessions.session import session  # which loads the emulator
 
         try:
             arguments = session_arguments(self._plan, self._choices)
@@ -124,7 +124,7 @@ class CudaTest:
         if self._left is not None:
             self._left.forget()
         elif self.emulator is not None and self.is_open:
-            from ..driver.emulated import look_for_leaks
+            from ..sessions.session import look_for_leaks
 
             look_for_leaks(self.emulator)
             made, self.emulator.checks.leaks = self.emulator.checks.leaks, []

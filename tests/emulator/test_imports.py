@@ -35,8 +35,8 @@ def imported(path: Path) -> set[str]:
 def test_the_emulator_knows_nothing_of_cudadrv_but_errors_and_the_seam(path: Path) -> None:
     above = {name for name in imported(path) if not name.startswith(BELOW)}
     if path == ROOM / "__init__.py":
-        sessions = {"cudadrv.driver.emulated", "cudadrv.driver.stand_in"}
-        assert above == {"cudadrv.driver", *sessions}
+        sessions = {"cudadrv.sessions.session", "cudadrv.sessions.stand_in"}
+        assert above == {"cudadrv.sessions", *sessions}
     else:
         assert not above
 

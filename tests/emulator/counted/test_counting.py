@@ -149,11 +149,11 @@ def test_a_launch_that_fails_is_not_counted(context: cudadrv.Context) -> None:
 
 
 def test_counting_on_a_gpu_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cudadrv.driver import emulated
+    from cudadrv.sessions import session
 
     class Gpu:
         is_emulated = False
 
-    monkeypatch.setattr(emulated, "current", Gpu)
+    monkeypatch.setattr(session, "current", Gpu)
     with pytest.raises(DriverSelectionError, match="CUDADRV_DRIVER=emulator"), emulator.counting():
         pass

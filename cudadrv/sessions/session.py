@@ -10,14 +10,14 @@ from typing import Unpack, cast
 
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 
+from ..driver.in_use import Driver, current, in_use, install
+from ..driver.later import drop_now
 from ..emulator.checks import CheckName
 from ..emulator.counters import Counters
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
 from ..emulator.timeline.choice import OrderName
 from ..errors import ArgumentValueError, CheckError, DriverSelectionError
-from .in_use import Driver, current, in_use, install
-from .later import drop_now
 
 
 def use(

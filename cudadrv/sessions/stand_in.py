@@ -10,6 +10,8 @@ from typing import Final, Unpack
 
 from ptx.emulate.exec.limits import Limits
 
+from ..driver.in_use import emulated_devices, emulated_limits
+from ..driver.locks import process_lock
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice
@@ -17,9 +19,7 @@ from ..emulator.shared_libraries.libcuda import Libcuda
 from ..emulator.shared_libraries.libnvjitlink import LibnvJitLink
 from ..emulator.timeline.choice import OrderName
 from ..errors import DriverSelectionError
-from .emulated import session
-from .in_use import emulated_devices, emulated_limits
-from .locks import process_lock
+from .session import session
 
 
 class _Process:
