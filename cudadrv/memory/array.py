@@ -23,7 +23,7 @@ import numpy as np
 from .. import border, errors
 from .buffer import BufferView, DeviceBuffer, DeviceMemory, View
 from .dtypes import TypedDType, checked_dtype
-from .export import CudaArrayInterface, array_interface, dlpack, dlpack_device
+from .export import Exported
 from .layout import (
     Keys,
     Layout,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
             """Give the elements of an array the values of another, or of one value."""
 
 
-class DeviceArray(DeviceMemory, Generic[_ScalarT]):
+class DeviceArray(DeviceMemory, Exported, Generic[_ScalarT]):
     """An array of one dtype in device memory.
 
     Made by `Stream.empty`, `Stream.zeros` and `Stream.to_device`. Views share the memory and keep
@@ -269,35 +269,6 @@ class DeviceArray(DeviceMemory, Generic[_ScalarT]):
             raise errors.InvalidValueError(f"{self!r} has no view as {new}")
         strides = (*self.strides[:-1], new.itemsize)
         return view_of(self, self.ptr + 0, (*self.shape[:-1], row), new, strides)
-
-    @property
-    def __cuda_array_interface__(self) -> CudaArrayInterface:
-        """Version 3 of the interface; consumers order themselves after the stream it names.
-
-        That stream comes after everything that was done to the array, on every stream. Where it was
-        closed, none is named, and its work is waited for here.
-        """
-        return array_interface(self)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """(kDLCUDA, ordinal)."""
-        return dlpack_device(self)
-
-    def __dlpack__(
-        self,
-        *,
-        stream: int | None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> object:
-        """A DLPack capsule over the array, ordered before the consumer's `stream`.
-
-        Raises:
-            DTypeError: DLPack has no such dtype.
-            ExportError: a copy or another device is asked for, or strides that DLPack cannot say.
-        """
-        return dlpack(self, stream, max_version, dl_device, copy)
 
 
 class ArrayView(View, DeviceArray[_ScalarT]):

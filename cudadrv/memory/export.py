@@ -8,7 +8,7 @@ that knows version 1, until a consumer renames it "used_..." and owns it.
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
 
@@ -61,11 +61,12 @@ class CudaArrayInterface(TypedDict):
     version: int
 
 
-if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
+class Exported:
+    """What other libraries take in place: all of a device array that they ask for."""
 
-    class Exported(Protocol):
-        """What this file needs of a device array."""
+    __slots__ = ()
 
+    if TYPE_CHECKING:  # what the array itself has
         shape: tuple[int, ...]
         # The elements' type is the array's affair.
         dtype: np.dtype[Any]
@@ -92,6 +93,35 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
         @property
         def _memory(self) -> AnyMemory: ...
+
+    @property
+    def __cuda_array_interface__(self) -> CudaArrayInterface:
+        """Version 3 of the interface; consumers order themselves after the stream it names.
+
+        That stream comes after everything that was done to the array, on every stream. Where it was
+        closed, none is named, and its work is waited for here.
+        """
+        return _array_interface(self)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(kDLCUDA, ordinal)."""
+        return _dlpack_device(self)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """A DLPack capsule over the array, ordered before the consumer's `stream`.
+
+        Raises:
+            DTypeError: DLPack has no such dtype.
+            ExportError: a copy or another device is asked for, or strides that DLPack cannot say.
+        """
+        return _dlpack(self, stream, max_version, dl_device, copy)
 
 
 class DLTensor(ctypes.Structure):
@@ -154,7 +184,7 @@ class _Anchor(ctypes.c_char):
     array: Exported
 
 
-def array_interface(array: Exported) -> CudaArrayInterface:
+def _array_interface(array: Exported) -> CudaArrayInterface:
     """The array in the words of the CUDA array interface.
 
     A stream that was closed is not named: what it still does is waited for.
@@ -177,12 +207,12 @@ def array_interface(array: Exported) -> CudaArrayInterface:
     }
 
 
-def dlpack_device(array: Exported) -> tuple[int, int]:
+def _dlpack_device(array: Exported) -> tuple[int, int]:
     """(kDLCUDA, ordinal)."""
     return DL_CUDA, array.context.ordinal
 
 
-def dlpack(
+def _dlpack(
     array: Exported, stream: object, max_version: object, dl_device: object, copy: object
 ) -> object:
     """What `DeviceArray.__dlpack__` does.
@@ -200,7 +230,7 @@ def dlpack(
         ExportError: a copy or another device is asked for, or strides that DLPack cannot say.
     """
     border.optional("__dlpack__: copy", copy, bool)
-    if copy or _numbers("dl_device", dl_device) not in (None, dlpack_device(array)):
+    if copy or _numbers("dl_device", dl_device) not in (None, _dlpack_device(array)):
         raise ExportError("a device array is exported in place: no copy, no other device")
     version = _numbers("max_version", max_version) or (0,)
     if stream is not None:
@@ -216,7 +246,7 @@ def dlpack(
     capsule = _shell(array, is_versioned=version >= (_MAJOR,))
     tensor = DLTensor.of(capsule)
     tensor.data = array.ptr or None
-    tensor.device_type, tensor.device_id = dlpack_device(array)
+    tensor.device_type, tensor.device_id = _dlpack_device(array)
     tensor.code, tensor.bits, tensor.lanes = code, bits, 1
     tensor.byte_offset = 0
     if tensor.strides:
