@@ -300,9 +300,11 @@ class Module(Closing):
     def when_closed(self, function: Callable[[Module], object]) -> None:
         """Let a function be called with the module when `close` begins, or its context's does.
 
-        The module can be used in it. A module that is dropped, and not closed, calls nothing.
+        The module can be used in it. What it raises, `close` raises when all is closed. A module
+        that is dropped, and not closed, calls nothing.
         """
-        border.function("Module.when_closed: function", function)
+        border.function("Module.when_closed: function", function, takes=1)
+        self._box.raw  # noqa: B018  # raises once it is closed
         self._closing.append(function)
 
     def close(self) -> None:
@@ -312,16 +314,32 @@ class Module(Closing):
 
         Raises:
             CudaError: it was unloaded, and the driver refused or told of failed work.
+            ExceptionGroup: so did several, with functions of `when_closed`.
         """
-        if not self.closed:
-            while self._closing:  # each is called once, also where it raises
-                self._closing.pop(0)(self)
-            for variable in self._variables.alive():
-                variable.close()
-            self._kernels = {}
-            for launcher in self.context.device.driver.launchers.alive():
-                launcher.let_go(self)
-        super().close()
+        faults: list[Exception] = []
+        try:
+            while self._closing:  # each is called once
+                try:
+                    self._closing.pop(0)(self)
+                except Exception as fault:
+                    faults.append(fault)
+        finally:
+            self._close_now(faults)
+        if len(faults) == 1:
+            raise faults[0]
+        if faults:
+            raise ExceptionGroup(f"closing {self!r}", faults)
+
+    def _close_now(self, faults: list[Exception]) -> None:
+        for variable in self._variables.alive():
+            variable.close()
+        self._kernels = {}
+        for launcher in self.context.device.driver.launchers.alive():
+            launcher.let_go(self)
+        try:
+            super().close()
+        except (errors.CudadrvError, ExceptionGroup) as fault:
+            faults.append(fault)
 
     def _lowered(self) -> Mapping[str, str]:
         return self.image.lowered_names if self.image is not None else {}

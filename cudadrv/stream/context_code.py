@@ -141,7 +141,8 @@ class ContextCode(ContextCore):
 
         What it raises, `load_module` raises. `Module.when_closed` tells of the end.
         """
-        border.function("Context.when_module_loaded: function", function)
+        border.function("Context.when_module_loaded: function", function, takes=1)
+        self._box.raw  # noqa: B018  # raises once it is closed
         self._loading.append(function)
 
     def load_module(self, image: ImageLike, *, jit: JitOptions | None = None) -> Module:

@@ -9,6 +9,7 @@ import cudadrv
 from cudadrv import LaunchConfig
 from cudadrv.driver.device import Device
 from cudadrv.errors import (
+    ClosedError,
     InvalidDeviceError,
     InvalidValueError,
     KernelNotFoundError,
@@ -106,6 +107,38 @@ def test_modules_tell_when_they_are_loaded_and_closed() -> None:
         ("closed", handles[0]),
         ("closed", handles[1]),
     ]
+
+
+def test_a_module_is_closed_whatever_its_functions_raise() -> None:
+    def fail(module: cudadrv.Module) -> None:
+        seen.append(module)
+        raise LookupError(f"function {len(seen)}")
+
+    seen: list[cudadrv.Module] = []
+    with cudadrv.Context.create(0) as context:
+        module = context.compile(ADD)
+        kernel = module.kernel("add")
+        module.when_closed(fail)
+        with pytest.raises(LookupError, match="function 1"):
+            module.close()
+        assert module.closed
+        with pytest.raises(ClosedError):
+            kernel.handle  # noqa: B018  # what is tested
+        module.close()
+        another, last = context.compile(ADD), context.compile(ADD)
+        for each in (another, another, last):
+            each.when_closed(fail)
+        with pytest.raises(ExceptionGroup) as caught:
+            another.close()
+        assert [str(each) for each in caught.value.exceptions] == ["function 2", "function 3"]
+        with pytest.raises(LookupError, match="function 4"):
+            context.close()
+        assert last.closed
+        with pytest.raises(ClosedError):
+            last.when_closed(fail)
+        with pytest.raises(ClosedError):
+            context.when_module_loaded(fail)
+    assert seen == [module, another, another, last]
 
 
 def test_attributes_of_a_kernel_are_read_and_set_by_name(
