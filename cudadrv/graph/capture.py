@@ -87,6 +87,8 @@ class Capture:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._state is None:
+            raise errors.InvalidValueError(f"this capture of {self._stream!r} has ended already")
         try:
             code, graph = self._end()
         except BaseException:

@@ -10,7 +10,12 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.errors import ClosedError, CudaError, GraphExecUpdateFailureError
+from cudadrv.errors import (
+    ClosedError,
+    CudaError,
+    GraphExecUpdateFailureError,
+    InvalidValueError,
+)
 
 from .conftest import compile_module
 
@@ -54,6 +59,17 @@ def test_a_graph_runs_on_other_streams_and_outlives_its_parts(
         executable.launch(stream)
     with pytest.raises(ClosedError, match="the graph holds nothing"):
         graph.instantiate()
+
+
+def test_a_capture_ends_once(stream: cudadrv.Stream) -> None:
+    capture = stream.capture()
+    capture.__enter__()
+    capture.__exit__(None, None, None)
+    with pytest.raises(InvalidValueError, match="has ended already"):
+        capture.__exit__(None, None, None)
+    with capture as graph:  # and may begin again
+        stream.zeros(3, "u1")
+    assert graph.node_count > 0
 
 
 def test_an_error_in_the_block_leaves_the_stream_usable(
