@@ -60,8 +60,13 @@ class MemoryStream:
         self._box.follow(border.instance("MemoryStream.follow: other", other, MemoryStream)._box)
 
 
-def given_stream(function: str, stream: MemoryStream) -> MemoryStream:
-    """The stream, if it is what a resource is given."""
+def given_stream(
+    function: str, stream: MemoryStream, nbytes: int, address: int = 0
+) -> MemoryStream:
+    """The stream, if a resource is given what it should be."""
+    for name, number, most in ("nbytes", nbytes, border.LARGEST), ("address", address, 2**64 - 1):
+        border.instance(f"{function}: {name}", number, int)  # no buffer, which has an address
+        border.whole(f"{function}: {name}", number, most=most)
     return border.instance(f"{function}: stream", stream, MemoryStream)
 
 
@@ -90,7 +95,7 @@ class DriverMemory:
         Raises:
             OutOfMemoryError: with the request and the free and total bytes.
         """
-        api = given_stream("DriverMemory.allocate", stream)._box.api
+        api = given_stream("DriverMemory.allocate", stream, nbytes)._box.api
         code, pointer = api.cuMemAllocAsync(nbytes, stream.handle)
         if code == errors.OutOfMemoryError.result:
             raise out_of_memory(stream.owner.context, nbytes, "cuMemAllocAsync")
@@ -100,7 +105,7 @@ class DriverMemory:
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Give memory back to the pool."""
-        api = given_stream("DriverMemory.deallocate", stream)._box.api
+        api = given_stream("DriverMemory.deallocate", stream, nbytes, address)._box.api
         (code,) = api.cuMemFreeAsync(CUdeviceptr(address), stream.handle)
         if code:
             raise failure(api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes")
@@ -147,7 +152,7 @@ class CountedMemory:
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """Memory of the other resource."""
-        given_stream("CountedMemory.allocate", stream)
+        given_stream("CountedMemory.allocate", stream, nbytes)
         address = self._resource.allocate(nbytes, stream)
         self._events.append(nbytes)
         if len(self._events) > _MOST_EVENTS:
@@ -156,7 +161,7 @@ class CountedMemory:
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Give memory back to the other resource."""
-        given_stream("CountedMemory.deallocate", stream)
+        given_stream("CountedMemory.deallocate", stream, nbytes, address)
         self._events.append(-nbytes)  # first: the other one may hand it out at once
         self._resource.deallocate(address, nbytes, stream)
 
@@ -292,10 +297,10 @@ class ResourceMemory(Memory[int]):
         memory = cls(resource, nbytes, MemoryStream(stream, box))
         # No interrupt comes between the answer and the box; `handover` says why.
         (memory.raw,) = map(resource.allocate, (nbytes,), (memory.place,))
-        if type(memory.raw) is not int or memory.raw <= 0:
+        if type(memory.raw) is not int or not 0 < memory.raw < 2**64:
             given, memory.raw = memory.raw, cast(int, None)  # as before it was made
             where = f"what {type(resource).__name__}.allocate gave"
-            raise border.refused(where, given, "give an address, a whole number above 0")
+            raise border.refused(where, given, "give an address, a number of 64 bits above 0")
         return memory
 
     @classmethod

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import ArenaMemory, CountedMemory, DriverMemory, MemoryStatistics, using_memory
-from cudadrv.errors import ArgumentTypeError, StreamCaptureUnsupportedError
+from cudadrv import (
+    ArenaMemory,
+    CountedMemory,
+    DriverMemory,
+    MemoryResource,
+    MemoryStatistics,
+    using_memory,
+)
+from cudadrv.errors import ArgumentError, ArgumentTypeError, StreamCaptureUnsupportedError
 from cudadrv.memory.resource import MemoryStream
 
 
@@ -175,13 +183,37 @@ class Wrong:
         raise ValueError(f"nothing was taken at {address}")
 
 
-@pytest.mark.parametrize("address", [None, 0, -8, 1.5, "x"])
+@pytest.mark.parametrize("address", [None, 0, -8, 1.5, "x", 2**64])
 def test_what_is_no_address_is_refused(stream: cudadrv.Stream, address: object) -> None:
     with (
         using_memory(Wrong(address)),
         pytest.raises(ArgumentTypeError, match="what Wrong.allocate gave is .* give an address"),
     ):
         stream.alloc(8)
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [DriverMemory(), cudadrv.CountedMemory(), cudadrv.HookedMemory(), ArenaMemory(),
+     cudadrv.UnpooledMemory()],
+    ids=lambda resource: type(resource).__name__,
+)  # fmt: skip
+def test_what_resources_are_given_is_checked(
+    stream: cudadrv.Stream, resource: MemoryResource
+) -> None:
+    places: list[MemoryStream] = []
+    keeping = cudadrv.HookedMemory(allocated=lambda *given: places.append(given[2]))
+    with using_memory(keeping):
+        stream.alloc(8)
+    (place,) = places
+    wrong: Any
+    for wrong in (-1, "x", 1.5, stream.alloc(8)):
+        with pytest.raises(ArgumentError, match=r"allocate: nbytes is"):
+            resource.allocate(wrong, place)
+        with pytest.raises(ArgumentError, match=r"deallocate: address is"):
+            resource.deallocate(wrong, 8, place)
+        with pytest.raises(ArgumentError, match=r"deallocate: nbytes is"):
+            resource.deallocate(1, wrong, place)
 
 
 def test_what_is_no_resource_is_refused(stream: cudadrv.Stream) -> None:

@@ -40,7 +40,7 @@ class HookedMemory:
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """Memory of the other resource."""
-        given_stream("HookedMemory.allocate", stream)
+        given_stream("HookedMemory.allocate", stream, nbytes)
         address = self._resource.allocate(nbytes, stream)
         if self._allocated is not None:
             try:
@@ -52,7 +52,7 @@ class HookedMemory:
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Give memory back to the other resource."""
-        given_stream("HookedMemory.deallocate", stream)
+        given_stream("HookedMemory.deallocate", stream, nbytes, address)
         try:
             if self._released is not None:
                 self._released(address, nbytes, stream)

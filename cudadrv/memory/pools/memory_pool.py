@@ -185,7 +185,7 @@ class MemoryPool(Closing):
             OutOfMemoryError: the pool's limit or the device has no room.
             WrongDeviceError: the stream is of another device.
         """
-        own, api = given_stream("MemoryPool.allocate", stream), self._box.api
+        own, api = given_stream("MemoryPool.allocate", stream, nbytes), self._box.api
         if own.device != self.device.ordinal:
             raise errors.WrongDeviceError(
                 f"memory of {self!r} for a stream of device {own.device}: choose a pool of that"
@@ -209,7 +209,7 @@ class MemoryPool(Closing):
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Give memory back to the pool, closed or not."""
-        own = given_stream("MemoryPool.deallocate", stream)
+        own = given_stream("MemoryPool.deallocate", stream, nbytes, address)
         api = own._box.api
         (code,) = api.cuMemFreeAsync(CUdeviceptr(address), own.handle)
         if code:

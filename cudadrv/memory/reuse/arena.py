@@ -157,7 +157,7 @@ class ArenaMemory:
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """A slab of at least `nbytes` bytes, not zeroed where it is used again."""
-        owner = given_stream("ArenaMemory.allocate", stream).owner
+        owner = given_stream("ArenaMemory.allocate", stream, nbytes).owner
         bucket, slab = self.arena.alloc(owner, nbytes, "ArenaMemory")
         address, memory = slab.ptr, slab._memory
         self._lent[address] = bucket, slab, memory
@@ -169,9 +169,12 @@ class ArenaMemory:
         Raises:
             ArgumentValueError: it is none of the arena's.
         """
-        lent = self._lent.pop(border.integer("ArenaMemory.deallocate: address", address), None)
+        given_stream("ArenaMemory.deallocate", stream, nbytes, address)
+        lent = self._lent.pop(address, None)
         if lent is None:
-            raise ArgumentValueError(f"{address:#x} is no address that this resource has given")
+            raise ArgumentValueError(
+                f"{int(address):#x} is no address that this resource has given"
+            )
         bucket, slab, _ = lent
         if not slab.closed:
             self.arena.release(bucket, slab)

@@ -34,6 +34,17 @@ class OursError(Exception):
     """What a function of the fuzzer's raises, and so may come out of a call that was given it."""
 
 
+class Places(cudadrv.DriverMemory):
+    """Keeps the streams that it allocates for, as a resource of a user's may."""
+
+    def __init__(self) -> None:
+        self.places: list[cudadrv.MemoryStream] = []
+
+    def allocate(self, nbytes: int, stream: cudadrv.MemoryStream) -> int:
+        self.places.append(stream)
+        return super().allocate(nbytes, stream)
+
+
 class World:
     """Objects by class."""
 
@@ -115,6 +126,9 @@ def _fill_newer(world: World, context: cudadrv.Context, stream: cudadrv.Stream) 
     world.add(pool, closed_pool, unpooled, resource, cudadrv.CountedMemory(resource))
     world.add(cudadrv.ArenaMemory(), cudadrv.PinnedPool())
     world.add(cudadrv.HookedMemory(resource, allocated=lambda *_: None))
+    place = Places()
+    with cudadrv.using_memory(place):
+        world.add(stream.zeros(8, np.uint8), *place.places)
     growing, closed = (cudadrv.GrowingBuffer(stream, 4096) for _ in range(2))
     closed.close()
     world.add(growing, closed, cudadrv.RegisteredArray(np.zeros(64)))
