@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from inspect import signature
 from operator import index
 from typing import TypeVar
 
@@ -98,6 +100,16 @@ def path_text(where: str, value: object) -> str:
     if not is_whole:
         raise PtxArgumentValueError(f"{where} holds a zero character")
     return found
+
+
+def function(where: str, value: Callable[..., object], takes: int) -> None:
+    """Raise `PtxArgumentTypeError` unless the value can be called with so many arguments."""
+    try:
+        signature(value).bind(*(None,) * takes)
+    except TypeError:
+        raise refused(where, value, f"give a function of {takes} arguments") from None
+    except ValueError:
+        pass  # Python does not know what it takes
 
 
 def refused(where: str, value: object, remedy: str) -> PtxArgumentTypeError:

@@ -198,8 +198,7 @@ class ImageCache:
         for name, text in parts.items():
             border.text("ImageCache.get_or_make: a part", name)
             border.instance(f"ImageCache.get_or_make: {name}", text, str)
-        if not callable(make):
-            raise border.refused("ImageCache.get_or_make: make", make, "give a function")
+        border.function("ImageCache.get_or_make: make", make, takes=0)
 
         def image() -> Image:
             return border.instance("ImageCache.get_or_make: what `make` gave", make(), Image)

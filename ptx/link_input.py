@@ -129,8 +129,7 @@ class OtherLinker:
 
     def __post_init__(self) -> None:
         border.text("OtherLinker: identity", self.identity)
-        if not callable(self.link):
-            raise border.refused("OtherLinker: link", self.link, "give a function")
+        border.function("OtherLinker: link", self.link, takes=3)
 
     def linked(self, inputs: Sequence[LinkInput], target: Target, options: LinkOptions) -> Image:
         """What its function gives."""

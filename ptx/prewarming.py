@@ -50,8 +50,8 @@ def prewarm(
     """
     requests = border.several("prewarm: requests", requests, CompileRequest)
     processes = border.integer("prewarm: processes", processes)
-    if on_progress is not None and not callable(on_progress):
-        raise border.refused("prewarm: on_progress", on_progress, "give a function")
+    if on_progress is not None:
+        border.function("prewarm: on_progress", on_progress, takes=3)
     used = default_cache() if cache is None else border.instance("cache", cache, ImageCache)
     results: list[Prewarmed | None] = [None] * len(requests)
     for done, result in enumerate(_results(requests, used, processes), 1):

@@ -89,3 +89,17 @@ def test_folders_whose_names_are_not_utf8_are_paths_all_the_same(tmp_path: Path)
     odd = str(tmp_path / "caf\udce9")
     assert ptx.CompileOptions(include_paths=(odd,)).include_paths == (odd,)
     assert ptx.ImageCache(odd).folder == Path(odd)
+
+
+def test_functions_of_another_number_of_arguments_are_refused(tmp_path: Path) -> None:
+    def takes_one(value: object) -> None: ...
+
+    wrong: Any = takes_one
+    attempts: list[Callable[[], object]] = [
+        lambda: ptx.ImageCache(tmp_path).get_or_make({"a": "b"}, wrong),
+        lambda: ptx.prewarm([], on_progress=wrong),
+        lambda: ptx.OtherLinker("mine", wrong),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ptx.PtxArgumentTypeError, match=r"give a function of \d arguments"):
+            attempt()
