@@ -8,6 +8,7 @@ from typing import Final
 from .. import border
 from ._api import CUfunc_cache, CUlimit
 from .context_box import ContextBox
+from .handle import Uncopied
 from .in_use import failure
 
 
@@ -28,7 +29,7 @@ _HEAP: Final = CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
 _PRINTF: Final = CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE
 
 
-class ContextLimits:
+class ContextLimits(Uncopied):
     """Limits of device code in a context; reading one asks the driver, setting one tells it.
 
     What the driver makes of a value may be larger. The heap and the buffer of `printf` are changed

@@ -13,11 +13,12 @@ from .. import border
 from ._api import CUresult, CUstream
 from .context import ContextCore
 from .event import Event
+from .handle import Uncopied
 from .in_use import failure
 from .later import drop_now
 
 
-class DefaultStream:
+class DefaultStream(Uncopied):
     """A default stream of a context, to wait for and to hand to other libraries.
 
     Work is queued on `Context.default_stream`, which is in order with the legacy one. That of a

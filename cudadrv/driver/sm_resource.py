@@ -11,6 +11,7 @@ from typing import Final
 from .. import border, errors
 from ._api import CUdevResource, CUdevResourceDesc, CUdevResourceType
 from .device import Device
+from .handle import Uncopied
 from .in_use import failure
 
 SM: Final = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
@@ -19,7 +20,7 @@ _IGNORE_COSCHEDULING: Final = 1
 _MOST: Final = 2**31 - 1
 
 
-class SmResource:
+class SmResource(Uncopied):
     """Multiprocessors of a device, all or some; from `Context.sm_resource`.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from types import MappingProxyType
 from typing import TypedDict
 
@@ -81,6 +82,11 @@ class EmulatedDevice:
                 f"most {MAX_TOTAL_MEMORY}"
             )
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        # Python pickles no view of a dictionary.
+        return partial(EmulatedDevice, **{**values, "attributes": dict(self.attributes)}), ()
 
     @property
     def architecture(self) -> Architecture:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..driver._api import CUgraphConditionalHandle
+from ..driver.handle import Uncopied
 from .graph_core import GraphCore
 
 
-class GraphCondition:
+class GraphCondition(Uncopied):
     """A number that a kernel sets, for one conditional node; made by `Graph.new_condition`.
 
     It is an argument of kernels, as an ``unsigned long long``; device code declares

@@ -15,6 +15,7 @@ from typing import Final, Protocol, cast
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUstream
+from ..driver.handle import Uncopied
 from ..driver.in_use import failure
 from ..driver.later import park
 from ..driver.locks import process_lock
@@ -25,7 +26,7 @@ from .driver_pool import out_of_memory
 from .order import Memory
 
 
-class MemoryStream:
+class MemoryStream(Uncopied):
     """The stream in whose order memory is taken and given back; usable when that was closed.
 
     Attributes:
@@ -133,7 +134,7 @@ class MemoryStatistics:
     releases: int = 0
 
 
-class CountedMemory:
+class CountedMemory(Uncopied):
     """A resource that counts what another one gives.
 
     Args:

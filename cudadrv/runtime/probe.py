@@ -13,6 +13,7 @@ from .. import border
 from ..driver import in_use
 from ..driver.capability import GpuDeviceInfo
 from ..driver.device import list_devices
+from ..driver.handle import Uncopied
 from ..driver.locks import process_lock
 from ..errors import (
     ArgumentValueError,
@@ -38,7 +39,7 @@ from .measurement import SMALLEST_GEMM_FLOPS
 from .policy import GpuDispatchPolicy
 
 
-class GpuRuntime:
+class GpuRuntime(Uncopied):
     """The usable devices, the highest score first, and how work is dispatched to them.
 
     `current` gives the process's own; tests and planners build others by hand.

@@ -104,6 +104,26 @@ def test_objects_of_the_driver_are_neither_copied_nor_pickled(
                 make(handle)
 
 
+def test_what_shares_objects_of_the_driver_is_neither_copied_nor_pickled(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    """Two pools or arenas over one list would lend the same memory twice."""
+    runtime = cudadrv.GpuRuntime.current()
+    assert runtime is not None
+    handles: tuple[object, ...] = (
+        context.new_stream_pool(2), context.legacy_stream, context.limits, cudadrv.DeviceArena(),
+        cudadrv.ArenaMemory(), cudadrv.CudaAllocator(stream), cudadrv.CountedMemory(),
+        cudadrv.PinnedPool(), cudadrv.LinearAlgebra(stream), cudadrv.SobolDvCache(stream), runtime,
+    )  # fmt: skip
+    if context.device.compute_capability >= (9, 0):
+        handles += (context.sm_resource, context.new_graph().new_condition())
+    for handle in handles:
+        for make in (copy.copy, copy.deepcopy, pickle.dumps):
+            what = f"a {type(handle).__name__} cannot be copied or pickled"
+            with pytest.raises(TypeError, match=what):
+                make(handle)
+
+
 def test_objects_of_the_driver_say_where_they_are(stream: cudadrv.Stream) -> None:
     event = stream.record()
     assert repr(event) == f"<Event {int(event.handle):#x} on device 0>"

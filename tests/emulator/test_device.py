@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from cudadrv.driver._api import CUdevice, CUdevice_attribute, CUresult
@@ -17,6 +20,14 @@ def test_calls_before_cuinit_answer_not_initialized() -> None:
     assert code(fresh.cuMemAlloc(4)) == 3
     assert code(fresh.cuCtxSynchronize()) == 3
     assert code(fresh.cuDriverGetVersion()) == 0
+
+
+def test_a_device_s_profile_goes_to_other_processes() -> None:
+    clock = CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE
+    for profile in (H100, EmulatedDevice(name="mine", attributes={clock: 5})):
+        for twin in (pickle.loads(pickle.dumps(profile)), copy.copy(profile)):
+            assert twin == profile
+            assert dict(twin.attributes) == dict(profile.attributes)
 
 
 def test_cuinit_takes_only_flags_0(api: OpenApi) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import border
+from ...driver.handle import Uncopied
 from ...driver.in_use import Driver, current
 from ..dtypes import AnyArray, TypedDType, checked_dtype
 from ..layout import Shape, checked_shape
@@ -101,7 +102,7 @@ class _Lease:
         self._shelves.take_back(self._block)
 
 
-class PinnedPool:
+class PinnedPool(Uncopied):
     """Pinned host memory that is lent again when the arrays over it have gone.
 
     Sizes are rounded up to powers of two, and from 1 MiB on to whole MiB. Memory is lent again only

@@ -11,6 +11,7 @@ from typing import Final
 
 from ... import border
 from ...driver._api import CUdeviceptr
+from ...driver.handle import Uncopied
 from ...driver.in_use import failure
 from ...driver.stream_box import StreamBox
 from ...driver.stream_core import StreamCore
@@ -42,7 +43,7 @@ class AllocatorStatistics:
     cap_bytes: int
 
 
-class CudaAllocator:
+class CudaAllocator(Uncopied):
     """A stream-ordered allocator with free lists by exact size, safe to use from any thread.
 
     Blocks are reused oldest first, at most 64 are kept a size (the oldest makes way), and over the

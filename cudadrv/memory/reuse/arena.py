@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import border
+from ...driver.handle import Uncopied
 from ...driver.stream_core import StreamCore
 from ...errors import (
     ArgumentValueError,
@@ -53,7 +54,7 @@ class ArenaSlab(DeviceArray[Any]):
         super().close()
 
 
-class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
+class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
     """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
 
     A slab is zeroed when it is fresh and not when it is reused. It is reused first on the stream
@@ -138,7 +139,7 @@ class DeviceArena(SlabArena[StreamCore, ArenaSlab]):
         )
 
 
-class ArenaMemory:
+class ArenaMemory(Uncopied):
     """Slabs of an arena of bytes as what new memory comes from: see `using_memory`.
 
     Each size is rounded up to a power of two; what is given back is kept for the next request.
