@@ -86,4 +86,4 @@ def registers_of(function: Function, device: DeviceState) -> int:
     (blocks,) = directives.get("minnctapersm", (1,))
     (most,) = directives.get("maxnreg", (_MOST_REGISTERS,))
     room = most_registers(device.attributes, threads, max(blocks, 1))
-    return max(min(function.kernel().attributes.registers, most, room), _LEAST_REGISTERS)
+    return max(min(function.kernel().registers, most, room), _LEAST_REGISTERS)

@@ -30,6 +30,7 @@ from ptx.signature import KernelSignature
 
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
+_OF_MACHINE_CODE = 4  # registers beside the program's values: the stack's place, and moves
 _LARGE = 100_000  # characters of a kernel, some 3,000 instructions
 # Just below glibc's limit for its moving threshold, DEFAULT_MMAP_THRESHOLD_MAX (mallopt(3)).
 _LARGE_BLOCK = (32 << 20) - 8192
@@ -50,12 +51,11 @@ def _keep_temporaries() -> None:
 
 @dataclass(frozen=True, slots=True)
 class KernelAttributes:
-    """What `cuFuncGetAttribute` says of a kernel; sizes in bytes, `registers` an estimate."""
+    """What `cuFuncGetAttribute` says of a kernel; sizes in bytes."""
 
     shared_bytes: int
     local_bytes: int
     const_bytes: int
-    registers: int
     max_threads: int
 
 
@@ -82,9 +82,13 @@ class EmulatedKernel:
             shared_bytes=self._code.shared_bytes,
             local_bytes=self._code.stack_bytes,
             const_bytes=const,
-            registers=min(255, max(16, self._code.registers)),
             max_threads=min(most, self.signature.max_threads or most),
         )
+
+    @cached_property
+    def registers(self) -> int:
+        """An estimate of a thread's: what its program needs at once, and some of machine code."""
+        return min(255, max(16, self._code.count_registers() + _OF_MACHINE_CODE))
 
     @cached_property
     def _reserved_shared(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from ptx.emulate.codegen.analysis.unwritten_registers import unwritten_registers
 from ptx.emulate.codegen.cfg import Block, bits, mask_of
 from ptx.emulate.codegen.count_writer import (
@@ -60,6 +62,21 @@ class Unit:
             live |= mask_of(step.reads)
         found.reverse()
         return found
+
+    def registers_at_once(self) -> int:
+        """The registers of 32 bits that hold what is live at once, where that is most."""
+        of_words: defaultdict[int, int] = defaultdict(int)
+        for number, (kind, width) in enumerate(zip(self.scope.home, self.scope.width, strict=True)):
+            if kind != "pred":  # they have registers of their own
+                of_words[-(-width // 4)] |= 1 << number
+        return max(
+            (
+                sum(words * (live & mask).bit_count() for words, mask in of_words.items())
+                for block in self.blocks
+                for live in (block.live, *self.live_behind_each(block))
+            ),
+            default=0,
+        )
 
     def following(self, block: Block) -> int:
         """The number of the block behind it, GONE where control never gets there."""

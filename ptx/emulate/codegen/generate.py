@@ -101,7 +101,7 @@ class _KernelWriter:
         """Generate all blocks of all functions that the kernel calls by name."""
         code = self._code
         self._add(CodePlace(self._layout, code.kernel))
-        code.registers = max(map(len, code.zeros))
+        code.count_registers = self._count_registers
         graph = self._graphs[self._layout]
         code.stack_bytes = aligned(graph.depth(code.kernel), FRAME_ALIGN)
         code.is_recursive = graph.is_recursive
@@ -121,6 +121,9 @@ class _KernelWriter:
                 f" {MOST_LOCAL_BYTES}",
             )  # fmt: skip
         return code
+
+    def _count_registers(self) -> int:
+        return max(each.registers_at_once() for each in self._units)
 
     def find_function(self, address: int) -> int | None:
         """The number of the function at an address, generated if need be; None if there is none.

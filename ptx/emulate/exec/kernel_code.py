@@ -67,6 +67,7 @@ class KernelCode:
         find_origins: what the addresses of each access are made from, where the parameters at these
             offsets are pointers.
         uses_of: what becomes of each element that an instruction loads; () where it loads none.
+        count_registers: how many of 32 bits hold what a thread needs at once, in any function.
         stack_bytes: local memory of the deepest chain of calls that the module tells of.
         reads_clock: whether it reads a clock, so that what it does depends on time.
         may_be_late: what an ordered launch may do late.
@@ -102,7 +103,7 @@ class KernelCode:
     may_be_late: Late = NOTHING_LATE
     is_recursive: bool = False
     stack_bytes: int = 0
-    registers: int = 0
+    count_registers: Callable[[], int] = int
     counted: CountedCode | None = None
     follows_undefined: bool = False
     numbers: list[Mapping[str, int]] = field(default_factory=list)

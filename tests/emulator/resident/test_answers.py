@@ -39,6 +39,17 @@ def test_the_emulated_driver_answers_what_is_calculated_with_its_registers() -> 
             assert found == answer.calculated("NVIDIA H200"), each.name
 
 
+@pytest.mark.parametrize(
+    ("values", "registers"), [(24, 40), (40, 64), (64, 80), (100, 128), (150, 190), (220, 255)]
+)
+def test_estimated_registers_are_near_those_of_the_machine_code(
+    values: int, registers: int
+) -> None:  # those of the cubins that NVRTC 13.5 makes for sm_90
+    with emulator.session(devices=[emulator.H200]):
+        kernel = loaded(cudadrv.cuda_context_for(0)).kernel(f"resident_{values}_256_0_0")
+        assert 0.8 * registers <= kernel.attributes.registers <= 1.1 * registers
+
+
 @pytest.mark.parametrize(("device", "answer"), RECORDED, ids=[each.name for _, each in RECORDED])
 def test_the_calculation_is_what_the_driver_and_ncu_said(device: str, answer: Answer) -> None:
     blocks = answer.calculated(device)
