@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.findings import Access
-from ptx.emulate.check.stamps import sites_of
+from ptx.emulate.check.stamps import Stamps, sites_of
 from ptx.emulate.check.step import Step
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ Sites = NDArray[np.uint16]  # 1 + the number of the site that accessed a unit la
 Places = NDArray[np.int64]
 
 _MOST_RANGES: Final = 4096  # beyond them, ranges of several sites are told as one
+_PAGE: Final = 4096
 _SPARSE: Final = 8  # units of a stretch for each that is accessed, from which on it is sorted
 
 
@@ -59,9 +60,19 @@ class LaunchAccesses:
         """One side of a race: the range number `at` of a part."""
         return self._check.access_of_any(int(part.sites[at]), queued_at)
 
+    def committed_nbytes(self) -> int:
+        """The memory of the pages in which it stands who accessed global memory."""
+        written = self._check.in_global.written_down(self._check.global_shift)
+        return sum(_PAGE * _used_pages(stamps) for _, _, stamps in written)
+
     def let_go(self) -> None:
         """Forget all but what names the accesses."""
         self._check.let_go()
+
+
+def _used_pages(stamps: Stamps) -> int:
+    each = _PAGE // stamps.itemsize
+    return int(np.count_nonzero(np.add.reduceat(stamps != 0, np.arange(0, len(stamps), each))))
 
 
 def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:

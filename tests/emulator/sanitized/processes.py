@@ -74,8 +74,9 @@ def _room(what: str, program: Program, size: str, seconds: float) -> list[str]:
 @cache
 def _options(tool: str) -> tuple[str, ...]:
     done = subprocess.run(
-        [COMMAND, "--help"], capture_output=True, text=True, timeout=60, check=False
-    )
+        [COMMAND, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
     every = _OPTIONS | _OPTIONS_OF.get(tool, {})
     return tuple(word for key in every if key in done.stdout for word in (key, every[key]))
 

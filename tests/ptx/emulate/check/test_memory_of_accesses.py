@@ -1,0 +1,43 @@
+"""How much memory it takes to know who accessed what."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptx.emulate.check.accessed_bytes import LaunchAccesses
+from ptx.emulate.check.findings import Findings
+from ptx.emulate.exec.limits import Limits
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
+
+WORDS = 1 << 16
+BODY = """
+    .reg .pred %p; .reg .b32 %r<6>; .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [a]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;
+    mad.lo.s32 %r1, %r1, 256, %r2; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;
+    xor.b32 %r3, %r1, 1; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd1, %rd3;
+"""
+
+
+@pytest.mark.parametrize(
+    ("accesses", "stamps"),
+    [
+        ("st.global.u32 [%rd2], %r1;", 0),  # each thread its own: only listed
+        ("st.global.u32 [%rd2], %r1; bar.sync 0; ld.global.u32 %r4, [%rd3];", 2),
+        ("st.global.u32 [%rd2], %r1; bar.sync 0; atom.global.add.u32 %r4, [%rd3], 1;", 2),
+    ],
+    ids=["written", "read by others", "combined by others"],
+)
+def test_a_word_takes_a_stamp_for_each_way_in_which_it_was_accessed(
+    accesses: str, stamps: int
+) -> None:
+    runner = KernelRunner(ptx_text(f"{BODY} {accesses} ret;", ".param .u64 a"), 1 << 20)
+    array = runner.put(np.zeros(WORDS, np.uint32))
+    kept: list[int] = []
+
+    def note(found: LaunchAccesses) -> None:
+        kept.append(found.committed_nbytes())
+
+    limits = Limits(findings=Findings(), accessed=note)
+    runner.launch("k", WORDS // 256, 256, array, limits=limits)
+    assert kept == [stamps * 8 * WORDS]
