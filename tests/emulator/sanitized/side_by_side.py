@@ -12,6 +12,20 @@ from tests.emulator.sanitized.tool_report import TOOLS
 from tests.ptx.emulate.check.truth.program import RIGHT
 
 _COLUMNS: Final = ("both", "only ours", "only theirs", "neither")
+# Right programs that a tool accuses, by tool and pattern.
+_FALSE_ALARMS: Final = {
+    ("racecheck", "flag in another block"): "it takes the flag for a race, which is written and "
+    "read by a release and an acquire of cluster scope",
+}
+
+
+def false_alarm(judged: Judged) -> str:
+    """Why a right program was accused by a tool, "" where that is not known of each that did."""
+    if not judged.program.is_right:
+        return ""
+    tools = [tool for tool, report in judged.theirs.items() if report.findings]
+    reasons = [_FALSE_ALARMS.get((tool, judged.program.pattern), "") for tool in tools]
+    return "; ".join(reasons) if all(reasons) else ""
 
 
 def side(judged: Judged) -> str:
@@ -47,6 +61,8 @@ def details(every: Sequence[Judged]) -> Iterator[str]:
         for each in every:
             if side(each) == column and not (column == "neither" and each.program.is_right):
                 yield f"{column}: {each.program.name}: ours {', '.join(each.own) or 'nothing'}"
+                if reason := false_alarm(each):
+                    yield f"    a false alarm: {reason}"
                 for tool, report in each.theirs.items():
                     if report.findings:
                         yield f"    {tool}: {report.findings}, {report.first}"

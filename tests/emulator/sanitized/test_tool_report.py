@@ -6,39 +6,44 @@ import pytest
 
 from tests.emulator.sanitized.one_program import ALL_RAN
 from tests.emulator.sanitized.processes import Judged
-from tests.emulator.sanitized.side_by_side import side, table
+from tests.emulator.sanitized.side_by_side import false_alarm, side, table
 from tests.emulator.sanitized.tool_report import ToolReport, read
 from tests.ptx.emulate.check.truth.judging import programs
+from tests.ptx.emulate.check.truth.program import Program
 
+# As compute-sanitizer 2025.3 prints, on an H200.
 MEMCHECK = """\
 ========= COMPUTE-SANITIZER
 ========= Invalid __global__ read of size 4 bytes
-=========     at stencil_int+0x130 in truth.cu:52
-=========     by thread (31,0,0) in block (7,0,0)
-=========     Access at 0x7f2a4a0003f4 is out of bounds
-=========     and is 1 bytes after the nearest allocation at 0x7f2a4a000000 of size 1012 bytes
+=========     at global_sums_by_clusters+0x220 in truth.cu:88
+=========     by thread (61,0,0) in block (3,0,0)
+=========     Access to 0x90200003f4 is out of bounds
+=========     and is 1 bytes after the nearest allocation at 0x9020000000 of size 1,012 bytes
 =========     Saved host backtrace up to driver entry point at kernel launch time
 =========
-LaunchFailedError: cuStreamSynchronize: unspecified launch failure
-========= Error: process didn't terminate successfully
-========= Target application returned an error
-========= ERROR SUMMARY: 33 errors
-========= ERROR SUMMARY: 32 errors were not printed. Use --print-limit option to adjust the number of printed errors
-"""  # noqa: E501 - as it is printed
+LaunchFailedError: waiting for <Stream 0x1e4fd8c0 on device 0>: cuStreamSynchronize answered
+========= ERROR SUMMARY: 1 error
+"""
 RACECHECK = f"""\
 ========= COMPUTE-SANITIZER
-{ALL_RAN}
-========= Warning: Race reported between Read access at scan+0x170 in truth.cu:51
-=========     and Write access at scan+0x1c0 in truth.cu:53 [2032 hazards]
+========= Warning: (Warp Level Programming) Potential WAR hazard detected at __shared__ 0x480
+=========     Read Thread (33,0,0) at scan+0x120 in truth.cu:88
+=========     Write Thread (32,0,0) at scan+0x140 in truth.cu:85
+=========     Current Value : 0, Incoming Value : 144
 =========
-========= RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 warning)
-"""
-SYNCCHECK = f"""\
-========= COMPUTE-SANITIZER
-========= Barrier error detected. Divergent thread(s) in block.
-=========     at scan+0x170 in truth.cu:511
 {ALL_RAN}
-========= ERROR SUMMARY: 1 error
+========= RACECHECK SUMMARY: 1 hazard displayed (17 errors, 992 warnings)
+"""
+SYNCCHECK = """\
+========= COMPUTE-SANITIZER
+========= Barrier error detected. Missing init.
+=========     at asynchronous_copies_counted_by_an_mbarrier+0x200 in truth.cu:92
+=========     by thread (32,0,0) in block (2,0,0)
+=========     Barrier is located at shared address 0x500
+=========
+LaunchFailedError: waiting for <Stream 0x16497d90 on device 0>: cuStreamSynchronize answered
+========= ERROR SUMMARY: 128 errors
+========= ERROR SUMMARY: 127 errors were not printed. Use --print-limit option to adjust
 """
 CLEAN = f"========= COMPUTE-SANITIZER\n{ALL_RAN}\n========= ERROR SUMMARY: 0 errors\n"
 NO_RACE = f"========= COMPUTE-SANITIZER\n{ALL_RAN}\n" + (
@@ -49,9 +54,9 @@ NO_RACE = f"========= COMPUTE-SANITIZER\n{ALL_RAN}\n" + (
 @pytest.mark.parametrize(
     ("output", "findings", "first"),
     [
-        (MEMCHECK, 33, "Invalid __global__ read of size 4 bytes"),
-        (RACECHECK, 1, "Warning: Race reported between Read access at scan+0x170 in truth.cu:51"),
-        (SYNCCHECK, 1, "Barrier error detected. Divergent thread(s) in block."),
+        (MEMCHECK, 1, "Invalid __global__ read of size 4 bytes"),
+        (RACECHECK, 1009, RACECHECK.splitlines()[1].removeprefix("========= ")),
+        (SYNCCHECK, 128, "Barrier error detected. Missing init."),
         (CLEAN, 0, ""),
         (NO_RACE, 0, ""),
     ],
@@ -63,7 +68,7 @@ def test_findings_are_counted_by_the_summary(output: str, findings: int, first: 
 
 
 def test_a_process_that_was_killed_is_told_by_what_the_tool_had_said() -> None:
-    killed = "\n".join(line for line in SYNCCHECK.splitlines()[:3])
+    killed = "\n".join(SYNCCHECK.splitlines()[:3])
     report = read(killed, ended=False)
     assert (report.findings, report.ended, report.trouble) == (1, False, "")
     assert read(CLEAN.splitlines()[0], ended=False).trouble == ""
@@ -106,3 +111,18 @@ def test_the_table_has_who_found_what_by_class_of_fault() -> None:
     assert rows["barrier left out"] == ["4", "1", "1", "1", "1", "0", "2", "0", "0"]
     assert rows["none: false alarms"] == ["3", "0", "0", "1", "2", "0", "1", "0", "0"]
     assert rows["all that are faulty"] == rows["barrier left out"]
+
+
+def test_a_right_program_is_no_find_where_it_is_known_why_it_is_accused() -> None:
+    right = {each.pattern: each for each in programs() if each.is_right}
+
+    def why(program: Program, tool: str) -> str:
+        return false_alarm(Judged(program, {}, {tool: read(RACECHECK, ended=True)}))
+
+    assert "flag" in why(right["flag in another block"], "racecheck")
+    assert why(right["flag in another block"], "synccheck") == ""
+    assert why(right["flag"], "racecheck") == ""
+    faulty = next(
+        each for each in programs() if each.pattern == "flag in another block" and not each.is_right
+    )
+    assert why(faulty, "racecheck") == ""

@@ -15,12 +15,11 @@ from tests.emulator.sanitized.one_program import ALL_RAN
 
 TOOLS: Final = ("memcheck", "racecheck", "initcheck", "synccheck")
 _LINE: Final = re.compile(r"^=========[ \t]?(.*)$", re.MULTILINE)
-_SUMMARY: Final = re.compile(
-    r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:error|hazard)s?\b(?! were not)"
-)
+_SUMMARY: Final = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (?!.*were not printed)(.*)")
+_COUNT: Final = re.compile(r"(\d+) (?:errors?|warnings?)\b")
 _FINDING: Final = re.compile(
     r"Invalid |Misaligned |Out-of-range |Warp |Lane |Device |Malloc/Free|Uninitialized |"
-    r"Barrier error|Race reported|(?:Error|Warning|Info): (?:Race|Potential)"
+    r"Barrier error|(?:(?:Error|Warning|Info): )?(?:\(.+?\) )?(?:Race|Potential) "
 )
 
 
@@ -47,7 +46,8 @@ def read(output: str, *, ended: bool) -> ToolReport:
     """The report of a process from what it and the tool printed."""
     lines = [line.strip() for line in _LINE.findall(output)]
     said = [line for line in lines if _FINDING.match(line)]
-    totals = [int(number) for line in lines for number in _SUMMARY.findall(line)]
+    summaries = [found[1] for line in lines if (found := _SUMMARY.match(line))]
+    totals = [sum(map(int, _COUNT.findall(each))) for each in summaries]
     total, ran = max(totals, default=0), ALL_RAN in output
     # Of a process that failed it also counts that it did, and names no finding.
     findings = max(total, len(said)) if said or ran else 0
