@@ -7,7 +7,7 @@ meanwhile: where there is such, nothing is said.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ptx.emulate.exec.fibre import Fibre
@@ -27,7 +27,9 @@ class EndlessWait:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._state: tuple[object, ...] = ()
+        self._alive = 0
+        self._places: list[tuple[Place, int]] = []
+        self._registers: dict[tuple[Place, bytes], list[object]] = {}
         self._memory: tuple[int, ...] = ()
         self._looks = 0
         self._since = 0
@@ -44,30 +46,49 @@ class EndlessWait:
             or any(site.is_elsewhere for site in code.sites)
         ):
             return False
-        state = tuple(self._fibres(fibre, block))
-        if self._looks and state == self._state:
-            # Who has not run since may be the one that the others wait for.
-            all_ran = all(each.tick > self._since for _, each in self._scheduler.runnable)
-            return all_ran and bool(state) and self._sums() == self._memory
+        fibres, alive = self._fibres(fibre, block), self._scheduler.alive
+        # Threads that are elsewhere are not as they were: most looks end here.
+        places = sorted((place, each.count) for place, each in fibres)
+        is_near = bool(fibres) and places == self._places and alive == self._alive
+        if is_near and self._are_same(fibres):
+            return self._is_memory_same()
         self._looks = (self._looks + 1) % _LOOKS
         if self._looks == 1:
-            self._state, self._memory = state, self._sums()
-            self._since = self._scheduler.steps
+            self._alive, self._places = alive, places
+            self._registers = {
+                (place, each.lane_numbers().tobytes()): list(_registers(each, code.live[place[-1]]))
+                for place, each in fibres
+            }
+            self._memory, self._since = (), self._scheduler.steps
         return False
 
-    def _fibres(self, fibre: Fibre, block: int) -> Iterator[object]:
-        """Who is where with which registers; nothing where a caller's registers are not at hand."""
-        fibres = [((*fibre.prefix, block), fibre)]
-        fibres += self._scheduler.runnable
-        if any(each.calls for _, each in fibres):
-            return
+    def _is_memory_same(self) -> bool:
+        """Whether memory is as it was at these registers; kept where it is looked at first."""
+        # Who has not run since may be the one that the others wait for.
+        if any(each.tick <= self._since for _, each in self._scheduler.runnable):
+            return False
+        before, self._memory = self._memory, self._sums()
+        self._since = self._scheduler.steps
+        if before and before != self._memory:
+            self._places = []  # they change memory: wait for the next state, as sums take long
+        return before == self._memory
+
+    def _fibres(self, fibre: Fibre, block: int) -> list[tuple[Place, Fibre]]:
+        """Who is where, who runs first; nobody where a caller's registers are not at hand."""
+        fibres = [((*fibre.prefix, block), fibre), *self._scheduler.runnable]
+        return [] if any(each.calls for _, each in fibres) else fibres
+
+    def _are_same(self, fibres: list[tuple[Place, Fibre]]) -> bool:
+        """Whether all have the same registers; read up to the first change, where one is likely."""
         live = self._scheduler.blocks.code.live
-        yield self._scheduler.alive
-        for place, each in sorted(fibres, key=lambda found: found[0]):
-            yield place, each.count, each.lane_numbers().tobytes()
-            for number in live[place[-1]]:
-                value = value_in(each, number)
-                yield value.shape, value.tobytes()
+        for place, each in fibres:
+            before = self._registers.get((place, each.lane_numbers().tobytes()))
+            if before is None:
+                return False
+            now = _registers(each, live[place[-1]])
+            if any(old != new for old, new in zip(before, now, strict=True)):
+                return False
+        return True
 
     def _sums(self) -> tuple[int, ...]:
         blocks = self._scheduler.blocks
@@ -78,3 +99,9 @@ class EndlessWait:
             part = memory.data[start - memory.base : end - memory.base]
             sums.append(zlib.crc32(part.data))
         return memory.version, *sums
+
+
+def _registers(fibre: Fibre, numbers: Iterable[int]) -> Iterator[object]:
+    for number in numbers:
+        value = value_in(fibre, number)
+        yield value.shape, value.tobytes()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from types import FrameType
+
 import numpy as np
 import pytest
 
@@ -98,3 +102,38 @@ def test_a_wait_whose_turns_are_of_several_blocks_is_endless_too(blocks: int) ->
     runner = KernelRunner(text)
     with pytest.raises(EndlessLoop, match="32 threads go round for ever"):
         runner.launch("k", 1, 32, runner.put(np.zeros(8, np.uint32)))
+
+
+def test_looking_for_an_endless_loop_reads_few_registers_of_threads_that_are_apart() -> None:
+    """Each thread goes round in a loop of its own, with many registers in use."""
+    threads, registers = 24, 40
+    begin = "".join(f"cvt.rn.f64.u32 %f{at}, %r1;" for at in range(registers))
+    choice = "".join(f"setp.eq.u32 %p, %r1, {each}; @%p bra L{each};" for each in range(threads))
+    loops = "".join(
+        f"L{each}: add.u32 %r2, %r2, 1; add.f64 %f{each}, %f{each}, %f0;"
+        f" setp.lt.u32 %p, %r2, {4000 + each}; @%p bra L{each}; bra E;"
+        for each in range(threads)
+    )
+    end = "E: " + "".join(f"add.f64 %f0, %f0, %f{at};" for at in range(1, registers))
+    text = ptx_text(
+        ".reg .pred %p; .reg .b32 %r<3>; .reg .b64 %rd<2>; .reg .f64 %f<40>;"
+        f" ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0; {begin} {choice} ret;"
+        f" {loops} {end} st.global.f64 [%rd1], %f0; ret;",
+        ".param .u64 out",
+    )
+    runner = KernelRunner(text)
+    out = runner.put(np.zeros(1))
+    read = Counter[str]()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            read[frame.f_code.co_name] += 1
+
+    sys.setprofile(count)
+    try:
+        runner.launch("k", 1, threads, out)
+    finally:
+        sys.setprofile(None)
+    assert read["is_here"] > 100
+    # All of them at each look would be threads * registers of them.
+    assert read["value_in"] < 40 * read["is_here"]
