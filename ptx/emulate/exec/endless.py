@@ -38,13 +38,7 @@ class EndlessWait:
         """Whether all is as it was, though threads have run; `fibre` is about to run a block."""
         blocks, waits = self._scheduler.blocks, self._scheduler.waiting.timed_waits
         code, memory = blocks.code, blocks.launch.memory
-        if (
-            code.reads_clock
-            or memory.used_bytes > _MOST_BYTES
-            or waits.waits
-            or waits.counts
-            or any(site.is_elsewhere for site in code.sites)
-        ):
+        if code.reads_clock or memory.used_bytes > _MOST_BYTES or waits.waits or waits.counts:
             return False
         fibres, alive = self._fibres(fibre, block), self._scheduler.alive
         # Threads that are elsewhere are not as they were: most looks end here.
@@ -66,6 +60,9 @@ class EndlessWait:
         """Whether memory is as it was at these registers; kept where it is looked at first."""
         # Who has not run since may be the one that the others wait for.
         if any(each.tick <= self._since for _, each in self._scheduler.runnable):
+            return False
+        # Others write what is elsewhere. It is asked late, as code may have thousands of sites.
+        if any(site.is_elsewhere for site in self._scheduler.blocks.code.sites):
             return False
         before, self._memory = self._memory, self._sums()
         self._since = self._scheduler.steps
