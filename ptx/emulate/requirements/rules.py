@@ -128,6 +128,11 @@ redux | f32 | sm_100f 8.6
 setmaxnreg | | sm_90a 8.0, {_RECENT} 8.6
 shfl vote | sync | sm_30 6.0
 tcgen05 | | sm_100f sm_110f 8.6
+tcgen05 | kind::i8 | sm_100a sm_110a 8.6
+tcgen05 | shift | sm_100a sm_103a sm_110a 8.6
+tcgen05 | scale_vec::* | sm_100a sm_103a sm_110a 8.6
+tcgen05 | block_scale !scale_vec::* | sm_100f sm_110f 8.8
+tcgen05 | sp kind::mxf4/kind::mxf4nvf4 | sm_100a sm_103a sm_110a 8.6
 tensormap | replace | sm_90a 8.3, {_RECENT} 8.6
 tensormap | cp_fenceproxy | sm_90 8.3
 
