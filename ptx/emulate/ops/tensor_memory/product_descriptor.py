@@ -22,6 +22,7 @@ _FACTORS: Final = {
 }  # fmt: skip
 _NARROWER: Final = {3: "e2m3", 4: "e3m2", 5: "e2m1"}
 _MOST_COLUMNS: Final = 256
+_FEW_COLUMNS: Final = 32  # from which on those of integers grow by 16
 
 
 class BadDescriptor(ValueError):
@@ -87,11 +88,8 @@ def _require_shape(kind: str, m: int, n: int, transposes_b: bool) -> None:
     """Raises BadDescriptor: the ISA has no such shape for one block and a dense A."""
     if m not in (64, 128):
         raise BadDescriptor(f"has {m} rows of A, not 64 or 128")
-    step = 8 if m == 64 else 16
-    fits = n % step == 0 and step <= n <= _MOST_COLUMNS
-    if kind == "i8" and m == 64:
-        fits = fits and (n in (8, 24) or n % 16 == 0)
+    fits = 0 < n <= _MOST_COLUMNS and (kind != "i8" or n <= _FEW_COLUMNS or n % 16 == 0)
     if not fits:
-        raise BadDescriptor(f"has {n} columns of B, which a product of {m} rows does not take")
+        raise BadDescriptor(f"has {n} columns of B, which .kind::{kind} does not take")
     if transposes_b and kind in ("i8", "f8f6f4") and n % 16:
         raise BadDescriptor(f"transposes {n} columns of 8-bit elements, no multiple of 16")
