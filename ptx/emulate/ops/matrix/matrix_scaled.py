@@ -106,10 +106,11 @@ def _factors(fibre: Fibre, what: Scaled, brought: NDArray[np.uint32], choices: i
     )
     at = (byte[:, None] + np.arange(what.chunks))[:, None, None, :]
     bits = np.take_along_axis(octets & np.uint32(255), at, axis=3).astype(np.uint8)
-    return _decoded(bits, what.factor)
+    return decoded_factors(bits, what.factor)
 
 
-def _decoded(bits: NDArray[np.uint8], factor: str) -> Factors:
+def decoded_factors(bits: NDArray[np.uint8], factor: str) -> Factors:
+    """What the bits of factors mean: "ue8m0" or "ue4m3"."""
     if factor == "ue8m0":
         return np.where(bits == 255, np.nan, np.ldexp(1.0, bits.astype(np.intc) - 127))
     halves = ieee.from_narrow(bits & np.uint8(127), source=ieee.E4M3)

@@ -278,7 +278,8 @@ def test_what_nothing_has_written_is_not_added_to_where_that_is_checked() -> Non
     (mma("f16", *GOOD, WORD, mask="{%r1, %r2}, "), "its mask has 2 words, not 4"),
     (mma("f16", *GOOD, WORD).replace("kind::f16", "kind::f16.ashift"), "no .cta_group::2"),
     (mma("f16", *GOOD, WORD).replace("cta_group::1", "cta_group::2"), "no .cta_group::2"),
-    (mma("mxf8f6f4", *GOOD, WORD), "no factors"),
+    (mma("mxf8f6f4", *GOOD, WORD), "instructions for tensor memory there are"),
+    (mma("mxf4nvf4.block_scale", *GOOD, WORD, mask="[%r5], [%r5], "), "it needs one of .scale_vec"),
     (COMMIT.replace("shared::cluster", "shared::cluster.multicast::cluster"), "a mask of blocks"),
 ])  # fmt: skip
 def test_what_is_not_known_is_refused_when_the_kernel_is_loaded(line: str, said: str) -> None:
