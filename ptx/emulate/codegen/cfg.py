@@ -32,8 +32,8 @@ _NOT_HERE = {
     "multimem": "it combines the memories of several devices in the switch between them (multicast "
     "objects), which emulated devices do not have",
     "tcgen05": "of the instructions for tensor memory there are those of one block (.cta_group::1) "
-    "with dense matrices: no .cta_group::2, .sp, .ws, .ashift nor shift, and no copies of the "
-    "shapes .4x256b and .64x128b or from other formats",
+    "with dense matrices: no .cta_group::2, .sp, .ashift, ld.red nor shift, no zero columns "
+    "of .ws, and no copies of the shapes .4x256b and .64x128b or from other formats",
 }
 _WITHOUT_REGISTERS = (Immediate, FloatImmediate, Symbol, SpecialRegister)
 

@@ -66,18 +66,22 @@ class ProductDescriptor:
 
 
 @lru_cache(maxsize=256)  # by the word, of which programs have few
-def product_descriptor(word: int, kind: str, chunks: int = 0) -> ProductDescriptor:
+def product_descriptor(
+    word: int, kind: str, chunks: int = 0, *, is_weight_stationary: bool = False
+) -> ProductDescriptor:
     """The fields of a descriptor for a kind, such as "f16"; `chunks`: factors that a row has.
 
     Raises:
         BadDescriptor: the ISA has no such product, or the emulator does not know it.
     """
-    return _scaled(word, kind, chunks) if chunks else _plain(word, kind)
+    return _scaled(word, kind, chunks) if chunks else _plain(word, kind, is_weight_stationary)
 
 
-def _plain(word: int, kind: str) -> ProductDescriptor:
+def _plain(word: int, kind: str, is_weight_stationary: bool) -> ProductDescriptor:
     if word >> 2 & 1 or word & 3:
         raise BadDescriptor("is of a sparse product, which the emulator does not execute")
+    if is_weight_stationary and word >> 30:
+        raise BadDescriptor("shifts B, which the emulator does not know")
     if word & _RESERVED or word >> 30:
         raise BadDescriptor("has bits set that must be zero")
     d = _TARGETS[kind].get(word >> 4 & 3)
@@ -97,7 +101,11 @@ def _plain(word: int, kind: str) -> ProductDescriptor:
             " emulator does not know that layout"
         )
     m, n = (word >> 24 & 31) * 16, (word >> 17 & 63) * 8
-    _require_shape(kind, m, n, transposed[1])
+    if is_weight_stationary:
+        if m not in (32, 64, 128) or n not in (64, 128, 256):
+            raise BadDescriptor(f"has {m} rows of A and {n} columns of B, which .ws does not take")
+    else:
+        _require_shape(kind, m, n, transposed[1])
     return ProductDescriptor(d, a, b, m, n, negated, transposed, bool(word >> 3 & 1))
 
 

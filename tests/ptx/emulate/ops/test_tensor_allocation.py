@@ -74,9 +74,11 @@ def test_what_breaks_the_rules_is_found(body: str, said: str) -> None:
 @pytest.mark.parametrize("line", [
     "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32;",
     "tcgen05.shift.cta_group::1.down [%r1];",
-    "tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd3, %rd4, %r2, %p1;",
+    "tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd3, %rd4, %r2, %p1, %rd5;",
 ])  # fmt: skip
 def test_what_is_not_known_of_it_is_refused_by_its_name(line: str) -> None:
-    with pytest.raises(UnsupportedInstruction, match=r"no \.cta_group::2, \.sp, \.ws") as raised:
+    with pytest.raises(
+        UnsupportedInstruction, match=r"no \.cta_group::2, \.sp, \.ashift"
+    ) as raised:
         runner_of(line).program.kernel("k")
     assert raised.value.opcode == line.split()[0].rstrip(";")
