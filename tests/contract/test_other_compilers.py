@@ -1,6 +1,7 @@
 """PTX that other compilers made, as their packages would hand it over.
 
-`ptx_of_others` holds what Triton 3.9 and Numba 0.68 made of the kernels that the tests describe.
+`ptx_of_others` holds what Triton 3.9 and Numba 0.68 made of the kernels that the tests describe;
+`test_tensor_memory.py` has those for compute capability 10.0.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from cudadrv.emulator.checks import CheckName
 from cudadrv.emulator.timeline.choice import OrderName
 from cudadrv.errors import CudaError
 from tests.contract.tensor_memory_product import WAIT_FOR_ALL, require_exact_product
+from tests.contract.triton_tensor_memory import require_exact_chain, require_exact_scaled_product
 
 DEVICE = emulator.EmulatedDevice(compute_capability=(10, 0))
 
@@ -35,6 +36,16 @@ def test_a_product_in_tensor_memory_has_the_bits_of_exact_arithmetic(
 def test_no_check_finds_a_fault_in_it(check: CheckName) -> None:
     with emulator.session(devices=[DEVICE], order="immediate", check=[check]):
         require_exact(launches=1)
+
+
+@pytest.mark.parametrize(
+    ("order", "seed"), [("immediate", None), ("late", None), *(("random", k) for k in range(4))]
+)
+def test_kernels_of_triton_in_tensor_memory_are_exact(order: OrderName, seed: int | None) -> None:
+    with emulator.session(devices=[DEVICE], order=order, seed=seed):
+        context = cudadrv.cuda_context_for(0)
+        require_exact_chain(context, context.default_stream)
+        require_exact_scaled_product(context, context.default_stream)
 
 
 def test_a_product_that_is_not_waited_for_is_found_where_it_is_late() -> None:

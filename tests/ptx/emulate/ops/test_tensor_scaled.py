@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.model.errors import TensorMemoryFault
 from ptx.emulate.model.order import LaunchOrder
+from tests.contract.triton_tensor_memory import E2M1
 from tests.ptx.emulate.ops.tensor_layout import descriptor, k_major
 from tests.ptx.emulate.ops.tensor_products import (
     PLAIN,
@@ -24,7 +23,6 @@ from tests.ptx.emulate.ops.tensor_products import (
 
 FACTORS = (8192, SECOND + 8192)  # where those of A and of B lie in shared memory
 AT = (300, 320)  # and their columns
-FACTOR_TYPES: dict[str, Any] = {"ue8m0": ml_dtypes.float8_e8m0fnu, "ue4m3": ml_dtypes.float8_e4m3fn}
 Bits = NDArray[np.uint8]
 
 
@@ -35,19 +33,19 @@ def elements(kind: str, rows: int, seed: int) -> tuple[Bits, NDArray[np.float64]
         values = rng.integers(-4, 5, (rows, 32)).astype(ml_dtypes.float8_e4m3fn)
         return values.view(np.uint8), values.astype(np.float64)
     nibbles = rng.integers(0, 16, (rows, 64)).astype(np.uint8)
-    values = nibbles.view(ml_dtypes.float4_e2m1fn).astype(np.float64)
-    return nibbles[:, ::2] | nibbles[:, 1::2] << np.uint8(4), values
+    return nibbles[:, ::2] | nibbles[:, 1::2] << np.uint8(4), E2M1[nibbles]
 
 
-def scales(factor: str, rows: int, chunks: int, seed: int) -> NDArray[Any]:
-    """(rows, chunks) factors of which all products and sums are exact."""
-    powers = 2.0 ** np.random.default_rng(seed).integers(-2, 3, (rows, chunks))
-    return powers.astype(FACTOR_TYPES[factor])
+def scales(factor: str, rows: int, chunks: int, seed: int) -> tuple[Bits, NDArray[np.float64]]:
+    """(rows, chunks) factors of which all products and sums are exact: bits, and what they are."""
+    powers = np.random.default_rng(seed).integers(-2, 3, (rows, chunks))
+    bits = powers + 127 if factor == "ue8m0" else powers + 7 << 3
+    return bits.astype(np.uint8), (2.0**powers).astype(np.float64)
 
 
-def place_factors(pool: Bits, start: int, factors: NDArray[Any], first: int) -> None:
+def place_factors(pool: Bits, start: int, factors: Bits, first: int) -> None:
     """Of 128 rows four bytes each in 512 bytes, as cuBLAS and CUTLASS have them."""
-    for row, some in enumerate(factors.view(np.uint8)):
+    for row, some in enumerate(factors):
         at = start + row // 128 * 512 + row % 32 * 16 + row // 32 % 4 * 4
         pool[at + first : at + first + len(some)] = some
 
@@ -95,15 +93,15 @@ def test_blocks_of_rows_are_scaled(
     pool = np.full(POOL, 0x38, np.uint8)
     left, a = elements(kind, 128, 1)
     right, b = elements(kind, n, 2)
-    of_a, of_b = scales(factor, 128, chunks, 3), scales(factor, n, chunks, 4)
+    (bits_a, of_a), (bits_b, of_b) = (scales(factor, r, chunks, r) for r in (128, n))
     k_major(pool, left, 0, *PLAIN)
     k_major(pool, right, SECOND, 4096, 128, 16)
-    place_factors(pool, FACTORS[0], of_a, places[0])
-    place_factors(pool, FACTORS[1], of_b, places[1])
+    place_factors(pool, FACTORS[0], bits_a, places[0])
+    place_factors(pool, FACTORS[1], bits_b, places[1])
     line = line_of(kind, word_of(kind, factor, n, places), size)
     found = cells(product_body(copies() + line, n), pool, n, order=order).view(np.float32)
     each = a.shape[1] // chunks
-    wide_a, wide_b = (np.repeat(x.astype(np.float64), each, axis=1) for x in (of_a, of_b))
+    wide_a, wide_b = (np.repeat(x, each, axis=1) for x in (of_a, of_b))
     assert np.array_equal(found, exact(a * wide_a, b * wide_b))
 
 
