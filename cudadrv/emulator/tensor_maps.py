@@ -26,6 +26,10 @@ _ELEMENTS: Final = {**dict(enumerate((0, 1, 2, 3, 4, 5, 6, 7, 9, 10))), 11: 11}
 _TYPES: Final = 16
 _FLOATS: Final = range(6, 13)
 _SPANS: Final = {**SWIZZLE_SPANS, 4: 128, 5: 128, 6: 128}
+# By CUtensorMapSwizzle, the numbers that PTX has for it: mode and atomicity.
+_SWIZZLES: Final = {0: (0, 0), 1: (1, 0), 2: (2, 0), 3: (3, 0), 4: (3, 1), 6: (3, 3)}
+LARGER_ATOMS: Final = (4, 5, 6)
+"""By CUtensorMapSwizzle, the swizzles that devices of compute capability 10.0 have."""
 _MOST_EXTENT: Final = 1 << 31
 _MOST_STRIDE: Final = 1 << 40
 _MOST_BOX: Final = 256
@@ -178,10 +182,10 @@ def _layout(tensor: Extents, modes: Modes, least: int) -> TensorLayout:
         raise invalid_value(f"globalStrides {strides}: multiples of {alignment} below 2**40")
     if not all(1 <= each <= _MOST_STEP for each in steps):
         raise invalid_value(f"elementStrides {steps}: each is 1 to {_MOST_STEP}")
+    swizzle, atomicity = _SWIZZLES.get(modes.swizzle, (0, 0))
     return TensorLayout(
-        address, _ELEMENTS.get(element, 0), extents, strides, (), steps,
-        modes.swizzle if modes.swizzle in SWIZZLE_SPANS else 0, bool(modes.fill),
-        promotion=modes.promotion,
+        address, _ELEMENTS.get(element, 0), extents, strides, (), steps, swizzle, bool(modes.fill),
+        promotion=modes.promotion, atomicity=atomicity,
     )  # fmt: skip
 
 
@@ -204,8 +208,8 @@ def _check_emulated(tensor: Extents, modes: Modes) -> None:
         what = f"tensors of CUtensorMapDataType {tensor.element} that are filled with NaN"
     elif modes.interleave:
         what = "interleaved tensors"
-    elif modes.swizzle not in SWIZZLE_SPANS:
-        what = "swizzles of larger atoms than 16 bytes"
+    elif modes.swizzle not in _SWIZZLES:
+        what = "swizzles that flip halves of 16 bytes"
     if what:
         raise Refusal(
             CUresult.CUDA_ERROR_NOT_SUPPORTED,

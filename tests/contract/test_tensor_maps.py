@@ -26,6 +26,7 @@ from cudadrv.errors import (
 )
 
 from .conftest import compile_module
+from .tensor_atoms import TABLES, require_atoms_in_place
 from .tensor_kernels import BOXES, PRODUCT, needs_tensor_maps
 
 HALF, SINGLE = np.float16, np.float32
@@ -112,6 +113,13 @@ def test_pieces_of_rows_change_places_as_the_swizzle_says(
     expected[rows, places ^ rows % max(tensor_map.swizzle.nbytes // 16, 1)] = pieces
     found = dumped(stream, kernels, tensor_map, 8, 2, total)
     assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_larger_atoms_than_16_bytes_change_places(context: cudadrv.Context, name: str) -> None:
+    if context.device.compute_capability < (10, 0):
+        pytest.skip("needs swizzles of larger atoms (compute capability 10.0)")
+    require_atoms_in_place(context, name)
 
 
 # The innermost coordinate is a multiple of 16 bytes, outside too; rows begin anywhere.

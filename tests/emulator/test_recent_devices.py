@@ -8,7 +8,8 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import LaunchConfig, emulator
-from cudadrv.errors import CudaError
+from cudadrv.errors import CudaError, NotSupportedError
+from tests.contract.tensor_atoms import TABLES, require_atoms_in_place
 
 SCALED = r"""
 extern "C" __global__ void scaled(float* out) {
@@ -56,3 +57,17 @@ def test_what_is_not_known_of_tensor_memory_is_refused_by_its_name() -> None:
     with pytest.raises(CudaError, match=r"tcgen05\.shift\.cta_group::1\.down") as caught:
         run(TENSOR_MEMORY, "compute_100a", (10, 0))
     assert "NOT_SUPPORTED" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_boxes_are_swizzled_by_larger_atoms_on_10_0(name: str) -> None:
+    with emulator.session([emulator.EmulatedDevice(compute_capability=(10, 0))]):
+        require_atoms_in_place(cudadrv.cuda_context_for(0), name)
+
+
+def test_a_swizzle_that_flips_halves_is_refused() -> None:
+    with emulator.session([emulator.EmulatedDevice(compute_capability=(10, 0))]):
+        array = cudadrv.cuda_context_for(0).default_stream.zeros((16, 64), np.float16)
+        flipped = cudadrv.TensorSwizzle.BYTES_128_ATOM_32_FLIP_8
+        with pytest.raises(NotSupportedError, match="copies no swizzles that flip halves"):
+            cudadrv.TensorMap(array, (16, 64), swizzle=flipped)

@@ -73,7 +73,8 @@ def test_a_map_says_what_it_was_made_of(emulator: Emulator) -> None:
     ({"strides": [1 << 40]}, INVALID), ({"box": [0, 4]}, INVALID), ({"box": [16, 257]}, INVALID),
     ({"box": [3, 4]}, INVALID), ({"steps": [1, 9]}, INVALID), ({"steps": [1, 0]}, INVALID),
     ({"swizzle": 1}, INVALID), ({"swizzle": 2}, None), ({"swizzle": 7}, INVALID),
-    ({"swizzle": 5}, UNSUPPORTED), ({"interleave": 1}, INVALID), ({"interleave": 3}, INVALID),
+    ({"swizzle": 4}, UNSUPPORTED), ({"swizzle": 5}, UNSUPPORTED), ({"interleave": 1}, INVALID),
+    ({"interleave": 3}, INVALID),
     ({"promotion": 4}, INVALID), ({"fill": 1}, None), ({"fill": 1, "type": 2}, INVALID),
 ])  # fmt: skip
 def test_what_the_manual_does_not_allow_is_refused(

@@ -20,6 +20,7 @@ from ..capture_rules import CaptureRules
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..tensor_map_functions import TensorMapFunctions
 from ..tensor_maps import (
+    LARGER_ATOMS,
     Extents,
     Modes,
     Numbers,
@@ -32,6 +33,7 @@ from .call import call
 
 _SINCE: Final = (9, 0)
 _WIDE_SINCE: Final = (10, 0)
+_ATOMS_SINCE: Final = (10, 0)
 
 
 class TensorMapCalls(CaptureRules):
@@ -44,12 +46,11 @@ class TensorMapCalls(CaptureRules):
         swizzle: int, l2_promotion: int, oob_fill: int, /,
     ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
         """The map of a tensor that is copied by tiles."""
-        self._refuse_older_than(_SINCE)
+        modes = self._modes(interleave, swizzle, l2_promotion, oob_fill)
         tensor = Extents.of(
             tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
             element_strides,
         )  # fmt: skip
-        modes = Modes.of(interleave, swizzle, l2_promotion, oob_fill)
         return SUCCESS, _encoded(tiled(tensor, box_dim, modes))
 
     @call(1)
@@ -60,14 +61,14 @@ class TensorMapCalls(CaptureRules):
         swizzle: int, l2_promotion: int, oob_fill: int, /,
     ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
         """The map of images that are copied by the pixels under a filter."""
-        self._refuse_older_than(_SINCE)
+        modes = self._modes(interleave, swizzle, l2_promotion, oob_fill)
         tensor = Extents.of(
             tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
             element_strides,
         )  # fmt: skip
         layout = im2col(
             tensor, pixel_box_lower_corner, pixel_box_upper_corner, int(channels_per_pixel),
-            int(pixels_per_column), Modes.of(interleave, swizzle, l2_promotion, oob_fill),
+            int(pixels_per_column), modes,
         )  # fmt: skip
         return SUCCESS, _encoded(layout)
 
@@ -128,6 +129,12 @@ class TensorMapCalls(CaptureRules):
     @cached_property
     def _tensor_map_functions(self) -> TensorMapFunctions:
         return TensorMapFunctions(self)
+
+    def _modes(self, interleave: int, swizzle: int, promotion: int, fill: int) -> Modes:
+        """How a tensor is copied, if the device copies so."""
+        modes = Modes.of(interleave, swizzle, promotion, fill)
+        self._refuse_older_than(_ATOMS_SINCE if modes.swizzle in LARGER_ATOMS else _SINCE)
+        return modes
 
     def _refuse_older_than(self, since: tuple[int, int]) -> None:
         capability = self._current().device.profile.compute_capability

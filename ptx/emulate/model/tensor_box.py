@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.model.tensor_map import SWIZZLE_SPANS, BadTensorMap, TensorLayout
+from ptx.emulate.model.tensor_map import SWIZZLE_ATOMS, SWIZZLE_SPANS, BadTensorMap, TensorLayout
 
 Words = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -116,14 +116,13 @@ def _pixel_rows(layout: TensorLayout, coordinates: Words, offsets: Words) -> tup
     return rows, is_row
 
 
-def swizzled(addresses: Words, swizzle: int) -> Words:
-    """The places in shared memory where a swizzle puts pieces of at most 16 bytes.
+def swizzled(addresses: Words, layout: TensorLayout) -> Words:
+    """The places in shared memory where a tensor's swizzle puts pieces of at most 16 bytes.
 
-    Of each address the bits that number a 16-byte piece within the span are changed by those of the
-    row of 128 bytes that it lies in.
+    Of each address the bits that number an atom within the span are changed by those of the row of
+    128 bytes that it lies in.
     """
-    span = SWIZZLE_SPANS[swizzle]
+    span, atom = SWIZZLE_SPANS[layout.swizzle], SWIZZLE_ATOMS[layout.atomicity]
     if not span:
         return addresses
-    mask = span // PIECE - 1
-    return addresses ^ ((addresses >> 7 & mask) << 4)
+    return addresses ^ (addresses >> 7 & span // atom - 1) * atom

@@ -53,7 +53,11 @@ ELEMENT_TYPES: Final = {
 }  # fmt: skip
 """By their numbers in PTX; those that the emulator does not copy are left out."""
 SWIZZLE_SPANS: Final = {0: 0, 1: 32, 2: 64, 3: 128}
-"""The bytes within which 16-byte pieces change places, by the number of the mode."""
+"""The bytes within which pieces change places, by the number of the mode."""
+SWIZZLE_ATOMS: Final = {0: 16, 1: 32, 3: 64}
+"""The bytes of such a piece, by the number of the atomicity; 2, which also flips halves, is left
+out. Those above 16 go with the widest span alone."""
+_WIDEST: Final = 3
 
 
 class Field(NamedTuple):
@@ -98,6 +102,7 @@ class TensorLayout:
         box: elements that are traversed; none for `im2col`.
         steps: between elements that are copied; the innermost one counts as 1.
         swizzle: the number of the mode.
+        atomicity: the number of the swizzle's.
         fills_nan: whether elements out of bounds are NaN instead of 0.
         pixels: of `im2col`.
         promotion: of the L2 cache, which changes no result.
@@ -113,6 +118,7 @@ class TensorLayout:
     fills_nan: bool = False
     pixels: PixelBox | None = None
     promotion: int = 0
+    atomicity: int = 0
 
     @property
     def rank(self) -> int:
@@ -154,8 +160,8 @@ class TensorLayout:
         pixels = self.pixels
         head = _HEAD.pack(
             _MARK, self.rank - 1, self.element, 0, self.swizzle, self.address,
-            *_filled(self.extents, 5), _TILE if pixels is None else _IM2COL, self.fills_nan, 0,
-            self.promotion, *_filled(self.strides, 4), *_filled(self.box, 5),
+            *_filled(self.extents, 5), _TILE if pixels is None else _IM2COL, self.fills_nan,
+            self.atomicity, self.promotion, *_filled(self.strides, 4), *_filled(self.box, 5),
             *_filled(self.steps, 5), 0,
         )  # fmt: skip
         if pixels is not None:
@@ -182,12 +188,16 @@ def decoded(data: bytes) -> TensorLayout:
             f"holds a tensor map of rank {rank}, element type {element} and swizzle {swizzle}, "
             "by which the emulator does not copy"
         )
-    if interleave or atomicity:
-        raise BadTensorMap("holds a tensor map that is interleaved or of another swizzle atomicity")
+    atoms_fit = atomicity in SWIZZLE_ATOMS and (not atomicity or swizzle == _WIDEST)
+    if interleave or not atoms_fit:
+        raise BadTensorMap(
+            f"holds a tensor map of interleave {interleave} and swizzle atomicity {atomicity}, by "
+            "which the emulator does not copy"
+        )
     layout = TensorLayout(
         address, element, tuple(extents[:rank]), tuple(strides[: rank - 1]),
         () if mode else tuple(box[:rank]), tuple(steps[:rank]), swizzle, bool(fill),
-        _pixels(data, rank) if mode else None, promotion,
+        _pixels(data, rank) if mode else None, promotion, atomicity,
     )  # fmt: skip
     _check(layout)
     return layout

@@ -126,7 +126,7 @@ class TensorPieces:
                 self.fibre.where(position, site.instruction),
                 address=address, nbytes=self.layout.nbytes, space="shared",
             )  # fmt: skip
-        self.inside = swizzled(starts[self.thread] + self.inside, self.layout.swizzle)
+        self.inside = swizzled(starts[self.thread] + self.inside, self.layout)
 
     @property
     def nbytes(self) -> NDArray[np.int64]:
