@@ -50,8 +50,19 @@ class ChunkOrder:
         self._fences = [Fences(geometry.threads) for _ in range(launch.levels)]
         self._meeting = Fences(geometry.threads)
         self._has_fences = False
+        self._begun = np.zeros(geometry.blocks, dtype=np.bool_)
 
     # What is asked.
+
+    def may_not_have_begun(self, lanes: Index, slots: Index) -> Bools:
+        """Which of these threads access another block of their cluster that may not have begun.
+
+        It has behind any barrier of the cluster. What else may tell them is not looked at where
+        anything is handed over by memory.
+        """
+        own = self.clocks.slots(lanes)
+        early: Bools = (own != slots) & ~self._begun[own]
+        return early & (not self._known.anything)
 
     def of(self, old: int, new: int) -> Order:
         """The order that memory gives two accesses, by their stamps."""
@@ -178,6 +189,8 @@ class ChunkOrder:
 
     def take(self, lanes: Index, what: str, numbers: Index, *, acquires: bool = True) -> None:
         """These threads have waited for all who arrived there."""
+        if what == "cluster":
+            self._begun[self.clocks.slots(lanes)] = True
         shift, level = self.clocks.shift, self._launch.level_of("cluster")
         if acquires:
             whole = self.clocks.whole_blocks(lanes, numbers)

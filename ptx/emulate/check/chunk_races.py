@@ -176,7 +176,7 @@ class ChunkRaces:
         number: int,
     ) -> Step | None:  # fmt: skip
         """An access as a step; None where it is of no memory that is looked at."""
-        launch, starts = self._launch, None
+        launch, starts, begun = self._launch, None, None
         if space == "global":
             most, shift = launch.memory.nbytes, launch.global_shift
             offset -= launch.memory.base
@@ -184,6 +184,7 @@ class ChunkRaces:
             most, shift = self._shared_stride, launch.shared_shift
             if addresses.lowest() + offset < 0 or addresses.highest() + offset + site.total > most:
                 slots, within = owners(threads, addresses, offset)
+                begun = slots, within
                 starts, addresses, offset = slots * most, addresses_in(within), 0
             elif self._several:
                 starts = threads.start_index("shared", 0)
@@ -198,7 +199,17 @@ class ChunkRaces:
             if space == "global":  # another device's memory, or the host's
                 launch.note_elsewhere(step, writes=launch.role(number).writes)
             return None
+        if begun is not None:
+            self._compare_begins(step, *begun)
         return step
+
+    def _compare_begins(self, step: Step, slots: Index, within: Index) -> None:
+        """Report an access to the shared memory of a block that may not have begun."""
+        early = np.flatnonzero(self.order.may_not_have_begun(step.threads, slots))
+        if len(early):
+            at = int(early[0])
+            stamp = int(self._clocks.now[step.threads[at]]) | step.site
+            self._launch.report_early(stamp, int(within[at]), self._first + int(slots[at]))
 
     def _same(self, space: str, values: tuple[Value, ...], step: Step) -> SameValues:
         data = self._launch.memory.data if space == "global" else self._data

@@ -111,7 +111,8 @@ class Finding:
         check: the check that found it: "race" or "init".
         kernel: the kernel, that of the second access where two race; "" where none has part.
         first, second: both accesses of a race, in the order in which the emulator executed them; of
-            a read of what nothing has written the only one.
+            a read of what nothing has written, or an access to a block that may not have begun, the
+            only one.
         space: "global", "shared", "texture" or "register"; of a texture `address` is where its
             image begins.
         address: of the first byte that both access; 0 of registers.
@@ -151,7 +152,9 @@ class Finding:
         kernel = f"kernel {self.kernel}, " if self.kernel else ""
         lines = [f"{self.check}: {kernel}{self._place}", f"  {self.first}"]
         if self.second is None:
-            lines.append(f"  nothing has written them all: {self.missing}")
+            early = "the block whose they are may not have begun"
+            why = early if self.check == "race" else "nothing has written them all"
+            lines.append(f"  {why}: {self.missing}")
         else:
             lines += [f"  {self.second}", f"  nothing orders the two: {self.missing}"]
         if self.benign:

@@ -114,6 +114,7 @@ class RaceCheck:
         self._sites: list[tuple[Site, AccessRole]] = []
         self._swaps = swaps_of(site.instruction for site in sites)
         self._reported: set[tuple[int, int]] = set()
+        self._early: set[int] = set()
         self.elsewhere: list[tuple[Step, bool]] = []
         self._steps_elsewhere = 0
 
@@ -209,6 +210,28 @@ class RaceCheck:
                 benign=benign,
                 variable=self._variable(space, address),
                 missing=missing,
+            )
+        )
+
+    def report_early(self, stamp: int, address: int, owner: int) -> None:
+        """Report an access to the shared memory of another block that may not have begun."""
+        ((thread,), (site,)) = (of(np.array([stamp])).tolist() for of in (threads_of, sites_of))
+        if site in self._early:
+            return
+        self._early.add(site)
+        self._findings.add(
+            Finding(
+                check="race",
+                kernel=self.kernel,
+                first=self._access(thread, site),
+                second=None,
+                space="shared",
+                address=address,
+                nbytes=self._sites[site][0].total,
+                memory=f"of block {self._block_at(owner)}",
+                benign="",
+                variable=self._variable("shared", address),
+                missing="a barrier of the cluster, such as cluster.sync(), that comes first",
             )
         )
 
