@@ -7,7 +7,11 @@ import pytest
 import cudadrv
 
 from .tensor_memory_product import require_exact_product
-from .triton_tensor_memory import require_exact_chain, require_exact_scaled_product
+from .triton_tensor_memory import (
+    require_exact_chain,
+    require_exact_copied_factors,
+    require_exact_scaled_product,
+)
 
 
 def test_a_product_in_tensor_memory_has_the_bits_of_exact_arithmetic(
@@ -26,3 +30,4 @@ def test_kernels_of_triton_in_tensor_memory_are_exact(
         pytest.skip("needs a device of compute capability 10.0 and no other")
     require_exact_chain(context, stream)
     require_exact_scaled_product(context, stream)
+    require_exact_copied_factors(context, stream)

@@ -10,7 +10,11 @@ from cudadrv.emulator.checks import CheckName
 from cudadrv.emulator.timeline.choice import OrderName
 from cudadrv.errors import CudaError
 from tests.contract.tensor_memory_product import WAIT_FOR_ALL, require_exact_product
-from tests.contract.triton_tensor_memory import require_exact_chain, require_exact_scaled_product
+from tests.contract.triton_tensor_memory import (
+    require_exact_chain,
+    require_exact_copied_factors,
+    require_exact_scaled_product,
+)
 
 DEVICE = emulator.EmulatedDevice(compute_capability=(10, 0))
 
@@ -46,6 +50,7 @@ def test_kernels_of_triton_in_tensor_memory_are_exact(order: OrderName, seed: in
         context = cudadrv.cuda_context_for(0)
         require_exact_chain(context, context.default_stream)
         require_exact_scaled_product(context, context.default_stream)
+        require_exact_copied_factors(context, context.default_stream)
 
 
 def test_a_product_that_is_not_waited_for_is_found_where_it_is_late() -> None:
