@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from .. import border
+from ..driver.handle import Uncopied
 from ..driver.handover import finish
 from ..errors import ArgumentValueError
 from ..pool.tile_executor import TileExecutor
@@ -30,7 +31,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class GpuExecutor(Executor, TileExecutor):
+class GpuExecutor(Uncopied, Executor, TileExecutor):
     """Processes with a GPU each, as an executor; `local` and `dask` make one.
 
     `submit` and `map` are those of `concurrent.futures`. `cudadrv.scatter_batched` and

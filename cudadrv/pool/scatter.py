@@ -128,23 +128,21 @@ def _check(what: str, rt: object, items: object, f: Callable[..., object]) -> No
     border.function(f"{what}: f", f, takes=2)
     if isinstance(items, np.ndarray) and not items.ndim:
         raise border.refused(f"{what}: items", items, "give an array with an axis to share")
+    if isinstance(items, Sequence):
+        try:
+            len(items)
+        except OverflowError:  # such as of a range of more than Python counts by
+            raise border.refused(f"{what}: items", items, "give fewer items") from None
 
 
 def _run(rt: GpuRuntime, items: Any, f: Callable[[int, Any], _R]) -> list[Job[_R]]:
     """Run `f` over slices of the items."""
     jobs = [
         Job(ordinal, part, partial(f, ordinal, items[part.start : part.stop]))
-        for ordinal, part in _partition(rt, _length(items))
+        for ordinal, part in _partition(rt, len(items))
     ]
     run_all(jobs)
     return jobs
-
-
-def _length(items: Sequence[object]) -> int:
-    try:
-        return len(items)
-    except OverflowError:  # such as a range of more than Python counts by
-        raise border.refused("scatter_map: items", items, "give fewer items") from None
 
 
 def _partition(rt: GpuRuntime, n_items: int) -> tuple[tuple[int, range], ...]:

@@ -250,6 +250,10 @@ def test_after_a_shutdown_nothing_more_is_taken() -> None:
     executor.shutdown()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+    with pytest.raises(TypeError, match="a GpuExecutor cannot be copied or pickled"):
+        pickle.dumps(executor)
+    with pytest.raises(ArgumentTypeError, match="give fewer items"):
+        scatter_map(executor, range(10**25), lambda ordinal, tile: len(tile))
 
 
 @pytest.mark.parametrize(
