@@ -8,8 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
-from .refusal import invalid_value
+from ptx.errors import PtxError
+
+from ..driver._api import CUresult
+from .refusal import Refusal, invalid_value
+
+# A run of a body takes the emulator as long as so many steps of a kernel, or longer.
+_STEPS_OF_A_RUN: Final = 20
 
 
 class ConditionKind(Enum):
@@ -29,10 +36,12 @@ class ConditionState:
         value: what it is now.
         kind: what its node does; None until there is one.
         handles: of the bodies, at the place that the caller was told.
+        most_steps: how many a loop may take, of which a run of its body counts as some.
     """
 
     handle: int
     default: int | None
+    most_steps: int
     value: int = 0
     kind: ConditionKind | None = None
     handles: object = None
@@ -45,13 +54,24 @@ class ConditionState:
     def run(self, bodies: Sequence[Callable[[], None]]) -> None:
         """What the conditional node does."""
         if self.kind is ConditionKind.WHILE:
-            while self.value:
+            for _ in range(max(1, self.most_steps // _STEPS_OF_A_RUN)):
+                if not self.value:
+                    return
                 bodies[0]()
-            return
+            raise self._endless()
         # Of an if, the second body is for where it does not hold.
         which = int(not self.value) if self.kind is ConditionKind.IF else self.value
         if which < len(bodies):
             bodies[which]()
+
+    def _endless(self) -> Refusal:
+        text = (
+            f"a loop of a graph has not ended after {self.most_steps // _STEPS_OF_A_RUN} runs of "
+            "its body, which the emulator takes for an endless one: does a kernel set the "
+            f"condition to 0?\n  if it is only long, raise the limit of {self.most_steps} steps: "
+            "Limits(max_steps=...), or CUDADRV_EMULATOR_STEPS"
+        )
+        return Refusal(CUresult.CUDA_ERROR_LAUNCH_TIMEOUT, text, PtxError(text))
 
 
 class Conditions:
@@ -60,9 +80,9 @@ class Conditions:
     def __init__(self) -> None:
         self._known: dict[int, ConditionState] = {}
 
-    def add(self, handle: int, default: int | None) -> ConditionState:
+    def add(self, handle: int, default: int | None, most_steps: int) -> ConditionState:
         """A new one."""
-        found = self._known[handle] = ConditionState(handle, default)
+        found = self._known[handle] = ConditionState(handle, default, most_steps)
         return found
 
     def free_one(self, handle: int) -> ConditionState:

@@ -162,7 +162,8 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
         if flags & ~_ASSIGN_DEFAULT:
             raise invalid_value(f"invalid flags of a condition {flags:#x}")
         handle = next(self._handles)
-        self._conditions.add(handle, default_launch_value if flags else None)
+        default = default_launch_value if flags else None
+        self._conditions.add(handle, default, self.limits.max_steps)
         return SUCCESS, CUgraphConditionalHandle(handle)
 
     def _several(
