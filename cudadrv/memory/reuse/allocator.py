@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import weakref
 from collections.abc import Iterable
@@ -190,16 +189,7 @@ class CudaAllocator(Uncopied):
         with self._lock:
             self._frozen = self._captures.arena = None
             captured, self._captures.addresses = self._captures.addresses, set()
-            loose = [
-                address
-                for blocks in tuple(self._free.values())
-                for address in tuple(blocks)
-                if address in captured
-            ]
-            for blocks in tuple(self._free.values()):
-                for address in loose:
-                    with contextlib.suppress(ValueError):
-                        blocks.remove(address)
+            loose = self._lists.take_out(captured)
         if loose:
             addresses = ", ".join(f"{address:#x}" for address in loose)
             raise FrozenAllocatorError(

@@ -8,6 +8,7 @@ goes past its list's room takes the lock, to ask for more or to choose what make
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from bisect import insort
@@ -105,6 +106,16 @@ class FreeLists(Generic[_T]):
                     excess -= blocks.nbytes
                 self._shrink(blocks)
         return taken
+
+    def take_out(self, wanted: set[_T]) -> list[_T]:
+        """Take out which of these blocks are in a list."""
+        found = []
+        for blocks in tuple(self._lists):
+            for block in wanted.intersection(tuple(blocks)):
+                found.append(block)
+                with contextlib.suppress(ValueError):  # another thread took it first
+                    blocks.remove(block)
+        return found
 
     def retire_empty(self, among: Iterable[FreeList[_T]] | None = None) -> None:
         """Take lists that are empty out of the accounts, and mark them `retired`.
