@@ -17,7 +17,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from ptx.emulate.exec.collection import collection_paused
 
@@ -31,6 +31,7 @@ from .host_watch import HostChange, HostWatch, OrderWarning
 from .operation import Operation, State, nothing
 from .queues import Queues
 from .run_record import RunRecord
+from .under_way import UnderWay
 
 if TYPE_CHECKING:
     from ptx.emulate.model.grid_dependency import GridDependency
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from ..emulated_device import DeviceState
     from ..host_memory import HostRange
     from .late_errors import LateErrors
-
-# The end of an operation may come before the wait for it begins.
-_LOOK_AGAIN_S: Final = 0.02
 
 
 class Timeline:
@@ -68,11 +66,9 @@ class Timeline:
         self.findings: list[HostChange] = []
         self.executed: deque[str] = self._record.last
         self._errors = errors
-        self._thread = thread
         self._lock = threading.RLock()
-        self._ended = threading.Condition(self._lock)
         self._queues = Queues()
-        self._running: list[Operation] = []
+        self._under_way = UnderWay(self._lock, thread)
         self._watch = HostWatch(order.repeated_by)
 
     # What is put into the queues.
@@ -229,17 +225,13 @@ class Timeline:
         self, pending: list[Operation], needed: set[Operation], widens: bool
     ) -> Operation | None:
         """What to run next, taken; None once the pending ones are done, or cannot be from here."""
-        own = threading.get_ident()
         while not all(each.is_done for each in pending):
             operation = self._take(needed, widens)
             if operation is not None:
                 return operation
             with self._lock:
-                # A finalizer's call comes in the middle of another: it waits for nobody, as it may
-                # hold what the others need.
-                if self._thread.depth > 1 or any(each.thread == own for each in self._running):
+                if not self._under_way.wait():
                     return None
-                self._ended.wait(_LOOK_AGAIN_S)
         return None
 
     def _take(self, needed: set[Operation], widens: bool) -> Operation | None:
@@ -260,7 +252,7 @@ class Timeline:
                 ready = self._queues.ready
             operation = self.choice.pick(ready, needed)
             self._queues.ready.remove(operation)
-            return self._taken(operation)
+            return self._under_way.begin(operation)
 
     def _take_volunteer(self) -> Operation | None:
         """What runs though nothing needs it, if anything does."""
@@ -272,17 +264,12 @@ class Timeline:
             if operation is None:
                 return None
             self._queues.ready.remove(operation)
-            return self._taken(operation)
+            return self._under_way.begin(operation)
 
     def _take_marker(self) -> Operation | None:
         with collection_paused(), self._lock:
-            return self._taken(self._queues.markers.popleft()) if self._queues.markers else None
-
-    def _taken(self, operation: Operation) -> Operation:
-        operation.state, operation.thread = State.RUNNING, threading.get_ident()
-        operation.depth = self._thread.depth
-        self._running.append(operation)
-        return operation
+            markers = self._queues.markers
+            return self._under_way.begin(markers.popleft()) if markers else None
 
     # How one runs.
 
@@ -330,10 +317,8 @@ class Timeline:
     def _pause(self, operation: Operation) -> None:
         """Its next turn comes when it is chosen again."""
         with collection_paused(), self._lock:
-            operation.state = State.QUEUED
-            self._running.remove(operation)
+            self._under_way.end(operation, State.QUEUED)
             self._queues.ready.append(operation)
-            self._ended.notify_all()
 
     def _end(self, operation: Operation) -> None:
         """An operation is done, and what waited for it alone is ready."""
@@ -341,24 +326,21 @@ class Timeline:
             if operation.is_done:
                 return
             turns, operation.turns = operation.turns, None
-            operation.state, operation.ended_ns = State.DONE, time.perf_counter_ns()
+            operation.ended_ns = time.perf_counter_ns()
             if operation.dependency is not None:
                 operation.dependency.is_done = True
-            self._running.remove(operation)
+            self._under_way.end(operation, State.DONE)
             self._watch.end(operation)
             if not operation.is_marker:
                 self._record.add(operation)
             self._queues.retire(operation)
-            self._ended.notify_all()
         if turns is not None:
             turns.close()
 
     def _end_interrupted(self) -> None:
         """End what an interrupt broke off in this thread, unless it is still under way below."""
-        own, depth = threading.get_ident(), self._thread.depth
-        for operation in [each for each in self._running if each.thread == own]:
-            if depth <= operation.depth:
-                self._end(operation)
+        for operation in self._under_way.interrupted():
+            self._end(operation)
 
     def _tell(self, findings: list[HostChange]) -> None:
         """Keep findings, and warn of them: the call itself has not failed."""
