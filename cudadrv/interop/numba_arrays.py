@@ -31,13 +31,14 @@ def readers() -> Iterator[tuple[type, Reader]]:
 
 # The library has no types.
 def _address(array: Any) -> int | None:
-    # An array may be of a stream of its own, which its array interface names.
-    if array.stream.__class__ is not int or array.stream:
+    # An array may be of a stream of its own, which its array interface names. The number 0 is one
+    # object in CPython.
+    if array.stream is not _LEGACY:
         return None
-    data = array.gpu_data
     # The handle of an allocation never changes, and making a number of it costs more than the rest.
     try:
-        address: int = data._cudadrv_address
+        known: int = array.gpu_data._cudadrv_address
     except AttributeError:
-        address = data._cudadrv_address = int(data.device_pointer)
-    return address
+        data = array.gpu_data
+        known = data._cudadrv_address = int(data.device_pointer)
+    return known
