@@ -182,7 +182,9 @@ class DeviceMemory(Closing):
     def _shut(self) -> None:
         home: StreamBox | None = self._box.home
         if home is not None:
-            home.left = []  # first: a launch that has read the former one has the box as well
+            # Nothing comes in between, as nothing is called: no launch finds the one without the
+            # other. First, where threads have no lock of the interpreter's.
+            home.left = []
         # One for all: who finds it has better words than it.
         self._box = _CLOSED
 

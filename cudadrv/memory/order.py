@@ -205,15 +205,18 @@ def _move(memory: AnyMemory, stream: StreamBox, seen: Uses, writes: bool) -> boo
     with _moving:
         if memory.moved is not seen:
             return False
+        former = memory.home
         try:
-            if memory.home is not None:
-                memory.home.left = []
             # An interrupt may come in between: nobody may be at home then.
             memory.home = None
             memory.moved = new
             memory.home = _home(memory)
         finally:
-            moves.now = object()
+            # Without a call, behind which an interrupt could come.
+            now: list[object] = []
+            moves.now = now
+            if former is not None:
+                former.left = now
     return True
 
 
