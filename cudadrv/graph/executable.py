@@ -83,16 +83,21 @@ class GraphExec(Closing):
             raise border.refused("GraphExec.launch: stream", stream, "give a Stream") from None
         if queue is self._stream and self._epoch is moves.now:
             replay = box.replay  # not called as a method, which would be looked up
-            (code,) = replay(box.raw, queue.raw)
+            code = replay(box.raw, queue.raw)[0]
         else:
-            self._order(box, queue)
-            (code,) = box.api.cuGraphLaunch(box.raw, queue.raw)
-            if not code:
-                for memory in box.needs.born:
-                    memory.has_contents = True
+            code = self._launch_anew(box, queue)
         if code:
             self._stream = None
             raise failure(box.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
+
+    def _launch_anew(self, box: ExecBox, queue: StreamBox) -> CUresult:
+        """Order the stream after what others do with the graph's memory, and queue the graph."""
+        self._order(box, queue)
+        (code,) = box.api.cuGraphLaunch(box.raw, queue.raw)
+        if not code:
+            for memory in box.needs.born:
+                memory.has_contents = True
+        return code
 
     def update(self, graph: GraphCore) -> None:
         """Take over the parameters of a graph that was captured alike, at less than instantiating.
