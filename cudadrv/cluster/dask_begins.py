@@ -30,10 +30,12 @@ class DaskBegins:
 
     Attributes:
         total: how often any was begun.
+        places: the addresses of workers that may have been lost by what they had begun.
     """
 
     def __init__(self, client: DaskClient, topic: str) -> None:
         self.total: int = 0
+        self.places: set[str] = set()
         self._client = client
         self._topic = topic
         self._counts: dict[str, int] = {}
@@ -56,8 +58,9 @@ class DaskBegins:
             with suppress(Exception):  # the client may be closed
                 self._client.unsubscribe_topic(self._topic)
 
-    def _note(self, event: tuple[float, str]) -> None:
-        _, key = event
+    def _note(self, event: tuple[float, tuple[str, str]]) -> None:
+        _, (key, address) = event
+        self.places.add(address)
         self._counts[key] = self._counts.get(key, 0) + 1
         self.total += 1
 
@@ -68,7 +71,7 @@ def tell(worker: DaskWorker, topic: str, key: str) -> None:
     Raises:
         distributed.Reschedule: it could not be told, so that another worker is to begin it.
     """
-    told = worker.scheduler.log_event(topic=topic, msg=key)
+    told = worker.scheduler.log_event(topic=topic, msg=(key, worker.address))
     known = asyncio.run_coroutine_threadsafe(told, worker.loop.asyncio_loop)
     try:
         known.result(_TELL_SECONDS)

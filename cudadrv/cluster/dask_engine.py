@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -27,8 +28,9 @@ from .report import WorkerReport
 from .request import Reply
 
 _LOOK_SECONDS: Final = 5.0
-_PAUSE_SECONDS: Final = 0.2
+_PAUSE_SECONDS: Final = 0.2  # between looks where something is wrong
 _LEAST_WAITING: Final = 16
+_MOST_UNBEGUN: Final = 1
 _SMALL_BYTES: Final = 1 << 18  # of a tile of which many may be under way
 _LOST: Final = "lost"
 _News: TypeAlias = "Sent | str | Gathered | None"
@@ -64,6 +66,7 @@ class DaskEngine(Engine):
         self._open: dict[Call, None] = {}
         self._sent: dict[str, Sent] = {}
         self._answered = 0
+        self._lost = -math.inf  # when a worker was lost last
         self._is_closed = False
         self._is_cancelled = False
         self._is_aborted = False
@@ -152,7 +155,8 @@ class DaskEngine(Engine):
         """Take what has ended, until the engine is closed."""
         looked = time.monotonic()
         while not (self._is_closed and not self._open):
-            every = _PAUSE_SECONDS if self._watch.is_over else self._look_seconds
+            is_lossy = time.monotonic() - self._lost < _LOOK_SECONDS
+            every = _PAUSE_SECONDS if self._watch.is_over or is_lossy else self._look_seconds
             news = all_of(self._news, every)
             for each in news:
                 if isinstance(each, Sent):
@@ -184,6 +188,7 @@ class DaskEngine(Engine):
             elif not sent.is_asked:
                 sent.is_asked = True
                 if status == _LOST:  # Dask makes it again; others do not wait for it
+                    self._lost = time.monotonic()
                     self._gather({key: sent.future})
                 else:
                     there[key] = sent.future
@@ -262,9 +267,14 @@ class DaskEngine(Engine):
 
         Where nothing happens any more but that workers are lost, it counts for all.
         """
-        wish = sent.wish
-        again = Wish(wish.address if wish.only else None, wish.only, alone=True)
-        if not wish.alone or (not begun and self._happened > sent.seen):
+        self._lost = time.monotonic()
+        places, wish = self._outbox.begins.places, sent.wish
+        if not wish.alone:
+            places.add(call.worker)
+        is_quiet = self._happened == sent.seen and call.worker not in places
+        unbegun = wish.unbegun + 1 if is_quiet and not begun else 0
+        again = Wish(wish.address if wish.only else None, wish.only, True, unbegun)
+        if not begun and unbegun <= _MOST_UNBEGUN:
             call.put_back()
             return again
         call.attempts += max(0, begun - 1)

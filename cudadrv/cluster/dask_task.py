@@ -23,11 +23,13 @@ class Wish:
         address: the worker; None for any.
         only: whether no other may.
         alone: whether the worker's process makes no other call beside it, and tells of it before.
+        unbegun: how often it was lost then without having been begun, and nothing else happened.
     """
 
     address: str | None = None
     only: bool = False
     alone: bool = False
+    unbegun: int = 0
 
 
 @dataclass(slots=True)
