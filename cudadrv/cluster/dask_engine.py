@@ -144,6 +144,7 @@ class DaskEngine(Engine):
             with self._lock:
                 self._is_closed = True
             self._fail_all(error)
+            self._end_if_done()  # the other thread too
             raise
 
     def _fail_all(self, error: BaseException) -> None:
