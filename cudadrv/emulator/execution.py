@@ -16,6 +16,7 @@ from ptx.emulate.model.errors import (
     EmulationFault,
     InvalidBranch,
     InvalidCall,
+    InvalidTensorMap,
     LaunchError,
     Misaligned,
     MisalignedCoordinate,
@@ -57,6 +58,7 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
     (AssertionFailed, CUresult.CUDA_ERROR_ASSERT),
     (SynchronisationFault, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
     (MisalignedCoordinate, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
+    (InvalidTensorMap, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
     (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
 )
 

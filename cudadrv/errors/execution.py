@@ -108,7 +108,8 @@ class IllegalInstructionError(CudaError):
     result: ClassVar[int] = 715
     remedy: ClassVar[str] = (
         "a kernel ran an illegal instruction: rebuild it for this device; if it copies by tensor "
-        "maps, the innermost coordinate must be a multiple of 16 bytes; the emulator names the line"
+        "maps, they must fit the instruction, and the innermost coordinate be a multiple of 16 "
+        "bytes; the emulator names the line"
     )
     sticky: ClassVar[bool] = True
 

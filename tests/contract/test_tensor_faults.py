@@ -2,54 +2,110 @@
 
 from __future__ import annotations
 
-import pytest
+from concurrent.futures import ThreadPoolExecutor
 
 import cudadrv
 
 from .tensor_kernels import needs_tensor_maps
 from .test_faults import run
 
-# One thread copies, or prefetches, from an innermost coordinate.
+# One thread copies, or prefetches. `x` is the innermost coordinate, or a filter's position.
 CODE = """
+from contextlib import nullcontext
+
+import cudadrv.emulator
 from tests.contract.tensor_kernels import COMMON
 
 SOURCE = COMMON + r'''
 extern "C" __global__ void k(const __grid_constant__ TensorMap map, int x) {
   __shared__ __align__(1024) unsigned char box[1024];
   __shared__ unsigned long long bar;
+  unsigned short zero = 0;
   init(&bar, 1);
   make_barriers_known();
-  expect(&bar, 1024);
+  expect(&bar, NBYTES);
   KIND
 }
 '''
+SUM = ('asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group'
+       ' [%0, {%1, %2}], [%3];" :: "l"(&map), "r"(x), "r"(0), "r"(at(box)) : "memory");'
+       ' finish_stores();')
 KINDS = {
     "load": 'load(box, &map, x, 0, &bar); wait(&bar, 0);',
     "store": 'store(&map, x, 0, box); finish_stores();',
-    "reduction": 'asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group'
-        ' [%0, {%1, %2}], [%3];" :: "l"(&map), "r"(x), "r"(0), "r"(at(box)) : "memory");'
-        ' finish_stores();',
+    "sum": SUM,
+    "inc": SUM.replace(".add", ".inc"),
+    "and": SUM.replace(".add", ".and"),
+    "prefetch": 'asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];"'
+        ' :: "l"(&map), "r"(x), "r"(0));',
+    "three coordinates": 'asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile'
+        '.mbarrier::complete_tx::bytes [%0], [%1, {%2, %2, %2}], [%3];"'
+        ' :: "r"(at(box)), "l"(&map), "r"(x), "r"(at(&bar)) : "memory");',
+    "im2col": 'asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col'
+        '.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %2, %2}], [%4], {%5, %5};"'
+        ' :: "r"(at(box)), "l"(&map), "r"(0), "r"(x), "r"(at(&bar)), "h"(zero) : "memory");'
+        ' wait(&bar, 0);',
 }
-stream = cuda_context_for(0).default_stream
-tensor_map = cudadrv.TensorMap(stream.zeros((16, 64), "f2"), (16, 32))
-try:
-    k = kernel(SOURCE.replace("KIND", KINDS[sys.argv[1]]))
-    k.launch(stream, LaunchConfig(1, 1), tensor_map, int(sys.argv[2]))
-    stream.synchronize()
-    print("done")
-except CudaError as error:
-    print(type(error).__name__, error.code, error.sticky, "16 bytes" in str(error))
+
+def copied(kind, map_of, x):
+    stream = cuda_context_for(0).default_stream
+    if map_of == "tiles":
+        tensor_map = cudadrv.TensorMap(stream.zeros((16, 64), "f2"), (16, 32))
+    elif map_of == "images":
+        images = stream.zeros((1, 6, 6, 16), "f2")
+        tensor_map = cudadrv.TensorMap.im2col(images, (0, 0), (0, 0), 8, 4)
+    else:
+        tensor_map = bytes(128)
+    nbytes = getattr(tensor_map, "box_nbytes", 1024)
+    try:
+        k = kernel(SOURCE.replace("KIND", KINDS[kind]).replace("NBYTES", str(nbytes)))
+        k.launch(stream, LaunchConfig(1, 1), tensor_map, x)
+        stream.synchronize()
+        print("copied")
+    except CudaError as error:
+        print(type(error).__name__, error.code, error.sticky)
+
+for case in eval(sys.argv[1]):
+    # An emulated device goes with its session, a GPU's context with the process.
+    with cudadrv.emulator.session() if cuda_context_for(0).device.is_emulated else nullcontext():
+        copied(*case)
 """
+# What copies, by a map of what, and the coordinate.
+BETWEEN_16_BYTES = [(kind, "tiles", 4) for kind in ("load", "store", "sum", "prefetch")]
+NOT_FITTING = [
+    ("load", "nothing", 0), ("three coordinates", "tiles", 0), ("im2col", "tiles", 0),
+    ("load", "images", 0), ("inc", "tiles", 0), ("and", "tiles", 0),
+    ("im2col", "images", -1), ("im2col", "images", 6),  # of 6 positions
+]  # fmt: skip
+COPIED = [
+    ("load", "tiles", -8),
+    ("store", "tiles", 8),
+    ("sum", "tiles", 8),
+    ("im2col", "images", 5),
+]
 
 
-@pytest.mark.parametrize("kind", ["load", "store", "reduction"])
+def told(context: cudadrv.Context, cases: list[tuple[str, str, int]]) -> set[str]:
+    """What becomes of copies, each on a device that no other has spoiled."""
+    needs_tensor_maps(context)
+    groups = [cases] if context.device.is_emulated else [[case] for case in cases]
+    with ThreadPoolExecutor(4) as pool:
+        lines = "".join(pool.map(lambda group: run(CODE, repr(group)), groups)).splitlines()
+    assert len(lines) == len(cases)
+    return set(lines)
+
+
 def test_a_box_between_16_bytes_of_a_row_is_an_illegal_instruction(
-    context: cudadrv.Context, kind: str
+    context: cudadrv.Context,
 ) -> None:
-    needs_tensor_maps(context)
-    assert run(CODE, kind, "4") == "IllegalInstructionError 715 True True\n"
+    assert told(context, BETWEEN_16_BYTES) == {"IllegalInstructionError 715 True"}
 
 
-def test_a_box_that_begins_at_16_bytes_is_copied(context: cudadrv.Context) -> None:
-    needs_tensor_maps(context)
-    assert run(CODE, "load", "-8") == "done\n"
+def test_a_copy_by_a_map_that_does_not_fit_it_is_an_illegal_instruction(
+    context: cudadrv.Context,
+) -> None:
+    assert told(context, NOT_FITTING) == {"IllegalInstructionError 715 True"}
+
+
+def test_boxes_that_begin_at_16_bytes_are_copied(context: cudadrv.Context) -> None:
+    assert told(context, COPIED) == {"copied"}
