@@ -22,7 +22,7 @@ from ..driver._api import CUresult
 from .refusal import Refusal, invalid_value
 
 # By CUtensorMapDataType, the number that PTX has for it. Its order differs behind FLOAT32.
-_ELEMENTS: Final = {**dict(enumerate((0, 1, 2, 3, 4, 5, 6, 7, 9, 10))), 11: 11}
+_ELEMENTS: Final = dict(enumerate((0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12)))
 _TYPES: Final = 16
 _FLOATS: Final = range(6, 13)
 _SPANS: Final = {**SWIZZLE_SPANS, 4: 128, 5: 128, 6: 128}
@@ -203,9 +203,7 @@ def _check_row(layout: TensorLayout, count: int, modes: Modes) -> None:
 def _check_emulated(tensor: Extents, modes: Modes) -> None:
     what = ""
     if tensor.element not in _ELEMENTS:
-        what = f"tensors of CUtensorMapDataType {tensor.element}, which copies convert"
-    elif modes.fill and not ELEMENT_TYPES[_ELEMENTS[tensor.element]].nan:
-        what = f"tensors of CUtensorMapDataType {tensor.element} that are filled with NaN"
+        what = f"tensors of CUtensorMapDataType {tensor.element}, of fewer than 8 bits an element"
     elif modes.interleave:
         what = "interleaved tensors"
     elif modes.swizzle not in _SWIZZLES:

@@ -22,9 +22,9 @@ class TensorElement(IntEnum):
     FLOAT64 = 8
     BFLOAT16 = 9
     FLOAT32_FTZ = 10
-    """float32, of which subnormals become zeros."""
+    """float32, of which sums make subnormals zero; loads and stores do not."""
     TFLOAT32 = 11
-    """float32, rounded to the 19 bits that tensor cores read."""
+    """float32, which loads round to the 19 bits that tensor cores read."""
     TFLOAT32_FTZ = 12
     """Both."""
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import cudadrv
+from cudadrv import LaunchConfig, TensorMap
 from cudadrv.driver.attributes import DeviceAttribute
+
+BARRIER = 8
+"""Bytes of an mbarrier object."""
 
 COMMON = r"""
 // As CUtensorMap is, whose header NVRTC does not need for it.
@@ -34,6 +40,11 @@ __device__ void load(void* to, const TensorMap* map, int x, int y, unsigned long
 }
 __device__ void store(const TensorMap* map, int x, int y, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];"
+               :: "l"(map), "r"(x), "r"(y), "r"(at(from)) : "memory");
+}
+__device__ void add(const TensorMap* map, int x, int y, const void* from) {
+  asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
+               " [%0, {%1, %2}], [%3];"
                :: "l"(map), "r"(x), "r"(y), "r"(at(from)) : "memory");
 }
 __device__ void finish_stores() {
@@ -92,12 +103,22 @@ extern "C" __global__ void put(const __grid_constant__ TensorMap map, int x, int
     expect(bar, nbytes);
     load(box, &map, 0, 0, bar);
     wait(bar, 0);
-    if (!sums)
-      store(&map, x, y, box);
-    else
-      asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
-                   " [%0, {%1, %2}], [%3];"
-                   :: "l"(&map), "r"(x), "r"(y), "r"(at(box)) : "memory");
+    if (sums) add(&map, x, y, box);
+    else store(&map, x, y, box);
+    finish_stores();
+  }
+}
+
+// Writes what is given to the box at (x, y), or adds it there.
+extern "C" __global__ void give(const __grid_constant__ TensorMap map, const unsigned char* in,
+                                int x, int y, int nbytes, int sums) {
+  extern __shared__ __align__(1024) unsigned char box[];
+  for (int k = threadIdx.x; k < nbytes; k += blockDim.x) box[k] = in[k];
+  make_writes_known();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    if (sums) add(&map, x, y, box);
+    else store(&map, x, y, box);
     finish_stores();
   }
 }
@@ -188,3 +209,16 @@ def needs_tensor_maps(context: cudadrv.Context) -> None:
     """Skip where the device has none."""
     if not context.device.attribute(DeviceAttribute.TENSOR_MAP_ACCESS_SUPPORTED):
         pytest.skip("needs a device with tensor maps (compute capability 9.0)")
+
+
+def dumped(
+    stream: cudadrv.Stream, kernels: cudadrv.Module, tensor_map: TensorMap, x: int, y: int,
+    total: int,
+) -> NDArray[np.uint8]:  # fmt: skip
+    """Shared memory behind a copy of one box."""
+    out = stream.empty(total, np.uint8)
+    config = LaunchConfig(1, 64, shared_bytes=total + BARRIER)
+    kernels.kernel("dump").launch(
+        stream, config, tensor_map, out, x, y, tensor_map.box_nbytes, total
+    )
+    return stream.to_host(out)

@@ -27,10 +27,9 @@ from cudadrv.errors import (
 
 from .conftest import compile_module
 from .tensor_atoms import TABLES, require_atoms_in_place
-from .tensor_kernels import BOXES, PRODUCT, needs_tensor_maps
+from .tensor_kernels import BARRIER, BOXES, PRODUCT, dumped, needs_tensor_maps
 
 HALF, SINGLE = np.float16, np.float32
-BARRIER = 8  # bytes
 
 
 @pytest.fixture(scope="module")
@@ -49,19 +48,6 @@ def box_at(
     """A box of a matrix, with what is outside filled."""
     padded = np.pad(x, 64, constant_values=np.asarray(fill, x.dtype).item())
     return np.ascontiguousarray(padded[64 + y :, 64 + start :][:rows, :columns])
-
-
-def dumped(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, tensor_map: TensorMap, x: int, y: int,
-    total: int,
-) -> NDArray[np.uint8]:  # fmt: skip
-    """Shared memory behind a copy of one box."""
-    out = stream.empty(total, np.uint8)
-    config = LaunchConfig(1, 64, shared_bytes=total + BARRIER)
-    kernels.kernel("dump").launch(
-        stream, config, tensor_map, out, x, y, tensor_map.box_nbytes, total
-    )
-    return stream.to_host(out)
 
 
 def test_a_product_of_tiles_in_a_pipeline_has_the_bits_of_exact_arithmetic(
@@ -151,50 +137,6 @@ def test_what_is_outside_is_nan_where_it_is_asked_for(
     outside = found.view(np.uint32).copy()
     outside[:4, :16] = 0x7FF77FF7
     assert (outside == 0x7FF77FF7).all()
-
-
-def as_tf32(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, words: list[int]
-) -> NDArray[np.uint32]:
-    """The bits of float32 as a load by a tensor map of TFLOAT32 brings them."""
-    given = np.zeros((1, 32), np.uint32)
-    given[0, : len(words)] = words
-    array = stream.to_device(given.view(SINGLE))
-    tensor_map = TensorMap(array, (1, 32), element=TensorElement.TFLOAT32)
-    found = dumped(stream, kernels, tensor_map, 0, 0, 128).view(np.uint32)
-    assert not found[len(words) :].any()
-    return found[: len(words)]
-
-
-def test_tf32_is_rounded_to_the_nearest_of_10_bits(
-    stream: cudadrv.Stream, kernels: cudadrv.Module
-) -> None:
-    cases = {
-        0x3F800000: 0x3F800000, 0x3F800FFF: 0x3F800000, 0x3F801001: 0x3F802000,
-        0x3F801FFF: 0x3F802000, 0xBF802FFF: 0xBF802000, 0xBF803001: 0xBF804000,
-        0x3FFFF001: 0x40000000, 0x7F7FEFFF: 0x7F7FE000, 0x00801234: 0x00802000,
-        0x80000000: 0x80000000, 0x7F800000: 0x7F800000, 0xFF800000: 0xFF800000,
-    }  # fmt: skip
-    assert as_tf32(stream, kernels, list(cases)).tolist() == list(cases.values())
-
-
-def test_of_two_nearest_tf32_the_even_one_is_taken(
-    stream: cudadrv.Stream, kernels: cudadrv.Module
-) -> None:
-    cases = {0x3F801000: 0x3F800000, 0x3F803000: 0x3F804000, 0xC0005000: 0xC0004000}
-    assert as_tf32(stream, kernels, list(cases)).tolist() == list(cases.values())
-
-
-def test_the_largest_floats_become_infinite_as_tf32_and_the_smallest_are_kept(
-    stream: cudadrv.Stream, kernels: cudadrv.Module
-) -> None:
-    cases = {0x7F7FFFFF: 0x7F800000, 0xFF7FF001: 0xFF800000, 0x00003001: 0x00004000}
-    assert as_tf32(stream, kernels, list(cases)).tolist() == list(cases.values())
-
-
-def test_nans_are_nans_as_tf32(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:
-    found = as_tf32(stream, kernels, [0x7FC00000, 0x7F800001, 0xFFFFFFFF])
-    assert np.isnan(found.view(SINGLE)).all()
 
 
 def test_rows_that_are_padded_and_element_strides_are_followed(

@@ -35,21 +35,36 @@ _TILE, _IM2COL = 0, 1
 class ElementType(NamedTuple):
     """A type of elements: its name in PTX, the bits of a NaN, and its size.
 
-    `nan` is what fills elements out of bounds; 0 for types that have none, and for tf32, whose CUDA
-    does not say. The others are an H200's.
+    `nan` is what fills elements out of bounds, an H200's; 0 for types that have none.
     """
 
     name: str
     nbytes: int
     nan: int = 0
 
+    @property
+    def is_rounded(self) -> bool:
+        """Whether loads round to the bits that tensor cores read; stores and sums do not."""
+        return self.name.startswith("tf32")
+
+    @property
+    def sums_as(self) -> str:
+        """The type that sums are of."""
+        return self.name.removeprefix("t").removesuffix(".ftz")
+
+    @property
+    def flushes(self) -> bool:
+        """Whether sums make subnormals zero; loads and stores do not, on an H200."""
+        return self.name.endswith(".ftz")
+
 
 ELEMENT_TYPES: Final = {
     0: ElementType("u8", 1), 1: ElementType("u16", 2), 2: ElementType("u32", 4),
     3: ElementType("s32", 4), 4: ElementType("u64", 8), 5: ElementType("s64", 8),
     6: ElementType("f16", 2, 0x7FF7), 7: ElementType("f32", 4, 0x7FF77FF7),
-    9: ElementType("f64", 8, 0x7FF77FF77FF77FF7), 10: ElementType("bf16", 2, 0x7FF7),
-    11: ElementType("tf32", 4),
+    8: ElementType("f32.ftz", 4, 0x7FF77FF7), 9: ElementType("f64", 8, 0x7FF77FF77FF77FF7),
+    10: ElementType("bf16", 2, 0x7FF7), 11: ElementType("tf32", 4, 0x7FF77FF7),
+    12: ElementType("tf32.ftz", 4, 0x7FF77FF7),
 }  # fmt: skip
 """By their numbers in PTX; those that the emulator does not copy are left out."""
 SWIZZLE_SPANS: Final = {0: 0, 1: 32, 2: 64, 3: 128}

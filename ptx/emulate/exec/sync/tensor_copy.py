@@ -19,7 +19,6 @@ from ptx.emulate.ieee import Rounding, to_tf32
 from ptx.emulate.memory.access import load_vector, store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.errors import InvalidTensorMap
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import Scalar
 
@@ -150,33 +149,18 @@ def tensor_loads(
 def tensor_stores(
     fibre: Fibre, tensor: Tensor, source: Place, sources: Sites
 ) -> Iterator[TensorStore]:
-    """The stores that an instruction issues.
-
-    Raises:
-        InvalidTensorMap: it is not known what is stored.
-    """
+    """The stores that an instruction issues."""
     for pieces in tensor_pieces(fibre, tensor):
-        if pieces.layout.type.name == "tf32":
-            raise InvalidTensorMap(
-                "a store into a tensor of tf32: the emulator knows what loads round, not what "
-                "stores do\n  store by a map of float32",
-                pieces.fibre.where(0, source.site.instruction),
-            )
         of = source.part(fibre.n, pieces.positions)
         yield TensorStore(pieces, of, sources, tensor.sites)
 
 
 def _converted(pieces: TensorPieces, value: Value) -> Value:
-    """What loads make of elements: float32 is rounded to tf32, infinities and NaN stay.
-
-    CUDA does not say how it rounds. To nearest on an H200; of two, to the even one on devices of
-    compute capability 12.0, by the tests of Triton's `round_f32_to_tf32`.
-    """
-    if pieces.layout.type.name != "tf32":
+    """What loads make of elements: of two nearest tf32 the even one, and one NaN, as an H200."""
+    if not pieces.layout.type.is_rounded:
         return value
     given = np.atleast_1d(value).view(np.float32)
-    rounded = to_tf32(given, rounding=Rounding.RN).view(np.float32)
-    found: Value = np.where(np.isnan(given), given, rounded).view(value.dtype)
+    found: Value = to_tf32(given, rounding=Rounding.RN).view(value.dtype)
     return found if value.ndim else found[0]
 
 

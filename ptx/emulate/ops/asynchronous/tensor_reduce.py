@@ -55,9 +55,10 @@ class TensorReduction(TensorWrite):
         part, where = pieces.access(pieces.inside, chosen)
         values = part.spread(load(part, where, 0, self.source)).view(self.target.dtype)
         part, where = pieces.access(pieces.outside, chosen)
+        element = pieces.layout.type
         atomic(
-            part, where, 0, self.target, self._name, pieces.layout.type.name, (values,), values,
-            False, keeps_subnormals=True,
+            part, where, 0, self.target, self._name, element.sums_as, (values,), values, False,
+            keeps_subnormals=not element.flushes,
         )  # fmt: skip
 
 
@@ -70,10 +71,10 @@ def tensor_reductions(
         InvalidTensorMap: the tensor is of a type that the operation does not take.
     """
     for pieces in tensor_pieces(fibre, tensor, by_element=True):
-        element = pieces.layout.type.name
-        if element not in _TYPES[name]:
+        element = pieces.layout.type
+        if element.sums_as not in _TYPES[name]:
             raise InvalidTensorMap(
-                f"a reduction by `{name}` into a tensor of {element}, which takes "
+                f"a reduction by `{name}` into a tensor of {element.name}, which takes "
                 f"{', '.join(_TYPES[name])}",
                 pieces.fibre.where(0, source.site.instruction),
             )
@@ -110,7 +111,7 @@ def _sites(e: Emitter, space: str, *, writes: bool) -> str:
     """
     sites: list[str] = []
     for number, element in ELEMENT_TYPES.items():
-        kind = "u16" if element.name in ("f16", "bf16") else kind_of(element.name)
+        kind = "u16" if element.name in ("f16", "bf16") else kind_of(element.sums_as)
         name = e.site(space, kind if writes else unsigned(kind), writes=writes)
         sites.append(f"{number}: {name}")
     return f"{{{', '.join(sites)}}}"
