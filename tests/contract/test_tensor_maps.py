@@ -139,6 +139,22 @@ def test_what_is_outside_is_nan_where_it_is_asked_for(
     assert (outside == 0x7FF77FF7).all()
 
 
+def test_what_short_rows_leave_of_the_swizzle_is_not_filled(
+    stream: cudadrv.Stream, kernels: cudadrv.Module
+) -> None:
+    array = stream.to_device(np.ones((8, 32), HALF))
+    swizzle = TensorSwizzle.BYTES_128
+    tensor_map = TensorMap(array, (4, 32), swizzle=swizzle, fill=TensorFill.NAN)
+    found = dumped(stream, kernels, tensor_map, 16, 6, 1024).view(np.uint16).reshape(8, 8, 8)
+    one, nan = 0x3C00, 0x7FF7
+    expected = np.zeros((8, 8), np.uint16)
+    expected[0, :4], expected[1, :4] = (one, one, nan, nan), (one, one, nan, nan)
+    expected[2, :4], expected[3, :4] = nan, nan
+    for row in range(4):
+        expected[row] = expected[row][np.arange(8) ^ row]
+    assert np.array_equal(found, np.repeat(expected, 8).reshape(8, 8, 8))
+
+
 def test_rows_that_are_padded_and_element_strides_are_followed(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> None:
