@@ -20,6 +20,7 @@ from ptx.emulate.model.errors import (
     LaunchError,
     Misaligned,
     MisalignedCoordinate,
+    NegativeCoordinate,
     OutOfBounds,
     OutOfMemory,
     Runaway,
@@ -58,6 +59,7 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
     (AssertionFailed, CUresult.CUDA_ERROR_ASSERT),
     (SynchronisationFault, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
     (MisalignedCoordinate, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
+    (NegativeCoordinate, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
     (InvalidTensorMap, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
     (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
 )

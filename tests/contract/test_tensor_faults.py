@@ -33,6 +33,7 @@ SUM = ('asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk
 KINDS = {
     "load": 'load(box, &map, x, 0, &bar); wait(&bar, 0);',
     "store": 'store(&map, x, 0, box); finish_stores();',
+    "store above": 'store(&map, x, -1, box); finish_stores();',
     "sum": SUM,
     "inc": SUM.replace(".add", ".inc"),
     "and": SUM.replace(".add", ".and"),
@@ -78,11 +79,12 @@ NOT_FITTING = [
     ("im2col", "images", -1), ("im2col", "images", 6),  # of 6 positions
 ]  # fmt: skip
 COPIED = [
-    ("load", "tiles", -8),
-    ("store", "tiles", 8),
-    ("sum", "tiles", 8),
-    ("im2col", "images", 5),
-]
+    ("load", "tiles", -8), ("load", "tiles", 64), ("store", "tiles", 8), ("store", "tiles", 64),
+    ("sum", "tiles", 8), ("sum", "tiles", 64), ("im2col", "images", 5),
+]  # fmt: skip
+# CUDA Programming Guide, "Tensor Memory Access": where boxes are written, "the top left corner
+# cannot have any negative indices".
+BEFORE_THE_TENSOR = [("store", "tiles", -8), ("sum", "tiles", -8), ("store above", "tiles", 0)]
 
 
 def told(context: cudadrv.Context, cases: list[tuple[str, str, int]]) -> set[str]:
@@ -105,6 +107,12 @@ def test_a_copy_by_a_map_that_does_not_fit_it_is_an_illegal_instruction(
     context: cudadrv.Context,
 ) -> None:
     assert told(context, NOT_FITTING) == {"IllegalInstructionError 715 True"}
+
+
+def test_a_box_that_is_written_before_the_tensor_is_an_illegal_instruction(
+    context: cudadrv.Context,
+) -> None:
+    assert told(context, BEFORE_THE_TENSOR) == {"IllegalInstructionError 715 True"}
 
 
 def test_boxes_that_begin_at_16_bytes_are_copied(context: cudadrv.Context) -> None:

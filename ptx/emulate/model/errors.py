@@ -208,6 +208,10 @@ class MisalignedCoordinate(EmulationFault):
     """A box of a tensor whose innermost coordinate is no multiple of 16 bytes."""
 
 
+class NegativeCoordinate(EmulationFault):
+    """A box that is written to a tensor and begins before it."""
+
+
 class TensorMemoryFault(EmulationFault):
     """Tensor memory, or the tensor cores that work on it, used against the rules of the PTX ISA."""
 

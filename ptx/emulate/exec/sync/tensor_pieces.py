@@ -17,7 +17,12 @@ from ptx.emulate.exec.sync.bulk_copy import Place
 from ptx.emulate.memory.access import load_vector
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
-from ptx.emulate.model.errors import InvalidTensorMap, Misaligned, MisalignedCoordinate
+from ptx.emulate.model.errors import (
+    InvalidTensorMap,
+    Misaligned,
+    MisalignedCoordinate,
+    NegativeCoordinate,
+)
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.tensor_box import PIECE, Bools, Words, boxes_at, swizzled
 from ptx.emulate.model.tensor_map import NBYTES, BadTensorMap, TensorLayout, decoded
@@ -80,6 +85,8 @@ class TensorPieces:
         coordinates = _columns(tensor.coordinates, fibre.n)[positions]
         offsets = _columns(tensor.offsets or (0,) * layout.rank, fibre.n)[positions]
         self._check_start(coordinates[:, 0], tensor)
+        self._corners = coordinates
+        self._instruction = tensor.map.site.instruction
         try:
             boxes = boxes_at(layout, coordinates, offsets, unit)
         except BadTensorMap as error:
@@ -109,6 +116,25 @@ class TensorPieces:
             f"instruction\n  begin the box at a multiple of {PIECE // element.nbytes} elements, "
             "outside of the tensor too, and make it wide enough; other coordinates are free",
             self.fibre.where(position, tensor.map.site.instruction),
+        )
+
+    def require_corners(self) -> None:
+        """Refuse boxes to be written that begin before the tensor, as an H200 does.
+
+        CUDA Programming Guide, "Tensor Memory Access". Positions of a filter may lie before it.
+
+        Raises:
+            NegativeCoordinate: one does.
+        """
+        wrong = (self._corners < 0).any(axis=1)
+        if self.layout.pixels is not None or not wrong.any():
+            return
+        position = int(np.argmax(wrong))
+        raise NegativeCoordinate(
+            f"a box is written from {tuple(self._corners[position].tolist())} on: a GPU ends the "
+            "kernel by an illegal instruction\n  begin it within the tensor; it may end outside, "
+            "and loads may begin there",
+            self.fibre.where(position, self._instruction),
         )
 
     def place(self, starts: NDArray[np.int64], site: Site) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.model.errors import MisalignedCoordinate
+from ptx.emulate.model.errors import MisalignedCoordinate, NegativeCoordinate
 from ptx.emulate.model.tensor_map import PixelBox
 from tests.ptx.emulate.ops.tensor_device import STORE, Device, arrive, load, loading, noise
 
@@ -31,6 +31,17 @@ def test_a_box_between_16_bytes_of_a_row_is_a_fault(name: str) -> None:
     assert f"innermost coordinate is {coordinate}, {nbytes} bytes of f16" in said
     assert "a multiple of 8" in said
     assert instruction in raised.value.where.instruction
+
+
+@pytest.mark.parametrize("line", [
+    f"{STORE} [%rd1, {{-8, 2}}], [%r5];", f"{STORE} [%rd1, {{8, -1}}], [%r5];",
+    f"{REDUCE} [%rd1, {{-64, 2}}], [%r5];", f"{REDUCE} [%rd1, {{0, -1}}], [%r5];",
+])  # fmt: skip
+def test_a_box_is_not_written_from_before_the_tensor(line: str) -> None:
+    device = Device(line, noise((16, 64), "f2"), (16, 16))
+    start = line[line.index("{") + 1 : line.index("}")]
+    with pytest.raises(NegativeCoordinate, match=rf"written from \({start}\) on"):
+        device.launched(16)
 
 
 @pytest.mark.parametrize("words", ["im2col", "im2col_no_offs", "prefetch"])
