@@ -85,7 +85,9 @@ class TensorMapCalls(CaptureRules):
         Raises:
             Refusal: always.
         """
-        self._refuse_older_than(_WIDE_SINCE)
+        self._refuse_older_than(_SINCE)
+        if self._capability < _WIDE_SINCE:  # as an H200's driver
+            raise invalid_value(f"no im2col::w on compute capability {self._capability}")
         tensor = Extents.of(
             tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
             element_strides,
@@ -136,8 +138,12 @@ class TensorMapCalls(CaptureRules):
         self._refuse_older_than(_ATOMS_SINCE if modes.swizzle in LARGER_ATOMS else _SINCE)
         return modes
 
+    @property
+    def _capability(self) -> tuple[int, int]:
+        return self._current().device.profile.compute_capability
+
     def _refuse_older_than(self, since: tuple[int, int]) -> None:
-        capability = self._current().device.profile.compute_capability
+        capability = self._capability
         if capability < since:
             raise Refusal(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
