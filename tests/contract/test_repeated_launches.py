@@ -146,13 +146,12 @@ def test_a_closed_array_is_refused(stream: cudadrv.Stream, add: cudadrv.Launcher
 
 
 def closing_at(point: int, array: Closing) -> Trace:
-    """A trace that closes an array at one point of a launch, numbered by the bytecodes."""
+    """A trace that closes an array at one point of a launch: its begin, a bytecode, or its end."""
     points = itertools.count()
 
     def trace(frame: FrameType, event: str, _: object) -> Trace:
         frame.f_trace_opcodes = True
-        is_launch = frame.f_code.co_name == "launcher"
-        if is_launch and event == "opcode" and next(points) == point:
+        if frame.f_code.co_name == "launcher" and next(points) == point:
             sys.settrace(None)
             array.close()
         return trace
