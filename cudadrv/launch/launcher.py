@@ -224,7 +224,9 @@ class LauncherState:
         for function in self._functions:  # before the code that counts on it
             function.__defaults__ = (_MISSING,) * len(kinds)
         for function, code in zip(self._functions, launch_code(kinds, version), strict=True):
-            function.__code__ = code
+            # A copy: the interpreter keeps in the code where it found the globals, which are others
+            # in each launcher.
+            function.__code__ = code.replace()
         self._has_code = True
 
     def _launch_slowly(self, *args: object) -> None:
