@@ -80,6 +80,11 @@ def worker_thread(ordinal: int, part: object) -> str:
     return threading.current_thread().name
 
 
+def task_key(ordinal: int, part: object) -> str:
+    """The Dask task that a tile is made in."""
+    return str(import_module("distributed").get_worker().get_current_task())
+
+
 def later(seconds: float, function: Callable[..., Any], *args: object) -> Any:
     """Wait, so that the next call is there, and call a function."""
     time.sleep(seconds)

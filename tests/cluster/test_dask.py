@@ -89,6 +89,12 @@ def test_few_tiles_are_shared_by_all_workers_from_the_beginning(executor: GpuExe
     assert len(set(found)) == count
 
 
+def test_tiles_that_are_known_to_be_short_go_to_workers_together(executor: GpuExecutor) -> None:
+    executor.policy = TilePolicy(items=1)
+    scatter_map(executor, range(60), jobs.task_key)
+    assert len(set(scatter_map(executor, range(600), jobs.task_key))) <= 300
+
+
 def test_items_of_another_host_travel_with_their_tiles(
     executor: GpuExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
