@@ -31,7 +31,8 @@ _MADE: Final = frozenset({
     "cudadrv.emulator.CountedLaunch", "cudadrv.emulator.Counters", "cudadrv.emulator.HostChange",
     "cudadrv.emulator.Leak", "cudadrv.emulator.Occupancy", "cudadrv.ContextLimits",
     "cudadrv.GpuExecutor", "cudadrv.DefaultStream", "cudadrv.GraphNode", "cudadrv.GraphCondition",
-    "cudadrv.emulator.StandIn",
+    "cudadrv.emulator.StandIn", "cudadrv.AllocNode", "cudadrv.ConditionalNode", "cudadrv.CopyNode",
+    "cudadrv.EventNode", "cudadrv.FillNode", "cudadrv.HostNode", "cudadrv.KernelNode",
 })  # fmt: skip
 # What starts as many processes as it is told.
 _STARTS_PROCESSES: Final = frozenset({"cudadrv.GpuExecutor.local", "cudadrv.GpuExecutor.dask"})
