@@ -45,13 +45,19 @@ def compiled(target: str, *extra: str) -> str:
     return text
 
 
+@functools.lru_cache(maxsize=8)
+def _parsed(text: str) -> ptx.PtxModule:
+    """Many tests take one kernel each of one text; nothing changes a module."""
+    return ptx.parse(text)
+
+
 class KernelRunner:
     """One device with one module."""
 
     def __init__(self, text: str, nbytes: int = 1 << 28) -> None:
         self.memory = DeviceMemory(next(_BASES) << 40, nbytes)
         self.device = DeviceModel(self.memory)
-        self.program = Program(ptx.parse(text), self.device)
+        self.program = Program(_parsed(text), self.device)
 
     def put(self, array: NDArray[Any], origin: str = "") -> int:
         """Copy an array to fresh memory."""
