@@ -6,6 +6,14 @@ from __future__ import annotations
 class PtxError(Exception):
     """Root of the errors of package `ptx`; it can be pickled."""
 
+    # Tracebacks show the name that users import.
+    __module__ = "ptx.errors"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__module__ == __name__:
+            cls.__module__ = "ptx.errors"
+
     def __reduce__(self) -> tuple[object, ...]:
         # By what it holds, whatever its constructor takes: errors cross process pools.
         return _remade, (type(self), self.args, self.__dict__)

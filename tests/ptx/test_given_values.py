@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 import ptx
+import ptx.errors
+from ptx import base_errors
 
 # What a type checker refuses is what is tested.
 WRONG: Any = 5
@@ -103,3 +106,14 @@ def test_functions_of_another_number_of_arguments_are_refused(tmp_path: Path) ->
     for attempt in attempts:
         with pytest.raises(ptx.PtxArgumentTypeError, match=r"give a function of \d arguments"):
             attempt()
+
+
+def test_errors_show_the_names_that_users_import() -> None:
+    shown = {each.__module__ for each in vars(base_errors).values() if isinstance(each, type)}
+    assert shown == {"ptx.errors"}
+    for each in vars(base_errors).values():
+        if isinstance(each, type):
+            assert getattr(ptx.errors, each.__name__) is each
+    with pytest.raises(ptx.PtxArgumentTypeError) as caught:
+        ptx.compile("", None)  # type: ignore[arg-type]  # what is tested
+    assert isinstance(pickle.loads(pickle.dumps(caught.value)), ptx.PtxArgumentTypeError)
