@@ -47,6 +47,7 @@ HEARD = "the flag or counter was read before a barrier, though no fence comes be
 # What would order an access after a copy that is under way.
 _COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
 _COUNTED = "a wait for the phase of the mbarrier object that counts the asynchronous copy"
+_HANDED = "a flag or lock handed over by atomics with __threadfence() on both sides"
 
 
 def _reserved(units: int) -> Stamps:
@@ -194,7 +195,7 @@ class RaceCheck:
         memory = f"of block {self._block_at(owner)}" if self.cluster_blocks > 1 else ""
         if space == "global":
             memory = str(self.memory.find(address) or "")
-        missing = self._missing(threads, first, second)
+        missing = self._missing(threads, first, second, space)
         if in_flight(both)[0] or is_counted:
             missing = _COUNTED if is_counted else _COPY
         self._findings.add(
@@ -261,7 +262,7 @@ class RaceCheck:
             source_line=location.line if location is not None else None,
         )
 
-    def _missing(self, threads: list[int], first: int, second: int) -> str:
+    def _missing(self, threads: list[int], first: int, second: int, space: str) -> str:
         one, other = threads
         roles = self.role(first), self.role(second)
         if all(role.strong for role in roles):
@@ -273,8 +274,10 @@ class RaceCheck:
             if self.cluster_blocks > 1 and len(clusters) == 1:
                 ways.append("a barrier of the cluster, such as cluster.sync()")
             ways += ["two launches", "a grid-wide barrier"]
-            handed = "a flag or lock handed over by atomics with __threadfence() on both sides"
-            return f"{', '.join(ways)}, or {handed}"
-        if one >> WARP_SHIFT == other >> WARP_SHIFT:
-            return "__syncwarp() or __syncthreads() between them"
-        return "__syncthreads() between them"
+            return f"{', '.join(ways)}, or {_HANDED}"
+        warp = "__syncwarp() or " if one >> WARP_SHIFT == other >> WARP_SHIFT else ""
+        between = f"{warp}__syncthreads() between them"
+        # A kernel with atomics may hand over by them where threads meet at no barrier.
+        if space == "global" and any(role.is_atomic for _, role in self._sites):
+            return f"{between}, or {_HANDED}"
+        return between

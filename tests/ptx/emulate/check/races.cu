@@ -96,6 +96,17 @@ KERNEL last_block_with_narrow_fence(int* a, int* o, int n) {
   __syncthreads();
   if (last) { int sum = 0; for (int b = 0; b < gridDim.x; b++) sum += o[b * 256 + T]; a[T] = sum; if (T == 0) done = 0; }
 }
+__device__ unsigned arrived[40 * 128];
+KERNEL second_of_two(int* a, int* o, int n) {
+  unsigned* pair = &arrived[blockIdx.x * 128 + T % 128];
+  o[I] = a[I]; __threadfence();
+  if (atomicAdd(pair, 1) == 1) { __threadfence(); a[I] = o[I ^ 128]; *pair = 0; }
+}
+KERNEL second_of_two_without_fences(int* a, int* o, int n) {
+  unsigned* pair = &arrived[blockIdx.x * 128 + T % 128];
+  o[I] = a[I];
+  if (atomicAdd(pair, 1) == 1) { a[I] = o[I ^ 128]; *pair = 0; }
+}
 KERNEL locked(int* a, int* o, int n) {
   if (T % 64) return;
   while (atomicCAS(&lock, 0, 1)) ;

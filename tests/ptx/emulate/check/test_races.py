@@ -17,7 +17,7 @@ from ..kernel_runner import KernelRunner
 RIGHT = (
     "own_elements", "tile", "tile_reused", "stencil", "histogram", "histogram_in_blocks", "bytes",
     "reduction", "reduction_by_warps", "half_warps", "named_barriers", "producers", "last_block",
-    "locked", "chain_of_blocks", "released_and_acquired",
+    "second_of_two", "locked", "chain_of_blocks", "released_and_acquired",
     "flag_passed_on_in_the_block", "copied", "copied_and_all_awaited", "copied_to_an_mbarrier",
 )  # fmt: skip
 FAULTY = {
@@ -34,6 +34,7 @@ FAULTY = {
     "producers_that_go_on": "__syncthreads() between them",
     "last_block_without_fence": "__threadfence() on both sides",
     "last_block_with_narrow_fence": "__threadfence() on both sides",
+    "second_of_two_without_fences": "__threadfence() on both sides",
     "locked_without_fences": "",
     "beside_the_lock": "",
     "chain_of_blocks_published_early": "__threadfence() on both sides",
