@@ -96,10 +96,14 @@ def _pixel_rows(layout: TensorLayout, coordinates: Words, offsets: Words) -> tup
         step = layout.steps[d]
         count = (layout.extents[d] - 1 + upper - lower) // step + 1
         place = coordinates[:, d] - lower
-        if count < 1 or (place % step).any() or (place < 0).any() or (place >= count * step).any():
+        last = layout.extents[d] - 1 + upper
+        what = f"is read by im2col from {coordinates[:, d].tolist()} in dimension {d}, "
+        if count < 1 or (place < 0).any() or (place >= count * step).any():
+            raise BadTensorMap(f"{what}which is no position of a filter between {lower} and {last}")
+        if (place % step).any():
             raise BadTensorMap(
-                f"is read by im2col from {coordinates[:, d].tolist()} in dimension {d}, which is no"
-                f" position of a filter between {lower} and {layout.extents[d] - 1 + upper}"
+                f"{what}between positions {step} apart from {lower} on: a GPU copies then, but the "
+                "emulator does not know which pixels"
             )
         number += place // step * before
         before *= count

@@ -239,6 +239,19 @@ def test_wrong_copies_are_found(body: str, error: type[EmulationFault], words: s
     assert raised.value.where.ptx_line > 0
 
 
+@pytest.mark.parametrize(("column", "words"), [
+    (-1, "which is no position of a filter between 0 and 5"), (6, "which is no position"),
+    (1, "between positions 2 apart from 0 on: a GPU copies then, but the emulator does not know"),
+])  # fmt: skip
+def test_im2col_begins_at_a_position_of_its_filter(column: int, words: str) -> None:
+    line = load((0, column, 0, 0), words="im2col", tail=", {%rs3, %rs4}")
+    body = f"{arrive(64)} mov.u16 %rs3, 0; mov.u16 %rs4, 0; {line}"
+    pixels = PixelBox((0, 0), (0, 0), 8, 4)
+    device = Device(body, noise((1, 4, 6, 8), "f2"), (), steps=(1, 1, 2, 1), pixels=pixels)
+    with pytest.raises(InvalidTensorMap, match=words):
+        device.launched(64)
+
+
 def test_bytes_that_a_copy_brought_count_as_written() -> None:
     limits = Limits(check_uninitialised=True)
     x = noise((4, 16), "f2")
