@@ -107,9 +107,8 @@ class IllegalInstructionError(CudaError):
 
     result: ClassVar[int] = 715
     remedy: ClassVar[str] = (
-        "a kernel ran an illegal instruction: rebuild it for this device; if it copies by tensor "
-        "maps, they must fit the instruction, and the innermost coordinate be a multiple of 16 "
-        "bytes; the emulator names the line"
+        "a kernel ran an illegal instruction: rebuild it for this device, or run it on the emulator "
+        "if it copies by tensor maps, which tells what is wrong"
     )
     sticky: ClassVar[bool] = True
 

@@ -121,13 +121,15 @@ class TensorPieces:
     def require_corners(self) -> None:
         """Refuse boxes to be written that begin before the tensor, as an H200 does.
 
-        CUDA Programming Guide, "Tensor Memory Access". Positions of a filter may lie before it.
+        CUDA Programming Guide, "Tensor Memory Access". Of pixels, all positions count.
 
         Raises:
             NegativeCoordinate: one does.
         """
+        pixels = self.layout.pixels
         wrong = (self._corners < 0).any(axis=1)
-        if self.layout.pixels is not None or not wrong.any():
+        wrong |= pixels is not None and min(pixels.lower) < 0
+        if not wrong.any():
             return
         position = int(np.argmax(wrong))
         raise NegativeCoordinate(

@@ -44,6 +44,18 @@ def test_a_box_is_not_written_from_before_the_tensor(line: str) -> None:
         device.launched(16)
 
 
+@pytest.mark.parametrize("start", [(0, 0, 0, -1), (-8, 0, 0, 0), (0, 0, 0, 0)])
+def test_pixels_are_not_written_from_before_an_image(start: tuple[int, ...]) -> None:
+    where = ", ".join(map(str, start))
+    line = (
+        f"{STORE.replace('2d', '4d').replace('tile', 'im2col_no_offs')} [%rd1, {{{where}}}], [%r5];"
+    )
+    pixels = PixelBox((0, 0), (0, 0), 8, 4) if any(start) else PixelBox((-1, -1), (-1, -1), 8, 4)
+    device = Device(line, noise((2, 4, 4, 16), "f2"), (), pixels=pixels)
+    with pytest.raises(NegativeCoordinate, match="a box is written from"):
+        device.launched(16)
+
+
 @pytest.mark.parametrize("words", ["im2col", "im2col_no_offs", "prefetch"])
 def test_channels_of_images_begin_so_too(words: str) -> None:
     offsets = "mov.u16 %rs3, 0; mov.u16 %rs4, 0;"

@@ -239,17 +239,40 @@ def test_wrong_copies_are_found(body: str, error: type[EmulationFault], words: s
     assert raised.value.where.ptx_line > 0
 
 
-@pytest.mark.parametrize(("column", "words"), [
-    (-1, "which is no position of a filter between 0 and 5"), (6, "which is no position"),
-    (1, "between positions 2 apart from 0 on: a GPU copies then, but the emulator does not know"),
-])  # fmt: skip
-def test_im2col_begins_at_a_position_of_its_filter(column: int, words: str) -> None:
+@pytest.mark.parametrize("column", [-1, 6])
+def test_im2col_begins_within_the_positions_of_its_filter(column: int) -> None:
     line = load((0, column, 0, 0), words="im2col", tail=", {%rs3, %rs4}")
     body = f"{arrive(64)} mov.u16 %rs3, 0; mov.u16 %rs4, 0; {line}"
     pixels = PixelBox((0, 0), (0, 0), 8, 4)
     device = Device(body, noise((1, 4, 6, 8), "f2"), (), steps=(1, 1, 2, 1), pixels=pixels)
+    words = "which is no position of a filter between 0 and 5"
     with pytest.raises(InvalidTensorMap, match=words):
         device.launched(64)
+
+
+# As an H200 gave them: (image, row, column) of each pixel, from (row, column) on.
+@pytest.mark.parametrize(("start", "steps", "pixels"), [
+    ((0, 0), (1, 2), "000 002 004 010 012 014 020 022 024 030"),
+    ((0, 1), (1, 2), "001 003 005 010 012 014 020 022 024 030"),
+    ((0, 5), (1, 2), "005 010 012 014 020 022 024 030 032 034"),
+    ((0, 2), (1, 3), "002 005 010 013 020 023 030 033 040 043"),
+    ((1, 0), (2, 1), "010 011 012 013 014 015 030 031 032 033"),
+    ((3, 1), (2, 2), "031 033 035 050 052 054 100 102 104 120"),
+])  # fmt: skip
+def test_im2col_goes_on_from_between_positions_and_begins_rows_at_the_corner(
+    start: tuple[int, int], steps: tuple[int, int], pixels: str
+) -> None:
+    row, column = start
+    line = load((0, column, row, 0), words="im2col", tail=", {%rs3, %rs4}")
+    body = (
+        f"{arrive(160)} mov.u16 %rs3, 0; mov.u16 %rs4, 0; {line} {WAIT} {BACK} [%rd2], [%r5], 160;"
+    )
+    images = noise((2, 7, 6, 8), "f2")
+    box = PixelBox((0, 0), (0, 0), 8, 10)
+    device = Device(body, images, (), steps=(1, *steps, 1), pixels=box)
+    found = device.launched(160).view("f2").reshape(10, 8)
+    places = [tuple(map(int, each)) for each in pixels.split()]
+    assert np.array_equal(found, [images[place] for place in places])
 
 
 def test_bytes_that_a_copy_brought_count_as_written() -> None:
