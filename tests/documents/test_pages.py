@@ -83,7 +83,7 @@ def test_an_error_is_at_most_ten_short_lines_with_the_users_line_first() -> None
         assert re.fullmatch(r'File "example\.py", line \d+', first)
         assert second.startswith("  ")
         assert 1 <= len(text) <= 10
-        own = [line for line in text if not re.match(r"\S+\(\d+\): ", line)]  # not a compiler's
+        own = [re.sub(r"\S+\(\d+\): .*", "", line) for line in text]  # a compiler's are left out
         assert all(len(line) <= 145 for line in own)
 
 
