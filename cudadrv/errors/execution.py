@@ -107,8 +107,8 @@ class IllegalInstructionError(CudaError):
 
     result: ClassVar[int] = 715
     remedy: ClassVar[str] = (
-        "a kernel ran an illegal instruction: rebuild it for this device, or run it on the emulator "
-        "if it copies by tensor maps, which tells what is wrong"
+        "a kernel ran an illegal instruction: rebuild it for this device, or, if it copies by "
+        "tensor maps, run it on the emulator, which tells what is wrong"
     )
     sticky: ClassVar[bool] = True
 
