@@ -22,9 +22,10 @@ def readers() -> Iterator[tuple[type, Reader]]:
     default = _PER_THREAD if per_thread else _LEGACY
     reader = Reader(
         _address,
-        attrgetter("gpu_data.context.device.id"),
+        attrgetter("gpu_data._cudadrv_device"),
         lambda ordinal: default,
         attrgetter("dtype"),
+        examine=_examined,
     )
     yield arrays.DeviceNDArray, reader
 
@@ -35,10 +36,17 @@ def _address(array: Any) -> int | None:
     # object in CPython.
     if array.stream is not _LEGACY:
         return None
-    # The handle of an allocation never changes, and making a number of it costs more than the rest.
+    data = array.gpu_data
+    # What is kept with an allocation never changes, and finding it costs more than all the rest.
     try:
-        known: int = array.gpu_data._cudadrv_address
+        known: int = data._cudadrv_address
     except AttributeError:
-        data = array.gpu_data
+        _examined(array)
         known = data._cudadrv_address = int(data.device_pointer)
     return known
+
+
+def _examined(array: Any) -> bool:
+    """Keep with an allocation on which device it lies."""
+    array.gpu_data._cudadrv_device = array.gpu_data.context.device.id
+    return True

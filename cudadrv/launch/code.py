@@ -265,13 +265,13 @@ def _packed(i: int, kind: Word) -> str:
 def _foreign_conditions(kind: Foreign, of: str, argument: str, address: str) -> list[str]:
     """The tests that an object is of the kind that its reader is for, on the launch's device."""
     conditions = [f"{argument}.__class__ is type_{of}"]
-    if kind.dtype is not None:
-        conditions.append(f"{_read(kind.reader.dtype, 'get_dtype_' + of, argument)} is dtype_{of}")
     if kind.reader.is_lazy is not None:
         conditions.append(f"not is_lazy_{of}({argument})")
-    # The address comes first, as an array of JAX knows its device then.
+    # The address comes first, as arrays of Numba and JAX know the rest then.
     found = _read(kind.reader.address, f"address_{of}", argument)
     conditions.append(f"({address} := {found})")
+    if kind.dtype is not None:
+        conditions.append(f"{_read(kind.reader.dtype, 'get_dtype_' + of, argument)} is dtype_{of}")
     conditions.append(f"{_read(kind.reader.device, f'device_{of}', argument)} == ordinal")
     return conditions
 

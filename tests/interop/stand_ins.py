@@ -105,11 +105,24 @@ def cupy() -> StandIn:
 def numba() -> StandIn:
     """Numba: `x.gpu_data` with the pointer and its context, and the array's own stream."""
 
+    class OwnedPointer:
+        """What has an allocation, and asks it for what it is asked for."""
+
+        def __init__(self, view: SimpleNamespace) -> None:
+            self._view = view
+
+        def __getattr__(self, name: str) -> object:
+            asked.append(name)
+            return getattr(self._view, name)
+
+    asked: list[str] = []
+
     class DeviceNDArray:
         def __init__(self, array: AnyDeviceArray) -> None:
             device = SimpleNamespace(id=array.context.ordinal)
             context = SimpleNamespace(device=device)
-            self.gpu_data = SimpleNamespace(device_pointer=array.ptr, context=context)
+            view = SimpleNamespace(device_pointer=array.ptr, context=context)
+            self.gpu_data, self.asked = OwnedPointer(view), asked
             self.stream, self.dtype = 0, array.dtype
 
     def move(moved: Any, array: AnyDeviceArray) -> None:

@@ -165,6 +165,8 @@ def test_arrays_of_jax_are_refused_on_the_host_and_where_they_are_gone(
     reader = reader_of(x)
     assert address(x.block_until_ready()) == x.unsafe_buffer_pointer()
     assert reader.device(x) == -1
+    assert reader.dtype is not None
+    assert reader.dtype(x) is x.dtype
     assert "argument 0 of kernel 'twice' is of type ArrayImpl" in refusal(x)
     x.delete()
     assert reader.address(x) is None

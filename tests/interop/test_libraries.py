@@ -170,6 +170,20 @@ def test_an_array_of_numba_with_a_stream_of_its_own_names_it(
     assert values(stream, array) == [14.0] * 4
 
 
+def test_an_allocation_of_numba_is_asked_once_where_it_is(
+    stream: cudadrv.Stream, twice: cudadrv.Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numba, array = taken("numba", monkeypatch), ones(stream)
+    theirs = [numba.make(array) for _ in range(5)]
+    for each in theirs:
+        twice(each)
+    theirs[0].asked.clear()
+    for each in theirs:
+        twice(each)
+    assert theirs[0].asked == []
+    assert values(stream, array) == [1024.0] * 4
+
+
 def test_a_library_is_loaded_by_its_own_objects_alone() -> None:
     code = (
         "import sys, enum, fractions, numpy\n"
