@@ -84,6 +84,14 @@ if {other_numbers}:
     numbers_{version}(block.buffer, start_{version}{numbers})
     block.packed = {changed}
 """
+# Other libraries' memory is looked at anew at each launch: only what it was packed as is known. No
+# other code than this reads what this notes, as the kinds of a launcher only become more general.
+_FILL_OTHERWISE: Final = """
+{hold}if (packed := block.packed) is None or {differs}:
+    block = {number_checks} and block
+    pack_{version}(block.buffer, 0{values})
+    block.packed = {found} if {are_numbers} else None
+"""
 _PREPARED: Final = """
 def prepared():
     if {conditions}:
@@ -191,13 +199,11 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
     """What must hold before a block is taken, and the text that fills it."""
     arrays = [i for i, kind in enumerate(kinds) if kind in ADDRESSED]
     numbers = [i for i, kind in enumerate(kinds) if kind in NUMBERS]
+    theirs = [i for i, kind in enumerate(kinds) if isinstance(kind, Foreign)]
+    if theirs and len(arrays) + len(numbers) + len(theirs) == len(kinds):
+        return _filling_with_theirs(kinds, version)
     if not arrays or len(arrays) + len(numbers) < len(kinds):
-        values, ready = "", []
-        for i, kind in enumerate(kinds):
-            value, conditions = _reading(i, kind, version)
-            values += f", {value}"
-            ready += conditions
-        return ready, _FILL.format(version=version, values=values)
+        return _filling_anew(kinds, version)
     checks = [check for i in arrays for check in _memory_checks(i, cast("Word", kinds[i]))]
     number_checks = [_number_check(i, cast("Word", kinds[i])) for i in numbers]
     fields = {
@@ -227,13 +233,50 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
     return [], _FILL_AGAIN.format(**fields)
 
 
+def _filling_anew(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
+    """The same for arguments of any kind, of which nothing is known from the last launch."""
+    values, ready = "", []
+    for i, kind in enumerate(kinds):
+        value, conditions = _reading(i, kind, version)
+        values += f", {value}"
+        ready += conditions
+    return ready, _FILL.format(version=version, values=values)
+
+
+def _filling_with_theirs(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
+    """The same for memory of other libraries that has a reader, beside arrays and numbers."""
+    ready, hold, number_checks, differs, are_numbers = [], "", [], [], []
+    for i, kind in enumerate(kinds):
+        if kind in NUMBERS:
+            number_checks.append(_number_check(i, cast("Word", kind)))
+            differs.append(f"a{i} is not packed[{i}]")
+            continue
+        _, conditions = _reading(i, kind, version)
+        ready += conditions
+        differs.append(f"f{i} != packed[{i}]")
+        # Of another type it may change by itself, and may hold the memory.
+        are_numbers.append(f"f{i}.__class__ is int")
+        if kind in ADDRESSED:
+            # Once, so that what is noted is what is packed: another thread may close the array.
+            hold += f"f{i} = a{i}._address\n"
+    return ready, _FILL_OTHERWISE.format(
+        version=version,
+        hold=hold,
+        differs=" or ".join(differs),
+        number_checks=_all(number_checks),
+        are_numbers=_all(are_numbers),
+        values=_each(kinds, ", f{}", ", a{}"),
+        found=f"({_each(kinds, 'f{}, ', 'a{}, ')})",
+    )
+
+
 def _all(conditions: Sequence[str]) -> str:
     return " and ".join(conditions) or "True"
 
 
 def _each(kinds: Sequence[Kind], array: str, number: str) -> str:
     """The text for each argument, which is an array or a number."""
-    texts = (array if kind in ADDRESSED else number for kind in kinds)
+    texts = (number if kind in NUMBERS else array for kind in kinds)
     return "".join(text.format(i) for i, text in enumerate(texts))
 
 
