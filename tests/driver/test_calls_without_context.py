@@ -1,0 +1,126 @@
+"""Which functions of the driver are called with whatever context is current."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import cudadrv
+
+ROOT = Path(cudadrv.__file__).parent
+# Seen on two GPUs (driver 580) with the own context current, none, and another device's: in calls
+# of the driver alone, or in the contract tests with CUDADRV_TEST_CURRENT.
+SEEN = frozenset(
+    [
+        "cuCtxDestroy",
+        "cuCtxFromGreenCtx",
+        "cuCtxGetCurrent",
+        "cuCtxGetDevResource",
+        "cuCtxGetDevice",
+        "cuCtxSetCurrent",
+        "cuDevResourceGenerateDesc",
+        "cuDevSmResourceSplitByCount",
+        "cuDeviceCanAccessPeer",
+        "cuDeviceGet",
+        "cuDeviceGetAttribute",
+        "cuDeviceGetCount",
+        "cuDeviceGetDefaultMemPool",
+        "cuDeviceGetDevResource",
+        "cuDeviceGetName",
+        "cuDeviceGetPCIBusId",
+        "cuDeviceGetUuid",
+        "cuDevicePrimaryCtxReset",
+        "cuDeviceTotalMem",
+        "cuDriverGetVersion",
+        "cuEventDestroy",
+        "cuEventElapsedTime",
+        "cuEventQuery",
+        "cuEventRecord",
+        "cuEventSynchronize",
+        "cuFuncGetAttribute",
+        "cuFuncGetName",
+        "cuFuncGetParamInfo",
+        "cuFuncSetAttribute",
+        "cuGetErrorString",
+        "cuGetProcAddress",
+        "cuGraphAddDependencies",
+        "cuGraphAddNode",
+        "cuGraphDebugDotPrint",
+        "cuGraphDestroy",
+        "cuGraphDestroyNode",
+        "cuGraphExecDestroy",
+        "cuGraphGetEdges",
+        "cuGraphGetNodes",
+        "cuGraphKernelNodeSetAttribute",
+        "cuGraphLaunch",
+        "cuGraphNodeGetEnabled",
+        "cuGraphNodeGetType",
+        "cuGraphNodeSetEnabled",
+        "cuGraphReleaseUserObject",
+        "cuGraphRemoveDependencies",
+        "cuGraphUpload",
+        "cuGreenCtxDestroy",
+        "cuInit",
+        "cuLaunchHostFunc",
+        "cuLaunchKernelEx",
+        "cuMemAllocAsync",
+        "cuMemAllocFromPoolAsync",
+        "cuMemExportToShareableHandle",
+        "cuMemFreeAsync",
+        "cuMemPoolDestroy",
+        "cuMemPoolGetAccess",
+        "cuMemPoolGetAttribute",
+        "cuMemPoolSetAccess",
+        "cuMemPoolSetAttribute",
+        "cuMemPoolTrimTo",
+        "cuMemRelease",
+        "cuMemcpyDtoHAsync",
+        "cuMemcpy3DPeerAsync",
+        "cuMemcpyPeerAsync",
+        "cuMemsetD16Async",
+        "cuMemsetD32Async",
+        "cuMemsetD8Async",
+        "cuMipmappedArrayGetLevel",
+        "cuModuleEnumerateFunctions",
+        "cuModuleGetFunctionCount",
+        "cuPointerGetAttributes",
+        "cuStreamBeginCapture",
+        "cuStreamBeginCaptureToGraph",
+        "cuStreamDestroy",
+        "cuStreamEndCapture",
+        "cuStreamGetCaptureInfo",
+        "cuStreamGetCtx",
+        "cuStreamGetFlags",
+        "cuStreamGetPriority",
+        "cuStreamIsCapturing",
+        "cuStreamQuery",
+        "cuStreamSynchronize",
+        "cuStreamUpdateCaptureDependencies",
+        "cuStreamWaitEvent",
+        "cuUserObjectRelease",
+    ]
+)
+# Called by functions that `ContextBox.call` runs, so with a context current.
+IN_A_CALL = frozenset(
+    [
+        "cuCtxSynchronize",
+        "cuLinkAddData",
+        "cuLinkComplete",
+        "cuLinkDestroy",
+        "cuMemAlloc",
+        "cuMemFreeHost",
+        "cuMemHostAlloc",
+    ]
+)
+DIRECT = re.compile(r"\b_?api\.(cu\w+)\(")
+
+
+def test_what_is_called_without_its_context_was_seen_with_any() -> None:
+    # A new one is bound by `ContextBox.call`, or it is tried on two GPUs and listed here.
+    sources = [
+        path.read_text()
+        for path in ROOT.rglob("*.py")
+        if path.relative_to(ROOT).parts[0] not in ("emulator", "sessions")
+    ]
+    found = {name for text in sources for name in DIRECT.findall(text)}
+    assert found == SEEN | IN_A_CALL
