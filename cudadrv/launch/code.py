@@ -9,14 +9,20 @@ block: another thread may close it meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from keyword import iskeyword
-from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import Final, TypeAlias, cast
 
 from ..interop.reader import Foreign, Reader
+from .argument_code import (
+    FOLLOW,
+    home_condition,
+    memory_checks,
+    memory_conditions,
+    number_check,
+    reading,
+)
 from .kinds import ADDRESSED, NUMBERS, Kind, Word
 
 _LAUNCHER: Final = """
@@ -102,24 +108,6 @@ def prepared():
     else:
         slowly()
 """
-# The type that most numbers have, which is seen faster, and all types that are packed as they are.
-_NUMBER_TYPES: Final = {
-    "whole": ("int", "WHOLE"),
-    "signed": ("int", "WHOLE"),
-    "real": ("float", "REALS"),
-    "float": ("float", "REALS"),
-}
-# How memory of another home is made ready.
-_FOLLOW: Final = {
-    "memory": "follow",
-    "array": "follow",
-    "vectors": "follow",
-    "buffer": "follow",
-    "surface": "follow",
-    "tensor": "follow",
-    "view": "follow_reading",
-}
-
 LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 """The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
 
@@ -169,9 +157,9 @@ def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     """
     conditions = ["(held := block)"]
     for i, kind in enumerate(kinds):
-        if not isinstance(kind, Foreign) and kind in _FOLLOW:
+        if not isinstance(kind, Foreign) and kind in FOLLOW:
             # An array is never of another dtype than it was.
-            conditions += _memory_conditions(i, "memory" if kind in ADDRESSED else kind)
+            conditions += memory_conditions(i, "memory" if kind in ADDRESSED else kind)
     scope: dict[str, FunctionType] = {}
     text = _PREPARED.format(conditions=" and ".join(conditions))
     exec(compile(text, "<cudadrv prepared launch>", "exec"), {}, scope)
@@ -204,15 +192,15 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
         return _filling_with_theirs(kinds, version)
     if not arrays or len(arrays) + len(numbers) < len(kinds):
         return _filling_anew(kinds, version)
-    checks = [check for i in arrays for check in _memory_checks(i, cast("Word", kinds[i]))]
-    number_checks = [_number_check(i, cast("Word", kinds[i])) for i in numbers]
+    checks = [check for i in arrays for check in memory_checks(i, cast("Word", kinds[i]))]
+    number_checks = [number_check(i, cast("Word", kinds[i])) for i in numbers]
     fields = {
         "version": version,
         "first": arrays[0],
         "hold": "; ".join(f"m{i} = a{i}._box" for i in arrays),
         "same_arrays": _all([f"a{i}._address is packed[{i}]" for i in arrays]),
         "numbers": " pass",
-        "homes": _all([_home_condition(i, cast("Word", kinds[i]), "home") for i in arrays]),
+        "homes": _all([home_condition(i, cast("Word", kinds[i]), "home") for i in arrays]),
         "checks": _all([*checks, *number_checks]),
         "values": _each(kinds, ", a{}._address", ", a{}"),
         # Asked again, as one may have been closed before `left` was read. Memory of a peer has no
@@ -237,7 +225,7 @@ def _filling_anew(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
     """The same for arguments of any kind, of which nothing is known from the last launch."""
     values, ready = "", []
     for i, kind in enumerate(kinds):
-        value, conditions = _reading(i, kind, version)
+        value, conditions = reading(i, kind, version)
         values += f", {value}"
         ready += conditions
     return ready, _FILL.format(version=version, values=values)
@@ -248,10 +236,10 @@ def _filling_with_theirs(kinds: Sequence[Kind], version: int) -> tuple[list[str]
     ready, hold, number_checks, differs, are_numbers = [], "", [], [], []
     for i, kind in enumerate(kinds):
         if kind in NUMBERS:
-            number_checks.append(_number_check(i, cast("Word", kind)))
+            number_checks.append(number_check(i, cast("Word", kind)))
             differs.append(f"a{i} is not packed[{i}]")
             continue
-        _, conditions = _reading(i, kind, version)
+        _, conditions = reading(i, kind, version)
         ready += conditions
         differs.append(f"f{i} != packed[{i}]")
         # Of another type it may change by itself, and may hold the memory.
@@ -278,84 +266,3 @@ def _each(kinds: Sequence[Kind], array: str, number: str) -> str:
     """The text for each argument, which is an array or a number."""
     texts = (number if kind in NUMBERS else array for kind in kinds)
     return "".join(text.format(i) for i, text in enumerate(texts))
-
-
-def _reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
-    """The value of an argument to pack, and what must hold beside."""
-    if isinstance(kind, Foreign):
-        return f"f{i}", _foreign_conditions(kind, f"{version}_{i}", f"a{i}", f"f{i}")
-    if kind in _FOLLOW:
-        return _packed(i, kind), _memory_conditions(i, kind)
-    if kind == "foreign":
-        return f"interface_address(a{i}, own_stream, producers, taken_{i})", []
-    if kind == "converted":
-        return f"(c{i} := convert{i}(a{i}))[0]", []
-    return f"a{i}", [_number_check(i, kind)]
-
-
-def _number_check(i: int, kind: Word) -> str:
-    usual, known = _NUMBER_TYPES[kind]
-    return f"(a{i}.__class__ is {usual} or a{i}.__class__ in {known})"
-
-
-def _packed(i: int, kind: Word) -> str:
-    """What is packed of memory or of a view of it."""
-    if kind == "tensor":
-        return f"a{i}._encoded"
-    return f"a{i}._address" if kind in ADDRESSED else f"t{i}.number"
-
-
-def _foreign_conditions(kind: Foreign, of: str, argument: str, address: str) -> list[str]:
-    """The tests that an object is of the kind that its reader is for, on the launch's device."""
-    conditions = [f"{argument}.__class__ is type_{of}"]
-    if kind.reader.is_lazy is not None:
-        conditions.append(f"not is_lazy_{of}({argument})")
-    # The address comes first, as arrays of Numba and JAX know the rest then.
-    found = _read(kind.reader.address, f"address_{of}", argument)
-    conditions.append(f"({address} := {found})")
-    if kind.dtype is not None:
-        conditions.append(f"{_read(kind.reader.dtype, 'get_dtype_' + of, argument)} is dtype_{of}")
-    conditions.append(f"{_read(kind.reader.device, f'device_{of}', argument)} == ordinal")
-    return conditions
-
-
-def _read(getter: Callable[..., object] | None, name: str, argument: str) -> str:
-    """What reads a part of an object: a call of the getter, or the attribute that it would give.
-
-    The attribute itself takes half of the time.
-    """
-    if type(getter) is attrgetter:
-        path, *others = cast("tuple[type, tuple[str, ...]]", getter.__reduce__())[1]
-        if not others and all(map(_is_name, path.split("."))):
-            return f"{argument}.{path}"
-    return f"{name}({argument})"
-
-
-def _is_name(text: str) -> bool:
-    return text.isidentifier() and not iskeyword(text)
-
-
-def _memory_conditions(i: int, kind: Word) -> list[str]:
-    """The tests that memory or a view of it is open, ready, and what the parameter takes."""
-    return [_home_condition(i, kind), *_memory_checks(i, kind)]
-
-
-def _home_condition(i: int, kind: Word, own: str = "own") -> str:
-    """The test that memory is open and ready; it holds the memory's box."""
-    box = "_box" if kind in ADDRESSED else "buffer._box"
-    return f"((m{i} := a{i}.{box}).home is {own} or {_FOLLOW[kind]}(m{i}))"
-
-
-def _memory_checks(i: int, kind: Word) -> list[str]:
-    """The tests that memory is what the parameter takes, or that a view is open; they hold that."""
-    conditions = []
-    if kind in ("view", "surface"):
-        conditions.append(f"(t{i} := a{i}._box).number is not None")
-    elif kind in ("array", "vectors"):
-        # Only of our own memory: who knows what another object has for a dtype.
-        conditions.append(f"(a{i}.dtype is usual_{i} or a{i}.dtype in taken_{i})")
-    elif kind == "buffer":
-        conditions.append(f"a{i}.__class__ is DeviceBuffer")
-    if kind == "vectors":
-        conditions.append(f"not a{i}.nbytes % nbytes_{i}")
-    return conditions
