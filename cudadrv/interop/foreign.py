@@ -24,30 +24,24 @@ from ..driver.stream_core import StreamCore
 from ..errors import (
     ArgumentTypeError,
     CopyError,
-    DTypeError,
     InvalidValueError,
     WrongDeviceError,
 )
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
-from ..memory.export import DL_CUDA, EXTENDED, DLTensor, is_read_only
 from ..memory.layout import Layout, is_dense
-from .elements import Elements, name_of_typestr, named_dtype
+from .elements import Elements, name_of_typestr
+from .offer import Offer, offered
 from .ordering import follow_producers
+from .reader import found_for
 
-_DL_MANAGED: Final = 13  # kDLCUDAManaged
 _LARGEST_HANDLE: Final = 2**64 - 1
-_DLPACK_VERSION: Final = (1, 1)
-
 
 _WHERE: Final = (
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT,
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
 )
-
-# dlpack.h: DLDataTypeCode as the kinds of NumPy's dtypes.
-_KIND: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 
 
 # Whatever has the interface; a protocol would say no more than that attribute's name.
@@ -85,20 +79,18 @@ def dlpack_address(
 ) -> int | None:
     """The address of memory that an object offers by DLPack, or None if it offers none.
 
-    The producer is asked to order the memory before `stream` itself.
+    The producer orders the memory before `stream`, or names the stream that it works on.
 
     Raises:
         BufferError: its elements are of another type than the pointer points to.
         WrongDeviceError: the memory lies on another device.
     """
-    capsule = _exported(value, stream)
-    if capsule is None:
+    offer = offered(value, stream)
+    if offer is None:
         return None
-    # The capsule's own destructor gives the tensor back; its producer stays with the caller.
-    head = DLTensor.of(capsule)
     if elements is not None:
-        elements.check(_dtype_name(head), is_read_only=is_read_only(capsule))
-    pointer = (head.data or 0) + int(head.byte_offset)
+        elements.check(offer.dtype_name, is_read_only=offer.is_read_only)
+    pointer = offer.address
     if pointer:
         _require_device(pointer, value, stream)
     return pointer
@@ -108,15 +100,10 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
     """The array that an object of another library is; see `Stream.import_array`."""
     # PyTorch exports no tensor that requires a gradient, which memory has nothing to do with.
     detach = getattr(value, "detach", None) if getattr(value, "requires_grad", False) else None
-    capsule = _exported(value if detach is None else detach(), stream)
-    if capsule is not None:
-        head = DLTensor.of(capsule)
-        shape = tuple(head.shape[: head.ndim])
-        dtype, strides = _dtype(value, head), None
-        if head.strides:
-            strides = tuple(each * dtype.itemsize for each in head.strides[: head.ndim])
-        pointer = (head.data or 0) + int(head.byte_offset)
-        return _borrowed(stream, value, pointer, shape, dtype, strides, capsule)
+    offer = offered(value if detach is None else detach(), stream)
+    if offer is not None:
+        _examine(value)
+        return _of_offer(stream, value, offer)
     interface = getattr(value, "__cuda_array_interface__", None)
     if not isinstance(interface, Mapping):
         raise ArgumentTypeError(
@@ -138,6 +125,25 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
         ) from error
     follow_producers(stream, producers)
     return _borrowed(stream, value, pointer, shape, dtype, strides, None)
+
+
+def _examine(value: object) -> None:
+    """Refuse what its bytes do not stand for, which DLPack has no words for."""
+    found = found_for(type(value))
+    if found is not None and found.reader.examine is not None:
+        try:
+            found.reader.examine(value)
+        except BufferError as error:
+            raise CopyError(f"a {type(value).__name__} {error}") from error
+
+
+def _of_offer(stream: StreamCore, value: object, offer: Offer) -> AnyDeviceArray:
+    tensor = offer.tensor
+    shape = tuple(tensor.shape[: tensor.ndim])
+    dtype, strides = offer.dtype(value), None
+    if tensor.strides:
+        strides = tuple(each * dtype.itemsize for each in tensor.strides[: tensor.ndim])
+    return _borrowed(stream, value, offer.address, shape, dtype, strides, offer.keeper)
 
 
 def stream_handle(stream: object) -> int:
@@ -214,43 +220,6 @@ def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
         )
 
 
-def _exported(value: object, stream: StreamCore) -> object | None:
-    """The capsule of an object that offers memory of a GPU, or None."""
-    where = getattr(value, "__dlpack_device__", None)
-    export = getattr(value, "__dlpack__", None)
-    if where is None or export is None or int(where()[0]) not in (DL_CUDA, _DL_MANAGED):
-        return None
-    number = int(stream.handle)
-    try:
-        capsule: object = export(stream=number, max_version=_DLPACK_VERSION)
-    except TypeError:  # a producer from before there were versions
-        capsule = export(stream=number)
-    return capsule
-
-
-def _dtype_name(head: DLTensor) -> str:
-    """NumPy's or ml_dtypes' name of a tensor's dtype; "" for what neither has."""
-    kind, bits = _KIND.get(head.code), int(head.bits)
-    try:
-        if kind is not None and head.lanes == 1 and bits % 8 == 0:
-            return np.dtype(f"{kind}{bits // 8}").name
-    except TypeError:
-        pass
-    return EXTENDED.get((head.code, bits), "") if head.lanes == 1 else ""
-
-
-def _dtype(value: object, head: DLTensor) -> np.dtype[Any]:
-    name = _dtype_name(head)
-    found = named_dtype(name)
-    if found is not None:
-        return found
-    hint = "import ml_dtypes, or view it" if name else "view it"
-    raise DTypeError(
-        f"a {type(value).__name__} of DLPack's type code {head.code} with {head.bits} bits and "
-        f"{head.lanes} lanes: NumPy has no such dtype; {hint} as one of that size first"
-    )
-
-
 def _borrowed(
     stream: StreamCore,
     value: object,
@@ -258,9 +227,9 @@ def _borrowed(
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
     strides: tuple[int, ...] | None,
-    capsule: object,
+    keeper: object,
 ) -> AnyDeviceArray:
-    """An array over memory that `value` keeps; strides are in bytes."""
+    """An array over memory that `value` and `keeper` keep; strides are in bytes."""
     if strides is not None and len(strides) != len(shape):
         raise ArgumentTypeError(
             f"{border.shown(value)} has strides {strides} for the shape {shape}"
@@ -272,5 +241,5 @@ def _borrowed(
     first, end = 0, math.prod(shape) * dtype.itemsize
     if strides is not None:
         first, end = Layout(0, shape, strides).bounds(dtype.itemsize)
-    buffer = DeviceBuffer.borrowed(stream, pointer + first, end - first, (value, capsule))
+    buffer = DeviceBuffer.borrowed(stream, pointer + first, end - first, (value, keeper))
     return DeviceArray(buffer, shape, dtype, -first, strides)

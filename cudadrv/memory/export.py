@@ -37,7 +37,8 @@ EXTENDED: Final = {
 """Types that ml_dtypes has, by their code and bits in DLPack."""
 _EXTENDED_CODE: Final = {name: code for code, name in EXTENDED.items()}
 _PLAIN, _VERSIONED = b"dltensor", b"dltensor_versioned"
-_MAJOR: Final = 1
+MAJOR: Final = 1
+"""The version of DLPack that is known here."""
 _READ_ONLY: Final = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 
 # A prototype of this file: those of `ctypes.pythonapi` itself are shared with whatever else in the
@@ -150,14 +151,11 @@ class DLTensor(ctypes.Structure):
         """
         if not _is_capsule(capsule, _VERSIONED):
             return cls.from_address(int(_capsule_pointer(capsule, _PLAIN)))
-        head = _Versioned.from_address(int(_capsule_pointer(capsule, _VERSIONED)))
-        if head.major > _MAJOR:
-            raise BufferError(f"is of DLPack {head.major}.{head.minor}, of which 1 is known")
-        tensor: DLTensor = head.tensor
+        tensor: DLTensor = VersionedTensor.at(int(_capsule_pointer(capsule, _VERSIONED))).tensor
         return tensor
 
 
-class _Versioned(ctypes.Structure):
+class VersionedTensor(ctypes.Structure):
     """DLManagedTensorVersioned."""
 
     _fields_ = (
@@ -169,13 +167,29 @@ class _Versioned(ctypes.Structure):
         ("tensor", DLTensor),
     )
 
+    @classmethod
+    def at(cls, address: int) -> VersionedTensor:
+        """What a producer has at an address, which it keeps.
+
+        Raises:
+            BufferError: it is of a version with another layout.
+        """
+        head = cls.from_address(address)
+        if head.major > MAJOR:
+            raise BufferError(f"is of DLPack {head.major}.{head.minor}, of which 1 is known")
+        return head
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the producer says that nobody may write."""
+        return bool(self.flags & _READ_ONLY)
+
 
 def is_read_only(capsule: object) -> bool:
     """Whether the producer of a capsule says that nobody may write; version 1 can say it."""
     if not _is_capsule(capsule, _VERSIONED):
         return False
-    head = _Versioned.from_address(int(_capsule_pointer(capsule, _VERSIONED)))
-    return bool(head.flags & _READ_ONLY)
+    return VersionedTensor.at(int(_capsule_pointer(capsule, _VERSIONED))).is_read_only
 
 
 class _Anchor(ctypes.c_char):
@@ -243,7 +257,7 @@ def _dlpack(
         )
     if stream != _NO_SYNC:
         _order_consumer(array, 1 if stream is None else int(stream))
-    capsule = _shell(array, is_versioned=version >= (_MAJOR,))
+    capsule = _shell(array, is_versioned=version >= (MAJOR,))
     tensor = DLTensor.of(capsule)
     tensor.data = array.ptr or None
     tensor.device_type, tensor.device_id = _dlpack_device(array)
@@ -270,7 +284,7 @@ def _shell(array: Exported, *, is_versioned: bool) -> object:
         raise ExportError(f"{array!r} is not exported: {error}") from None
     if is_versioned:
         try:
-            capsule: object = shell.__dlpack__(max_version=(_MAJOR, 0))
+            capsule: object = shell.__dlpack__(max_version=(MAJOR, 0))
         except TypeError:
             pass  # NumPy before 2.1 knows no versions; the consumer takes what has none
         else:

@@ -205,13 +205,14 @@ class StreamWork(StreamCore):
     def import_array(self, value: object) -> AnyDeviceArray:
         """An array over device memory of another library, by DLPack or the CUDA array interface.
 
-        Nothing is copied. This stream is ordered after the work that the memory waits for; let the
-        other library's stream wait for this one before it uses the memory again. The object stays
-        alive as long as the array, and until the work that was queued with it is done.
+        Nothing is copied. This stream is ordered after the work that the memory waits for: by its
+        producer, or after the stream that DLPack's exchange functions name, where its type has
+        them. Let the other library's stream wait for this one before it uses the memory again. The
+        object stays alive as long as the array, and until the work that was queued with it is done.
 
         Raises:
-            CopyError: it has a mask.
-            DTypeError: NumPy has no such dtype, such as bfloat16.
+            CopyError: it has a mask, or its values are not its bytes, as of a negated view.
+            DTypeError: NumPy has no such dtype, nor ml_dtypes, where that is loaded.
             TypeError: it is no device array.
             WrongDeviceError: the memory lies on another device.
         """

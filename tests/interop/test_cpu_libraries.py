@@ -5,6 +5,7 @@ Their readers are asked for what a launch would pack; a launch itself refuses me
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +18,9 @@ import ptx
 from cudadrv import LaunchConfig, emulator
 from cudadrv.errors import ArgumentError
 from cudadrv.interop import Reader
+from cudadrv.interop.exchange import exchange_of
 from cudadrv.interop.reader import found_for
+from cudadrv.memory.export import VersionedTensor
 
 # What other libraries warn of is their affair.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -156,6 +159,54 @@ def test_tensors_of_the_host_are_refused_by_a_launch(
     assert "argument 0 of kernel 'twice' is of type Proxy" in refusal(proxies[0])
     traced = torch.jit.trace(lambda x: x + int("argument 0" in refusal(x)), torch.zeros(4))
     assert traced(torch.zeros(4)).tolist() == [1.0] * 4
+
+
+def test_a_tensor_is_what_its_exchange_function_lends(torch: Any) -> None:
+    exchange = exchange_of(torch.Tensor)
+    if exchange is None:
+        pytest.skip("needs PyTorch 2.10 or newer")
+    base = torch.zeros(6, 4)
+    for x in (base, base[1::2, ::3].T, base[0, 0], torch.nn.Parameter(base)):
+        lent = exchange.lend(x)
+        tensor = VersionedTensor.at(lent.value or 0).tensor
+        assert (tensor.data or 0) + tensor.byte_offset == x.data_ptr()
+        assert tuple(tensor.shape[: tensor.ndim]) == tuple(x.shape)
+        assert tuple(tensor.strides[: tensor.ndim]) == x.stride()
+        assert (tensor.device_type, tensor.code, tensor.bits, tensor.lanes) == (1, 2, 32, 1)
+    for name, code in (("bfloat16", 4), ("float8_e4m3fn", 10), ("float8_e5m2", 12)):
+        small = torch.zeros(3, dtype=getattr(torch, name))
+        lent = exchange.lend(small)
+        assert VersionedTensor.at(lent.value or 0).tensor.code == code
+    with pytest.raises(RuntimeError, match="meta"):
+        exchange.lend(torch.empty(3, device="meta"))
+    assert exchange.current_stream(1, 0) == 0
+
+
+def test_memory_of_a_lent_tensor_lives_until_it_is_given_back(torch: Any) -> None:
+    exchange = exchange_of(torch.Tensor)
+    if exchange is None:
+        pytest.skip("needs PyTorch 2.10 or newer")
+    x = torch.arange(4.0)
+    storage = x.untyped_storage()
+    held = torch._C._storage_Use_Count(storage._cdata)
+    lent = exchange.lend(x)
+    del x
+    assert torch._C._storage_Use_Count(storage._cdata) == held
+    tensor = VersionedTensor.at(lent.value or 0).tensor
+    assert (ctypes.c_float * 4).from_address(tensor.data)[:] == [0.0, 1.0, 2.0, 3.0]
+    del lent
+    assert torch._C._storage_Use_Count(storage._cdata) == held - 1
+
+
+def test_tensors_of_the_host_are_refused_as_arrays(torch: Any) -> None:
+    x = torch.zeros(4)
+    with emulator.session():
+        stream = cudadrv.cuda_context_for(0).default_stream
+        for tensor in (x, torch.nn.Parameter(x), x.to_sparse(), torch._neg_view(x)):
+            with pytest.raises(TypeError, match="is no device array: it has neither __dlpack__"):
+                stream.import_array(tensor)
+        with pytest.raises(ValueError, match="Unknown device type meta"):
+            stream.import_array(torch.empty(4, device="meta"))
 
 
 def test_arrays_of_jax_are_refused_on_the_host_and_where_they_are_gone(
