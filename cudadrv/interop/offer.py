@@ -5,6 +5,7 @@ Source: the Python specification of DLPack.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -63,6 +64,7 @@ class Offer(NamedTuple):
         )
 
 
+@lru_cache(maxsize=256)
 def _name_of(code: int, bits: int, lanes: int) -> str:
     kind = _KIND.get(code)
     try:
