@@ -104,12 +104,16 @@ def path_text(where: str, value: object) -> str:
 
 def function(where: str, value: Callable[..., object], takes: int) -> None:
     """Raise `PtxArgumentTypeError` unless the value can be called with so many arguments."""
+    fits = callable(value)  # of what is not, `signature` would show all
     try:
-        signature(value).bind(*(None,) * takes)
+        if fits:
+            signature(value).bind(*(None,) * takes)
     except TypeError:
-        raise refused(where, value, f"give a function of {takes} arguments") from None
+        fits = False
     except ValueError:
         pass  # Python does not know what it takes
+    if not fits:
+        raise refused(where, value, f"give a function of {takes} arguments")
 
 
 def refused(where: str, value: object, remedy: str) -> PtxArgumentTypeError:

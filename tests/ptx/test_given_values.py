@@ -106,6 +106,11 @@ def test_functions_of_another_number_of_arguments_are_refused(tmp_path: Path) ->
     for attempt in attempts:
         with pytest.raises(ptx.PtxArgumentTypeError, match=r"give a function of \d arguments"):
             attempt()
+    deep: Any = []
+    for _ in range(10_000):
+        deep = [deep]  # too deep to be shown
+    with pytest.raises(ptx.PtxArgumentTypeError, match="give a function of 3 arguments"):
+        ptx.OtherLinker("mine", deep)
 
 
 def test_errors_show_the_names_that_users_import() -> None:
