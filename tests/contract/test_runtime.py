@@ -126,7 +126,9 @@ def test_threads_that_ask_at_once_get_one_runtime(runtime: GpuRuntime) -> None:
     found: set[int] = set()
 
     def ask() -> None:
-        while time.monotonic() < end:
+        rounds = 0
+        while not rounds or time.monotonic() < end:
+            rounds += 1
             parts = probe_cuda_backend("sphere")
             found.add(id(GpuRuntime.current()))
             found.add(id(runtime) if parts.ctx.ordinal == runtime.device.ordinal else 0)
