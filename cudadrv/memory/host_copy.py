@@ -123,21 +123,29 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
         else:
             code = transfer(box, api.cuMemcpyDtoHAsync, to, of, nbytes, box.raw)
         if code:
-            doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
-            raise failure(box.api, code, "cuMemcpyDtoHAsync", doing)
+            raise _download_failure(box, code, nbytes)
         if wait or (box.capture is None and not is_reachable(box, dst)):
             (code,) = api.cuStreamSynchronize(box.raw)
             if code:
-                doing = f"waiting for {stream!r}"
-                if box.capture is not None:
-                    doing = "waiting for a copy that is captured (wait=False only records it)"
-                raise failure(box.api, code, "cuStreamSynchronize", doing)
+                raise _wait_failure(box, code, stream)
             drop_now()
     except BaseException:
         if box.capture is None:
             api.cuStreamSynchronize(box.raw)  # nothing goes on writing the caller's array
         raise
     del memory  # held until here, whoever closes the array meanwhile
+
+
+def _download_failure(box: StreamBox, code: CUresult, nbytes: int) -> CudadrvError:
+    doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
+    return failure(box.api, code, "cuMemcpyDtoHAsync", doing)
+
+
+def _wait_failure(box: StreamBox, code: CUresult, stream: StreamCore) -> CudadrvError:
+    doing = f"waiting for {stream!r}"
+    if box.capture is not None:
+        doing = "waiting for a copy that is captured (wait=False only records it)"
+    return failure(box.api, code, "cuStreamSynchronize", doing)
 
 
 def ready(stream: StreamCore, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemory:
