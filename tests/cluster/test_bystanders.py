@@ -19,28 +19,20 @@ from cudadrv.cluster.dask_begins import Gate
 from cudadrv.errors import WorkerLostError
 from cudadrv.pool.failures import ScatterError
 from tests.cluster import jobs
+from tests.cluster.dask_processes import three_processes
 
-dask = pytest.importorskip("dask", reason="needs distributed")
+pytest.importorskip("dask", reason="needs distributed")
 distributed = pytest.importorskip("distributed", reason="needs distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
 
 _Plugin: Any = distributed.WorkerPlugin
-_SETTINGS = {
-    "distributed.logging.distributed": "critical",
-    "distributed.scheduler.allowed-failures": 0,  # so that each loss is told
-}
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """Three processes that make two calls at once each: one call ends two of them."""
-    with (
-        dask.config.set(_SETTINGS),
-        distributed.LocalCluster(
-            n_workers=3, threads_per_worker=2, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    # Each loss is told.
+    with three_processes(threads=2, **{"scheduler.allowed-failures": 0}) as client:
         yield client
 
 

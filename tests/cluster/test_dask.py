@@ -18,25 +18,19 @@ from cudadrv.cluster import GpuExecutor, TilePolicy
 from cudadrv.errors import CudaError, KernelNotFoundError, OutOfMemoryError, WorkerLostError
 from cudadrv.pool.failures import ScatterError
 from tests.cluster import jobs
+from tests.cluster.dask_processes import three_processes
 
-dask = pytest.importorskip("dask", reason="needs distributed")
+pytest.importorskip("dask", reason="needs distributed")
 distributed = pytest.importorskip("distributed", reason="needs distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
 
 Losing = Callable[[str, int, int, int, npt.NDArray[np.int64]], None]
-_QUIET = {"distributed.logging.distributed": "critical"}
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """Three processes."""
-    with (
-        dask.config.set(_QUIET),
-        distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with three_processes(threads=1) as client:
         yield client
 
 
