@@ -369,7 +369,8 @@ def test_memory_takes_nothing_else_for_a_stream(stream: cudadrv.Stream) -> None:
     array: Wrong = stream.zeros(4, "f4")
     texels: cudadrv.CudaArray[Any] = cudadrv.CudaArray(stream.context, (8, 8), "f4", surface=True)
     surface: Wrong = cudadrv.Surface(texels)
-    for wrong in (array, surface):
+    allocator: Wrong = cudadrv.CudaAllocator(stream)
+    for wrong in (array, surface, allocator):
         with pytest.raises(ArgumentTypeError, match="give a Stream"):
             cudadrv.DeviceBuffer(wrong, 16)
     channels: Wrong = np.zeros((0, 3))

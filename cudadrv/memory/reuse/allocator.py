@@ -73,8 +73,8 @@ class CudaAllocator(Uncopied):
         self._captures = CaptureMemory()
         self._lock = threading.RLock()
         # What it has cached is freed on the stream, closed or not.
-        self._box: StreamBox = stream._box
-        weakref.finalize(self, _abandon, self._box, self._lists).atexit = False
+        self._queue: StreamBox = stream._box
+        weakref.finalize(self, _abandon, self._queue, self._lists).atexit = False
 
     def __repr__(self) -> str:
         now = self.statistics()
@@ -145,7 +145,7 @@ class CudaAllocator(Uncopied):
             self._live.pop(address, None)
             given.append(address)
         for address in given:
-            _give_back(self._box, address)
+            _give_back(self._queue, address)
 
     def statistics(self) -> AllocatorStatistics:
         """What the allocator holds as of now; memory of captures is not counted."""
@@ -286,7 +286,7 @@ class CudaAllocator(Uncopied):
             else:
                 # A block from before the capture cannot be freed by the graph; the stream frees
                 # it when the capture has ended.
-                _give_back(self._box, ptr)
+                _give_back(self._queue, ptr)
 
     def _deallocate_unknown(self, ptr: int, nbytes: int, size: int | None) -> None:
         """What is not in use: the null pointer, memory of a former capture, or a mistake."""
@@ -325,7 +325,7 @@ class CudaAllocator(Uncopied):
         faults: list[CudadrvError] = []
         for address in addresses:
             if self.stream.capturing:
-                _give_back(self._box, address)
+                _give_back(self._queue, address)
                 continue
             try:
                 self._free_now(address)
@@ -335,7 +335,7 @@ class CudaAllocator(Uncopied):
             raise faults[0]
 
     def _free_now(self, address: int) -> None:
-        box = self._box if self.stream.closed else self.stream._box
+        box = self._queue if self.stream.closed else self.stream._box
         (code,) = box.api.cuMemFreeAsync(CUdeviceptr(address), box.raw)
         if code:
             raise failure(box.api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")
