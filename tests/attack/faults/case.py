@@ -208,7 +208,8 @@ class _Trial:
 
     # The argument is of a type that only stubs have.
     def _tell(self, args: Any) -> None:
-        args.exc_value.__traceback__ = None  # its frames hold what is destroyed
+        for each in _chain(args.exc_value):  # what was being handled when a collection came, too
+            each.__traceback__ = None  # its frames hold what is destroyed
         self._told.append(args.exc_value)
 
     def _judge(self, error: BaseException | None, warned: list[str]) -> list[str]:
