@@ -100,7 +100,7 @@ def _empty_caches(context: ContextBox) -> None:
     """Give back what allocators have of a context, and what arenas keep of any."""
     for each in gc.get_objects():
         kind = type(each)
-        if issubclass(kind, CudaAllocator) and _is_of(each._box, context):
+        if issubclass(kind, CudaAllocator) and _is_of(each._queue, context):
             each._lose()
         elif issubclass(kind, DeviceArena):
             each.trim()
