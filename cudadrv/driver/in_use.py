@@ -23,6 +23,16 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
+class Ending:
+    """What a driver caches, and what threads have as well: it does not go with its last name."""
+
+    __slots__ = ()
+
+    def end(self) -> None:
+        """Give up what belongs to the driver."""
+        raise NotImplementedError
+
+
 class Driver:
     """One `DriverApi` in use, with what is cached a device ordinal as long as it is.
 
@@ -99,8 +109,18 @@ class Driver:
 
         What is cached has boxes, and those have this: a collection could not take such a circle
         apart, as it leaves to boxes what they need.
+
+        Raises:
+            CudaError: the driver refused to destroy something, or told of the failure of earlier
+                work.
         """
-        self._caches.clear()
+        try:
+            for cache in tuple(self._caches.values()):
+                for each in tuple(cache.values()):
+                    if isinstance(each, Ending):
+                        each.end()
+        finally:
+            self._caches.clear()
 
     @property
     def forked_from(self) -> int | None:

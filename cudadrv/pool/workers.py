@@ -2,7 +2,8 @@
 
 A thread that waits costs a tenth of one that must be started. Any number of scatters may run at
 once, also one inside another: each takes workers that are free, or new ones, so none waits for
-another. A worker without work for a while ends, and gives its stream and arena back.
+another. A worker without work for a while ends, and gives its stream and arena back; so do all when
+their driver is no longer in use.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import starmap
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ..driver.in_use import Ending
 from .tile import Workplace
 
 IDLE_SECONDS: Final = 10.0
@@ -34,7 +36,7 @@ class Worker:
     """A thread that runs jobs, one after the other, for one device.
 
     Attributes:
-        jobs: what it was given.
+        jobs: what it was given; None ends it.
         workplace: its stream and arena.
     """
 
@@ -43,7 +45,7 @@ class Worker:
     def __init__(self, workers: Workers, ordinal: int, job: AnyJob) -> None:
         self._workers = workers
         self._name = f"cudadrv device {ordinal}"
-        self.jobs: SimpleQueue[AnyJob] = SimpleQueue()
+        self.jobs: SimpleQueue[AnyJob | None] = SimpleQueue()
         self.workplace: Workplace = Workplace()
         self.jobs.put(job)
         self._start()
@@ -70,6 +72,8 @@ class Worker:
                     self.workplace.clear()
                     return
                 continue
+            if job is None:
+                return
             try:
                 job.do(self.workplace)
             except BaseException as error:  # set into the thread: nobody else would tell
@@ -83,7 +87,7 @@ class Worker:
                     done.release()
 
 
-class Workers:
+class Workers(Ending):
     """The free workers of one device and driver; list operations are atomic, so there is no lock.
 
     Attributes:
@@ -117,3 +121,19 @@ class Workers:
         except ValueError:
             return False
         return True
+
+    def end(self) -> None:
+        """Let the free workers end, and give their streams and arenas back at once.
+
+        Raises:
+            CudaError: the driver refused.
+        """
+        while self.idle:
+            try:
+                (worker,) = starmap(self.idle.pop, _NOTHING)
+            except IndexError:
+                return  # another thread took it
+            try:
+                worker.workplace.clear()
+            finally:
+                worker.jobs.put(None)

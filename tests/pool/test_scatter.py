@@ -536,6 +536,25 @@ def test_idle_workers_end_and_later_calls_start_others(
     assert len(scatter_map(rt, range(10), lambda ordinal, tile: ordinal)) == 4
 
 
+def test_idle_workers_end_with_their_session_and_leave_nothing_there() -> None:
+    def work(ordinal: int, tile: Floats) -> threading.Thread:
+        stream = current_tile().stream
+        current_tile().arena.alloc(stream, len(tile))
+        tile += stream.to_host(stream.to_device(tile))
+        return threading.current_thread()
+
+    items = np.arange(8.0)
+    with emulator.session(devices=2, check=("leak",)):  # raises where something is left
+        runtime = GpuRuntime.resolve()
+        assert runtime is not None
+        threads = scatter_map(runtime, items, work)
+        assert all(thread.is_alive() for thread in threads)
+    for thread in threads:
+        thread.join(workers.IDLE_SECONDS / 2)
+        assert not thread.is_alive()
+    assert np.array_equal(items, 2 * np.arange(8.0))
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_fails_with_a_reason_and_does_not_hang(rt: GpuRuntime) -> None:
