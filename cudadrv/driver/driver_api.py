@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, ParamSpec, Protocol, TypeVar, cast
+from typing import Final, Never, ParamSpec, Protocol, TypeVar, cast
 
 from ..errors import CudaError, DriverNotFoundError, DriverSymbolMissingError
 from ._api import driver as bindings
@@ -94,6 +94,14 @@ def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwar
         ) from error
 
 
+def _lacked(name: str, *args: object) -> Never:
+    """What stands for a function that the installed binding does not have."""
+    raise DriverSymbolMissingError(
+        f"{name} is not in cuda-bindings of CUDA {bindings.CUDA_VERSION // 1000}."
+        f"{bindings.CUDA_VERSION % 1000 // 10}: update cuda-python"
+    )
+
+
 def driver_not_found(error: Exception) -> DriverNotFoundError:
     """The error for a binding that found no driver."""
     first_line = str(error).partition("\n")[0]
@@ -112,7 +120,7 @@ def load_cuda() -> DriverApi:
     renamed = _RENAMED_BEFORE_13 if bindings.CUDA_VERSION < 13000 else {}
     functions = _Functions()
     for name in FUNCTIONS:
-        function = getattr(bindings, renamed.get(name, name))
+        function = getattr(bindings, renamed.get(name, name), None) or partial(_lacked, name)
         setattr(functions, name, function if name in _HOT else partial(_translated, function))
     # What is filled at run time cannot be checked against a protocol;
     # `_module_satisfies_the_protocol` checks the module that fills it.

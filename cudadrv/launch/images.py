@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,7 +24,18 @@ _LOG_OPTIONS = (
 )
 
 
-def read(path: Path) -> str | bytes:
+def given(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
+    """What is given, with text and files as images where they are PTX that our reader knows."""
+    content = _read(image) if isinstance(image, Path) else image
+    if not isinstance(content, str):
+        return content
+    try:
+        return ptx.Image.from_ptx(content)
+    except ptx.PtxSyntaxError:
+        return content.encode()  # the driver may know it, and else says what is wrong
+
+
+def _read(path: Path) -> str | bytes:
     """What a file has: PTX as text, anything else as bytes."""
     try:
         data = path.read_bytes()
@@ -48,6 +60,29 @@ def bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
         f"an image is a ptx.Image, PTX text or bytes, not {type(image).__name__}: "
         "give a file as a Path"
     )
+
+
+class WrittenSignatures:
+    """What kernels take as the PTX of their image says it, which is read at the first question."""
+
+    __slots__ = ("_found", "_text")
+
+    def __init__(self, data: bytes) -> None:
+        self._text: bytes | None = None if data.startswith(_BINARY) else data
+        self._found: Mapping[str, ptx.KernelSignature] = {}
+
+    def get(self, name: str) -> ptx.KernelSignature | None:
+        """The signature of a kernel; None where there is no PTX, or our reader does not know it."""
+        text = self._text
+        if text is not None:
+            from ptx.isa.signature import signatures_of  # saves 10 ms where PTX is not read
+
+            try:
+                self._found = signatures_of(text.split(b"\0", 1)[0].decode(errors="replace"))
+            except ptx.PtxError:
+                pass  # the driver knew it, and is asked
+            self._text = None
+        return self._found.get(name)
 
 
 def loaded(context: ContextBox, data: bytes, jit: JitOptions | None = None) -> ModuleBox:

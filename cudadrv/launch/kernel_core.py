@@ -182,11 +182,12 @@ def _asked_signature(module: ModuleName, name: str, handle: CUfunction) -> ptx.K
     A parameter of 1, 2, 4 or 8 bytes is "bits": it takes an integer or a float of that size.
     """
     api = module._box.api
+    count = _asked_count(module._box, name, handle)
     params: list[ptx.KernelParam] = []
     end = 0
-    while True:
+    while len(params) != count:
         code, offset, nbytes = api.cuFuncGetParamInfo(handle, len(params))
-        if code == CUresult.CUDA_ERROR_INVALID_VALUE:
+        if count is None and code == CUresult.CUDA_ERROR_INVALID_VALUE:
             break
         if code:
             raise failure(api, code, "cuFuncGetParamInfo", f"the parameters of kernel {name!r}")
@@ -204,6 +205,21 @@ def _asked_signature(module: ModuleName, name: str, handle: CUfunction) -> ptx.K
         )
         end = offset + nbytes
     return ptx.KernelSignature(name, tuple(params), end, 0, None, None)
+
+
+def _asked_count(box: ModuleBox, name: str, handle: CUfunction) -> int | None:
+    """How many parameters a kernel has; None where the driver or its binding cannot be asked.
+
+    They can since CUDA 13.2. Before that the manual gives one way: to ask for one parameter after
+    the other, until cuFuncGetParamInfo answers CUDA_ERROR_INVALID_VALUE.
+    """
+    try:
+        code, count = box.context.call(box.api.cuFuncGetParamCount, handle)
+    except errors.DriverSymbolMissingError:
+        return None
+    if code:
+        raise failure(box.api, code, "cuFuncGetParamCount", f"the parameters of kernel {name!r}")
+    return count
 
 
 def check_signature(signature: ptx.KernelSignature) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, overload
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
 from .cluster_occupancy import active_clusters, potential_cluster_size
 from .config import LaunchConfig, check_launch
-from .images import ImageLike, bytes_of, loaded, read
+from .images import ImageLike, WrittenSignatures, bytes_of, given, loaded
 from .jit_options import JitOptions
 from .kernel_core import KernelCore, check_signature
 from .kernel_names import names_of, no_kernel, no_variable
@@ -175,6 +174,7 @@ class Module(Closing):
         "_kernels",
         "_names",
         "_variables",
+        "_written",
         "context",
         "image",
     )
@@ -188,10 +188,7 @@ class Module(Closing):
         default_stream: Callable[[], StreamCore],
         jit: JitOptions | None = None,
     ) -> None:
-        if isinstance(image, Path):
-            image = read(image)
-        if isinstance(image, str):
-            image = ptx.Image.from_ptx(image)
+        image = given(image)
         self.context: ContextCore = context
         self.image: ptx.Image | None = image if isinstance(image, ptx.Image) else None
         self._default_stream = default_stream
@@ -199,11 +196,10 @@ class Module(Closing):
         self._names: tuple[str, ...] | None = None
         # The module's own memory, which is closed with it.
         self._variables: Registry[DeviceBuffer] = Registry()
-        box = context._box
+        data = bytes_of(image)
+        self._written = WrittenSignatures(data)
         self._closing: list[Callable[[Module], object]] = []
-        self._box = loaded(
-            box, bytes_of(image), border.optional("load_module: jit", jit, JitOptions)
-        )
+        self._box = loaded(context._box, data, border.optional("load_module: jit", jit, JitOptions))
         context._adopt(self)
         for function in tuple(context._loading):
             function(self)
@@ -251,6 +247,8 @@ class Module(Closing):
             lowered = self._lowered().get(border.text("Module.kernel: name", name), name)
             if signature is None and self.image is not None:
                 signature = self.image.signatures.get(lowered)
+            if signature is None:
+                signature = self._written.get(lowered)
             kernel = self._kernels.setdefault(name, self._take(name, lowered, signature))
         return kernel
 

@@ -33,7 +33,6 @@ HANDLED: Final[dict[tuple[str, int], str]] = {
     ("cuMemcpy3DAsync", _INVALID): _ASKED_AGAIN,
     ("cuMemAllocAsync", _OUT_OF_MEMORY): _CACHE_GIVEN_BACK,
     ("cuMemsetD8Async", _OUT_OF_MEMORY): _CACHE_GIVEN_BACK,
-    ("cuFuncGetParamInfo", _INVALID): "it is how the driver says that there are no more parameters",
     ("cuStreamQuery", 0): "an event is asked instead, or the work is over as it failed",
 }
 # What is left where its own release is refused; a graph keeps what it uses.
