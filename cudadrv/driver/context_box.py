@@ -28,10 +28,12 @@ class ContextBox(Box[CUcontext]):
         is_going: whether it is being destroyed. Who has come by it through a weak reference uses it
             only if it is not, and is then waited for.
         peers: contexts of other devices whose memory its kernels may use.
+        known_streams: numbers of streams of other libraries that were this context's when asked.
     """
 
     __slots__ = (
-        "_driver", "green", "is_alone", "is_going", "is_lost", "is_primary", "ordinal", "peers",
+        "_driver", "green", "is_alone", "is_going", "is_lost", "is_primary", "known_streams",
+        "ordinal", "peers",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +49,7 @@ class ContextBox(Box[CUcontext]):
         self.is_alone: bool = not (driver.has_several_devices or driver.has_ranges)
         # Two may be each other's peers: neither keeps the other.
         self.peers: Registry[ContextBox] = Registry()
+        self.known_streams: set[int] = set()
 
     def __del__(self) -> None:
         # First the word, then the count: whoever takes the box in between has read the one, or is

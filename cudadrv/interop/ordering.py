@@ -16,6 +16,8 @@ _Answer: TypeAlias = tuple[str, CUresult]
 # The legacy default stream, by both its numbers, and the one a thread.
 _LEGACY: Final = (0, 1)
 _NAMELESS: Final = {number: CUstream(number) for number in (*_LEGACY, 2)}
+# A process may make streams for ever, each with a number of its own.
+_MOST_KNOWN: Final = 1024
 
 
 def needs_no_wait(stream: StreamCore) -> frozenset[int]:
@@ -52,7 +54,7 @@ def _follow(stream: StreamCore, box: StreamBox, producer: int) -> None:
 def _waited_for(stream: StreamCore, box: StreamBox, producer: int) -> _Answer:
     wait = _wait_by_event if box.capture is None else _wait_outside
     if producer not in _NAMELESS:
-        return wait(box, CUstream(producer))
+        return wait(box, producer, CUstream(producer))
     if box.capture is not None and producer in _LEGACY and _is_blocking(stream):
         # Nothing may touch the legacy stream in such a capture: what it holds is from before.
         (code,) = box.api.cuEventSynchronize(box.capture.before[box.own].raw)
@@ -63,8 +65,8 @@ def _waited_for(stream: StreamCore, box: StreamBox, producer: int) -> _Answer:
     api = box.context.driver.api
     code, now = api.cuCtxGetCurrent()
     if not code and int(now) == int(context):
-        return wait(box, foreign)
-    return call_bound(api, context, wait, box, foreign)
+        return wait(box, producer, foreign)
+    return call_bound(api, context, wait, box, producer, foreign)
 
 
 def follow_producers(stream: StreamCore, producers: Iterable[int]) -> None:
@@ -80,23 +82,36 @@ def follow_producer(stream: StreamCore, producer: int) -> None:
         _follow(stream, box, producer)
 
 
-def _wait_by_event(box: StreamBox, foreign: CUstream) -> _Answer:
+def _wait_by_event(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
+    if producer not in box.context.known_streams:
+        return _wait_asking(box, producer, foreign)
     event = box.take_event()
     try:
         answer = _recorded_and_awaited(box, event, foreign)
     finally:
         # The wait is for what the event held then: it may be recorded anew at once.
         box.spare.append(event)
-    return _wait_across(box, foreign) if answer[1] == CUresult.CUDA_ERROR_INVALID_HANDLE else answer
+    if answer[1] == CUresult.CUDA_ERROR_INVALID_HANDLE:
+        # It went, and the number is that of a stream of another context.
+        box.context.known_streams.discard(producer)
+        return _wait_asking(box, producer, foreign)
+    return answer
 
 
-def _wait_across(box: StreamBox, foreign: CUstream) -> _Answer:
-    """The same for a stream of another context, which wants an event of its own context."""
-    code, context = box.api.cuStreamGetCtx(foreign)
+def _wait_asking(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
+    """The same for a stream that may be of another context, and wants an event of its own one."""
+    # Of a default stream this is the current context, which is the one that it is meant in.
+    code, raw = box.api.cuStreamGetCtx(foreign)
     if code:
         return "cuStreamGetCtx", code
-    theirs = ContextBox(box.driver, context, box.context.ordinal, is_primary=True)  # not ours
-    return _recorded_and_awaited(box, EventBox(theirs), foreign)
+    context, known = box.context, box.context.known_streams
+    if int(raw) != int(context.raw):
+        context = ContextBox(box.driver, raw, context.ordinal, is_primary=True)  # not ours
+    else:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known.add(producer)
+    return _recorded_and_awaited(box, EventBox(context), foreign)
 
 
 def _recorded_and_awaited(box: StreamBox, event: EventBox, foreign: CUstream) -> _Answer:
@@ -108,12 +123,12 @@ def _recorded_and_awaited(box: StreamBox, event: EventBox, foreign: CUstream) ->
     return "cuStreamWaitEvent", code
 
 
-def _wait_outside(box: StreamBox, foreign: CUstream) -> _Answer:
+def _wait_outside(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
     """A capture cannot wait for a stream outside of it, whose work is waited for on the host."""
     code, status = box.api.cuStreamIsCapturing(foreign)
     if code:
         return "cuStreamIsCapturing", code
     if status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
-        return _wait_by_event(box, foreign)
+        return _wait_by_event(box, producer, foreign)
     (code,) = box.api.cuStreamSynchronize(foreign)
     return "cuStreamSynchronize", code

@@ -12,7 +12,7 @@ import ptx
 from cudadrv import LaunchConfig
 from cudadrv.driver._api import driver
 from cudadrv.errors import ArgumentError
-from tests.failed_calls import failed_calls
+from tests.noted_calls import failed_calls
 
 TEXT = """
 .version 7.8

@@ -14,6 +14,7 @@ import cudadrv
 from cudadrv import LaunchConfig
 from cudadrv.errors import CopyError, DTypeError, WrongDeviceError
 from cudadrv.memory.array import AnyDeviceArray
+from tests.noted_calls import calls_of, failed_calls
 
 from .conftest import compile_module
 
@@ -236,14 +237,46 @@ def test_a_capture_takes_memory_that_another_stream_has_just_written(
 
 def test_an_array_of_another_context_of_the_device_is_waited_for(context: cudadrv.Context) -> None:
     theirs = ByInterface(context.default_stream.to_device(HOST))
+    legacy = ByInterface(context.default_stream.to_device(HOST), stream=1)
     with cudadrv.Context.create(0) as own, own.new_stream() as stream:
-        assert np.array_equal(stream.to_host(stream.import_array(theirs)), HOST)
+        with failed_calls() as failed:
+            for array in (theirs, legacy, theirs, legacy):
+                assert np.array_equal(stream.to_host(stream.import_array(array)), HOST)
+        assert failed == []
+
+
+def test_a_stream_of_the_own_context_is_asked_once_for_its_context(
+    context: cudadrv.Context, stream: cudadrv.Stream
+) -> None:
+    with context.new_stream() as other, failed_calls() as failed:
+        theirs = ByInterface(other.to_device(HOST))
+        stream.import_array(theirs)
+        with calls_of("cuStreamGetCtx") as asked:
+            assert np.array_equal(stream.to_host(stream.import_array(theirs)), HOST)
+        assert (asked, failed) == ([], [])
+
+
+def test_the_number_of_a_stream_may_be_that_of_one_in_another_context_later(
+    context: cudadrv.Context,
+) -> None:
+    theirs = context.default_stream.to_device(HOST)
+    with cudadrv.Context.create(0) as own, own.new_stream() as stream:
+        own._box.known_streams.add(int(context.default_stream.handle))
+        taken = stream.import_array(ByInterface(theirs))
+        assert np.array_equal(stream.to_host(taken), HOST)
+        with failed_calls() as failed:
+            stream.import_array(ByInterface(theirs))
+        assert failed == []
 
 
 def test_an_imported_array_closes_with_a_context_of_ones_own(context: cudadrv.Context) -> None:
     theirs = ByInterface(context.default_stream.to_device(HOST))
-    with cudadrv.Context.create(0) as own, own.new_stream() as stream:
+    with (
+        failed_calls() as failed,
+        cudadrv.Context.create(0) as own,
+        own.new_stream() as stream,
+    ):
         taken = stream.import_array(theirs)
-    assert taken.closed
+    assert (taken.closed, failed) == (True, [])
     with pytest.raises(cudadrv.ClosedError):
         _ = taken.ptr

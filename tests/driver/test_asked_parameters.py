@@ -14,7 +14,7 @@ from cudadrv.driver.in_use import current
 from cudadrv.errors import CudaError, DriverSymbolMissingError
 from cudadrv.launch.images import WrittenSignatures
 from cudadrv.launch.kernel_core import _asked_signature
-from tests.failed_calls import failed_calls
+from tests.noted_calls import failed_calls
 
 TEXT = """
 .version 7.8

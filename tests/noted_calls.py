@@ -1,0 +1,66 @@
+"""The calls of the driver in a block, whoever made them: those that failed, or those of some names.
+
+A launcher has the driver's functions built in, so its calls are not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeAlias, cast
+
+from cudadrv.driver._api import CUresult
+from cudadrv.driver.driver_api import DriverApi
+from cudadrv.driver.in_use import current
+
+Call: TypeAlias = tuple[str, int]
+"""A function and what it answered."""
+
+# It is how an event says that it is not there yet, and no error.
+_ANSWERS = (CUresult.CUDA_SUCCESS, CUresult.CUDA_ERROR_NOT_READY)
+
+
+class _Watched:
+    """The functions of a driver, which note some of their calls."""
+
+    def __init__(self, api: DriverApi, is_noted: Callable[[Call], bool]) -> None:
+        self.api = api
+        self.noted: list[Call] = []
+        self._is_noted = is_noted
+
+    # The functions have no signature in common.
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.api, name)
+        if not name.startswith("cu"):
+            return found
+
+        def call(*args: Any) -> Any:
+            result = found(*args)
+            made = (name, int(result[0]))
+            if self._is_noted(made):
+                self.noted.append(made)
+            return result
+
+        return call
+
+
+@contextmanager
+def _noted(is_noted: Callable[[Call], bool]) -> Iterator[list[Call]]:
+    driver = current()
+    former = driver.api
+    watched = _Watched(former, is_noted)
+    driver.api = cast(DriverApi, watched)
+    try:
+        yield watched.noted
+    finally:
+        driver.api = former
+
+
+def failed_calls() -> AbstractContextManager[list[Call]]:
+    """The calls that fail in the block."""
+    return _noted(lambda call: call[1] not in _ANSWERS)
+
+
+def calls_of(*names: str) -> AbstractContextManager[list[Call]]:
+    """The calls of some functions in the block."""
+    return _noted(lambda call: call[0] in names)
