@@ -105,6 +105,10 @@ if typing.TYPE_CHECKING:
     from .memory.host.registered import RegisteredArray as RegisteredArray
     from .memory.ipc.memory_handle import IpcMemoryHandle as IpcMemoryHandle
     from .memory.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
+    from .memory.pools.counted import (
+        CountedMemory as CountedMemory,
+        MemoryStatistics as MemoryStatistics,
+    )
     from .memory.pools.growing_buffer import GrowingBuffer as GrowingBuffer
     from .memory.pools.hooked import HookedMemory as HookedMemory
     from .memory.pools.memory_pool import (
@@ -117,10 +121,8 @@ if typing.TYPE_CHECKING:
     )
     from .memory.pools.unpooled import UnpooledMemory as UnpooledMemory
     from .memory.resource import (
-        CountedMemory as CountedMemory,
         DriverMemory as DriverMemory,
         MemoryResource as MemoryResource,
-        MemoryStatistics as MemoryStatistics,
         MemoryStream as MemoryStream,
         using_memory as using_memory,
     )
@@ -228,6 +230,7 @@ else:
         "memory.host.managed": "Advice Attachment advise",
         "memory.host.registered": "RegisteredArray",
         "memory.ipc.memory_handle": "IpcMemoryHandle",
+        "memory.pools.counted": "CountedMemory MemoryStatistics",
         "memory.pools.growing_buffer": "GrowingBuffer",
         "memory.pools.hooked": "HookedMemory",
         "memory.pools.memory_pool": "MemoryPool PoolStatistics",
@@ -235,9 +238,7 @@ else:
         "memory.pools.unpooled": "UnpooledMemory",
         "memory.pinned": "managed_empty pinned_empty",
         "memory.reuse.allocator": "CudaAllocator",
-        "memory.resource": (
-            "CountedMemory DriverMemory MemoryResource MemoryStatistics MemoryStream using_memory"
-        ),
+        "memory.resource": ("DriverMemory MemoryResource MemoryStream using_memory"),
         "memory.reuse.arena": "ArenaMemory DeviceArena",
         "pool.device_pool": "DevicePool",
         "pool.failures": "NotInTileError ScatterError TileError",

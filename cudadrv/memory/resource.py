@@ -6,11 +6,10 @@ A resource is chosen for a block (`using_memory`), a stream or a context (`Strea
 
 from __future__ import annotations
 
-from collections import deque
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
 from .. import border, errors
@@ -18,7 +17,6 @@ from ..driver._api import CUdeviceptr, CUstream
 from ..driver.handle import Uncopied
 from ..driver.in_use import failure
 from ..driver.later import park
-from ..driver.locks import process_lock
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import CudadrvError, StreamCaptureUnsupportedError
@@ -115,76 +113,6 @@ class DriverMemory:
 _DRIVER_MEMORY: Final = DriverMemory()
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryStatistics:
-    """How a resource was used; sizes in bytes.
-
-    Attributes:
-        in_use_bytes: given out and not given back.
-        high_water_bytes: the most that was in use at once.
-        total_bytes: given out so far.
-        allocations: how often memory was given out.
-        releases: how often it was given back.
-    """
-
-    in_use_bytes: int = 0
-    high_water_bytes: int = 0
-    total_bytes: int = 0
-    allocations: int = 0
-    releases: int = 0
-
-
-class CountedMemory(Uncopied):
-    """A resource that counts what another one gives.
-
-    Args:
-        resource: the other one; the driver's pool without it.
-    """
-
-    def __init__(self, resource: MemoryResource | None = None) -> None:
-        self._resource: MemoryResource = DriverMemory()
-        if resource is not None:
-            self._resource = checked_resource("CountedMemory: resource", resource)
-        # Sizes, of what was given back less than 0. Only this is touched while memory goes, which
-        # may be in the middle of anything.
-        self._events: deque[int] = deque()
-        self._lock = process_lock()
-        self._counted = MemoryStatistics()
-
-    def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-        """Memory of the other resource."""
-        given_stream("CountedMemory.allocate", stream, nbytes)
-        address = self._resource.allocate(nbytes, stream)
-        self._events.append(nbytes)
-        if len(self._events) > _MOST_EVENTS:
-            self.statistics()
-        return address
-
-    def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Give memory back to the other resource."""
-        given_stream("CountedMemory.deallocate", stream, nbytes, address)
-        self._events.append(-nbytes)  # first: the other one may hand it out at once
-        self._resource.deallocate(address, nbytes, stream)
-
-    def statistics(self) -> MemoryStatistics:
-        """What is in use, and how much was."""
-        with self._lock:
-            now = self._counted
-            used, most, total = now.in_use_bytes, now.high_water_bytes, now.total_bytes
-            taken, given = now.allocations, now.releases
-            for _ in range(len(self._events)):
-                nbytes = self._events.popleft()
-                used += nbytes
-                most = max(most, used)
-                total += max(nbytes, 0)
-                taken, given = taken + (nbytes > 0), given + (nbytes < 0)
-            self._counted = MemoryStatistics(used, most, total, taken, given)
-            return self._counted
-
-
-_MOST_EVENTS: Final = 4096
-
-
 class Released(DriverMemory):
     """What takes adopted memory back: a function of its user's; it gives as the driver does."""
 
@@ -263,6 +191,28 @@ def chosen_for(stream: StreamCore) -> MemoryResource | None:
     return cast(MemoryResource, resource)
 
 
+class _Calls(threading.local):
+    """The calls of resources that a thread is in, one within the other."""
+
+    depth: int = 0
+
+
+_calls: Final = _Calls()
+# A resource may ask for larger pieces by the choice that leads to itself, and so do some finalizers
+# that come in the middle; what goes on for ever ends here, before Python's stack does.
+_MOST_CALLS: Final = 16
+
+
+def _endless(resource: MemoryResource, nbytes: int, depth: int) -> errors.ArgumentValueError:
+    name = type(resource).__name__
+    return errors.ArgumentValueError(
+        f"{name}.allocate is asked for {nbytes} bytes within {depth} calls of resources: what a "
+        "resource allocates by cudadrv is asked of the resource that is chosen, which is itself\n"
+        "  let its functions take memory of another resource, or in a "
+        "`with using_memory(DriverMemory())`"
+    )
+
+
 class ResourceMemory(Memory[int]):
     """Memory of a resource, given back in the order of the stream that it was allocated for.
 
@@ -296,8 +246,16 @@ class ResourceMemory(Memory[int]):
                 "capture, or in a `with using_memory(DriverMemory())`"
             )
         memory = cls(resource, nbytes, MemoryStream(stream, box))
-        # No interrupt comes between the answer and the box; `handover` says why.
-        (memory.raw,) = map(resource.allocate, (nbytes,), (memory.place,))
+        depth = _calls.depth
+        if depth >= _MOST_CALLS:
+            raise _endless(resource, nbytes, depth)
+        # No interrupt comes between the answer and the box, nor between the depth and the `try`;
+        # `handover` says why.
+        _calls.depth = depth + 1
+        try:
+            (memory.raw,) = map(resource.allocate, (nbytes,), (memory.place,))
+        finally:
+            _calls.depth = depth
         if type(memory.raw) is not int or not 0 < memory.raw < 2**64:
             given, memory.raw = memory.raw, cast(int, None)  # as before it was made
             where = f"what {type(resource).__name__}.allocate gave"
@@ -331,7 +289,12 @@ class ResourceMemory(Memory[int]):
                 except CudadrvError as error:
                     fault = error
                     user.api.cuStreamSynchronize(user.raw)
-        self.resource.deallocate(self.raw, self.nbytes, self.place)
+        depth = _calls.depth
+        _calls.depth = depth + 1
+        try:
+            self.resource.deallocate(self.raw, self.nbytes, self.place)
+        finally:
+            _calls.depth = depth
         if fault is not None:
             raise fault
 
