@@ -16,6 +16,7 @@ from ptx.emulate.model.tensor_map import (
     SWIZZLE_SPANS,
     PixelBox,
     TensorLayout,
+    not_copied,
 )
 
 from ..driver._api import CUresult
@@ -83,7 +84,7 @@ def tiled(tensor: Extents, box: Numbers, modes: Modes) -> TensorLayout:
     if not all(1 <= each <= _MOST_BOX for each in layout.box):
         raise invalid_value(f"boxDim {layout.box}: each is 1 to {_MOST_BOX}")
     _check_row(layout, layout.box[0], modes)
-    _check_emulated(tensor, modes)
+    _check_emulated(tensor, modes, layout)
     return layout
 
 
@@ -103,8 +104,9 @@ def im2col(
         for name, values in (("pixelBoxLowerCorner", lower), ("pixelBoxUpperCorner", upper))
     ]
     _check_pixels(layout, corners, _CORNERS[tensor.rank], channels, pixels, modes)
-    _check_emulated(tensor, modes)
-    return replace(layout, pixels=PixelBox(corners[0], corners[1], channels, pixels))
+    layout = replace(layout, pixels=PixelBox(corners[0], corners[1], channels, pixels))
+    _check_emulated(tensor, modes, layout)
+    return layout
 
 
 def refuse_im2col_wide(
@@ -185,27 +187,26 @@ def _layout(tensor: Extents, modes: Modes, least: int) -> TensorLayout:
     swizzle, atomicity = _SWIZZLES.get(modes.swizzle, (0, 0))
     return TensorLayout(
         address, _ELEMENTS.get(element, 0), extents, strides, (), steps, swizzle, bool(modes.fill),
-        promotion=modes.promotion, atomicity=atomicity,
+        promotion=modes.promotion, atomicity=atomicity, interleave=modes.interleave,
     )  # fmt: skip
 
 
 def _check_row(layout: TensorLayout, count: int, modes: Modes) -> None:
-    """Refuse rows in shared memory that do not fit; interleaved ones are not looked at."""
-    if modes.interleave:
-        return
+    """Refuse rows in shared memory that do not fit.
+
+    CUDA has no rule for interleaved ones; the driver asks for multiples of 16 bytes all the same.
+    """
     row, span = count * layout.type.nbytes, _SPANS[modes.swizzle]
     if row % 16:
         raise invalid_value(f"a row of the box is {row} bytes, no multiple of 16")
-    if span and row > span:
+    if span and row > span and not modes.interleave:
         raise invalid_value(f"a row of the box is {row} bytes, but the swizzle takes {span}")
 
 
-def _check_emulated(tensor: Extents, modes: Modes) -> None:
-    what = ""
+def _check_emulated(tensor: Extents, modes: Modes, layout: TensorLayout) -> None:
+    what = not_copied(layout)
     if tensor.element not in _ELEMENTS:
         what = f"tensors of CUtensorMapDataType {tensor.element}, of fewer than 8 bits an element"
-    elif modes.interleave:
-        what = "interleaved tensors"
     elif modes.swizzle not in _SWIZZLES:
         what = "swizzles that flip halves of 16 bytes"
     if what:

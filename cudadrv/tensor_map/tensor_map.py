@@ -38,14 +38,18 @@ class TensorMap(Uncopied):
 
     Args:
         array: 1 to 5 axes; the last one's elements lie one behind the other, and the strides of
-            the others are multiples of 16 bytes.
+            the others are multiples of 16 bytes. Interleaved ones have axes (N, C/8, W, 8),
+            (N, C/8, H, W, 8) or (N, C/8, D, H, W, 8), the last one for the channels of a slice,
+            which are as many as its bytes hold; slices lie side by side along W.
         box: how many elements are copied at once along each axis, 1 to 256; those of the last axis
-            are a multiple of 16 bytes.
+            are a multiple of 16 bytes. Of interleaved ones 1 along C/8 and a whole slice along the
+            last axis; as many along W as elements in a multiple of 16 bytes.
         element_strides: the distances of the elements that are copied, 1 to 8 for each axis; of
-            ``box[i]`` elements every one in so many. 1 for the last axis.
+            ``box[i]`` elements every one in so many. 1 for the last axis, and for slices.
         swizzle: where the pieces of rows lie in shared memory; rows are no longer than its span,
             and each takes all of it (`shared_nbytes`).
-        interleave: whether channels lie in slices.
+        interleave: whether channels lie in slices. A kernel's coordinates leave out the channel
+            within a slice: of ``a[n, c, h, w]`` they are ``{w, h, c, n}``.
         l2_promotion: how much the L2 cache fetches at once.
         fill: what stands for elements outside of the array.
         element: the type of elements; None: that of the dtype. Signed integers of 8 and 16 bits
@@ -88,7 +92,8 @@ class TensorMap(Uncopied):
         found = checked_box(array, box, modes)
         self._set(array, modes, found, steps)
         self.box_nbytes: int = modes.element.nbytes * prod(map(_copied, found, steps))
-        given = (*_tensor(array, modes), words(found), words(steps), *_numbers(modes))
+        copied = map(words, map(modes.told, (found, steps)))
+        given = (*_tensor(array, modes), *copied, *_numbers(modes))
         self._encoded = self._made(TILED, given)
 
     @classmethod
@@ -110,10 +115,11 @@ class TensorMap(Uncopied):
         """Images as a convolution reads them: the pixels under one place of a filter.
 
         Args:
-            array: images with axes (N, W, C), (N, H, W, C) or (N, D, H, W, C).
+            array: images with axes (N, W, C), (N, H, W, C) or (N, D, H, W, C); interleaved ones as
+                for `TensorMap`.
             lower_corner: the first position of the filter along each of D, H and W.
             upper_corner: the last one, from the last pixel on.
-            channels: channels that are copied at once, at most 256.
+            channels: channels that are copied at once, at most 256; interleaved: those of a slice.
             pixels: positions that are copied at once, at most 1024.
             element_strides: the distances of positions; this and what follows as for `TensorMap`.
 
@@ -126,9 +132,10 @@ class TensorMap(Uncopied):
         modes = modes_of(array, element, swizzle, interleave, l2_promotion, fill)
         check_tensor(array, modes, least=3)
         steps = checked_steps(array, element_strides, modes)
-        corners = checked_corners(array, lower_corner, upper_corner)
+        corners = checked_corners(array, lower_corner, upper_corner, modes)
         box = checked_pixels(array, channels, pixels, modes)
-        given = (*map(offsets, corners), *box[::-1], words(steps), *_numbers(modes))
+        strides = words(modes.told(steps))
+        given = (*map(offsets, corners), *box[::-1], strides, *_numbers(modes))
         return cls._of_images(IM2COL, array, modes, box, steps, given)
 
     @classmethod
@@ -230,7 +237,7 @@ class TensorMap(Uncopied):
         More than `box_nbytes`, if rows are shorter than that; an mbarrier expects `box_nbytes`.
         """
         row, span = self.box[-1] * self.element.nbytes, self.swizzle.nbytes
-        if row >= span or self._modes.interleave is not TensorInterleave.NONE:
+        if row >= span or self._modes.interleave:
             return self.box_nbytes
         return self.box_nbytes // row * span
 
@@ -273,8 +280,8 @@ def _copied(box: int, step: int) -> int:
 
 def _tensor(array: AnyDeviceArray, modes: TensorModes) -> tuple[object, ...]:
     """What all ways of copying say of the array."""
-    strides = sizes(array.strides[:-1])
-    return int(modes.element), array.ndim, array.ptr, sizes(array.shape), strides
+    extents, strides = modes.told(array.shape), modes.told(array.strides)[:-1]
+    return int(modes.element), len(extents), array.ptr, sizes(extents), sizes(strides)
 
 
 def _numbers(modes: TensorModes) -> tuple[int, ...]:

@@ -79,6 +79,11 @@ class TensorInterleave(IntEnum):
     BYTES_32 = 2
     """Slices of 32 bytes; only with `TensorSwizzle.BYTES_32`."""
 
+    @property
+    def nbytes(self) -> int:
+        """Size of a slice; 0 without interleave."""
+        return 16 * self
+
 
 class TensorFill(IntEnum):
     """What stands for elements outside of a tensor; numbered as CUtensorMapFloatOOBfill."""

@@ -43,6 +43,15 @@ class TensorModes:
     l2_promotion: L2Promotion
     fill: TensorFill
 
+    @property
+    def channels(self) -> int:
+        """Of a slice; 0 without interleave."""
+        return self.interleave.nbytes // self.element.nbytes
+
+    def told(self, values: Sequence[int]) -> Sequence[int]:
+        """Of numbers for each axis those that CUDA is told: it knows the channels of a slice."""
+        return values[:-1] if self.interleave else values
+
 
 def modes_of(
     array: AnyDeviceArray, element: TensorElement | None, swizzle: TensorSwizzle,
@@ -81,11 +90,12 @@ def check_tensor(array: AnyDeviceArray, modes: TensorModes, least: int = 1) -> N
     device = array.context.device
     if not device.attribute(DeviceAttribute.TENSOR_MAP_ACCESS_SUPPORTED):
         raise _refused(array, f"{device!r} has no tensor maps (compute capability 9.0 has)")
-    if modes.interleave is not TensorInterleave.NONE:
-        least = max(least, 3)
-    if not least <= array.ndim <= 5:
-        raise _refused(array, f"it needs {least} to 5 axes, not {array.ndim}")
-    alignment = 32 if modes.interleave is TensorInterleave.BYTES_32 else 16
+    most = 5
+    if modes.interleave:
+        least, most = 4, 6  # with that of the channels of a slice
+    if not least <= array.ndim <= most:
+        raise _refused(array, f"it needs {least} to {most} axes, not {array.ndim}")
+    alignment = modes.interleave.nbytes or 16
     if array.ptr % alignment:
         raise _refused(array, f"it begins at {array.ptr:#x}, no multiple of {alignment} bytes")
     if not all(1 <= extent <= _MOST_EXTENT for extent in array.shape):
@@ -102,6 +112,19 @@ def check_tensor(array: AnyDeviceArray, modes: TensorModes, least: int = 1) -> N
                 array, f"the strides {strides[:-1]} must be multiples of {alignment} bytes above 0 "
                 "and below 2**40; pad the rows, as Stream.empty_pitched does",
             )  # fmt: skip
+    if modes.interleave:
+        _check_slices(array, modes)
+
+
+def _check_slices(array: AnyDeviceArray, modes: TensorModes) -> None:
+    if array.shape[-1] != modes.channels:
+        raise _refused(
+            array, f"interleave={modes.interleave.name}: the last axis is a slice of "
+            f"{modes.channels} channels of {modes.element.name}, as in (N, C/{modes.channels}, H, "
+            f"W, {modes.channels})",
+        )  # fmt: skip
+    if array.strides[-2] != modes.interleave.nbytes and array.shape[-2] > 1:
+        raise _refused(array, "the slices along its last axis but one do not lie side by side")
 
 
 def checked_box(array: AnyDeviceArray, box: Sequence[int], modes: TensorModes) -> tuple[int, ...]:
@@ -111,7 +134,12 @@ def checked_box(array: AnyDeviceArray, box: Sequence[int], modes: TensorModes) -
         TensorMapError: it cannot.
     """
     found = _numbers(array, "box", box, array.ndim, 1, _MOST_BOX)
-    _check_row(array, found[-1], modes, f"box={found}")
+    if modes.interleave and (found[1], found[-1]) != (1, modes.channels):
+        raise _refused(
+            array, f"box={found}: along axis 1 one slice is copied, and it is copied whole: "
+            f"give 1 there, and {modes.channels} for the last axis",
+        )  # fmt: skip
+    _check_row(array, modes.told(found)[-1], modes, f"box={found}")
     return found
 
 
@@ -126,26 +154,31 @@ def checked_steps(
     if steps is None:
         return (1,) * array.ndim
     found = _numbers(array, "element_strides", steps, array.ndim, 1, _MOST_STEP)
-    if found[-1] != 1 and modes.interleave is TensorInterleave.NONE:
+    if found[-1] != 1:
         raise _refused(
             array, f"element_strides={found}: CUDA ignores that of the last axis; give 1 there"
+        )
+    if modes.interleave and found[1] != 1:
+        raise _refused(
+            array, f"element_strides={found}: CUDA ignores that of slices; give 1 for axis 1"
         )
     return found
 
 
 def checked_corners(
-    array: AnyDeviceArray, lower: Sequence[int], upper: Sequence[int]
+    array: AnyDeviceArray, lower: Sequence[int], upper: Sequence[int], modes: TensorModes
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The corners of a pixel box, if they leave positions for a filter.
 
     Raises:
         TensorMapError: they do not.
     """
-    least, most = _CORNERS[array.ndim]
-    count = array.ndim - 2
+    extents = array.shape[2 if modes.interleave else 1 : -1]
+    count = len(extents)
+    least, most = _CORNERS[count + 2]
     first = _numbers(array, "lower_corner", lower, count, least, most)
     last = _numbers(array, "upper_corner", upper, count, least, most)
-    for extent, low, high in zip(array.shape[1:-1], first, last, strict=True):
+    for extent, low, high in zip(extents, first, last, strict=True):
         _check_positions(array, extent, low, high)
     return first, last
 
@@ -191,17 +224,20 @@ def checked_pixels(
     """
     (width,) = _numbers(array, "channels", (channels,), 1, 1, _MOST_BOX)
     (count,) = _numbers(array, "pixels", (pixels,), 1, 1, _MOST_PIXELS)
+    if modes.interleave and width != modes.channels:
+        raise _refused(array, f"channels={width}: one slice is copied, of {modes.channels}")
     _check_row(array, width, modes, f"channels={width}")
     return count, width
 
 
 def _check_row(array: AnyDeviceArray, count: int, modes: TensorModes, given: str) -> None:
-    if modes.interleave is not TensorInterleave.NONE:
-        return
     row, span = count * modes.element.nbytes, modes.swizzle.nbytes
+    if row % 16 and modes.interleave:  # which the manual does not say, but the driver
+        least = 16 // modes.element.nbytes
+        raise _refused(array, f"{given}: slices of {modes.element.name} are no multiple of {least}")
     if row % 16:
         raise _refused(array, f"{given}: a row of {row} bytes is no multiple of 16")
-    if span and row > span:
+    if span and row > span and not modes.interleave:
         raise _refused(
             array, f"{given}: a row of {row} bytes is longer than the {span} of "
             f"swizzle={modes.swizzle.name}",

@@ -36,6 +36,15 @@ KINDS = {
     "load": 'load(box, &map, x, 0, &bar); wait(&bar, 0);',
     "store": 'store(&map, x, 0, box); finish_stores();',
     "store above": 'store(&map, x, -1, box); finish_stores();',
+    "load slices": 'asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile'
+        '.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %3}], [%4];"'
+        ' :: "r"(at(box)), "l"(&map), "r"(x), "r"(0), "r"(at(&bar)) : "memory"); wait(&bar, 0);',
+    "store slices": 'asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group'
+        ' [%0, {%1, %2, %2}], [%3];"'
+        ' :: "l"(&map), "r"(x), "r"(0), "r"(at(box)) : "memory"); finish_stores();',
+    "store other slices": 'asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group'
+        ' [%0, {%2, %1, %2}], [%3];"'
+        ' :: "l"(&map), "r"(x), "r"(0), "r"(at(box)) : "memory"); finish_stores();',
     "sum": SUM,
     "inc": SUM.replace(".add", ".inc"),
     "and": SUM.replace(".add", ".and"),
@@ -54,6 +63,9 @@ def copied(kind, map_of, x):
     stream = cuda_context_for(0).default_stream
     if map_of == "tiles":
         tensor_map = cudadrv.TensorMap(stream.zeros((16, 64), "f2"), (16, 32))
+    elif map_of == "slices":
+        tensor_map = cudadrv.TensorMap(stream.zeros((5, 40, 8, 8), "u2"), (2, 1, 8, 8),
+                                       interleave=cudadrv.TensorInterleave.BYTES_16)
     elif map_of == "images":
         images = stream.zeros((1, 6, 6, 16), "f2")
         tensor_map = cudadrv.TensorMap.im2col(images, (0, 0), (0, 0), 8, 4)
@@ -83,10 +95,14 @@ NOT_FITTING = [
 COPIED = [
     ("load", "tiles", -8), ("load", "tiles", 64), ("store", "tiles", 8), ("store", "tiles", 64),
     ("sum", "tiles", 8), ("sum", "tiles", 64), ("im2col", "images", 5),
+    ("load slices", "slices", 3), ("load slices", "slices", -1), ("store slices", "slices", 1),
 ]  # fmt: skip
 # CUDA Programming Guide, "Tensor Memory Access": where boxes are written, "the top left corner
 # cannot have any negative indices".
-BEFORE_THE_TENSOR = [("store", "tiles", -8), ("sum", "tiles", -8), ("store above", "tiles", 0)]
+BEFORE_THE_TENSOR = [
+    ("store", "tiles", -8), ("sum", "tiles", -8), ("store above", "tiles", 0),
+    ("store slices", "slices", -1), ("store other slices", "slices", -1),
+]  # fmt: skip
 
 
 def told(context: cudadrv.Context, cases: list[tuple[str, str, int]]) -> set[str]:

@@ -326,7 +326,7 @@ def test_a_map_of_another_device_or_in_another_place_is_refused(
     ((8, 16), "f4", (8, 16), {"element_strides": (1, 2)}, "ignores that of the last axis"),
     ((8, 16), "i4", (8, 16), {"fill": TensorFill.NAN}, "not for INT32"),
     ((8, 16), "f4", (8, 16), {"element": TensorElement.FLOAT16}, "FLOAT16 has 2 bytes"),
-    ((8, 16), "f4", (8, 16), {"interleave": TensorInterleave.BYTES_16}, "3 to 5 axes, not 2"),
+    ((8, 16), "f4", (8, 16), {"interleave": TensorInterleave.BYTES_16}, "4 to 6 axes, not 2"),
     ((2, 8, 16), "f4", (1, 8, 16), {"interleave": TensorInterleave.BYTES_32}, "goes with"),
 ])  # fmt: skip
 def test_what_cuda_does_not_take_is_said(

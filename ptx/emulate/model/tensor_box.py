@@ -46,7 +46,8 @@ def boxes_at(layout: TensorLayout, coordinates: Words, offsets: Words, unit: int
         unit: the bytes of a piece; 0: as many as can be.
 
     Raises:
-        BadTensorMap: `im2col` begins before the first position of its filter or behind the last.
+        BadTensorMap: `im2col` begins before the first position of its filter or behind the last,
+            or is of interleaved images from another position or beyond the image.
     """
     nbytes = layout.type.nbytes
     first = coordinates[:, 0] * nbytes
@@ -109,6 +110,15 @@ def _pixel_rows(layout: TensorLayout, coordinates: Words, offsets: Words) -> tup
         number = np.where(is_first, 0, later // count + 1)
         is_row &= (index >= 0) & (index < layout.extents[d])
         rows += index * layout.strides[d - 1]
+    if layout.interleave:
+        if number.any() or offsets.any():
+            raise BadTensorMap(
+                "is of interleaved images, which the emulator copies without offsets and not from "
+                "one image to the next"
+            )
+        slices = coordinates[:, -2, None]
+        is_row &= (slices >= 0) & (slices < layout.extents[-2])
+        rows += slices * layout.strides[-2]
     images = coordinates[:, -1, None] + number
     is_row &= (images >= 0) & (images < layout.extents[-1])
     return rows + images * layout.strides[-1], is_row

@@ -21,7 +21,7 @@ its size, so that one store replaces it.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 NBYTES: Final = 128
@@ -73,6 +73,9 @@ SWIZZLE_ATOMS: Final = {0: 16, 1: 32, 3: 64}
 """The bytes of such a piece, by the number of the atomicity; 2, which also flips halves, is left
 out. Those above 16 go with the widest span alone."""
 _WIDEST: Final = 3
+_WIDEST_SLICE: Final = 2
+SLICE: Final = 16
+"""The bytes of a slice of channels, for each of its mode's number."""
 
 
 class Field(NamedTuple):
@@ -121,6 +124,7 @@ class TensorLayout:
         fills_nan: whether elements out of bounds are NaN instead of 0.
         pixels: of `im2col`.
         promotion: of the L2 cache, which changes no result.
+        interleave: 0, or 1 or 2 where the channels lie in slices of 16 or 32 bytes.
     """
 
     address: int
@@ -134,6 +138,7 @@ class TensorLayout:
     pixels: PixelBox | None = None
     promotion: int = 0
     atomicity: int = 0
+    interleave: int = 0
 
     @property
     def rank(self) -> int:
@@ -160,6 +165,8 @@ class TensorLayout:
         CUDA Programming Guide, "Shared Memory Bank Swizzling": there must be memory for the whole
         width of the swizzle. What a shorter row leaves of it an H200 neither writes nor counts.
         """
+        if self.interleave:
+            return self.interleave * SLICE
         return SWIZZLE_SPANS[self.swizzle] or self.counts[0] * self.type.nbytes
 
     @property
@@ -174,7 +181,7 @@ class TensorLayout:
         """The 128 bytes."""
         pixels = self.pixels
         head = _HEAD.pack(
-            _MARK, self.rank - 1, self.element, 0, self.swizzle, self.address,
+            _MARK, self.rank - 1, self.element, self.interleave, self.swizzle, self.address,
             *_filled(self.extents, 5), _TILE if pixels is None else _IM2COL, self.fills_nan,
             self.atomicity, self.promotion, *_filled(self.strides, 4), *_filled(self.box, 5),
             *_filled(self.steps, 5), 0,
@@ -184,6 +191,23 @@ class TensorLayout:
                 *_filled(pixels.lower, 3), *_filled(pixels.upper, 3), pixels.channels, pixels.pixels
             )
         return head.ljust(NBYTES, b"\0")
+
+    def with_slices(self) -> TensorLayout:
+        """The same, with the channels of a slice as the innermost dimension.
+
+        An interleaved tensor has the dimensions of NC/8DHWC8 but the last one: of them the first
+        counts slices that lie side by side, and of the last but one a box takes one slice, whatever
+        it says. So an H200 copies.
+        """
+        if not self.interleave:
+            return self
+        nbytes = self.interleave * SLICE
+        channels = nbytes // self.type.nbytes
+        box = (channels, *self.box[:-2], 1, self.box[-1]) if self.pixels is None else ()
+        return replace(
+            self, extents=(channels, *self.extents), strides=(nbytes, *self.strides), box=box,
+            steps=(1, *self.steps),
+        )  # fmt: skip
 
 
 def decoded(data: bytes) -> TensorLayout:
@@ -203,16 +227,15 @@ def decoded(data: bytes) -> TensorLayout:
             f"holds a tensor map of rank {rank}, element type {element} and swizzle {swizzle}, "
             "by which the emulator does not copy"
         )
-    atoms_fit = atomicity in SWIZZLE_ATOMS and (not atomicity or swizzle == _WIDEST)
-    if interleave or not atoms_fit:
+    if atomicity not in SWIZZLE_ATOMS or (atomicity and swizzle != _WIDEST):
         raise BadTensorMap(
-            f"holds a tensor map of interleave {interleave} and swizzle atomicity {atomicity}, by "
-            "which the emulator does not copy"
+            f"holds a tensor map of swizzle {swizzle} and swizzle atomicity {atomicity}, by which "
+            "the emulator does not copy"
         )
     layout = TensorLayout(
         address, element, tuple(extents[:rank]), tuple(strides[: rank - 1]),
         () if mode else tuple(box[:rank]), tuple(steps[:rank]), swizzle, bool(fill),
-        _pixels(data, rank) if mode else None, promotion, atomicity,
+        _pixels(data, rank) if mode else None, promotion, atomicity, interleave,
     )  # fmt: skip
     _check(layout)
     return layout
@@ -244,11 +267,50 @@ def _check(layout: TensorLayout) -> None:
     if not all(1 <= box <= 256 for box in layout.box):
         raise BadTensorMap(f"holds a tensor map of box {layout.box}, not 1 to 256 elements each")
     row, span = layout.counts[0] * layout.type.nbytes, SWIZZLE_SPANS[layout.swizzle]
+    if layout.interleave:
+        _check_slices(layout)
+        span = 0
     if row % 16 or (span and row > span):
         raise BadTensorMap(
             f"holds a tensor map whose box has rows of {row} bytes, not a multiple of 16"
             f"{f' up to the {span} of its swizzle' if span else ''}"
         )
+
+
+def _check_slices(layout: TensorLayout) -> None:
+    nbytes, places = layout.interleave * SLICE, (layout.address, *layout.strides)
+    if layout.interleave > _WIDEST_SLICE or layout.rank < 3 or any(at % nbytes for at in places):
+        raise BadTensorMap(
+            f"holds a tensor map of interleave {layout.interleave}, rank {layout.rank}, address "
+            f"{layout.address:#x} and strides {layout.strides}"
+        )
+    if layout.interleave == _WIDEST_SLICE and layout.swizzle != 1:
+        raise BadTensorMap("holds a tensor map of slices of 32 bytes without the swizzle of 32")
+    if what := not_copied(layout):
+        raise BadTensorMap(f"holds a tensor map of {what}, which the emulator does not copy")
+
+
+def not_copied(layout: TensorLayout) -> str:
+    """What nobody has seen a GPU copy, so that the emulator refuses it; "" if it copies it."""
+    if not layout.interleave:
+        return ""
+    if layout.fills_nan:
+        return "interleaved tensors that are filled with NaN"
+    if layout.type.is_rounded:
+        return f"interleaved tensors of {layout.type.name}"
+    if layout.atomicity:
+        return "interleaved tensors with swizzles of larger atoms than 16 bytes"
+    pixels = layout.pixels
+    if pixels is not None and (
+        layout.rank != 4 or layout.interleave > 1 or layout.swizzle
+        or pixels.channels * layout.type.nbytes != SLICE
+        or any((*pixels.lower, *pixels.upper)) or max(layout.steps) > 1
+    ):  # fmt: skip
+        return (
+            "interleaved images, but those of 4 dimensions in slices of 16 bytes, one slice at "
+            "once, without swizzle, with corners 0 and element strides 1"
+        )
+    return ""
 
 
 def _filled(values: tuple[int, ...], count: int) -> tuple[int, ...]:

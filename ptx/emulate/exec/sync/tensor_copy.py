@@ -80,7 +80,7 @@ class TensorWrite:
     """
 
     def __init__(self, pieces: TensorPieces, place: Place, source: Site, target: Site) -> None:
-        pieces.require_corners()
+        pieces.require_writable()
         pieces.place(place.where.every(pieces.fibre.n) + place.offset, place.site)
         self.fibre: Fibre = pieces.fibre
         self.pieces: TensorPieces = pieces

@@ -68,7 +68,7 @@ class TensorPieces:
     Attributes:
         positions: the threads, among those of the instruction.
         fibre: these threads.
-        layout: what the map says.
+        layout: what the map says, with slices of channels as a dimension.
         unit: bytes of a piece.
         thread: (pieces,) the thread of each, a position in `fibre`.
         outside: (pieces,) addresses in global memory.
@@ -81,14 +81,17 @@ class TensorPieces:
     ) -> None:
         self.positions: Index = positions
         self.fibre: Fibre = fibre.subset(positions, ())
-        self.layout: TensorLayout = layout
-        coordinates = _columns(tensor.coordinates, fibre.n)[positions]
+        self.layout: TensorLayout = layout.with_slices()
+        self._corners = coordinates = _columns(tensor.coordinates, fibre.n)[positions]
         offsets = _columns(tensor.offsets or (0,) * layout.rank, fibre.n)[positions]
-        self._check_start(coordinates[:, 0], tensor)
-        self._corners = coordinates
         self._instruction = tensor.map.site.instruction
+        self._has_sums = bool(unit)
+        if layout.interleave:  # boxes begin with the first channel of their slices
+            coordinates = np.insert(coordinates, 0, 0, axis=1)
+        else:
+            self._check_start(coordinates[:, 0], tensor)
         try:
-            boxes = boxes_at(layout, coordinates, offsets, unit)
+            boxes = boxes_at(self.layout, coordinates, offsets, unit)
         except BadTensorMap as error:
             raise _fault(self.fibre, 0, tensor, str(error)) from None
         count = len(boxes.inside)
@@ -118,15 +121,22 @@ class TensorPieces:
             self.fibre.where(position, tensor.map.site.instruction),
         )
 
-    def require_corners(self) -> None:
+    def require_writable(self) -> None:
         """Refuse boxes to be written that begin before the tensor, as an H200 does.
 
         CUDA Programming Guide, "Tensor Memory Access". Of pixels, all positions count.
 
         Raises:
             NegativeCoordinate: one does.
+            InvalidTensorMap: they are interleaved images, or sums of interleaved boxes.
         """
         pixels = self.layout.pixels
+        if self.layout.interleave and (self._has_sums or pixels is not None):
+            raise InvalidTensorMap(
+                "an interleaved tensor map, by which the emulator writes tiles, but neither sums "
+                "nor images",
+                self.fibre.where(0, self._instruction),
+            )
         wrong = (self._corners < 0).any(axis=1)
         wrong |= pixels is not None and min(pixels.lower) < 0
         if not wrong.any():

@@ -228,7 +228,9 @@ def test_a_map_that_a_kernel_changes_is_the_one_that_is_used() -> None:
      f"tensormap.replace.tile.box_dim.global.b1024.b32 [%rd1], 0, 24; {load((0, 0))}",
      InvalidTensorMap, "rows of 48 bytes, not a multiple of 16 up to the 32"),
     (f"tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [%rd1], 1; {load((0, 0))}",
-     InvalidTensorMap, "interleave 0 and swizzle atomicity 1"),
+     InvalidTensorMap, "swizzle 0 and swizzle atomicity 1"),
+    (f"tensormap.replace.tile.interleave_layout.global.b1024.b32 [%rd1], 1; {load((0, 0))}",
+     InvalidTensorMap, "interleave 1, rank 2"),
     ("cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.bulk_group [%rd1, {0, 0}], [%r5];",
      InvalidTensorMap, "reduction by `inc` into a tensor of f16, which takes u32"),
 ])  # fmt: skip
