@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -215,6 +215,22 @@ def test_memory_shared_later_keeps_its_neighbours_and_what_is_in_them() -> None:
         assert read(driver, pointer, 1000) == bytes([number + 1]) * 1000
 
 
+def test_memory_shared_again_has_nothing_of_what_was_shared_at_its_place_before() -> None:
+    driver, nbytes = an_emulator(), 80 << 20  # too many to wait for their next use
+    first = ok(driver.cuMemAlloc(nbytes))
+    fill(driver, first, 5, 4096)
+    ok(driver.cuIpcGetMemHandle(first))
+    ok(driver.cuMemFree(first))
+    of_pool = ok(driver.cuMemAllocFromPoolAsync(nbytes, a_pool(driver), CUstream(0)))
+    ok(driver.cuMemFreeAsync(of_pool, CUstream(0)))
+    ok(driver.cuStreamSynchronize(CUstream(0)))
+    second = ok(driver.cuMemAlloc(nbytes))
+    assert int(first) == int(of_pool) == int(second)
+    fill(driver, second, 0, 4096)
+    ok(driver.cuIpcGetMemHandle(second))
+    assert read(driver, second, 4096) == bytes(4096)
+
+
 def test_what_a_killed_process_had_shared_stays_with_those_that_have_it() -> None:
     killed = Peer()
     stream = cudadrv.cuda_context_for(0).default_stream
@@ -230,6 +246,50 @@ def test_what_a_killed_process_had_shared_stays_with_those_that_have_it() -> Non
     gc.collect()
     with pytest.raises(cudadrv.CudaError, match="has closed it, or has ended"):
         handle.open(stream)
+
+
+@pytest.mark.parametrize("make", [lambda: MemoryPool(shareable=True), UnpooledMemory],
+                         ids=["pool", "unpooled"])  # fmt: skip
+def test_a_gibibyte_of_two_processes_is_one_file_with_the_pages_that_were_written(
+    make: Callable[[], Any],
+) -> None:
+    peer, stream = Peer(), cudadrv.cuda_context_for(0).default_stream
+    with cudadrv.using_memory(make()):
+        array = stream.empty(1 << 30, np.uint8)
+    stream.fill(array[:4096], 1)
+    assert peer.ask(ends_of_kept, array) == [1, 2]
+    assert stream.to_host(array[-1:]).tolist() == [2]
+    here, there = files_mapped(), peer.ask(files_mapped)
+    (shared,) = here.keys() & there.keys()
+    for mapped in (here, there):
+        assert mapped[shared][0] >= 1 << 30
+        assert mapped[shared][1] <= 16 << 20
+    array.close()
+    peer.end()
+
+
+def ends_of_kept(array: Any) -> list[int]:
+    stream = cudadrv.cuda_context_for(0).default_stream
+    KEPT["gibibyte"] = array
+    stream.fill(array[-4096:], 2)
+    return [int(stream.to_host(end)[0]) for end in (array[:1], array[-1:])]
+
+
+def files_mapped() -> dict[int, tuple[int, int]]:
+    """The emulators' files in memory: bytes that are mapped, and those that take memory."""
+    found: dict[int, tuple[int, int]] = {}
+    inode = 0
+    with open("/proc/self/smaps") as file:
+        for line in file:
+            words = line.split()
+            if "-" in words[0]:
+                inode = int(words[4]) if "memfd:cudadrv" in line else 0
+            elif inode and words[0] in ("Size:", "Rss:"):
+                size, rss = found.get(inode, (0, 0))
+                amount = int(words[1]) << 10
+                grown = (size + amount, rss) if words[0] == "Size:" else (size, rss + amount)
+                found[inode] = grown
+    return found
 
 
 def own_arrays() -> tuple[Any, Any]:

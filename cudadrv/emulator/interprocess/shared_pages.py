@@ -14,6 +14,9 @@ from ptx.emulate.memory.file_pages import PAGE, hide_file, show_file, whole_page
 
 from .shared_file import SharedFile
 
+_AT_ONCE: Final = (16 << 20) // PAGE
+_MADV_REMOVE: Final = 9  # Linux; named in mmap only there
+
 
 class SharedPages:
     """The pages of one device that lie in files. Who calls holds the device's lock.
@@ -45,16 +48,28 @@ class SharedPages:
         first, end = at // PAGE, whole_pages(at + nbytes) // PAGE
         if end * PAGE > memory.nbytes:
             raise OSError(errno.EINVAL, "the device's memory ends in the middle of a page")
-        start, size = first * PAGE, (end - first) * PAGE
-        with mmap.mmap(self.file.number, size, offset=start) as pages:
-            for page in np.flatnonzero(~self._is_in_file[first:end]).tolist():
-                here = slice(page * PAGE, (page + 1) * PAGE)
-                own = memory.data[start + here.start : start + here.stop]
-                if own.any():  # what reads as zero takes no memory
-                    pages[here] = own.tobytes()
-        show_file(memory, memory.base + start, size, self.file.number, start)
-        self._is_in_file[first:end] = True
+        for start in range(first, end, _AT_ONCE):
+            self._move(start, min(start + _AT_ONCE, end), self.file)
         return self.file, at
+
+    def _move(self, first: int, end: int, file: SharedFile) -> None:
+        """Let some pages be those of the file, with what is in them.
+
+        Few at once, as they are there twice meanwhile.
+        """
+        outside = ~self._is_in_file[first:end]
+        if not outside.any():
+            return
+        start, size = first * PAGE, (end - first) * PAGE
+        words = self._memory.data[start : start + size].view(np.uint64).reshape(-1, PAGE // 8)
+        outside &= np.bitwise_or.reduce(words, axis=1) != 0  # what reads as zero takes no memory
+        if outside.any():
+            with mmap.mmap(file.number, size, offset=start) as pages:
+                there = np.frombuffer(pages, np.uint64).reshape(words.shape)
+                there[outside] = words[outside]
+                del there  # before the pages
+        show_file(self._memory, self._memory.base + start, size, file.number, start)
+        self._is_in_file[first:end] = True
 
     def show(self, address: int, size: int, file: SharedFile, offset: int) -> None:
         """Let whole pages be those of a file.
@@ -71,8 +86,14 @@ class SharedPages:
         self._forget(address, size)
 
     def _forget(self, address: int, size: int) -> None:
-        at = (address - self._memory.base) // PAGE
-        self._is_in_file[at : at + size // PAGE] = False
+        """Let the file have nothing where these pages were: what moves there next finds zeros."""
+        start = address - self._memory.base
+        here = self._is_in_file[start // PAGE : (start + size) // PAGE]
+        if self.file is None or not here.any():
+            return
+        here[:] = False
+        with mmap.mmap(self.file.number, size, offset=start) as pages:
+            pages.madvise(_MADV_REMOVE)
 
     def add(self, file: SharedFile, offset: int, nbytes: int, origin: str) -> int:
         """Memory of another process, which takes addresses here and no memory; gives the address.
