@@ -146,6 +146,17 @@ class GreenContextCalls(SettingCalls):
             raise invalid_value("a stream of a green context is made with CU_STREAM_NON_BLOCKING")
         return SUCCESS, self._new_stream(context, flags, priority)
 
+    def regular_and_green(self, context: int) -> tuple[int, int]:
+        """The handles of a context's regular and of its green one, 0 where it is none.
+
+        The regular one of a green context is its device's primary one (CUDA Driver API,
+        cuStreamGetCtx_v2).
+        """
+        for handle, found in list(self._green.items()):
+            if found.handle == context:
+                return self._primaries[found.device.ordinal].handle, handle
+        return context, 0
+
     def _green_context(self, handle: CUgreenCtx) -> Context:
         context = self._green.get(int(handle))
         if context is None:

@@ -40,6 +40,10 @@ cuCtxSetCacheConfig 3020 int
 cuCtxSynchronize 2000
 cuCtxEnablePeerAccess 4000 size uint
 cuCtxGetStreamPriorityRange 5050 >int >int
+cuGreenCtxCreate 12040 >size size int uint
+cuGreenCtxDestroy 12040 size
+cuGreenCtxStreamCreate 12050 >size size uint int
+cuCtxFromGreenCtx 12040 >size size
 cuStreamCreate 2000 >size uint
 cuStreamCreateWithPriority 5050 >size uint int
 cuStreamDestroy_v2 4000 size

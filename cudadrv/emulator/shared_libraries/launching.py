@@ -117,13 +117,6 @@ def synchronize_context(api: Emulator, context: int) -> int:
         api.cuCtxPopCurrent()
 
 
-@LAUNCHING("cuStreamGetCtx_v2 12050 stream >size >size")
-def stream_context(api: Emulator, stream: int, result: int, green: int) -> int:
-    """The context of a stream, which is no green one."""
-    put_size(green, 0)
-    return passed_on(api, "cuStreamGetCtx", (stream,), result)
-
-
 @LAUNCHING("cuStreamGetCaptureInfo_v2 11030 stream size size size size size")
 def capture_info(
     api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, count: int

@@ -13,6 +13,7 @@ from ..tensor_map_functions import FUNCTIONS
 from .callbacks import guarded
 from .driver_table import PLAIN
 from .graph_nodes import GRAPH_NODES
+from .green_contexts import GREEN_CONTEXTS
 from .launching import LAUNCHING
 from .loading import LOADING
 from .memory_forms import MEMORY_FORMS
@@ -27,7 +28,7 @@ _NOT_FOUND: Final = int(CUresult.CUDA_ERROR_NOT_FOUND)
 _GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
-_TABLES: Final = (QUERIES, LOADING, LAUNCHING, MEMORY_FORMS, GRAPH_NODES)
+_TABLES: Final = (QUERIES, LOADING, LAUNCHING, MEMORY_FORMS, GRAPH_NODES, GREEN_CONTEXTS)
 _PROC_ADDRESS: Final = (
     signature("cuGetProcAddress 11030 text >size int size"),
     signature("cuGetProcAddress_v2 12000 text >size int size >int"),

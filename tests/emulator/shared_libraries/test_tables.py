@@ -10,6 +10,7 @@ from cudadrv.emulator import Emulator
 from cudadrv.emulator.shared_libraries.driver_table import PLAIN
 from cudadrv.emulator.shared_libraries.elf_image import MACHINES, elf_image
 from cudadrv.emulator.shared_libraries.graph_nodes import GRAPH_NODES
+from cudadrv.emulator.shared_libraries.green_contexts import GREEN_CONTEXTS
 from cudadrv.emulator.shared_libraries.launching import LAUNCHING
 from cudadrv.emulator.shared_libraries.loading import LOADING
 from cudadrv.emulator.shared_libraries.memory_forms import MEMORY_FORMS
@@ -18,7 +19,7 @@ from cudadrv.emulator.shared_libraries.signature import Signature, signature
 from cudadrv.emulator.shared_libraries.special import Handler
 from cudadrv.emulator.tensor_map_functions import FUNCTIONS
 
-TABLES = (LAUNCHING, LOADING, QUERIES, MEMORY_FORMS, GRAPH_NODES)
+TABLES = (LAUNCHING, LOADING, QUERIES, MEMORY_FORMS, GRAPH_NODES, GREEN_CONTEXTS)
 SPECIAL: dict[Signature, Handler] = {
     signature(f"{name} {words}"): handler for name, (words, handler) in FUNCTIONS.items()
 }
@@ -78,6 +79,4 @@ def test_callers_of_c_reach_every_function_of_the_emulator() -> None:
     reached = {form.base_name for form in (*PLAIN, *SPECIAL)}
     reached.add("cuGraphInstantiate")  # in C by cuGraphInstantiateWithFlags and ...WithParams
     reached.add("cuGetProcAddress")  # which the library answers by itself
-    found = {name for name in dir(Emulator) if name.startswith("cu")} - reached
-    # Compiled callers make no green contexts: what these take has no form in C here yet.
-    assert {each for each in found if "Green" not in each and "Resource" not in each} == set()
+    assert {name for name in dir(Emulator) if name.startswith("cu")} - reached == set()

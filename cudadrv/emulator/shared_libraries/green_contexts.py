@@ -1,0 +1,92 @@
+"""Green contexts and the multiprocessors that they are made of, which C has in structures."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Final
+
+from ...driver._api import CUdevResource, CUdevResourceType
+from ..emulator import Emulator
+from .special import INVALID_VALUE, Handlers, call, passed_on, put_bytes, put_size, put_uint
+
+GREEN_CONTEXTS: Final = Handlers()
+_BYTES: Final = 144  # sizeof(CUdevResource), of CUDA 12 and 13
+_KINDS: Final = frozenset(map(int, CUdevResourceType))
+
+
+def _resource(address: int) -> CUdevResource:
+    """The bindings' view of what a caller has; of what is no resource, an invalid one."""
+    kind = ctypes.c_int.from_address(address).value
+    return CUdevResource(_ptr=address) if kind in _KINDS else CUdevResource()
+
+
+def _put(address: int, resource: CUdevResource) -> None:
+    put_bytes(address, ctypes.string_at(int(resource.getPtr()), _BYTES))
+
+
+def _get(api: Emulator, name: str, owner: int, result: int, kind: int) -> int:
+    if not result:
+        return INVALID_VALUE
+    code, resource = call(api, name, owner, kind)
+    if not code:
+        _put(result, resource)
+    return int(code)
+
+
+@GREEN_CONTEXTS("cuDeviceGetDevResource 12040 int size int")
+def of_device(api: Emulator, device: int, result: int, kind: int) -> int:
+    """The multiprocessors of a device."""
+    return _get(api, "cuDeviceGetDevResource", device, result, kind)
+
+
+@GREEN_CONTEXTS("cuCtxGetDevResource 12040 size size int")
+def of_context(api: Emulator, context: int, result: int, kind: int) -> int:
+    """Those of a context."""
+    return _get(api, "cuCtxGetDevResource", context, result, kind)
+
+
+@GREEN_CONTEXTS("cuGreenCtxGetDevResource 12040 size size int")
+def of_green_context(api: Emulator, context: int, result: int, kind: int) -> int:
+    """Those of a green context."""
+    return _get(api, "cuGreenCtxGetDevResource", context, result, kind)
+
+
+@GREEN_CONTEXTS("cuDevSmResourceSplitByCount 12040 size size size size uint uint")
+def split(
+    api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, least: int
+) -> int:
+    """Divide multiprocessors; without a place for the parts only how many there can be."""
+    if not count or not given:
+        return INVALID_VALUE
+    name, given_here = "cuDevSmResourceSplitByCount", (_resource(given), flags, least)
+    asked = ctypes.c_uint.from_address(count).value if result else 0
+    code, parts, made, rest = call(api, name, 0, *given_here)
+    if not code and asked:
+        code, parts, made, rest = call(api, name, min(asked, made), *given_here)
+    if not code:
+        put_uint(count, made)
+        for at, part in enumerate(parts):
+            _put(result + _BYTES * at, part)
+        if remainder:
+            _put(remainder, rest)
+    return int(code)
+
+
+@GREEN_CONTEXTS("cuDevResourceGenerateDesc 12040 >size size uint")
+def describe(api: Emulator, result: int, resources: int, count: int) -> int:
+    """What a green context is to have."""
+    if not result or (count and not resources):
+        return INVALID_VALUE
+    given = [_resource(resources + _BYTES * at) for at in range(count)]
+    return passed_on(api, "cuDevResourceGenerateDesc", (given, count), result)
+
+
+@GREEN_CONTEXTS("cuStreamGetCtx_v2 12050 stream >size >size")
+def contexts_of_stream(api: Emulator, stream: int, result: int, green: int) -> int:
+    """The regular context of a stream, and the green one, if it is of one."""
+    code, context = call(api, "cuStreamGetCtx", stream)
+    if not code:
+        regular, of_green = api.regular_and_green(int(context))
+        put_size(result, regular)
+        put_size(green, of_green)
+    return int(code)
