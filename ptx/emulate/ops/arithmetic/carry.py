@@ -1,6 +1,8 @@
 """Extended-precision integers with a carry. PTX ISA, "Extended-Precision Integer Arithmetic".
 
-CC.CF is 1 where an addition carried, or a subtraction borrowed.
+CC.CF is what the adder carries. A subtraction adds the complement and one, so it carries where it
+borrows nothing, and `addc` behind `subc` adds the opposite of a borrow: the manual speaks of a
+borrow, but GPUs do this, and NVRTC's division of 128-bit integers counts on it.
 """
 
 from __future__ import annotations
@@ -45,19 +47,16 @@ def _add(with_carry: bool) -> EmitFunction:
     return emit
 
 
-def _subtract(with_borrow: bool) -> EmitFunction:
-    """a - (b + CF): it borrowed where a is below what was taken."""
+def _subtract(with_carry: bool) -> EmitFunction:
+    """a + ~b + 1, or a + ~b + CF: it borrows where a is below what is taken."""
 
     def emit(e: Emitter, i: Instruction) -> None:
         kind = unsigned(type_suffix(i))
         a, b = (e.temporary(e.value(operand, kind)) for operand in i.operands[1:])
-        borrows = [f"({a} < {b})"]
-        total = e.temporary(f"{a} - {b}")
-        if with_borrow:
-            borrow = e.temporary(f"{e.value(CARRY, 'u32')}.astype({e.dtype(kind)})")
-            borrows.append(f"({total} < {borrow})")
-            total = e.temporary(f"{total} - {borrow}")
-        _finish(e, i, kind, total, borrows)
+        if with_carry:
+            _added(e, i, kind, a, e.temporary(f"~{b}"), with_carry=True)
+        else:
+            _finish(e, i, kind, e.temporary(f"{a} - {b}"), [f"({a} >= {b})"])
 
     return emit
 

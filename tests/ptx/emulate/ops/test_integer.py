@@ -267,6 +267,33 @@ def test_carries_make_long_sums_differences_and_products(bits: int) -> None:
     ]
 
 
+@pytest.mark.parametrize("bits", [32, 64])
+def test_additions_and_subtractions_hand_each_other_the_carry_of_the_adder(bits: int) -> None:
+    register = "%r" if bits == 32 else "%rd"
+    rows = operands(f"u{bits}", 2)
+    a, b, low, high = (f"{register}{k}" for k in (10, 11, 20, 21))
+    pair = np.dtype([("first", f"u{bits // 8}"), ("second", f"u{bits // 8}")])
+
+    def outcome(code: str) -> list[tuple[int, int]]:
+        load = f"ld.global.u{bits} {a}, [%rd1]; ld.global.u{bits} {b}, [%rd1+{bits // 8}];"
+        store = f"st.global.v2.u{bits} [%rd2], {{{low}, {high}}};"
+        return [tuple(row) for row in run(f"{load} {code} {store}", rows, pair).tolist()]
+
+    full = 1 << bits
+    pairs = [(int(x), int(y)) for x, y in rows.tolist()]
+    # A subtraction adds the complement and one: it carries where it borrows nothing.
+    assert outcome(
+        f"sub.cc.u{bits} {low}, {a}, {b}; addc.cc.u{bits} {low}, 0, 0; subc.u{bits} {high}, 0, 0;"
+    ) == [(int(x >= y), full - 1) for x, y in pairs]
+    assert outcome(
+        f"add.cc.u{bits} {low}, {a}, {b}; subc.cc.u{bits} {low}, {a}, {b};"
+        f"addc.u{bits} {high}, 0, 0;"
+    ) == [((x - y - (x + y < full)) % full, int(x >= y + (x + y < full))) for x, y in pairs]
+    assert outcome(f"mad.lo.cc.u{bits} {low}, {a}, {b}, {b}; subc.u{bits} {high}, {a}, 0;") == [
+        ((x * y + y) % full, (x - (x * y % full + y < full)) % full) for x, y in pairs
+    ]
+
+
 def test_moves_pack_and_unpack_the_first_element_lowest() -> None:
     rows = np.array([[0x0123456789ABCDEF]], np.uint64)
     found = run(

@@ -82,10 +82,12 @@ class Instructions(Operands):
     def _with_carry(self, i: Instruction, kind: str) -> None:
         bits = integers.bits_of(kind)
         a, b = (wrap(self.value(operand), bits) for operand in i.operands[1:])
-        carry = self._carry if i.opcode in ("addc", "subc") else 0
-        total = a + b + carry if i.opcode.startswith("add") else a - b - carry
+        subtracts = i.opcode.startswith("sub")
+        b = wrap(~b, bits) if subtracts else b
+        carry = self._carry if i.opcode in ("addc", "subc") else int(subtracts)
+        total = a + b + carry
         if "cc" in i.modifiers:
-            self._carry = int(not 0 <= total < 1 << bits)
+            self._carry = total >> bits
         self.write(i.operands[0], wrap(total, bits))
 
     def _compare(self, i: Instruction, types: tuple[str, ...]) -> None:
