@@ -1,8 +1,9 @@
 """The last accesses to each unit of a memory, as stamps.
 
-One write is enough: an earlier one is before it, or was reported with it. Of reads, and of atomic
-writes, two are kept, of different blocks or else warps or else threads where there are such: who
-comes after both comes after all.
+One write is enough: an earlier one is before it, or was reported with it. Of reads, of strong
+reads, and of atomic writes, two are kept, of different blocks or else warps or else threads where
+there are such: who comes after both comes after all. A strong read does not stand for an ordinary
+one of the same thread, as it may meet an atomic write and that may not.
 
 What nothing else has touched is only listed; most of what a kernel reads is never written.
 """
@@ -146,7 +147,8 @@ class LastAccesses:
     At least `fewest` addresses of threads are listed before they are written down.
 
     Attributes:
-        reads: ordinary and other reads.
+        reads: ordinary reads.
+        strong_reads: volatile reads and others that may meet atomic writes.
         atomics: atomic and other strong writes.
     """
 
@@ -156,6 +158,7 @@ class LastAccesses:
         self._make: Callable[[], Stamps] = partial(reserve, units)
         self._writes: Stamps | None = None
         self.reads: Pair = Pair(self._make, shift)
+        self.strong_reads: Pair = Pair(self._make, shift)
         self.atomics: Pair = Pair(self._make, shift)
         self._listed: list[_Listed] = []  # apart from each other, by their bytes
         self._count = 0  # of addresses in the list
@@ -250,6 +253,7 @@ class LastAccesses:
         units = step.units
         self._writes[units] = step.stamps
         self.reads.clear(units)
+        self.strong_reads.clear(units)
         self.atomics.clear(units)
         if isinstance(units, slice):
             return None
@@ -274,6 +278,7 @@ class LastAccesses:
         if self._writes is not None:
             self._writes[:] = 0
         self.reads.reset()
+        self.strong_reads.reset()
         self.atomics.reset()
 
     def written_down(self, shift: int) -> Iterator[tuple[bool, int, Stamps]]:
@@ -281,13 +286,14 @@ class LastAccesses:
 
         `shift` makes a unit of a byte.
         """
-        reads, atomics = self.reads, self.atomics
+        reads, strong, atomics = self.reads, self.strong_reads, self.atomics
         groups = [each for each in self._listed if each.was_read or each.was_combined]
         for low, high in [*self._touched, *((each.low, each.high) for each in groups)]:
             first, end = low >> shift, -(-high >> shift)
             for writes, stamps in (
                 (True, self._writes), (True, atomics.last), (True, atomics.other),
                 (False, reads.last), (False, reads.other),
+                (False, strong.last), (False, strong.other),
             ):  # fmt: skip
                 if stamps is not None:
                     yield writes, first, stamps[first:end]

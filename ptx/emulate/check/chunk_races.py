@@ -243,7 +243,8 @@ class ChunkRaces:
         for old in accesses.written(units):
             self._compare(space, old, step, same)
         atomics = accesses.atomics.found_by_others(units, stamps)
-        for old in accesses.reads.found(units) + atomics + self._copied(accesses, step):
+        reads = accesses.reads.found(units) + accesses.strong_reads.found(units)
+        for old in reads + atomics + self._copied(accesses, step):
             self._compare(space, old, step)
         lost = accesses.write(step)
         if lost is not None:
@@ -263,13 +264,14 @@ class ChunkRaces:
         if role.writes:
             for old in accesses.reads.found(units) + self._copied(accesses, step):
                 self._compare(space, old, step)
-        narrow = self._launch.has_narrow
-        for old in accesses.atomics.found(units) if narrow else ():
-            self._compare(space, old, step)
+        if self._launch.has_narrow:
+            heard = accesses.strong_reads.found(units) if role.writes else []
+            for old in heard + accesses.atomics.found(units):
+                self._compare(space, old, step)
         if role.is_copy:
             return
         if not role.writes:
-            accesses.reads.add(units, stamps)
+            accesses.strong_reads.add(units, stamps)
             return
         accesses.atomics.add(units, stamps)
         if role.scope in NARROW:

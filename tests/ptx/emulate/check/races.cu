@@ -201,6 +201,14 @@ KERNEL swap_loop_read_afterwards(int* a, int* o, int n) {
   do { seen = old; old = atomicCAS(o, seen, seen + 1); } while (old != seen);
   if (I == 0) a[0] = o[0];
 }
+KERNEL guarded_by_an_ordinary_read(int* a, int* o, int n) {
+  if (o[T] == 0 && *(volatile int*)(o + T) == 0) *(volatile int*)(o + T) = 1;
+}
+KERNEL heard_by_all_and_overwritten(int* a, int* o, int n) {
+  int seen = *(volatile int*)(o + T);
+  __syncthreads();
+  if (seen == 0) o[T] = I;
+}
 KERNEL one_word_without_barrier_in_some(int* a, int* o, int n) {
   __shared__ int s;
   if (T == 0) s = a[I];

@@ -25,8 +25,9 @@ BODY = """
         ("st.global.u32 [%rd2], %r1;", 0),  # each thread its own: only listed
         ("st.global.u32 [%rd2], %r1; bar.sync 0; ld.global.u32 %r4, [%rd3];", 2),
         ("st.global.u32 [%rd2], %r1; bar.sync 0; atom.global.add.u32 %r4, [%rd3], 1;", 2),
+        ("st.global.u32 [%rd2], %r1; bar.sync 0; ld.volatile.global.u32 %r4, [%rd3];", 2),
     ],
-    ids=["written", "read by others", "combined by others"],
+    ids=["written", "read by others", "combined by others", "heard by others"],
 )
 def test_a_word_takes_a_stamp_for_each_way_in_which_it_was_accessed(
     accesses: str, stamps: int

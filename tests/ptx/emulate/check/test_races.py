@@ -49,6 +49,8 @@ FAULTY = {
     "flag_of_block_scope": "scope cta does not reach the other block",
     "flag_cleared_while_polled": "__syncthreads() between them",
     "swap_loop_read_afterwards": "an atomic operation on both sides",
+    "guarded_by_an_ordinary_read": "an atomic operation on both sides",
+    "heard_by_all_and_overwritten": "",
     "one_row_for_all_blocks": "two launches",
     "one_row_added_to": "two launches",
 }
