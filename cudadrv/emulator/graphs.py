@@ -146,6 +146,14 @@ class Graph:
                 if part is not None:
                     yield from part.parts()
 
+    def references(self) -> References:
+        """The references to user objects that it has, with those of graphs in it."""
+        found: References = {}
+        for part in self.parts():
+            for each, count in part.user_objects.items():
+                found[each] = found.get(each, 0) + count
+        return found
+
     @property
     def memory(self) -> tuple[GraphMemory, ...]:
         """The memory that its allocation nodes allocate."""

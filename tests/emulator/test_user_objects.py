@@ -10,6 +10,8 @@ import pytest
 from cudadrv.driver._api import (
     CUdevice,
     CUgraph,
+    CUgraphNodeParams,
+    CUgraphNodeType,
     CUresult,
     CUstream,
     CUstreamCaptureMode,
@@ -133,6 +135,28 @@ def test_a_graph_keeps_its_objects(api: OpenApi, stream: CUstream) -> None:
     ok(api.cuUserObjectRelease(found, 1))
     assert not destructor.calls
     ok(api.cuGraphDestroy(graph))
+    assert destructor.wait() == [7]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("destroy", ["graph", "node"])
+def test_child_graphs_give_their_references_up_with_the_graph(
+    api: OpenApi, stream: CUstream, depth: int, destroy: str
+) -> None:
+    destructor = HostFunction()
+    graphs = [empty_graph(api, stream)]
+    ok(api.cuGraphRetainUserObject(graphs[0], new(api, destructor), 1, MOVE))
+    for _ in range(depth):
+        params = CUgraphNodeParams()
+        params.type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH
+        params.graph.graph = graphs[-1]
+        graphs.append(empty_graph(api, stream))
+        node = ok(api.cuGraphAddNode(graphs[-1], None, None, 0, params))
+    *inner, outer = graphs
+    for graph in inner:
+        ok(api.cuGraphDestroy(graph))
+    assert not destructor.calls
+    ok(api.cuGraphDestroyNode(node) if destroy == "node" else api.cuGraphDestroy(outer))
     assert destructor.wait() == [7]
 
 

@@ -68,7 +68,7 @@ class GraphCalls(StreamCalls, UserObjectCalls):
                 next(self._handles),
                 graph,
                 bool(flags & _AUTO_FREE),
-                self._retain(_references(graph)),
+                self._retain(graph.references()),
                 steps_of(graph),
             )
             graph.executables += 1
@@ -95,7 +95,7 @@ class GraphCalls(StreamCalls, UserObjectCalls):
                 raise Refusal(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)
             executable.update(graph)
             former = executable.user_objects
-            executable.user_objects = self._retain(_references(graph))
+            executable.user_objects = self._retain(graph.references())
         self._release(former)
         return SUCCESS, CUgraphExecUpdateResultInfo()
 
@@ -184,8 +184,9 @@ class GraphCalls(StreamCalls, UserObjectCalls):
             if graph.is_body:
                 raise invalid_value("a body of a conditional node goes with the node")
             self._forget(graph)
+            references = graph.references()
         graph.close()
-        self._release(graph.user_objects)
+        self._release(references)
         return OK
 
     @call()
@@ -231,15 +232,6 @@ def _noted(accesses: ConcurrentAccesses, memory: GraphMemory, kind: NodeKind, ru
     """Allocate or free memory of a graph, and say so."""
     run()
     accesses.in_graph(memory.piece.address, memory.nbytes, allocates=kind is NodeKind.ALLOC)
-
-
-def _references(graph: Graph) -> References:
-    """The references to user objects that a graph has, with those of graphs in it."""
-    found: References = {}
-    for part in graph.parts():
-        for each, count in part.user_objects.items():
-            found[each] = found.get(each, 0) + count
-    return found
 
 
 _IN_BODIES: Final = frozenset(

@@ -57,11 +57,12 @@ class GraphEditCalls(GraphNodeCalls):
         with self._lock:
             node.graph.remove(node)
             del self._nodes[node.handle]
-            for part in (node.work.child, *node.work.bodies):
-                if part is not None:
-                    self._forget(part)
-        if node.work.child is not None:
-            self._release(node.work.child.user_objects)
+            parts = [each for each in (node.work.child, *node.work.bodies) if each is not None]
+            references = [part.references() for part in parts]
+            for part in parts:
+                self._forget(part)
+        for each in references:
+            self._release(each)
         return OK
 
     @call()
