@@ -148,14 +148,23 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Selection:
-    """Which driver the process uses."""
+    """Which driver the process uses.
+
+    Attributes:
+        driver: the one in use; None while none is chosen.
+        standing: what stands in for the CUDA driver of the whole process, whatever CUDADRV_DRIVER
+            says.
+    """
 
     def __init__(self) -> None:
         self.lock = process_lock()
         self.driver: Driver | None = None
+        self.standing: DriverApi | None = None
 
     def choose(self) -> DriverApi:
         """The implementation that CUDADRV_DRIVER names: "cuda" (the default), "emulator[:N]"."""
+        if self.standing is not None:
+            return self.standing
         count = emulated_devices()
         if count is None:
             return load_cuda()
@@ -231,6 +240,19 @@ def install(driver: Driver | None) -> Driver | None:
     with _selection.lock:
         former, _selection.driver = _selection.driver, driver
         return former
+
+
+def stand_by(api: DriverApi | None) -> None:
+    """Let `api` be what the first call chooses; None gives the choice back to CUDADRV_DRIVER.
+
+    Nothing initialises it before, so that a process may be forked until it is used.
+    """
+    _selection.standing = api
+
+
+def is_chosen() -> bool:
+    """Whether a driver is in use, or it is settled which one will be."""
+    return _selection.driver is not None or _selection.standing is not None
 
 
 def call_bound(

@@ -10,7 +10,7 @@ from typing import Unpack, cast
 
 from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 
-from ..driver.in_use import Driver, current, in_use, install
+from ..driver.in_use import Driver, current, in_use, install, is_chosen
 from ..driver.later import drop_now
 from ..emulator.checks import CheckName
 from ..emulator.counters import Counters
@@ -43,12 +43,12 @@ def use(
             be.
     """
     emulator = Emulator(
-        _devices(devices, properties),
+        devices_of(devices, properties),
         driver_version=driver_version, limits=limits, order=order, seed=seed, check=check,
         suppressions=suppressions,
     )  # fmt: skip
     chosen = Driver(emulator)
-    former = in_use() or install(chosen)
+    former = current() if is_chosen() else install(chosen)
     if former is not None:
         if in_use() is chosen:
             install(former)
@@ -96,19 +96,31 @@ def session(
             be.
     """
     emulator = Emulator(
-        _devices(devices, properties),
+        devices_of(devices, properties),
         driver_version=driver_version, limits=limits, order=order, seed=seed, check=check,
         suppressions=suppressions,
     )  # fmt: skip
-    driver = Driver(emulator)
+    with judged(emulator, raise_findings=raise_findings), _installed(Driver(emulator)):
+        yield emulator
+        emulator.finish()
+
+
+@contextmanager
+def _installed(driver: Driver) -> Iterator[None]:
+    """The driver in use within the block."""
     former = install(driver)
     try:
-        try:
-            yield emulator
-            emulator.finish()
-        finally:
-            install(former)
-            driver.clear_caches()
+        yield
+    finally:
+        install(former)
+        driver.clear_caches()
+
+
+@contextmanager
+def judged(emulator: Emulator, *, raise_findings: bool) -> Iterator[None]:
+    """What a block that has ended left behind, and what was found of it."""
+    try:
+        yield
         look_for_leaks(emulator)
         if raise_findings:
             _raise_findings(emulator)
@@ -159,9 +171,10 @@ def _raise_findings(emulator: Emulator) -> None:
         raise CheckError("\n".join(map(str, found)), found)
 
 
-def _devices(
+def devices_of(
     devices: int | Sequence[EmulatedDevice], properties: DeviceProperties
 ) -> Sequence[EmulatedDevice]:
+    """The devices that a count with properties means, or that are given."""
     is_count = hasattr(devices, "__index__")
     if properties and not is_count:
         raise ArgumentValueError(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import Final, Unpack
 
 from ptx.emulate.exec.limits import Limits
 
-from ..driver.in_use import emulated_devices, emulated_limits
+from ..driver.in_use import emulated_devices, emulated_limits, install, stand_by
 from ..driver.locks import process_lock
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
@@ -19,7 +19,7 @@ from ..emulator.shared_libraries.libcuda import Libcuda
 from ..emulator.shared_libraries.libnvjitlink import LibnvJitLink
 from ..emulator.timeline.choice import OrderName
 from ..errors import DriverSelectionError
-from .session import session
+from .session import devices_of, judged
 
 
 class _Process:
@@ -117,20 +117,31 @@ def stand_in(
         ValueError: properties for devices that are given whole, or a device or an order that cannot
             be.
     """
-    stood = StandIn(
-        session(
-            (emulated_devices() or 1) if devices is None else devices,
-            driver_version=driver_version,
-            limits=emulated_limits() if limits is None else limits,
-            order=order,
-            seed=seed,
-            check=check,
-            suppressions=suppressions,
-            raise_findings=raise_findings,
-            **properties,
-        )
+    emulator = Emulator(
+        devices_of((emulated_devices() or 1) if devices is None else devices, properties),
+        driver_version=driver_version,
+        limits=emulated_limits() if limits is None else limits,
+        order=order,
+        seed=seed,
+        check=check,
+        suppressions=suppressions,
     )
     if devices is None:
-        stood.emulator.follow_environment()
-        stood.emulator.cuInit(0)
-    return stood
+        emulator.follow_environment()
+    return StandIn(_standing(emulator, raise_findings=raise_findings))
+
+
+@contextmanager
+def _standing(emulator: Emulator, *, raise_findings: bool) -> Iterator[Emulator]:
+    """The emulator as the driver that the first call chooses, of this library too."""
+    former = install(None)
+    with judged(emulator, raise_findings=raise_findings):
+        stand_by(emulator)
+        try:
+            yield emulator
+            emulator.finish()
+        finally:
+            stand_by(None)
+            used = install(former)
+            if used is not None:
+                used.clear_caches()

@@ -185,3 +185,47 @@ def test_a_forked_child_is_refused_as_by_the_driver() -> None:
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """)
     assert out == "3\n"
+
+
+def test_what_nobody_has_initialised_answers_so() -> None:
+    out = run_program("""
+        stand_in(3)
+        print(driver.cuDeviceGetCount()[0].name)
+        ok(driver.cuInit(0))
+        print(ok(driver.cuDeviceGetCount()))
+    """)
+    assert out == "CUDA_ERROR_NOT_INITIALIZED\n3\n"
+
+
+def test_a_forked_child_uses_what_its_parent_has_not_used_yet() -> None:
+    out = run_program("""
+        import os
+        import cudadrv
+        stand_in()
+        def use():
+            prepare()
+            memory = ok(driver.cuMemAlloc(16))
+            launch(kernel(b"fill"), memory, 7, 0, threads=4)
+            array = cudadrv.cuda_context_for(0).default_stream.to_device(np.arange(2))
+            return read(memory, 4), cudadrv.cuda_context_for(0).default_stream.to_host(array)
+        child = os.fork()
+        if not child:
+            print(*use(), flush=True)
+            os._exit(4)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), *use())
+    """)
+    assert out == "[7, 7, 7, 7] [0 1]\n4 [7, 7, 7, 7] [0 1]\n"
+
+
+def test_no_second_emulator_comes_between_though_nothing_is_used_yet() -> None:
+    out = run_program("""
+        import cudadrv.emulator
+        stand_in()
+        try:
+            cudadrv.emulator.use()
+        except cudadrv.errors.DriverSelectionError as error:
+            print(str(error).splitlines()[0])
+    """)
+    assert out == (
+        "cudadrv.emulator.use() came after the first driver call, which chose the emulator\n"
+    )
