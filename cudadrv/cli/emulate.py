@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import atexit
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ..emulator.checks import CHECKS
-from ..emulator.shared_libraries.libnvjitlink import NO_STAND_IN
-from ..sessions.stand_in import StandIn, stand_in
 from .commands import Commands, positive
 
 _STARTUP: Final = Path(__file__).parent / "startup"
@@ -27,7 +23,8 @@ def add_to(commands: Commands) -> None:
     add = parser.add_argument
     add("--devices", type=positive, metavar="N", help="default: 1")
     add("--order", metavar="ORDER", help="immediate, late or random:SEED (docs/orders.md)")
-    add("--checks", metavar="NAMES", help=f"some of {','.join(CHECKS)} (default: none)")
+    # By name, as each command starts with this one, and the emulator's modules take long to import.
+    add("--checks", metavar="NAMES", help="some of race,init,sync,bounds,leak (default: none)")
     add("--suppressions", metavar="FILE", help="what is known and not told")
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments")
     parser.set_defaults(run=lambda given: _run(parser, given))
@@ -66,16 +63,3 @@ def _replaced_by(command: Sequence[str], names: dict[str, str]) -> int:
     except OSError as error:
         print(f"cudadrv: {command[0]}: {error.strerror}", file=sys.stderr)
         return _NOT_FOUND
-
-
-def begin() -> None:
-    """Put the emulator in the place of the driver, in a process of the command."""
-    if not os.environ.get(NO_STAND_IN):
-        atexit.register(_tell, stand_in(raise_findings=False))
-
-
-def _tell(stood: StandIn) -> None:
-    """Say what was found, at the end of the process."""
-    stood.close()
-    for found in stood.emulator.findings:
-        print(found, file=sys.stderr)

@@ -3,6 +3,7 @@
 This folder stands first on PYTHONPATH then. A `sitecustomize` of the user's runs after it.
 """
 
+import os
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -18,10 +19,17 @@ def _run_next() -> None:
 
 
 def _stand_in() -> None:
-    # Every Python of the command comes here, also those that import nothing else of it.
-    from cudadrv.cli.emulate import begin
-
-    begin()
+    # The helper that runs the real nvJitLink says so: see emulator/shared_libraries/libnvjitlink.
+    if os.environ.get("CUDADRV_NO_STAND_IN"):
+        return
+    # Every Python of the command comes here, also those that import nothing else of it, and those
+    # of other environments: they may be tools that have nothing to do with CUDA.
+    try:
+        from cudadrv.cli.emulated_process import begin
+    except ImportError as error:
+        print(f"cudadrv: no emulator in {sys.executable}: {error}", file=sys.stderr)
+    else:
+        begin()
 
 
 _stand_in()

@@ -51,13 +51,17 @@ class Ended:
     err: str
 
 
-def run(*arguments: str, names: Mapping[str, str] | None = None) -> Ended:
-    """Run Python with some arguments, and variables of the environment."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("CUDADRV_EMULATOR")}
-    environment["CUDADRV_DRIVER"] = "cuda"
+def environment(names: Mapping[str, str] | None = None) -> dict[str, str]:
+    """That of a process without an emulator, and some variables."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith("CUDADRV_EMULATOR")}
+    return {**own, "CUDADRV_DRIVER": "cuda", **(names or {})}
+
+
+def run(*arguments: str, names: Mapping[str, str] | None = None, given: str = "") -> Ended:
+    """Run Python with some arguments, variables of the environment, and a standard input."""
     done = subprocess.run(
         [sys.executable, *arguments],
-        env={**environment, **(names or {})}, capture_output=True, text=True, check=False,
+        env=environment(names), input=given, capture_output=True, text=True, check=False,
         timeout=120,
     )  # fmt: skip
     return Ended(done.returncode, done.stdout, done.stderr)

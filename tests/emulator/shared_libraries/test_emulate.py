@@ -1,9 +1,18 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from .process import BINDINGS, run
+import pytest
+
+from .process import BINDINGS, environment, run
+
+EMULATE = ("-m", "cudadrv", "emulate")
 
 WRITES_TWICE = """
 import cudadrv
@@ -26,13 +35,12 @@ def test_a_command_and_its_children_have_the_devices_that_were_asked_for() -> No
 
 
 def test_the_status_is_the_commands_own() -> None:
-    emulate = ("-m", "cudadrv", "emulate")
-    assert run(*emulate, "python", "-c", "raise SystemExit(5)").status == 5
-    absent = run(*emulate, "no-such-command")
+    assert run(*EMULATE, "python", "-c", "raise SystemExit(5)").status == 5
+    absent = run(*EMULATE, "no-such-command")
     assert (absent.status, absent.err) == (
         127, "cudadrv: no-such-command: No such file or directory\n",
     )  # fmt: skip
-    assert run(*emulate).status == 2
+    assert run(*EMULATE).status == 2
 
 
 def test_a_sitecustomize_of_the_users_runs_as_well(tmp_path: Path) -> None:
@@ -51,3 +59,123 @@ def test_what_checks_found_is_told_at_the_end(tmp_path: Path) -> None:
     ended = run("-m", "cudadrv", "emulate", "--checks", "race", "python", str(script))
     assert ended.status == 0, ended.err
     assert "race" in ended.err
+
+
+COUNTS = """
+import sys
+from cuda.bindings import driver
+print(int(driver.cuInit(0)[0]), driver.cuDeviceGetCount()[1], sys.argv, sys.stdin.read())
+"""
+
+
+def test_a_program_has_its_own_arguments_and_input(tmp_path: Path) -> None:
+    (tmp_path / "counts.py").write_text(COUNTS)
+    own = ["--devices", "5", "--", "-c", "", "a b"]
+    names = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    script = str(tmp_path / "counts.py")
+    begins: dict[str, Sequence[str]] = {script: [script], "-c": ["-c", COUNTS]}
+    for first, program in begins.items():
+        ended = run(*EMULATE, "--devices", "2", "python", *program, *own, given="in")
+        assert (ended.status, ended.out) == (0, f"0 2 {[first, *own]} in\n"), ended.err
+    module = run(*EMULATE, "--", "python", "-m", "counts", *own, names=names, given="in")
+    assert (module.status, module.out) == (0, f"0 1 {[script, *own]} in\n"), module.err
+
+
+def test_a_program_may_come_through_the_input() -> None:
+    ended = run(*EMULATE, "--devices", "2", "python", "-", "x", given=COUNTS)
+    assert (ended.status, ended.out) == (0, "0 2 ['-', 'x'] \n"), ended.err
+
+
+COUNTED_IN_CHILDREN = """
+import multiprocessing
+import sys
+
+def count(ordinal):
+    from cuda.bindings import driver
+    codes = [driver.cuInit(0), driver.cuDevicePrimaryCtxRetain(ordinal)]
+    return [int(code[0]) for code in codes] + [driver.cuDeviceGetCount()[1]]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        print(pool.map(count, range(3)))
+"""
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
+def test_processes_of_multiprocessing_have_the_devices(tmp_path: Path, start: str) -> None:
+    program = tmp_path / "counts.py"
+    program.write_text(COUNTED_IN_CHILDREN)
+    ended = run(*EMULATE, "--devices", "2", "python", str(program), start)
+    assert (ended.status, ended.out) == (0, "[[0, 0, 2], [0, 0, 2], [0, 101, 2]]\n"), ended.err
+
+
+SPINS = (
+    BINDINGS
+    + """
+prepare()
+function = kernel(b"spins")
+try:
+    print("spins", flush=True)
+    driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)
+    for _ in range(1000):
+        pass
+except KeyboardInterrupt:
+    raise SystemExit(int(sys.argv[1]))
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 9), (signal.SIGTERM, -signal.SIGTERM)]
+)
+def test_signals_reach_the_program_and_end_its_kernel(sent: signal.Signals, status: int) -> None:
+    command = [sys.executable, *EMULATE, "python", "-c", SPINS, "9"]
+    names = environment({"CUDADRV_EMULATOR_STEPS": str(10**12)})
+    with subprocess.Popen(command, env=names, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "spins\n"
+        time.sleep(0.2)  # most likely in the kernel; before it the same holds
+        process.send_signal(sent)
+        assert process.wait(timeout=60) == status
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        (("--order", "nonsense"), {}),
+        (("--checks", "nonsense"), {}),
+        (("--suppressions", "nonsense"), {}),
+        ((), {"CUDADRV_DRIVER": "nonsense"}),
+        ((), {"CUDADRV_EMULATOR_STEPS": "nonsense"}),
+    ],
+)
+def test_a_program_does_not_run_without_the_emulator_that_was_asked_for(
+    option: Sequence[str], name: dict[str, str]
+) -> None:
+    ended = run(*EMULATE, *option, "python", "-c", "print('ran')", names=name)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("cudadrv: ")
+    assert "nonsense" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_python_that_cannot_import_this_library_says_so_and_runs(tmp_path: Path) -> None:
+    (tmp_path / "cudadrv").mkdir()
+    (tmp_path / "cudadrv" / "__init__.py").write_text("raise ImportError('too old')\n")
+    startup = Path(__file__).parents[3] / "cudadrv" / "cli" / "startup"
+    names = {"PYTHONPATH": os.pathsep.join([str(startup), str(tmp_path)])}
+    ended = run("-c", "print('ran')", names=names)
+    assert (ended.status, ended.out) == (0, "ran\n")
+    assert ended.err == f"cudadrv: no emulator in {sys.executable}: too old\n"
+
+
+def test_the_command_itself_imports_nothing_of_the_emulator() -> None:
+    program = """
+import sys
+from cudadrv.cli.parser import make_parser
+
+make_parser("emulate")
+print([n for n in sys.modules if n.split(".")[0] in ("ptx", "numpy") or "emulator" in n])
+"""
+    ended = run("-c", program)
+    assert (ended.status, ended.out) == (0, "[]\n"), ended.err
