@@ -1,7 +1,9 @@
 """The driver's functions that need nothing but their numbers passed on.
 
 Each line has the symbol, the version of CUDA that brought this form of it, and its parameters
-(`signature.py`). CUDA Driver API manual, and `cudaTypedefs.h` for versions.
+(`signature.py`). Older forms stand here where they take the same, as compiled callers ask for the
+functions of the version that they were built for. CUDA Driver API manual, and `cudaTypedefs.h` for
+versions; but cuFuncGetAttribute and cuFuncSetAttribute are asked for at 2000 by some.
 """
 
 from __future__ import annotations
@@ -21,13 +23,18 @@ cuDeviceCanAccessPeer 4000 >int int int
 cuDeviceGetDefaultMemPool 11020 >size int
 cuDeviceGetMemPool 11020 >size int
 cuDevicePrimaryCtxRetain 7000 >size int
+cuDevicePrimaryCtxRelease 7000 int
 cuDevicePrimaryCtxRelease_v2 11000 int
+cuDevicePrimaryCtxReset 7000 int
 cuDevicePrimaryCtxReset_v2 11000 int
 cuDevicePrimaryCtxGetState 7000 int >uint >int
+cuCtxDestroy 2000 size
 cuCtxDestroy_v2 4000 size
 cuCtxGetCurrent 4000 >size
 cuCtxSetCurrent 4000 size
+cuCtxPushCurrent 2000 size
 cuCtxPushCurrent_v2 4000 size
+cuCtxPopCurrent 2000 >size
 cuCtxPopCurrent_v2 4000 >size
 cuCtxGetDevice 2000 >int
 cuCtxGetFlags 7000 >uint
@@ -46,6 +53,7 @@ cuGreenCtxStreamCreate 12050 >size size uint int
 cuCtxFromGreenCtx 12040 >size size
 cuStreamCreate 2000 >size uint
 cuStreamCreateWithPriority 5050 >size uint int
+cuStreamDestroy 2000 size
 cuStreamDestroy_v2 4000 size
 cuStreamSynchronize 2000 stream
 cuStreamQuery 2000 stream
@@ -62,12 +70,14 @@ cuStreamIsCapturing 10000 stream >int
 cuStreamAttachMemAsync 6000 stream size size uint
 cuLaunchHostFunc 10000 stream size size
 cuEventCreate 2000 >size uint
+cuEventDestroy 2000 size
 cuEventDestroy_v2 4000 size
 cuEventRecord 2000 size stream
 cuEventRecordWithFlags 11010 size stream uint
 cuEventQuery 2000 size
 cuEventSynchronize 2000 size
-cuEventElapsedTime_v2 2000 >float size size
+cuEventElapsedTime 2000 >float size size
+cuEventElapsedTime_v2 12080 >float size size
 cuMemGetInfo_v2 3020 >size >size
 cuMemAlloc_v2 3020 >size size
 cuMemAllocManaged 6000 >size size uint
@@ -79,7 +89,8 @@ cuMemFreeAsync 11020 size stream
 cuMemAllocHost_v2 3020 >size size
 cuMemHostAlloc 2020 >size size uint
 cuMemFreeHost 2000 size
-cuMemHostRegister_v2 4000 size size uint
+cuMemHostRegister 4000 size size uint
+cuMemHostRegister_v2 6050 size size uint
 cuMemHostUnregister 4000 size
 cuMemHostGetDevicePointer_v2 3020 >size size uint
 cuMemHostGetFlags 2030 >uint size
@@ -114,6 +125,7 @@ cuMemPoolImportPointer 11020 >size size *CUmemPoolPtrExportData
 cuMemExportToShareableHandle 10020 >int size int size
 cuMemImportFromShareableHandle 10020 >size size int
 cuIpcGetMemHandle 4010 >@CUipcMemHandle size
+cuIpcOpenMemHandle 4010 >size @CUipcMemHandle uint
 cuIpcOpenMemHandle_v2 11000 >size @CUipcMemHandle uint
 cuIpcCloseMemHandle 4010 size
 cuIpcGetEventHandle 4010 >@CUipcEventHandle size
@@ -139,8 +151,8 @@ cuModuleGetFunction 2000 >size size text
 cuModuleGetGlobal_v2 3020 >size >size size text
 cuModuleGetFunctionCount 12040 >uint size
 cuModuleGetLoadingMode 11070 >int
-cuFuncGetAttribute 2020 >int int size
-cuFuncSetAttribute 9000 size int int
+cuFuncGetAttribute 2000 >int int size
+cuFuncSetAttribute 2000 size int int
 cuFuncSetCacheConfig 3000 size int
 cuFuncGetParamInfo 12040 size size >size >size
 cuFuncGetParamCount 13020 size >size
@@ -151,7 +163,7 @@ cuLibraryGetModule 12000 >size size
 cuLibraryGetGlobal 12000 >size >size size text
 cuLibraryGetKernelCount 12040 >uint size
 cuKernelGetFunction 12000 >size size
-cuKernelGetLibrary 12040 >size size
+cuKernelGetLibrary 12050 >size size
 cuKernelGetAttribute 12000 >int int size int
 cuKernelSetAttribute 12000 int int size int
 cuKernelSetCacheConfig 12000 size int int

@@ -73,7 +73,7 @@ def _of_clusters(api: Emulator, name: str, result: int, function: int, config: i
     return int(code)
 
 
-@LAUNCHING("cuLaunchHostFunc_v2 13020 stream size size uint")
+@LAUNCHING("cuLaunchHostFunc_v2 13010 stream size size uint")
 def launch_host_function(
     api: Emulator, stream: int, function: int, argument: int, mode: int
 ) -> int:
@@ -81,6 +81,7 @@ def launch_host_function(
     return int(call(api, "cuLaunchHostFunc", stream, function, argument)[0])
 
 
+@LAUNCHING("cuCtxCreate 2000 >size uint int")
 @LAUNCHING("cuCtxCreate_v2 3020 >size uint int")
 def create_context(api: Emulator, result: int, flags: int, device: int) -> int:
     """A context."""

@@ -263,3 +263,35 @@ def test_a_pool_goes_to_another_process_by_a_descriptor() -> None:
             there = made(cuda.cuMemPoolImportPointer, imported, data)
             print(there != memory, read(driver.CUdeviceptr(there), 4))
     """) == ["True [3, 3, 3, 3]"]
+
+
+def test_forms_of_older_versions_are_found_where_they_take_the_same() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            def found(name, version):
+                place, status = c.c_void_p(), c.c_int()
+                code = cuda.cuGetProcAddress_v2(
+                    name, c.byref(place), c.c_int(version), c.c_uint64(0), c.byref(status))
+                return code, status.value, place.value
+            names = [(b"cuCtxCreate", 2000), (b"cuCtxDestroy", 2000), (b"cuStreamDestroy", 2000),
+                     (b"cuEventDestroy", 2000), (b"cuEventElapsedTime", 2000),
+                     (b"cuCtxPushCurrent", 2000), (b"cuCtxPopCurrent", 2000),
+                     (b"cuDevicePrimaryCtxRelease", 7000), (b"cuDevicePrimaryCtxReset", 7000),
+                     (b"cuIpcOpenMemHandle", 4010), (b"cuMemHostRegister", 4000)]
+            for name, version in names:
+                old = found(name, version)
+                assert old[:2] == (0, 0), name
+                assert old[2] == c.cast(getattr(cuda, name.decode()), c.c_void_p).value
+                assert found(name, 13000)[2] != old[2]
+            context = made(cuda.cuCtxCreate, c.c_uint(0), c.c_int(0))
+            stream = made(cuda.cuStreamCreate, c.c_uint(0))
+            called(cuda.cuStreamDestroy, stream)
+            print(made(cuda.cuCtxPopCurrent) == context)
+            called(cuda.cuCtxDestroy, context)
+            called(cuda.cuDevicePrimaryCtxRelease, c.c_int(0))
+            for name in (b"cuFuncGetAttribute", b"cuFuncSetAttribute"):
+                assert found(name, 2000) == found(name, 13000)
+            # Its addresses had 32 bits: nothing of today takes them.
+            print(found(b"cuMemAlloc", 3010))
+    """) == ["True", "(500, 2, None)"]
