@@ -102,9 +102,9 @@ if typing.TYPE_CHECKING:
         Attachment as Attachment,
         advise as advise,
     )
+    from .memory.host.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
     from .memory.host.registered import RegisteredArray as RegisteredArray
     from .memory.ipc.memory_handle import IpcMemoryHandle as IpcMemoryHandle
-    from .memory.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
     from .memory.pools.counted import (
         CountedMemory as CountedMemory,
         MemoryStatistics as MemoryStatistics,
@@ -228,6 +228,7 @@ else:
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
         "memory.host.managed": "Advice Attachment advise",
+        "memory.host.pinned": "managed_empty pinned_empty",
         "memory.host.registered": "RegisteredArray",
         "memory.ipc.memory_handle": "IpcMemoryHandle",
         "memory.pools.counted": "CountedMemory MemoryStatistics",
@@ -236,7 +237,6 @@ else:
         "memory.pools.memory_pool": "MemoryPool PoolStatistics",
         "memory.pools.pinned_pool": "PinnedPool PinnedStatistics",
         "memory.pools.unpooled": "UnpooledMemory",
-        "memory.pinned": "managed_empty pinned_empty",
         "memory.reuse.allocator": "CudaAllocator",
         "memory.resource": ("DriverMemory MemoryResource MemoryStream using_memory"),
         "memory.reuse.arena": "ArenaMemory DeviceArena",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..errors import CudadrvError
+from ..memory.host.pinned import HostBox
 from ..memory.host.registered import registered_in
-from ..memory.pinned import HostBox
 from ..stream import cuda_context_for
 from .byte_copy import Bytes
 from .segment import Place, mapped

@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 _LIBRARYS_OWN: Final = (
     ("driver/stream_box.py", "take_event"),
     ("memory/staging.py", ""),
-    ("memory/pinned.py", "_wait"),
+    ("memory/host/pinned.py", "_wait"),
     ("memory/strided/element_kernel.py", "_loaded"),
     ("interop/ordering.py", ""),
     ("stream/context.py", "default_stream"),

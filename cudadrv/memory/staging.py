@@ -28,7 +28,7 @@ from ..driver.stream_box import EventBox, StreamBox
 from ..errors import CudadrvError, OutOfMemoryError
 from .copy_threads import Share, under_way, usable_threads, work_together
 from .dtypes import AnyArray
-from .pinned import pinned_in
+from .host.pinned import pinned_in
 from .transfer import transfer
 
 LEAST_STAGED_BYTES: Final = 16 << 20

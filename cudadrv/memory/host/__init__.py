@@ -1,1 +1,1 @@
-"""Memory of the host that devices reach where it lies: registered, managed, viewed by kernels."""
+"""Memory of the host that devices reach where it lies: pinned, registered or managed."""

@@ -31,7 +31,7 @@ from ..dtypes import AnyArray
 from ..host_copy import host_address
 from ..layout import Layout
 from ..order import AnyMemory, use
-from ..pinned import host_context
+from .pinned import host_context
 
 _IS_MANAGED: Final = (CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED,)
 

@@ -16,7 +16,7 @@ from ...errors import CopyError, InvalidValueError, OutOfMemoryError
 from ..dtypes import AnyArray
 from ..host_array import require_plain
 from ..host_copy import host_address
-from ..pinned import HostBox, host_context
+from .pinned import HostBox, host_context
 
 _PORTABLE, _READ_ONLY = 0x01, 0x08  # CU_MEMHOSTREGISTER_PORTABLE, _READ_ONLY
 

@@ -28,8 +28,8 @@ from ...driver.handle import check
 from ...driver.in_use import Driver, failure
 from ...driver.sending import Reduced, device_named, unshared
 from ...driver.stream_box import StreamBox
+from ..host.pinned import wait_for_contexts
 from ..order import AnyMemory, Memory
-from ..pinned import wait_for_contexts
 from ..release import PoolMemory
 
 BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR

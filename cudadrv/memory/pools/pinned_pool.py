@@ -13,8 +13,8 @@ from ... import border
 from ...driver.handle import Uncopied
 from ...driver.in_use import Driver, current
 from ..dtypes import AnyArray, TypedDType, checked_dtype
+from ..host.pinned import pinned_empty, wait_for_contexts
 from ..layout import Shape, checked_shape
-from ..pinned import pinned_empty, wait_for_contexts
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _LEAST_BYTES = 1 << 12

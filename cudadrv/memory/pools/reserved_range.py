@@ -20,9 +20,9 @@ from ...driver.context_box import Part
 from ...driver.handle import check
 from ...driver.stream_box import StreamBox
 from ..buffer import first_home
+from ..host.pinned import wait_for_contexts
 from ..ipc.shared import BY_DESCRIPTOR
 from ..order import Memory
-from ..pinned import wait_for_contexts
 
 
 class _Memory(Part[CUmemGenericAllocationHandle]):

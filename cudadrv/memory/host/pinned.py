@@ -8,16 +8,16 @@ from typing import SupportsInt, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from .. import border, errors
-from ..driver._api import CUdeviceptr, CUresult
-from ..driver.context_box import ContextBox, Part
-from ..driver.device import device_at_work
-from ..driver.driver_api import DriverApi
-from ..driver.handle import check
-from ..driver.in_use import Driver, failure
-from ..errors import CudaError
-from .dtypes import AnyArray, AnyDType, TypedDType, checked_dtype
-from .layout import Shape, checked_shape
+from ... import border, errors
+from ...driver._api import CUdeviceptr, CUresult
+from ...driver.context_box import ContextBox, Part
+from ...driver.device import device_at_work
+from ...driver.driver_api import DriverApi
+from ...driver.handle import check
+from ...driver.in_use import Driver, failure
+from ...errors import CudaError
+from ..dtypes import AnyArray, AnyDType, TypedDType, checked_dtype
+from ..layout import Shape, checked_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _RawT = TypeVar("_RawT", bound=SupportsInt)
