@@ -162,7 +162,7 @@ class StagingRing:
                 self._queue(stream, slot, pointer, chunk, to_device=True)
 
         share = Share()
-        self._share_out(stream, serve, _chunks(source, share), share)
+        self._share_out(serve, _chunks(source, share), share)
 
     def download(self, stream: StreamBox, target: AnyArray, pointer: int) -> None:
         """Copy device memory to a host array, and wait for it."""
@@ -192,11 +192,10 @@ class StagingRing:
             self._wait(slot)
             chunk.empty(slot)
 
-        self._share_out(stream, serve, chunks, share)
+        self._share_out(serve, chunks, share)
 
     def _share_out(
         self,
-        stream: StreamBox,
         serve: Callable[[Iterator[Chunk], tuple[Slot, Slot]], None],
         chunks: list[Chunk],
         share: Share,

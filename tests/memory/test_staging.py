@@ -66,10 +66,9 @@ def test_every_thread_stops_and_the_first_error_is_raised() -> None:
             if chunk.offset == 3:
                 raise OSError("the fourth chunk failed")
 
-    stream = cudadrv.cuda_context_for(0).default_stream._box
     parts = [Chunk(number, 1, 0, None) for number in range(10_000)]
     with pytest.raises(OSError, match="the fourth chunk"):
-        ring._share_out(stream, serve, parts, Share())
+        ring._share_out(serve, parts, Share())
     assert len(served) < 10_000
 
 

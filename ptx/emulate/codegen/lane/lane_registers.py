@@ -14,7 +14,6 @@ from ptx.emulate.exec.lane.rows import float_of_word, word_of_float
 from ptx.isa.model import Register
 
 FLOATS = ("f32", "f64")
-_BENCH = {"F": "f32", "I": "u32", "D": "f64", "Q": "u64"}  # one element each, seen as another type
 
 
 class NoLaneCode(Exception):

@@ -42,7 +42,7 @@ def signal(e: Emitter, operand: Operand) -> str:
     return place(e, operand, "shared", "u64", 1, writes=True)
 
 
-def _operands(e: Emitter, i: Instruction) -> list[Operand]:
+def _operands(i: Instruction) -> list[Operand]:
     """All but the cache policy."""
     operands = list(i.operands)
     if _HINT in i.modifiers:
@@ -60,7 +60,7 @@ def _ends(e: Emitter, i: Instruction) -> tuple[str, str]:
 
 def _copy(e: Emitter, i: Instruction) -> None:
     """From global or the block's memory to a block's memory; an mbarrier object there counts it."""
-    operands = _operands(e, i)
+    operands = _operands(i)
     many = _MULTICAST in i.modifiers
     to, of = _ends(e, i)
     if to != "shared" or len(operands) != 4 + many:
@@ -85,7 +85,7 @@ def _copy(e: Emitter, i: Instruction) -> None:
 
 def _copy_back(e: Emitter, i: Instruction) -> None:
     """The block's memory to global memory."""
-    operands = _operands(e, i)
+    operands = _operands(i)
     masked = "cp_mask" in i.modifiers
     if _ends(e, i) != ("global", "shared") or len(operands) != 3 + masked:
         raise e.refuse("its operands do not fit")

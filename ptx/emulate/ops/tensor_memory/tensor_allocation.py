@@ -33,7 +33,7 @@ def allocate(
         Deadlock: it would wait for ever.
     """
     require_agreement(fibre, group, "columns", columns, site.instruction)
-    leaders = _leaders(fibre, group)
+    leaders = _leaders(group)
     memory, blocks, lanes = fibre.blocks.tensor_memory, slots(fibre), fibre.lane_numbers()
     granted = memory.granted
     numbers = each(fibre, columns)
@@ -67,7 +67,7 @@ def free(
     require_agreement(fibre, group, "address", address, instruction)
     require_agreement(fibre, group, "columns", columns, instruction)
     blocks, addresses, numbers = slots(fibre), each(fibre, address), each(fibre, columns)
-    for position in _leaders(fibre, group).tolist():
+    for position in _leaders(group).tolist():
         fibre.blocks.tensor_memory.free(
             int(blocks[position]), int(addresses[position]), int(numbers[position]),
             fibre.where(position, instruction),
@@ -77,12 +77,12 @@ def free(
 def relinquish(fibre: Fibre, group: Group) -> None:
     """`tcgen05.relinquish_alloc_permit`."""
     blocks = slots(fibre)
-    for position in _leaders(fibre, group).tolist():
+    for position in _leaders(group).tolist():
         fibre.blocks.tensor_memory.relinquish(int(blocks[position]))
 
 
-def _leaders(fibre: Fibre, group: Group) -> Index:
-    """The fibre's threads that are the lowest of their warps."""
+def _leaders(group: Group) -> Index:
+    """The threads that are the lowest of their warps."""
     found: Index = (group.mine % WARP == 0).nonzero()[0]
     return found
 

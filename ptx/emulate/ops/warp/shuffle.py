@@ -57,9 +57,7 @@ def _dense(mode: str, b: int, c: int, rows: int) -> tuple[Index, NDArray[np.bool
     return (first + table).reshape(-1), np.tile(flags, rows)
 
 
-def _sources(
-    fibre: Fibre, group: Group, mode: str, b: Value, c: Value
-) -> tuple[Index, NDArray[np.bool_]]:
+def _sources(group: Group, mode: str, b: Value, c: Value) -> tuple[Index, NDArray[np.bool_]]:
     """(n,) the place in the grid that each thread reads, and the predicate."""
     key = None
     if not b.ndim and not c.ndim:
@@ -86,7 +84,7 @@ def shuffle(
 
     A lane that takes no part gives zero, as the hardware does; the ISA leaves it open.
     """
-    where, inside = _sources(fibre, group, mode, b, c)
+    where, inside = _sources(group, mode, b, c)
     if not a.ndim and group.dense:
         return a, inside
     return group.grid(fibre, "a", a).take(where, mode="clip"), inside

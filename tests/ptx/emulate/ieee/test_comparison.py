@@ -12,7 +12,6 @@ from ptx.emulate import ieee
 from ptx.emulate.ieee.sign import Property
 from tests.ptx.emulate.ieee import samples
 
-UNSIGNED = {np.float32: np.uint32, np.float64: np.uint64}
 CANONICAL = 0x7FFF_FFFF
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 MASK32 = 0xFFFFFFFF
-MASK64 = (1 << 64) - 1
 _MODES = {
     "f4e": ("3210", "4321", "5432", "6543"), "b4e": ("5670", "6701", "7012", "0123"),
     "rc8": ("0000", "1111", "2222", "3333"), "ecl": ("3210", "3211", "3222", "3333"),
