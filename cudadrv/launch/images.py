@@ -9,19 +9,13 @@ from typing import TypeAlias
 import ptx
 
 from .. import errors
-from ..driver._api import CUjit_option
 from ..driver.context_box import ContextBox
 from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
-from .jit_options import JitOptions
+from .jit_options import JitLog, JitOptions
 
 ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview | Path
 _BINARY = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
-_LOG_BYTES = 16384
-_LOG_OPTIONS = (
-    CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
-    CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-)
 
 
 def given(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
@@ -87,22 +81,20 @@ class WrittenSignatures:
 
 def loaded(context: ContextBox, data: bytes, jit: JitOptions | None = None) -> ModuleBox:
     """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
-    api, box = context.api, ModuleBox(context)
-    binary = data.startswith(_BINARY)
-    log = bytearray(0 if binary else _LOG_BYTES)
-    if binary:
+    api, box, log = context.api, ModuleBox(context), JitLog()
+    if data.startswith(_BINARY):
+        call = "cuModuleLoadData"
         code = box.make(api.cuModuleLoadData, data)
     else:
+        call = "cuModuleLoadDataEx"
         # The driver reads PTX up to a zero byte.
         text = data if data.endswith(b"\0") else data + b"\0"
-        told = {} if jit is None else jit.native()
-        options, values = (*_LOG_OPTIONS, *told), (log, len(log), *told.values())
-        code = box.make(api.cuModuleLoadDataEx, text, len(options), options, values)
+        options = log.options | ({} if jit is None else jit.native())
+        given = len(options), tuple(options), tuple(options.values())
+        code = box.make(api.cuModuleLoadDataEx, text, *given)
     if code:
-        call = "cuModuleLoadData" if binary else "cuModuleLoadDataEx"
-        doing = f"loading {len(data)} bytes on device {context.ordinal}"
-        error = failure(api, code, call, doing)
-        said = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
+        error = failure(api, code, call, f"loading {len(data)} bytes on device {context.ordinal}")
+        said = log.text.strip()
         if said:
             error.add_note(f"the driver's compiler said:\n{said}")
         raise error

@@ -1,4 +1,4 @@
-"""What the driver's compiler is told where it compiles PTX at load."""
+"""What the driver's compiler and linker are told, and what they say."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from .. import border
 from ..driver._api import CUjit_option
 
 _MOST_REGISTERS = 255
+_LOG_BYTES = 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +49,23 @@ class JitOptions:
         if self.debug:
             found[CUjit_option.CU_JIT_GENERATE_DEBUG_INFO] = 1
         return found
+
+
+class JitLog:
+    """The errors of one call of the driver's compiler or linker.
+
+    Attributes:
+        options: let it write here.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = bytearray(_LOG_BYTES)
+        self.options: dict[CUjit_option, object] = {
+            CUjit_option.CU_JIT_ERROR_LOG_BUFFER: self._bytes,
+            CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: _LOG_BYTES,
+        }
+
+    @property
+    def text(self) -> str:
+        """What it has written."""
+        return self._bytes.split(b"\0", 1)[0].decode(errors="replace")

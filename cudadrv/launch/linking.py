@@ -14,11 +14,11 @@ from .. import border, errors
 from ..driver._api import CUjit_option, CUjitInputType, CUlinkState, CUresult
 from ..driver.context_box import ContextBox
 from ..driver.in_use import failure
+from .jit_options import JitLog
 
 LinkerName: TypeAlias = Literal["nvJitLink", "driver"]
 """Who links; None as an argument is nvJitLink where it is installed, and else the driver."""
 
-_LOG_BYTES: Final = 16384
 _INPUTS: Final = {
     ptx.LinkKind.CUBIN: CUjitInputType.CU_JIT_INPUT_CUBIN,
     ptx.LinkKind.PTX: CUjitInputType.CU_JIT_INPUT_PTX,
@@ -81,9 +81,8 @@ def _link(context: ContextBox, inputs: Sequence[ptx.LinkInput], options: ptx.Lin
     """Link by cuLinkCreate, cuLinkAddData and cuLinkComplete; the context is current."""
     if not inputs:
         raise errors.ArgumentValueError("nothing to link: give at least one image")
-    api, log = context.driver.api, bytearray(_LOG_BYTES)
-    told = _told(options)
-    with _link_state(context, {**_log_options(log), **told}) as state:
+    api, log = context.driver.api, JitLog()
+    with _link_state(context, log.options | _told(options)) as state:
         for each in inputs:
             kind = _INPUTS.get(each.kind)
             if kind is None:
@@ -95,10 +94,10 @@ def _link(context: ContextBox, inputs: Sequence[ptx.LinkInput], options: ptx.Lin
             name = each.name.encode()
             (code,) = api.cuLinkAddData(state, kind, data, len(data), name, 0, (), ())
             doing = f"linking {each.name} as {each.kind.value} on device {context.ordinal}"
-            _refuse(context, code, "cuLinkAddData", doing, log, options)
+            _check(context, code, "cuLinkAddData", doing, log, options)
         code, address, nbytes = api.cuLinkComplete(state)
         doing = f"linking {len(inputs)} inputs on device {context.ordinal}"
-        _refuse(context, code, "cuLinkComplete", doing, log, options)
+        _check(context, code, "cuLinkComplete", doing, log, options)
         return ctypes.string_at(address, nbytes)
 
 
@@ -118,13 +117,6 @@ def _told(options: ptx.LinkOptions) -> dict[CUjit_option, object]:
     return found
 
 
-def _log_options(log: bytearray) -> dict[CUjit_option, object]:
-    return {
-        CUjit_option.CU_JIT_ERROR_LOG_BUFFER: log,
-        CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: len(log),
-    }
-
-
 @contextmanager
 def _link_state(context: ContextBox, options: dict[CUjit_option, object]) -> Iterator[CUlinkState]:
     """A link under way, which is destroyed at the end of the block."""
@@ -142,24 +134,23 @@ def _link_state(context: ContextBox, options: dict[CUjit_option, object]) -> Ite
             api.cuLinkDestroy(state)
 
 
-def _refuse(
+def _check(
     context: ContextBox,
     code: CUresult,
     call: str,
     doing: str,
-    log: bytearray,
+    log: JitLog,
     options: ptx.LinkOptions,
 ) -> None:
-    """Raise what a failed call of the linker means, unless it succeeded."""
+    """Raise what a failed call of the linker means."""
     if not code:
         return
     driver = context.driver
     had_failed = driver.has_failed
     error = failure(driver.api, code, call, doing)
-    said = bytes(log).split(b"\0", 1)[0].decode(errors="replace")
     # A linker that says why has failed itself, and not the context, whatever the code: at symbols
     # that are not there, driver 580 sometimes answers CUDA_ERROR_UNKNOWN.
-    if isinstance(error, errors.CudaError) and error.sticky and not said:
+    if isinstance(error, errors.CudaError) and error.sticky and not log.text:
         raise error
     driver.has_failed = had_failed
-    raise ptx.LinkError(f"the inputs do not link: {error}", said, options.flags()) from error
+    raise ptx.LinkError(f"the inputs do not link: {error}", log.text, options.flags()) from error
