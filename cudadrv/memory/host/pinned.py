@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import SupportsInt, TypeVar, overload
 
 import numpy as np
@@ -41,13 +42,7 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
         OutOfMemoryError: the system cannot pin so much.
         DTypeError: the dtype holds Python objects.
     """
-    kind = checked_dtype(dtype)
-    extents = checked_shape(shape)
-    nbytes = math.prod(extents) * kind.itemsize
-    if nbytes == 0:
-        return _empty(extents, kind)
-    _require_axes(extents)
-    return _shaped(_pinned(_PinnedBox(host_context(), nbytes), nbytes), extents, kind)
+    return _array(shape, dtype, lambda nbytes: _pinned(_PinnedBox(host_context(), nbytes), nbytes))
 
 
 def pinned_in(context: ContextBox, nbytes: int) -> npt.NDArray[np.uint8]:
@@ -92,21 +87,18 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
 
     Source: CUDA Programming Guide, "Unified Memory".
     """
-    kind = checked_dtype(dtype)
-    extents = checked_shape(shape)
-    nbytes = math.prod(extents) * kind.itemsize
-    if nbytes == 0:
-        return _empty(extents, kind)
-    _require_axes(extents)
-    context = host_context()
+    return _array(shape, dtype, _managed)
+
+
+def _managed(nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"allocating {nbytes} bytes of managed memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
-    box = _ManagedBox(context, nbytes)
-    code = box.make(context.api.cuMemAllocManaged, nbytes, _GLOBAL)
+    box = _ManagedBox(host_context(), nbytes)
+    code = box.make(box.api.cuMemAllocManaged, nbytes, _GLOBAL)
     if code:
-        raise failure(context.api, code, "cuMemAllocManaged", doing)
-    return _shaped(np.asarray(box), extents, kind)
+        raise failure(box.api, code, "cuMemAllocManaged", doing)
+    return np.asarray(box)
 
 
 class HostBox(Part[_RawT]):
@@ -198,18 +190,22 @@ def host_context() -> ContextBox:
     return ContextBox(device.driver, device.primary_context(), device.ordinal, is_primary=True)
 
 
+def _array(
+    shape: Shape, dtype: npt.DTypeLike, allocate: Callable[[int], npt.NDArray[np.uint8]]
+) -> AnyArray:
+    """An array over new memory, which is allocated once NumPy is known to have such an array."""
+    kind = checked_dtype(dtype)
+    extents = checked_shape(shape)
+    nbytes = math.prod(extents) * kind.itemsize
+    if nbytes == 0:
+        return _empty(extents, kind)
+    _empty((0,) * len(extents), kind)  # raises for too many axes
+    return allocate(nbytes).view(kind).reshape(extents)
+
+
 def _empty(extents: tuple[int, ...], kind: AnyDType) -> AnyArray:
     """A host array without memory."""
     try:
         return np.empty(extents, kind)
     except (ValueError, OverflowError) as error:
         raise errors.ArgumentValueError(f"NumPy has no array of shape {extents}: {error}") from None
-
-
-def _require_axes(extents: tuple[int, ...]) -> None:
-    """Raise where NumPy has no array of so many axes, before there is memory for it."""
-    _empty((0,) * len(extents), np.dtype(np.uint8))
-
-
-def _shaped(memory: npt.NDArray[np.uint8], extents: tuple[int, ...], kind: AnyDType) -> AnyArray:
-    return memory.view(kind).reshape(extents)
