@@ -12,12 +12,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from ctypes import memmove
 from queue import Empty, SimpleQueue
-from typing import Final, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import Final
 
 from ..driver._api import CUdeviceptr
 from ..driver.context import ContextCore
@@ -26,6 +22,7 @@ from ..driver.driver_api import DriverApi
 from ..driver.in_use import failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..errors import CudadrvError, OutOfMemoryError
+from .chunk import CHUNK_BYTES, Chunk, Slot, chunks_of
 from .copy_threads import Share, under_way, usable_threads, work_together
 from .dtypes import AnyArray
 from .host.pinned import pinned_in
@@ -39,63 +36,7 @@ ones, of 8 MiB 1.2 times, of 16 MiB 0.7 to 0.76 times, of 1 GiB 0.2 to 0.3 times
 copies, instead of repeated alone, direct ones were slower, and staging won from 4 MiB on.
 """
 
-# A chunk costs some 60 microseconds of the interpreter's lock, which the threads hand around:
-# smaller ones (measured: 2 MiB) lose half of the bandwidth, larger ones leave the caches.
-_CHUNK_BYTES: Final = 4 << 20
-_LEAST_CHUNK_BYTES: Final = 1 << 20
-_FEWEST_CHUNKS: Final = 6
-# Where other copies are under way, larger ones: in a scatter of 64 MiB over four devices the
-# interpreter's own work takes half of the time so.
-_FEWEST_BESIDE_OTHERS: Final = 4
-
 _LAST: Final = -1  # of a list
-
-
-class Slot:
-    """One pinned buffer.
-
-    Attributes:
-        memory: its bytes.
-        address: of the first byte.
-        event: recorded after the transfer that last used it.
-        busy: whether that transfer may still be under way.
-        stream: where one may be under way after which no event was recorded.
-    """
-
-    __slots__ = ("address", "busy", "event", "memory", "stream")
-
-    def __init__(self, memory: npt.NDArray[np.uint8], event: EventBox) -> None:
-        self.memory: npt.NDArray[np.uint8] = memory
-        self.address: int = memory.ctypes.data
-        self.event: EventBox = event
-        self.busy: bool = False
-        self.stream: StreamBox | None = None
-
-
-class Chunk(NamedTuple):
-    """A part of a copy: bytes from `offset` in C order, at a host address or as a strided view."""
-
-    offset: int
-    nbytes: int
-    address: int
-    view: AnyArray | None
-
-    def fill(self, slot: Slot) -> None:
-        """Copy from the host array to the pinned buffer."""
-        if self.view is None:
-            memmove(slot.address, self.address, self.nbytes)
-        else:
-            np.copyto(self._in(slot, self.view), self.view)
-
-    def empty(self, slot: Slot) -> None:
-        """Copy from the pinned buffer to the host array."""
-        if self.view is None:
-            memmove(self.address, slot.address, self.nbytes)
-        else:
-            np.copyto(self.view, self._in(slot, self.view))
-
-    def _in(self, slot: Slot, view: AnyArray) -> AnyArray:
-        return slot.memory[: self.nbytes].view(view.dtype).reshape(view.shape)
 
 
 class _Pairs:
@@ -138,11 +79,11 @@ class StagingRing:
     def __init__(self, context: ContextBox) -> None:
         self._context = context
         pairs = usable_threads()
-        memory = pinned_in(context, 2 * pairs * _CHUNK_BYTES)
+        memory = pinned_in(context, 2 * pairs * CHUNK_BYTES)
         # An item for each copy that waits for a pair: a helper of another copy gives up its own.
         self._waiting: list[bool] = []
         slots = [
-            Slot(memory[number * _CHUNK_BYTES :][:_CHUNK_BYTES], EventBox(context))
+            Slot(memory[number * CHUNK_BYTES :][:CHUNK_BYTES], EventBox(context))
             for number in range(2 * pairs)
         ]
         self._pairs: _Pairs = _Pairs(list(zip(slots[::2], slots[1::2], strict=True)))
@@ -162,13 +103,13 @@ class StagingRing:
                 self._queue(stream, slot, pointer, chunk, to_device=True)
 
         share = Share()
-        self._share_out(serve, _chunks(source, share), share)
+        self._share_out(serve, chunks_of(source, share), share)
 
     def download(self, stream: StreamBox, target: AnyArray, pointer: int) -> None:
         """Copy device memory to a host array, and wait for it."""
 
         share = Share()
-        chunks = _chunks(target, share)
+        chunks = chunks_of(target, share)
         # From here on there is one for each thread: whoever came first would take two, and
         # another one find none.
         last = chunks[max(0, len(chunks) - share.threads)].offset
@@ -319,35 +260,3 @@ def ring_of(context: ContextCore) -> StagingRing | None:
 def release_ring(context: ContextCore) -> None:
     """Give a context's pinned buffers back; the next large copy makes new ones. Idempotent."""
     context._drop(_Ring)
-
-
-def _chunks(array: AnyArray, share: Share) -> list[Chunk]:
-    """An array in C order, cut into chunks that fit a slot."""
-    part = -(-array.nbytes // (_FEWEST_CHUNKS if share.is_alone else _FEWEST_BESIDE_OTHERS))
-    limit = min(_CHUNK_BYTES, max(_LEAST_CHUNK_BYTES, -(-part // 4096) * 4096))
-    if array.flags.c_contiguous:
-        base = array.ctypes.data
-        return [
-            Chunk(offset, min(limit, array.nbytes - offset), base + offset, None)
-            for offset in range(0, array.nbytes, limit)
-        ]
-    chunks, offset = [], 0
-    for view in _pieces(array, limit):
-        chunks.append(Chunk(offset, view.nbytes, 0, view))
-        offset += view.nbytes
-    return chunks
-
-
-def _pieces(array: AnyArray, limit: int) -> Iterator[AnyArray]:
-    """Views that make up a strided array in C order, of at most `limit` bytes each."""
-    if array.nbytes <= limit:
-        yield array
-        return
-    row_bytes = array.nbytes // array.shape[0]
-    if row_bytes > limit:
-        for row in array:
-            yield from _pieces(row, limit)
-        return
-    rows = limit // row_bytes
-    for first in range(0, array.shape[0], rows):
-        yield array[first : first + rows]

@@ -18,9 +18,10 @@ import cudadrv
 from cudadrv import emulator
 from cudadrv.driver.context_box import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
-from cudadrv.memory import copy_threads, staging
+from cudadrv.memory import chunk, copy_threads, staging
+from cudadrv.memory.chunk import Chunk, Slot, chunks_of
 from cudadrv.memory.copy_threads import Share, under_way
-from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, Slot, StagingRing, ring_of
+from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing, ring_of
 from tests.attack.interrupts.points import Interrupter
 
 LIMIT = 4 << 20
@@ -28,7 +29,7 @@ LIMIT = 4 << 20
 
 def test_a_contiguous_array_is_cut_without_gap_or_overlap() -> None:
     array = np.zeros((1000, 12_345), np.uint8)
-    chunks = staging._chunks(array, Share())
+    chunks = chunks_of(array, Share())
     assert chunks[0].address == array.ctypes.data
     assert all(chunk.nbytes <= LIMIT and chunk.view is None for chunk in chunks)
     ends = [chunk.offset + chunk.nbytes for chunk in chunks]
@@ -50,7 +51,7 @@ def test_pieces_of_a_strided_array_are_the_array_in_order(
     array = whole[tuple(slice(None, None, step) for step in steps[: len(shape)])]
     if transposed:
         array = array.T
-    pieces = list(staging._pieces(array, limit))
+    pieces = list(chunk._pieces(array, limit))
     assert all(piece.nbytes <= limit for piece in pieces)
     assert b"".join(piece.tobytes() for piece in pieces) == array.tobytes()
 
@@ -61,9 +62,9 @@ def test_every_thread_stops_and_the_first_error_is_raised() -> None:
     served: list[int] = []
 
     def serve(chunks: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
-        for chunk in chunks:
-            served.append(chunk.offset)
-            if chunk.offset == 3:
+        for each in chunks:
+            served.append(each.offset)
+            if each.offset == 3:
                 raise OSError("the fourth chunk failed")
 
     parts = [Chunk(number, 1, 0, None) for number in range(10_000)]
@@ -76,7 +77,7 @@ def test_every_thread_stops_and_the_first_error_is_raised() -> None:
 def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
     to_device: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads = len(staging._chunks(np.zeros(LEAST_STAGED_BYTES, np.uint8), Share()))
+    threads = len(chunks_of(np.zeros(LEAST_STAGED_BYTES, np.uint8), Share()))
     monkeypatch.setattr(copy_threads, "_processors", lambda: threads)
     meeting = threading.Barrier(threads, timeout=20)
 
@@ -89,7 +90,7 @@ def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
         device = stream.to_device(host)
         out = np.empty_like(host)
         with monkeypatch.context() as patch:
-            patch.setattr(staging, "memmove", move)
+            patch.setattr(chunk, "memmove", move)
             if to_device:
                 stream.copy(device, host)
             else:
@@ -107,7 +108,7 @@ def test_copies_at_once_share_the_threads_and_are_cut_less(
     while len(shares) < 4:
         shares.append(Share())
     assert [share.threads for share in shares] == [12, 6, 4, 4]
-    assert [len(staging._chunks(array, share)) for share in shares] == [6, 4, 4, 4]
+    assert [len(chunks_of(array, share)) for share in shares] == [6, 4, 4, 4]
     shares.clear()
     assert Share().threads == 12
 
@@ -135,7 +136,7 @@ def test_a_copy_does_not_wait_for_the_whole_of_another_one(
     with cudadrv.Context.create(0) as context:
         stream, other = context.new_stream(), context.new_stream()
         there, beside = stream.empty(large.shape, "u1"), other.empty(small.shape, "u1")
-        monkeypatch.setattr(staging, "memmove", move)
+        monkeypatch.setattr(chunk, "memmove", move)
         thread = threading.Thread(target=stream.copy, args=(there, large))
         thread.start()
         assert begun.wait(20)
@@ -143,7 +144,7 @@ def test_a_copy_does_not_wait_for_the_whole_of_another_one(
         thread.join()
         assert (other.to_host(beside) == 2).all()
         assert (stream.to_host(there) == 1).all()
-    up = moved[: 30 + len(staging._chunks(small, Share()))]
+    up = moved[: 30 + len(chunks_of(small, Share()))]
     assert not under_way
     assert not all(up[:30])  # the small one was moved among the parts of the large one
 
