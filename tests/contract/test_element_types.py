@@ -11,9 +11,9 @@ import cudadrv
 import ptx
 from cudadrv import LaunchConfig
 from cudadrv.errors import ArgumentError
-from cudadrv.memory.array import AnyDeviceArray
 
 from .conftest import compile_module
+from .protocols import ByDlpack, ByInterface
 
 SOURCE = """
 struct Pair { float a; int b; };
@@ -68,28 +68,6 @@ TAKES_ALL = (
 def kernels(context: cudadrv.Context) -> cudadrv.Module:
     names = ("of<float>", "of<const int>", "of<unsigned char>", "mangled")
     return compile_module(context, SOURCE, *names)
-
-
-class ByInterface:
-    """Memory of another library by the CUDA array interface."""
-
-    def __init__(self, array: AnyDeviceArray, *, read_only: bool = False) -> None:
-        interface = array.__cuda_array_interface__
-        self.array = array
-        self.__cuda_array_interface__ = {**interface, "data": (array.ptr, read_only)}
-
-
-class ByDlpack:
-    """Memory of another library by DLPack."""
-
-    def __init__(self, array: AnyDeviceArray) -> None:
-        self.array = array
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array.__dlpack_device__()
-
-    def __dlpack__(self, *, stream: int | None = None) -> object:
-        return self.array.__dlpack__(stream=stream)
 
 
 @pytest.mark.parametrize("name", [*TAKEN, *TAKES_ALL])
@@ -173,7 +151,7 @@ def test_what_may_only_be_read_goes_to_const_pointers(
     array = stream.zeros(4, "f4")
     pinned = cudadrv.pinned_empty(4, "f4")
     pinned.flags.writeable = False
-    for value in (ByInterface(array, read_only=True), pinned):
+    for value in (ByInterface(array, data=(array.ptr, True)), pinned):
         for name in ("floats", "nothing", "bytes"):
             launcher = kernels.kernel(name).bind(stream, ONE)
             for _ in range(3):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import weakref
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,43 +16,13 @@ from cudadrv.memory.array import AnyDeviceArray
 from tests.noted_calls import calls_of, failed_calls
 
 from .conftest import compile_module
+from .protocols import ByDlpack, ByInterface, pointer_of_capsule
 
 HOST = np.arange(24, dtype="f4").reshape(2, 3, 4)
 _set_name = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_SetName", ctypes.pythonapi)
 )
-_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
 USED = b"used_dltensor"
-
-
-class ByInterface:
-    """Memory of another library by the CUDA array interface, changed in part."""
-
-    def __init__(self, array: AnyDeviceArray, **changed: object) -> None:
-        self._array = array
-        interface: dict[str, Any] = {**array.__cuda_array_interface__, **changed}
-        self.__cuda_array_interface__ = interface
-
-
-class ByDlpack:
-    """Memory of another library by DLPack; with `edit`, its tensor changed."""
-
-    def __init__(self, array: AnyDeviceArray, **edit: int) -> None:
-        self._array = array
-        self._edit = edit
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()
-
-    def __dlpack__(self, *, stream: int | None = None) -> object:
-        capsule = self._array.__dlpack__(stream=stream)
-        address = _pointer(capsule, b"dltensor")
-        for where, value in self._edit.items():
-            kind, offset = {"code": (ctypes.c_uint8, 20), "bits": (ctypes.c_uint8, 21)}[where]
-            kind.from_address(address + offset).value = value
-        return capsule
 
 
 class Consumer:
@@ -61,7 +30,7 @@ class Consumer:
 
     def __init__(self, array: AnyDeviceArray) -> None:
         self._capsule = array.__dlpack__()
-        self._address = _pointer(self._capsule, b"dltensor")
+        self._address = pointer_of_capsule(self._capsule, b"dltensor")
         _set_name(self._capsule, USED)
 
     def release(self) -> None:

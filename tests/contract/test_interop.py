@@ -8,41 +8,15 @@ import pytest
 import cudadrv
 from cudadrv import LaunchConfig
 from cudadrv.errors import DTypeError, WrongDeviceError
-from cudadrv.memory.array import AnyDeviceArray
-from cudadrv.memory.export import CudaArrayInterface
 
 from .conftest import compile_module
+from .protocols import ByDlpack, ByInterface, pointer_of_capsule
 
 
 @pytest.fixture(scope="module")
 def double(context: cudadrv.Context) -> cudadrv.Kernel:
     source = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
     return compile_module(context, source).kernel("twice")
-
-
-class ByArrayInterface:
-    """Memory of another library, by the CUDA array interface."""
-
-    def __init__(self, array: AnyDeviceArray, stream: int | None) -> None:
-        self._array = array
-        self._stream = stream
-
-    @property
-    def __cuda_array_interface__(self) -> CudaArrayInterface:
-        return {**self._array.__cuda_array_interface__, "stream": self._stream}
-
-
-class ByDlpack:
-    """Memory of another library, by DLPack."""
-
-    def __init__(self, array: AnyDeviceArray) -> None:
-        self._array = array
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()
-
-    def __dlpack__(self, *, stream: int | None = None) -> object:
-        return self._array.__dlpack__(stream=stream)
 
 
 def test_the_array_interface_describes_the_memory(stream: cudadrv.Stream) -> None:
@@ -64,9 +38,9 @@ def test_foreign_memory_is_a_pointer(
     with context.new_stream() as producer:
         array = producer.to_device(np.ones(4, "f4"))
         for foreign in (
-            ByArrayInterface(array, int(producer.handle)),
-            ByArrayInterface(array, 1),
-            ByArrayInterface(array, None),
+            ByInterface(array, stream=int(producer.handle)),
+            ByInterface(array, stream=1),
+            ByInterface(array, stream=None),
             ByDlpack(array),
             array,
         ):
@@ -84,8 +58,7 @@ def test_a_launch_waits_for_each_stream_that_its_memory_comes_from(
         for n in range(1, 6):
             one.fill(b, n)
             other.fill(c, 10 * n)
-            numbers = (int(one.handle), int(one.handle), int(other.handle))
-            launcher(*map(ByArrayInterface, (a, b, c), numbers), n)
+            launcher(*(ByInterface(each, stream=int(each.stream.handle)) for each in (a, b, c)), n)
             stream.synchronize()
         assert stream.to_host(a).tolist() == [12 * 15]
 
@@ -96,7 +69,7 @@ def test_what_follows_foreign_memory_may_be_anything_that_fits(
     source = 'extern "C" __global__ void is_null(int* out, void* p) { *out = p == nullptr; }'
     launcher = compile_module(context, source).kernel("is_null").bind(stream, LaunchConfig(1, 1))
     out = stream.zeros(1, "i4")
-    for value, expected in ((ByArrayInterface(out, None), 0), (None, 1), (out, 0), (0, 1)) * 2:
+    for value, expected in ((ByInterface(out, stream=None), 0), (None, 1), (out, 0), (0, 1)) * 2:
         launcher(out, value)
         assert stream.to_host(out).tolist() == [expected]
     with pytest.raises(cudadrv.ArgumentError, match="argument 1 of kernel 'is_null'"):
@@ -107,8 +80,8 @@ def test_foreign_memory_of_another_device_is_refused(
     stream: cudadrv.Stream, double: cudadrv.Kernel, second_context: cudadrv.Context
 ) -> None:
     array = second_context.default_stream.zeros(4, "f4")
-    with pytest.raises(WrongDeviceError, match="ByArrayInterface on device 1"):
-        double.launch(stream, LaunchConfig(1, 4), ByArrayInterface(array, None))
+    with pytest.raises(WrongDeviceError, match="ByInterface on device 1"):
+        double.launch(stream, LaunchConfig(1, 4), ByInterface(array, stream=None))
 
 
 @pytest.mark.parametrize(
@@ -120,10 +93,7 @@ def test_a_dlpack_capsule_describes_the_memory(
 ) -> None:
     array = stream.zeros((3, 5), dtype)
     capsule = array.__dlpack__(stream=-1)
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )
-    address = get(capsule, b"dltensor")
+    address = pointer_of_capsule(capsule, b"dltensor")
     data, device, ndim, kind = (
         ctypes.c_uint64.from_address(address).value,
         tuple((ctypes.c_int32 * 2).from_address(address + 8)),

@@ -12,14 +12,11 @@ import cudadrv
 from cudadrv.errors import DTypeError, ExportError
 from cudadrv.memory.array import AnyDeviceArray
 
-from ..test_foreign_arrays import ByDlpack, ByInterface
+from ..protocols import ByDlpack, ByInterface, pointer_of_capsule
 
 HOST = np.arange(2 * 3 * 4, dtype="f4").reshape(2, 3, 4)
 _name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
     ("PyCapsule_GetName", ctypes.pythonapi)
-)
-_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
 has_versions = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
@@ -37,7 +34,7 @@ class Versioned:
     def __dlpack__(self, *, stream: int | None, max_version: tuple[int, int]) -> object:
         assert max_version >= (1, 0)
         capsule = self._array.__dlpack__(stream=stream, max_version=max_version)
-        address = _pointer(capsule, b"dltensor_versioned")
+        address = pointer_of_capsule(capsule, b"dltensor_versioned")
         assert address is not None
         ctypes.c_uint32.from_address(address).value = self._major
         ctypes.c_uint64.from_address(address + 24).value = self._flags
@@ -107,7 +104,7 @@ def test_small_floats_go_out_by_dlpack_and_come_back(
     dtype = np.dtype(getattr(ml_dtypes, name))
     array = stream.to_device(np.array([1, 2, 4, 16, 8, 0.5], "f4").astype(dtype))[::2]
     capsule = array.__dlpack__()
-    address = _pointer(capsule, b"dltensor")
+    address = pointer_of_capsule(capsule, b"dltensor")
     assert address is not None
     assert ctypes.c_uint8.from_address(address + 20).value == code
     assert ctypes.c_uint8.from_address(address + 21).value == bits
