@@ -8,7 +8,7 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv.cli import kernels
+from cudadrv.cli import kernels as of_selftest
 from cudadrv.driver._api import CUcontext
 from cudadrv.driver.in_use import current
 
@@ -43,12 +43,18 @@ def stream(context: cudadrv.Context) -> Iterator[cudadrv.Stream]:
 def image(context: cudadrv.Context) -> ptx.Image:
     """The self-test's kernels, compiled for the device."""
     options = ptx.CompileOptions(target=context.target)
-    return ptx.compile(kernels.source(), options, name_expressions=kernels.NAME_EXPRESSIONS)
+    return ptx.compile(of_selftest.source(), options, name_expressions=of_selftest.NAME_EXPRESSIONS)
 
 
 @pytest.fixture(scope="session")
 def module(context: cudadrv.Context, image: ptx.Image) -> cudadrv.Module:
     return context.load_module(image)
+
+
+@pytest.fixture(scope="module")
+def kernels(request: pytest.FixtureRequest, context: cudadrv.Context) -> cudadrv.Module:
+    """The kernels of the test file's `SOURCE`."""
+    return compile_module(context, request.module.SOURCE)
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from cudadrv.interop import Reader, register
 from cudadrv.memory.array import AnyDeviceArray
 
 from ..interop.exchanging_library import Array, Library, address_of, silent_failure
-from .conftest import compile_module
 
 HOST = np.arange(24, dtype="f4").reshape(2, 3, 4)
 SOURCE = """
@@ -29,14 +28,9 @@ NO_LENGTH = address_of(ctypes.pythonapi.PyObject_Size)
 BAD_ARGUMENT = address_of(ctypes.pythonapi.PyErr_BadArgument)
 
 
-@pytest.fixture(scope="module")
-def module(context: cudadrv.Context) -> cudadrv.Module:
-    return compile_module(context, SOURCE)
-
-
 @pytest.fixture
-def twice(module: cudadrv.Module, stream: cudadrv.Stream) -> cudadrv.Launcher:
-    return module.kernel("twice").bind(stream, LaunchConfig(1, 4))
+def twice(kernels: cudadrv.Module, stream: cudadrv.Stream) -> cudadrv.Launcher:
+    return kernels.kernel("twice").bind(stream, LaunchConfig(1, 4))
 
 
 @pytest.fixture
@@ -102,7 +96,7 @@ def test_a_launch_takes_an_array_and_gives_its_tensor_back(
 
 
 def test_a_launch_refuses_another_type_and_what_may_only_be_read(
-    module: cudadrv.Module, stream: cudadrv.Stream, library: Library, twice: cudadrv.Launcher
+    kernels: cudadrv.Module, stream: cudadrv.Stream, library: Library, twice: cudadrv.Launcher
 ) -> None:
     array, out = stream.to_device(HOST[0]), stream.zeros(4, "f4")
     with pytest.raises(ArgumentError, match="argument 0 .* has elements of float64"):
@@ -111,7 +105,7 @@ def test_a_launch_refuses_another_type_and_what_may_only_be_read(
         twice(library.kind(stream.zeros(4, "u2"), code=4))
     with pytest.raises(ArgumentError, match="may only be read"):
         twice(library.kind(array, flags=1))
-    copy = module.kernel("copy").bind(stream, LaunchConfig(1, 4))
+    copy = kernels.kernel("copy").bind(stream, LaunchConfig(1, 4))
     copy(library.kind(array, flags=1), library.kind(out))
     assert stream.to_host(out).tolist() == HOST[0, 0].tolist()
     assert not library.lent

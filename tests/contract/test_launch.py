@@ -52,11 +52,6 @@ ONE = LaunchConfig(1, 1)
 PAIR = np.dtype([("a", "f8"), ("b", "i4"), ("c", "S3")], align=True)
 
 
-@pytest.fixture(scope="module")
-def kernels(context: cudadrv.Context) -> cudadrv.Module:
-    return compile_module(context, SOURCE)
-
-
 SCALARS: list[tuple[object, ...]] = [
     (True, -5, 250, -3000, 60000, -100000, 4_000_000_000, -(1 << 40), 1 << 50, 1.5, -2.25),
     (

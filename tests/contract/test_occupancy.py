@@ -9,19 +9,12 @@ import ptx
 from cudadrv import DeviceAttribute
 from cudadrv.errors import InvalidValueError, LaunchConfigError
 
-from .conftest import compile_module
-
 SOURCE = """
 extern "C" __global__ void plain(int* x) { x[threadIdx.x] = 1; }
 extern "C" __global__ void __launch_bounds__(96) bounded(int* x) { x[threadIdx.x] = 1; }
 extern "C" __global__ void dynamic(int* x)
 { extern __shared__ int cells[]; cells[threadIdx.x] = *x; __syncthreads(); *x = cells[0]; }
 """
-
-
-@pytest.fixture(scope="module")
-def kernels(context: cudadrv.Context) -> cudadrv.Module:
-    return compile_module(context, SOURCE)
 
 
 def test_the_best_block_fills_the_multiprocessor(

@@ -16,8 +16,6 @@ from cudadrv import LaunchConfig
 from cudadrv.errors import ArgumentError, WrongDeviceError
 from cudadrv.interop.reader import found_for
 
-from .conftest import compile_module
-
 # What other libraries warn of is their affair.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -152,11 +150,6 @@ LIBRARIES = {
 @pytest.fixture(params=list(LIBRARIES))
 def library(request: pytest.FixtureRequest) -> Library:
     return LIBRARIES[request.param](request.getfixturevalue)
-
-
-@pytest.fixture(scope="module")
-def kernels(context: cudadrv.Context) -> cudadrv.Module:
-    return compile_module(context, SOURCE)
 
 
 @pytest.fixture

@@ -42,11 +42,6 @@ class Parameter(Tensor):
 register(Tensor, Reader(attrgetter("pointer"), attrgetter("place")))
 
 
-@pytest.fixture(scope="module")
-def kernels(context: cudadrv.Context) -> cudadrv.Module:
-    return compile_module(context, SOURCE)
-
-
 @pytest.fixture
 def twice(kernels: cudadrv.Module, stream: cudadrv.Stream) -> cudadrv.Launcher:
     return kernels.kernel("twice").bind(stream, LaunchConfig(1, 4))

@@ -37,11 +37,6 @@ ONE = LaunchConfig(1, 1)
 Trace: TypeAlias = "Callable[[FrameType, str, Any], Trace | None]"
 
 
-@pytest.fixture(scope="module")
-def kernels(context: cudadrv.Context) -> cudadrv.Module:
-    return compile_module(context, SOURCE)
-
-
 @pytest.fixture
 def add(stream: cudadrv.Stream, kernels: cudadrv.Module) -> cudadrv.Launcher:
     return kernels.kernel("add").bind(stream, ONE)

@@ -15,8 +15,6 @@ from cudadrv.errors import ArgumentError, ClosedError, WrongDeviceError
 from cudadrv.interop import Reader, register
 from cudadrv.memory.array import AnyDeviceArray
 
-from .conftest import compile_module
-
 SOURCE = """
 extern "C" __global__ void put(float* x, int n, float scale) { *x = copysignf(n, scale) * *x; }
 extern "C" __global__ void add(float* x, const float* y, int n) { *x += *y + n; }
@@ -58,11 +56,6 @@ for _kind, _place in ((Tensor, attrgetter("place")), (Stranger, lambda _: -1)):
             attrgetter("lazy"), _examined,
         ),
     )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def kernels(context: cudadrv.Context) -> cudadrv.Module:
-    return compile_module(context, SOURCE)
 
 
 @pytest.fixture

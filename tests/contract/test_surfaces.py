@@ -9,8 +9,6 @@ import cudadrv
 from cudadrv import CudaArray, FilterMode, LaunchConfig, MipmappedArray, Surface, Texture
 from cudadrv.errors import ArgumentError, ClosedError, TextureError, WrongDeviceError
 
-from .conftest import compile_module
-
 SOURCE = """
 extern "C" __global__ void write_line(cudaSurfaceObject_t s, float a)
 {
@@ -64,11 +62,6 @@ extern "C" __global__ void halve(cudaTextureObject_t from, cudaSurfaceObject_t t
     surf2Dwrite(tex2D<float>(from, 2 * x + 1, 2 * y + 1), to, x * 4, y);
 }
 """
-
-
-@pytest.fixture(scope="module")
-def kernels(context: cudadrv.Context) -> cudadrv.Module:
-    return compile_module(context, SOURCE)
 
 
 def test_kernels_write_lines_and_planes(stream: cudadrv.Stream, kernels: cudadrv.Module) -> None:

@@ -43,11 +43,6 @@ extern "C" __global__ void scale_row(cudaTextureObject_t t, float* out, float by
 LINE = np.random.default_rng(20240607).random(16, np.float32)
 
 
-@pytest.fixture(scope="module")
-def kernels(context: cudadrv.Context) -> cudadrv.Module:
-    return compile_module(context, SOURCE)
-
-
 def launches(
     stream: cudadrv.Stream, kernels: cudadrv.Module
 ) -> list[Callable[[Texture, cudadrv.DeviceArray[np.float32]], object]]:

@@ -25,7 +25,6 @@ from cudadrv.errors import (
     TextureError,
 )
 
-from .conftest import compile_module
 from .texture_reference import cube_place, from_srgb, sample_all
 
 SOURCE = """
@@ -60,11 +59,6 @@ rng = np.random.default_rng(20240607)
 LINE = rng.random(16, np.float32)
 PLANE = rng.random((8, 16), np.float32)
 SPACE = rng.random((4, 8, 16), np.float32)
-
-
-@pytest.fixture(scope="module")
-def kernels(context: cudadrv.Context) -> cudadrv.Module:
-    return compile_module(context, SOURCE)
 
 
 @pytest.fixture
