@@ -102,11 +102,26 @@ class Exported:
         That stream comes after everything that was done to the array, on every stream. Where it was
         closed, none is named, and its work is waited for here.
         """
-        return _array_interface(self)
+        memory = self._memory
+        last = gather(memory)
+        if last is None or last.is_closed:
+            # What a capture records is not under way, and comes after what was before it.
+            for user in memory.all_users():
+                if not user.is_capturing():
+                    user.synchronize()
+            last = None
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.ptr, False),
+            "strides": None if self.is_contiguous else self.strides,
+            "stream": None if last is None else int(last.raw),
+            "version": 3,
+        }
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """(kDLCUDA, ordinal)."""
-        return _dlpack_device(self)
+        return DL_CUDA, self.context.ordinal
 
     def __dlpack__(
         self,
@@ -118,11 +133,41 @@ class Exported:
     ) -> object:
         """A DLPack capsule over the array, ordered before the consumer's `stream`.
 
+        Args:
+            stream: the consumer's CUstream as an int; None or 1 is the legacy default stream, -1
+                asks for no ordering.
+            max_version: the newest version that the consumer knows; None is one before 1.
+            dl_device: where the consumer wants it.
+            copy: whether it wants a copy.
+
         Raises:
             DTypeError: DLPack has no such dtype.
             ExportError: a copy or another device is asked for, or strides that DLPack cannot say.
         """
-        return _dlpack(self, stream, max_version, dl_device, copy)
+        border.optional("__dlpack__: copy", copy, bool)
+        if copy or _numbers("dl_device", dl_device) not in (None, self.__dlpack_device__()):
+            raise ExportError("a device array is exported in place: no copy, no other device")
+        version = _numbers("max_version", max_version) or (0,)
+        if stream is not None:
+            stream = border.whole("__dlpack__: stream", stream, _NO_SYNC, 2**64 - 1)
+        code, bits = _type_code(self.dtype)
+        if any(stride % self.dtype.itemsize for stride in self.strides):
+            raise ExportError(
+                f"{self!r} has strides of {self.strides} bytes, and DLPack counts whole elements: "
+                "export what Stream.contiguous makes of it"
+            )
+        if stream != _NO_SYNC:
+            _order_consumer(self, 1 if stream is None else stream)
+        capsule = _shell(self, is_versioned=version >= (MAJOR,))
+        tensor = DLTensor.of(capsule)
+        tensor.data = self.ptr or None
+        tensor.device_type, tensor.device_id = self.__dlpack_device__()
+        tensor.code, tensor.bits, tensor.lanes = code, bits, 1
+        tensor.byte_offset = 0
+        if tensor.strides:
+            for axis, stride in enumerate(self.strides):
+                tensor.strides[axis] = stride // self.dtype.itemsize
+        return capsule
 
 
 class DLTensor(ctypes.Structure):
@@ -196,77 +241,6 @@ class _Anchor(ctypes.c_char):
     """A byte of the host that keeps a device array alive."""
 
     array: Exported
-
-
-def _array_interface(array: Exported) -> CudaArrayInterface:
-    """The array in the words of the CUDA array interface.
-
-    A stream that was closed is not named: what it still does is waited for.
-    """
-    memory = array._memory
-    last = gather(memory)
-    if last is None or last.is_closed:
-        # What a capture records is not under way, and comes after what was before it.
-        for user in memory.all_users():
-            if not user.is_capturing():
-                user.synchronize()
-        last = None
-    return {
-        "shape": array.shape,
-        "typestr": array.dtype.str,
-        "data": (array.ptr, False),
-        "strides": None if array.is_contiguous else array.strides,
-        "stream": None if last is None else int(last.raw),
-        "version": 3,
-    }
-
-
-def _dlpack_device(array: Exported) -> tuple[int, int]:
-    """(kDLCUDA, ordinal)."""
-    return DL_CUDA, array.context.ordinal
-
-
-def _dlpack(
-    array: Exported, stream: object, max_version: object, dl_device: object, copy: object
-) -> object:
-    """What `DeviceArray.__dlpack__` does.
-
-    Args:
-        array: what to export; it stays alive until the consumer gives it back.
-        stream: the consumer's CUstream as an int; None or 1 is the legacy default stream, -1 asks
-            for no ordering.
-        max_version: the newest version that the consumer knows; None is one before 1.
-        dl_device: where the consumer wants it.
-        copy: whether it wants a copy.
-
-    Raises:
-        DTypeError: DLPack has no such dtype.
-        ExportError: a copy or another device is asked for, or strides that DLPack cannot say.
-    """
-    border.optional("__dlpack__: copy", copy, bool)
-    if copy or _numbers("dl_device", dl_device) not in (None, _dlpack_device(array)):
-        raise ExportError("a device array is exported in place: no copy, no other device")
-    version = _numbers("max_version", max_version) or (0,)
-    if stream is not None:
-        stream = border.whole("__dlpack__: stream", stream, _NO_SYNC, 2**64 - 1)
-    code, bits = _type_code(array.dtype)
-    if any(stride % array.dtype.itemsize for stride in array.strides):
-        raise ExportError(
-            f"{array!r} has strides of {array.strides} bytes, and DLPack counts whole elements: "
-            "export what Stream.contiguous makes of it"
-        )
-    if stream != _NO_SYNC:
-        _order_consumer(array, 1 if stream is None else int(stream))
-    capsule = _shell(array, is_versioned=version >= (MAJOR,))
-    tensor = DLTensor.of(capsule)
-    tensor.data = array.ptr or None
-    tensor.device_type, tensor.device_id = _dlpack_device(array)
-    tensor.code, tensor.bits, tensor.lanes = code, bits, 1
-    tensor.byte_offset = 0
-    if tensor.strides:
-        for axis, stride in enumerate(array.strides):
-            tensor.strides[axis] = stride // array.dtype.itemsize
-    return capsule
 
 
 def _shell(array: Exported, *, is_versioned: bool) -> object:
