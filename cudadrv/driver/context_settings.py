@@ -79,15 +79,15 @@ class ContextLimits(Uncopied):
 
     def _get(self, limit: CUlimit) -> int:
         box = self._box
-        code, value = box.call(box.driver.api.cuCtxGetLimit, limit)
+        code, value = box.call(box.api.cuCtxGetLimit, limit)
         if code:
-            raise failure(box.driver.api, code, "cuCtxGetLimit", f"a limit of {limit.name}")
+            raise failure(box.api, code, "cuCtxGetLimit", f"a limit of {limit.name}")
         return value
 
     def _set(self, limit: CUlimit, nbytes: int) -> None:
         nbytes = border.whole("a limit of a context", nbytes)
         box = self._box
-        (code,) = box.call(box.driver.api.cuCtxSetLimit, limit, nbytes)
+        (code,) = box.call(box.api.cuCtxSetLimit, limit, nbytes)
         if code:
             doing = f"setting {limit.name} to {nbytes}"
-            raise failure(box.driver.api, code, "cuCtxSetLimit", doing)
+            raise failure(box.api, code, "cuCtxSetLimit", doing)

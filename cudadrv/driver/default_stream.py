@@ -56,9 +56,9 @@ class DefaultStream(Uncopied):
             CudaError: something that was queued failed.
         """
         box = self.context._box
-        (code,) = box.call(box.driver.api.cuStreamSynchronize, self._raw)
+        (code,) = box.call(box.api.cuStreamSynchronize, self._raw)
         if code:
-            raise failure(box.driver.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
+            raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
         drop_now()
 
     def is_done(self) -> bool:
@@ -68,9 +68,9 @@ class DefaultStream(Uncopied):
             CudaError: something that was queued failed.
         """
         box = self.context._box
-        (code,) = box.call(box.driver.api.cuStreamQuery, self._raw)
+        (code,) = box.call(box.api.cuStreamQuery, self._raw)
         if code and code != CUresult.CUDA_ERROR_NOT_READY:
-            raise failure(box.driver.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
+            raise failure(box.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
         return not code
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -80,15 +80,15 @@ class DefaultStream(Uncopied):
     def record(self, *, timing: bool = True) -> Event:
         """A new event at this point of the stream."""
         event, box = Event(self.context, timing=timing), self.context._box
-        (code,) = box.call(box.driver.api.cuEventRecord, event.handle, self._raw)
+        (code,) = box.call(box.api.cuEventRecord, event.handle, self._raw)
         if code:
-            raise failure(box.driver.api, code, "cuEventRecord", f"recording on {self!r}")
+            raise failure(box.api, code, "cuEventRecord", f"recording on {self!r}")
         return event
 
     def wait(self, event: Event) -> None:
         """Let what is queued from now on wait for an event."""
         border.instance("DefaultStream.wait: event", event, Event)
         box = self.context._box
-        (code,) = box.call(box.driver.api.cuStreamWaitEvent, self._raw, event.handle, 0)
+        (code,) = box.call(box.api.cuStreamWaitEvent, self._raw, event.handle, 0)
         if code:
-            raise failure(box.driver.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")
+            raise failure(box.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")

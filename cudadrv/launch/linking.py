@@ -55,9 +55,9 @@ def linked(
 
 
 def _drivers_linker(context: ContextBox) -> ptx.OtherLinker:
-    code, version = context.driver.api.cuDriverGetVersion()
+    code, version = context.api.cuDriverGetVersion()
     if code:
-        raise failure(context.driver.api, code, "cuDriverGetVersion", "choosing a linker")
+        raise failure(context.api, code, "cuDriverGetVersion", "choosing a linker")
     identity = f"the driver's linker, of CUDA {version // 1000}.{version % 1000 // 10}"
 
     def link(
@@ -81,7 +81,7 @@ def _link(context: ContextBox, inputs: Sequence[ptx.LinkInput], options: ptx.Lin
     """Link by cuLinkCreate, cuLinkAddData and cuLinkComplete; the context is current."""
     if not inputs:
         raise errors.ArgumentValueError("nothing to link: give at least one image")
-    api, log = context.driver.api, JitLog()
+    api, log = context.api, JitLog()
     with _link_state(context, log.options | _told(options)) as state:
         for each in inputs:
             kind = _INPUTS.get(each.kind)
@@ -120,7 +120,7 @@ def _told(options: ptx.LinkOptions) -> dict[CUjit_option, object]:
 @contextmanager
 def _link_state(context: ContextBox, options: dict[CUjit_option, object]) -> Iterator[CUlinkState]:
     """A link under way, which is destroyed at the end of the block."""
-    api, state = context.driver.api, None
+    api, state = context.api, None
     given = (len(options), tuple(options), tuple(options.values()))
     try:
         # No interrupt comes before it is remembered.
@@ -147,7 +147,7 @@ def _check(
         return
     driver = context.driver
     had_failed = driver.has_failed
-    error = failure(driver.api, code, call, doing)
+    error = failure(context.api, code, call, doing)
     # A linker that says why has failed itself, and not the context, whatever the code: at symbols
     # that are not there, driver 580 sometimes answers CUDA_ERROR_UNKNOWN.
     if isinstance(error, errors.CudaError) and error.sticky and not log.text:

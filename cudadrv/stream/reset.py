@@ -62,7 +62,7 @@ def _synchronized_green(context: ContextBox) -> list[ContextBox]:
         if isinstance(each, ContextBox) and each is not context and each.shares_with(context)
     ]
     for each in found:
-        (code,) = each.call(context.driver.api.cuCtxSynchronize)
+        (code,) = each.call(context.api.cuCtxSynchronize)
         if code:
             raise failure(context.api, code, "cuCtxSynchronize", "waiting for a green context")
     return found
