@@ -219,6 +219,14 @@ def _words(error: Exception) -> str:
     return str(error)
 
 
+def raise_all(faults: list[Exception], doing: str) -> None:
+    """Raise what went wrong: the one error as it is, several as a group."""
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise ExceptionGroup(doing, faults)
+
+
 def check(box: Box[_RawT], code: CUresult, call: str, doing: str) -> None:
     """Raise the error of a call that destroys, unless it succeeded."""
     if code:
@@ -293,9 +301,7 @@ class Closing(Uncopied):
         faults = faults or []
         if isinstance(fault, CudaError):
             faults.append(fault)
-        if len(faults) == 1:
-            raise faults[0]
-        raise ExceptionGroup(f"closing {self!r}", faults)
+        raise_all(faults, f"closing {self!r}")
 
     def _adopt(self, child: Closing) -> None:
         """Remember what stands over this, and closes with it."""

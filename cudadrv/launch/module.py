@@ -12,7 +12,7 @@ import ptx
 from .. import border, errors
 from ..driver._api import CUfunction, CUmodule, CUresult
 from ..driver.context import ContextCore
-from ..driver.handle import Closing
+from ..driver.handle import Closing, raise_all
 from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
 from ..driver.registry import Registry
@@ -323,10 +323,7 @@ class Module(Closing):
                     faults.append(fault)
         finally:
             self._close_now(faults)
-        if len(faults) == 1:
-            raise faults[0]
-        if faults:
-            raise ExceptionGroup(f"closing {self!r}", faults)
+        raise_all(faults, f"closing {self!r}")
 
     def _close_now(self, faults: list[Exception]) -> None:
         for variable in self._variables.alive():

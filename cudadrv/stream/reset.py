@@ -11,7 +11,7 @@ import gc
 from ..driver.context import ContextCore
 from ..driver.context_box import ContextBox
 from ..driver.device import Device
-from ..driver.handle import AnyBox, Box, Closed, Closing, LostHandle
+from ..driver.handle import AnyBox, Box, Closed, Closing, LostHandle, raise_all
 from ..driver.in_use import Driver, failure
 from ..driver.later import drop_now
 from ..driver.stream_box import EventBox, StreamBox
@@ -48,10 +48,7 @@ def reset(context: ContextCore) -> None:
     context._give_up()
     drop_now()
     faults += _destroy_survivors(box) + _reset_device(context.device)
-    if len(faults) == 1:
-        raise faults[0]
-    if faults:
-        raise ExceptionGroup(f"resetting device {context.ordinal}", faults)
+    raise_all(faults, f"resetting device {context.ordinal}")
 
 
 def _synchronized_green(context: ContextBox) -> list[ContextBox]:

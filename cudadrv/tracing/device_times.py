@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from ..driver._api import CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
 from ..driver.context import ContextCore
 from ..driver.driver_api import DriverApi
-from ..driver.handle import Closing, check
+from ..driver.handle import Closing, check, raise_all
 from ..driver.in_use import Driver, failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
@@ -112,16 +112,13 @@ class DeviceTimes:
             ExceptionGroup: so were several.
         """
         self._closed = True
-        faults: list[CudaError] = []
+        faults: list[Exception] = []
         for times in list(self._all):
             try:
                 times.finish()
             except CudaError as fault:
                 faults.append(fault)
-        if len(faults) == 1:
-            raise faults[0]
-        if faults:
-            raise ExceptionGroup("ending a trace", faults)
+        raise_all(faults, "ending a trace")
 
     def spans(self) -> Iterator[DeviceSpan]:
         """What ran, once all is finished."""
