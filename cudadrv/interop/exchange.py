@@ -15,7 +15,7 @@ import ctypes
 from functools import lru_cache
 from typing import Final
 
-from ..memory.export import MAJOR, VersionedTensor
+from ..memory.export import MAJOR, VersionedTensor, capsule_pointer, is_capsule
 
 _ATTRIBUTE: Final = "__dlpack_c_exchange_api__"
 _NAME: Final = b"dlpack_exchange_api"
@@ -46,12 +46,6 @@ class _Functions(ctypes.Structure):
 
 # Prototypes that keep the interpreter lock, which all of these need, and raise what the function
 # has set.
-_capsule_pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
-_is_capsule: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_IsValid", ctypes.pythonapi)
-)
 _FromObject: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
 _WorkStream: Final = ctypes.PYFUNCTYPE(
     ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p
@@ -141,9 +135,9 @@ def _searched(kind: type) -> Exchange | None:
 
 def _opened(capsule: object) -> Exchange | None:
     """The functions of the known version, which may stand behind those of newer ones."""
-    if not _is_capsule(capsule, _NAME):
+    if not is_capsule(capsule, _NAME):
         return None
-    address: int | None = int(_capsule_pointer(capsule, _NAME))
+    address: int | None = int(capsule_pointer(capsule, _NAME))
     while address:
         header = _Header.from_address(address)
         if header.major == MAJOR:

@@ -41,12 +41,12 @@ MAJOR: Final = 1
 """The version of DLPack that is known here."""
 _READ_ONLY: Final = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 
-# A prototype of this file: those of `ctypes.pythonapi` itself are shared with whatever else in the
+# Prototypes of this file: those of `ctypes.pythonapi` itself are shared with whatever else in the
 # process sets their argument types.
-_capsule_pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+capsule_pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
-_is_capsule: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+is_capsule: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
 
@@ -194,9 +194,9 @@ class DLTensor(ctypes.Structure):
             ValueError: the capsule has another name than DLPack's.
             BufferError: it is of a version with another layout.
         """
-        if not _is_capsule(capsule, _VERSIONED):
-            return cls.from_address(int(_capsule_pointer(capsule, _PLAIN)))
-        tensor: DLTensor = VersionedTensor.at(int(_capsule_pointer(capsule, _VERSIONED))).tensor
+        if not is_capsule(capsule, _VERSIONED):
+            return cls.from_address(int(capsule_pointer(capsule, _PLAIN)))
+        tensor: DLTensor = VersionedTensor.at(int(capsule_pointer(capsule, _VERSIONED))).tensor
         return tensor
 
 
@@ -232,9 +232,9 @@ class VersionedTensor(ctypes.Structure):
 
 def is_read_only(capsule: object) -> bool:
     """Whether the producer of a capsule says that nobody may write; version 1 can say it."""
-    if not _is_capsule(capsule, _VERSIONED):
+    if not is_capsule(capsule, _VERSIONED):
         return False
-    return VersionedTensor.at(int(_capsule_pointer(capsule, _VERSIONED))).is_read_only
+    return VersionedTensor.at(int(capsule_pointer(capsule, _VERSIONED))).is_read_only
 
 
 class _Anchor(ctypes.c_char):
