@@ -212,11 +212,7 @@ class Parameter:
         """The number of a texture or surface, where no pointer belongs."""
         if self.param.is_pointer:
             raise self._refused(value)
-        if value.context is not stream.context:
-            raise WrongDeviceError(
-                f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
-                f"is on {stream!r}\n  make one over memory of that device"
-            )
+        self._require_here(value, stream)
         opened, memory = value._opened, value._memory
         kind: Kind = "surface" if value._is_written else "view"
         return Argument(value.handle, kind, memory, writes=value._is_written, holds=opened)
@@ -225,12 +221,15 @@ class Parameter:
         """The bytes of a tensor map."""
         if self.param.nbytes != len(value._encoded):
             raise self._refused(value)
+        self._require_here(value, stream)
+        return Argument(value._encoded, "tensor", value._memory, holds=value)
+
+    def _require_here(self, value: View | Tensor, stream: StreamCore) -> None:
         if value.context is not stream.context:
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
                 f"is on {stream!r}\n  make one over memory of that device"
             )
-        return Argument(value._encoded, "tensor", value._memory, holds=value)
 
     def _read_pointer(self, value: object, stream: StreamCore) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""
