@@ -42,20 +42,12 @@ class PoolInfo(NamedTuple):
     release_threshold: int
 
 
-def _default_pool(device: Device) -> CUmemoryPool:
-    api = device.driver.api
-    code, pool = api.cuDeviceGetDefaultMemPool(device.handle)
-    if code:
-        raise failure(api, code, "cuDeviceGetDefaultMemPool", f"the memory pool of {device!r}")
-    return pool
-
-
 def pool_info(device: Device) -> PoolInfo:
     """What the pool that a device's stream-ordered memory comes from holds now."""
     border.instance("pool_info: device", device, Device)
     drop_now()
     give_back_kept(device.driver, device.ordinal)
-    api, pool = device.driver.api, _default_pool(device)
+    api, pool = device.driver.api, device.default_pool()
     attributes = (
         CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
         CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
@@ -89,7 +81,7 @@ def set_release_threshold(device: Device, nbytes: int) -> None:
     border.instance("set_release_threshold: device", device, Device)
     nbytes = border.whole("set_release_threshold: nbytes", nbytes, most=2**64 - 1)
     api = device.driver.api
-    (code,) = api.cuMemPoolSetAttribute(_default_pool(device), _THRESHOLD, cuuint64_t(nbytes))
+    (code,) = api.cuMemPoolSetAttribute(device.default_pool(), _THRESHOLD, cuuint64_t(nbytes))
     if code:
         doing = f"setting the pool threshold of {device!r} to {nbytes} bytes"
         raise failure(api, code, "cuMemPoolSetAttribute", doing)
@@ -101,7 +93,7 @@ def trim_pool(device: Device, keep_bytes: int = 0) -> None:
     keep_bytes = border.whole("trim_pool: keep_bytes", keep_bytes, most=2**64 - 1)
     give_back_kept(device.driver, device.ordinal)
     api = device.driver.api
-    (code,) = api.cuMemPoolTrimTo(_default_pool(device), keep_bytes)
+    (code,) = api.cuMemPoolTrimTo(device.default_pool(), keep_bytes)
     if code:
         raise failure(api, code, "cuMemPoolTrimTo", f"trimming the pool of {device!r}")
 
@@ -130,7 +122,7 @@ def open_pool(owner: Device, device: Device) -> bool:
         decided = can_access_peer(device, owner)
         if decided:
             api = owner.driver.api
-            code = grant(api, _default_pool(owner), device)
+            code = grant(api, owner.default_pool(), device)
             if code:
                 doing = f"letting device {device.ordinal} access the pool of {owner!r}"
                 raise failure(api, code, "cuMemPoolSetAccess", doing)
