@@ -29,9 +29,8 @@ _MODES: Final[dict[str, CUstreamCaptureMode]] = {
 class Capture:
     """The `with` block of `Stream.capture`: records what its stream is given, runs nothing.
 
-    Device memory that is
-    released in the block is given back when it ends; what was allocated in the block as well is
-    given back by the graph, at that point of each replay.
+    Device memory that is released in the block is given back when it ends; what was allocated in
+    the block as well is given back by the graph, at that point of each replay.
     """
 
     __slots__ = (
