@@ -256,8 +256,7 @@ class _SharedEvents:
 
 
 def _shared_events(context: ContextBox) -> WeakValueDictionary[bytes, EventBox]:
-    known = context.driver.cache(_SharedEvents)
-    return known.setdefault(context.ordinal, _SharedEvents()).by_payload
+    return context.driver.one_of(_SharedEvents, context.ordinal).by_payload
 
 
 def _reduced(event: Event) -> Reduced:

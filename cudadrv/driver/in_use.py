@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from ..errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
 from ._api import CUcontext, CUresult, HostAccesses, MemoryWatch
@@ -99,6 +99,16 @@ class Driver:
         """The cache of objects of `kind` by device ordinal; it lives as long as this driver."""
         # One dict holds caches of several types; the key says which, so the cast is true.
         return cast(dict[int, _T], self._caches.setdefault(kind, {}))
+
+    def one_of(self, kind: type[_T], ordinal: int = 0) -> _T:
+        """The one object of `kind` for a device, or with 0 for the driver; made when asked for."""
+        # Of the kind, as in `cache`.
+        cache: dict[int, Any] = self._caches.setdefault(kind, {})
+        found: _T | None = cache.get(ordinal)
+        if found is None:
+            made: _T = cache.setdefault(ordinal, kind())  # another thread's, if it was quicker
+            return made
+        return found
 
     def cached(self) -> dict[type, dict[int, object]]:
         """All that is cached: what there is one of for the process, whoever asked first."""

@@ -198,9 +198,7 @@ def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
     pools is taken.
     """
     context = stream.context
-    # The cache of a driver has room for one a device ordinal; this is of all devices.
-    cache = context.device.driver.cache(_Places)
-    places = cache.get(0) or cache.setdefault(0, _Places())
+    places = context.device.driver.one_of(_Places)
     if places.alone:
         return
     values = known_at(stream._box.context, pointer, _WHERE)

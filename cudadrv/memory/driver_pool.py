@@ -115,8 +115,7 @@ def open_pool(owner: Device, device: Device) -> bool:
     The driver is asked once. Without it a copy between the two goes at a tenth of the link's speed,
     and kernels of `device` cannot use the memory.
     """
-    accesses = owner.driver.cache(_PoolAccess)
-    access = accesses.get(owner.ordinal) or accesses.setdefault(owner.ordinal, _PoolAccess())
+    access = owner.driver.one_of(_PoolAccess, owner.ordinal)
     decided = access.decided.get(device.ordinal)
     if decided is None:
         decided = can_access_peer(device, owner)

@@ -78,9 +78,7 @@ class PtxModuleCache:
 
     def _on(self, driver: Driver) -> dict[Context, Module]:
         """The modules on a driver, by context."""
-        slot = driver.cache(_Loaded)
-        loaded = slot.get(0) or slot.setdefault(0, _Loaded())
-        return loaded.by_cache.setdefault(self, {})
+        return driver.one_of(_Loaded).by_cache.setdefault(self, {})
 
     def get_or_compile(self, context: Context, label: str, source: Source) -> Module:
         """The module of a context; the first call compiles `source` and loads it.

@@ -55,7 +55,7 @@ class SharedMemory:
     @classmethod
     def of(cls, driver: Driver, ordinal: int) -> SharedMemory:
         """What is shared of a device; there is one for the process."""
-        return driver.cache(cls).setdefault(ordinal, cls())
+        return driver.one_of(cls, ordinal)
 
 
 class PoolBox(Part[CUmemoryPool]):
