@@ -151,24 +151,23 @@ def _divide(e: Emitter, i: Instruction) -> None:
     e.assign(i.operands[0], kind, result)
 
 
-def _reciprocal(e: Emitter, i: Instruction) -> None:
-    kind = type_suffix(i)
-    (x,) = _values(e, i, kind)
-    if _is_plain(i):
-        result = settle(e, i.operands[0], kind, f"({e.constant(1.0, kind)} / {x})", x)
-    else:
-        result = call_of(e, ieee.rcp, x, **_flushed_options(e, i))
-    e.assign(i.operands[0], kind, result)
+def _of_one(plain: Callable[[Emitter, str, str], str], exact: Callable[..., Value]) -> EmitFunction:
+    """An operation on one value: `plain` gives NumPy's text for it, of the value and its type."""
+
+    def emit(e: Emitter, i: Instruction) -> None:
+        kind = type_suffix(i)
+        (x,) = _values(e, i, kind)
+        if _is_plain(i):
+            result = settle(e, i.operands[0], kind, plain(e, x, kind), x)
+        else:
+            result = call_of(e, exact, x, **_flushed_options(e, i))
+        e.assign(i.operands[0], kind, result)
+
+    return emit
 
 
-def _root(e: Emitter, i: Instruction) -> None:
-    kind = type_suffix(i)
-    (x,) = _values(e, i, kind)
-    if _is_plain(i):
-        result = settle(e, i.operands[0], kind, f"{e.helper(np.sqrt)}({x})", x)
-    else:
-        result = call_of(e, ieee.sqrt, x, **_flushed_options(e, i))
-    e.assign(i.operands[0], kind, result)
+_reciprocal = _of_one(lambda e, x, kind: f"({e.constant(1.0, kind)} / {x})", ieee.rcp)
+_root = _of_one(lambda e, x, kind: f"{e.helper(np.sqrt)}({x})", ieee.sqrt)
 
 
 def _packed(function: Callable[..., Value]) -> EmitFunction:

@@ -9,9 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
-from ptx.emulate.codegen.table import EmitFunction, operation, type_suffix
+from ptx.emulate.codegen.table import EmitFunction, operation
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.ops.video.video import ARITHMETIC, COMPARISONS, clamp, split_operand, word_of
+from ptx.emulate.ops.video.video import (
+    ARITHMETIC,
+    COMPARISONS,
+    clamp,
+    comparison,
+    signs,
+    split_operand,
+    word_of,
+)
 from ptx.isa.model import Instruction, Operand
 
 _SECTION = "SIMD Video Instructions"
@@ -126,17 +134,13 @@ def _emit(e: Emitter, i: Instruction, first: Callable[[Value, Value], Value], ki
 
 def _arithmetic(name: str) -> EmitFunction:
     def emit(e: Emitter, i: Instruction) -> None:
-        _emit(e, i, _OPERATIONS[name], "".join(kind[0] for kind in type_suffix(i).split(".")))
+        _emit(e, i, _OPERATIONS[name], signs(i))
 
     return emit
 
 
 def _compare(e: Emitter, i: Instruction) -> None:
-    names = [word for word in i.modifiers if word in COMPARISONS]
-    if len(names) != 1:
-        raise e.refuse("it needs one comparison")
-    kinds = "".join(kind[0] for kind in type_suffix(i).split("."))
-    _emit(e, i, COMPARISONS[names[0]], "u" + kinds)
+    _emit(e, i, comparison(e, i), "u" + signs(i))
 
 
 _SIGNS = ("u32", "s32")

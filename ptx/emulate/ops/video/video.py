@@ -113,6 +113,19 @@ def split_operand(operand: Operand) -> tuple[Operand, str, bool]:
     return operand, "", False
 
 
+def signs(i: Instruction) -> str:
+    """The signs of its types, "s" or "u" for each."""
+    return "".join(kind[0] for kind in type_suffix(i).split("."))
+
+
+def comparison(e: Emitter, i: Instruction) -> Callable[[Value, Value], Value]:
+    """The one comparison that it names."""
+    names = [word for word in i.modifiers if word in COMPARISONS]
+    if len(names) != 1:
+        raise e.refuse("it needs one comparison")
+    return COMPARISONS[names[0]]
+
+
 def _part_operand(e: Emitter, operand: Operand) -> tuple[Operand, str]:
     whole, part, negated = split_operand(operand)
     if negated or part not in _PARTS:
@@ -139,7 +152,7 @@ def _emit(e: Emitter, i: Instruction, first: Callable[[Value, Value], Value], ki
 
 def _arithmetic(name: str) -> EmitFunction:
     def emit(e: Emitter, i: Instruction) -> None:
-        _emit(e, i, ARITHMETIC[name], "".join(kind[0] for kind in type_suffix(i).split(".")))
+        _emit(e, i, ARITHMETIC[name], signs(i))
 
     return emit
 
@@ -157,18 +170,13 @@ def _shift(name: str) -> EmitFunction:
         modes = [word for word in i.modifiers if word in ("clamp", "wrap")]
         if len(modes) != 1:
             raise e.refuse("it needs .clamp or .wrap")
-        kinds = "".join(kind[0] for kind in type_suffix(i).split("."))
-        _emit(e, i, clamped if modes[0] == "clamp" else wrapped, kinds)
+        _emit(e, i, clamped if modes[0] == "clamp" else wrapped, signs(i))
 
     return emit
 
 
 def _compare(e: Emitter, i: Instruction) -> None:
-    names = [word for word in i.modifiers if word in COMPARISONS]
-    if len(names) != 1:
-        raise e.refuse("it needs one comparison")
-    kinds = "".join(kind[0] for kind in type_suffix(i).split("."))
-    _emit(e, i, COMPARISONS[names[0]], "u" + kinds)
+    _emit(e, i, comparison(e, i), "u" + signs(i))
 
 
 @dataclass(frozen=True, slots=True)
