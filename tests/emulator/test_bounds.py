@@ -11,6 +11,7 @@ import cudadrv
 import ptx
 from cudadrv import emulator
 from cudadrv.errors import CudaError
+from cudadrv.memory.array import AnyDeviceArray
 from ptx.emulate.model.errors import OutOfBounds, UseAfterFree
 
 SOURCE = """
@@ -63,13 +64,19 @@ def use_of_a_slab_that_was_released(stream: cudadrv.Stream, kernel: cudadrv.Kern
     launch(stream, kernel, slab.ptr, slab.ptr, 0)
 
 
-def beyond_a_part_of_a_capture_arena(stream: cudadrv.Stream, kernel: cudadrv.Kernel) -> None:
+def parts_of_a_capture_arena(stream: cudadrv.Stream) -> tuple[AnyDeviceArray, int, int]:
+    """The arena, and the addresses of two parts of 256 bytes, one behind the other."""
     allocator = cudadrv.CudaAllocator(stream)
     buffer = stream.zeros(4096, np.int32)
     allocator.freeze()
     allocator.install_arena(buffer.ptr, buffer.nbytes)
     _, a, b = (allocator.allocate(256) for _ in range(3))
     allocator.unfreeze()
+    return buffer, a, b
+
+
+def beyond_a_part_of_a_capture_arena(stream: cudadrv.Stream, kernel: cudadrv.Kernel) -> None:
+    _, a, b = parts_of_a_capture_arena(stream)
     launch(stream, kernel, a, b, 0)
     launch(stream, kernel, a, b, (b - a) // 4)
 
@@ -120,12 +127,7 @@ def test_memory_that_is_lent_again_is_used_again() -> None:
 
 def test_the_end_of_a_part_is_not_mistaken_for_the_next_one() -> None:
     def program(stream: cudadrv.Stream, kernel: cudadrv.Kernel) -> None:
-        allocator = cudadrv.CudaAllocator(stream)
-        buffer = stream.zeros(4096, np.int32)
-        allocator.freeze()
-        allocator.install_arena(buffer.ptr, buffer.nbytes)
-        _, a, b = (allocator.allocate(256) for _ in range(3))
-        allocator.unfreeze()
+        buffer, a, b = parts_of_a_capture_arena(stream)
         assert b == a + 256
         launch(stream, kernel, b, a, -32)  # b as the end of a
         launch(stream, kernel, buffer, buffer, 512)

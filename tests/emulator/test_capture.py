@@ -18,6 +18,7 @@ from cudadrv.driver._api import (
     CUdevice,
     CUdeviceptr,
     CUevent,
+    CUfunction,
     CUgraph,
     CUmodule,
     CUresult,
@@ -256,8 +257,8 @@ def test_nothing_is_recorded_for_no_bytes(api: OpenApi, stream: CUstream) -> Non
     assert node_count(api, end(api, stream)) == 0
 
 
-def test_streams_fork_and_join_by_events(api: OpenApi, stream: CUstream, module: CUmodule) -> None:
-    (empty,) = functions(api, module, "empty")
+def fork_and_join(api: OpenApi, stream: CUstream, empty: CUfunction) -> CUstream:
+    """Begin a capture in which another stream runs a kernel and is joined; gives that stream."""
     other, fork, join = another(api), ok(api.cuEventCreate(0)), ok(api.cuEventCreate(0))
     begin(api, stream)
     ok(launch(api, empty, stream=stream))
@@ -267,6 +268,12 @@ def test_streams_fork_and_join_by_events(api: OpenApi, stream: CUstream, module:
     ok(launch(api, empty, stream=other))
     ok(api.cuEventRecord(join, other))
     ok(api.cuStreamWaitEvent(stream, join, 0))
+    return other
+
+
+def test_streams_fork_and_join_by_events(api: OpenApi, stream: CUstream, module: CUmodule) -> None:
+    (empty,) = functions(api, module, "empty")
+    other = fork_and_join(api, stream, empty)
     ok(launch(api, empty, stream=stream))
     assert node_count(api, end(api, stream)) == 3
     assert ok(api.cuStreamIsCapturing(other)) == NONE
@@ -274,14 +281,7 @@ def test_streams_fork_and_join_by_events(api: OpenApi, stream: CUstream, module:
 
 def test_work_after_the_join_is_unjoined(api: OpenApi, stream: CUstream, module: CUmodule) -> None:
     (empty,) = functions(api, module, "empty")
-    other, fork, join = another(api), ok(api.cuEventCreate(0)), ok(api.cuEventCreate(0))
-    begin(api, stream)
-    ok(launch(api, empty, stream=stream))
-    ok(api.cuEventRecord(fork, stream))
-    ok(api.cuStreamWaitEvent(other, fork, 0))
-    ok(launch(api, empty, stream=other))
-    ok(api.cuEventRecord(join, other))
-    ok(api.cuStreamWaitEvent(stream, join, 0))
+    other = fork_and_join(api, stream, empty)
     ok(launch(api, empty, stream=other))
     assert code(api.cuStreamEndCapture(stream)) == 904
     assert ok(api.cuStreamIsCapturing(stream)) == NONE
