@@ -20,6 +20,8 @@ _ALIGNMENT: Final = 128
 _WORD: Final = ctypes.c_uint
 _INT: Final = ctypes.c_int
 _ADDRESS: Final = ctypes.c_void_p
+# A result of the map, type, rank, address, extents, strides.
+_TENSOR: Final = (_INT, _ADDRESS, _WORD, _WORD, *(_ADDRESS,) * 3)
 _MODES: Final = (_WORD,) * 4
 
 
@@ -39,24 +41,19 @@ class Encoder(NamedTuple):
 
 TILED: Final = Encoder(
     "cuTensorMapEncodeTiled", 12000,
-    ctypes.CFUNCTYPE(_INT, _ADDRESS, _WORD, _WORD, *(_ADDRESS,) * 5, *_MODES),
+    ctypes.CFUNCTYPE(*_TENSOR, _ADDRESS, _ADDRESS, *_MODES),
 )  # fmt: skip
-"""Of the map, type, rank, address, extents, strides, box, steps, modes."""
+"""Box, steps, modes."""
 IM2COL: Final = Encoder(
     "cuTensorMapEncodeIm2col", 12000,
-    ctypes.CFUNCTYPE(
-        _INT, _ADDRESS, _WORD, _WORD, *(_ADDRESS,) * 5, _WORD, _WORD, _ADDRESS, *_MODES
-    ),
+    ctypes.CFUNCTYPE(*_TENSOR, _ADDRESS, _ADDRESS, _WORD, _WORD, _ADDRESS, *_MODES),
 )  # fmt: skip
-"""Of the same up to the strides, lower and upper corner, channels, pixels, steps, modes."""
+"""Lower and upper corner, channels, pixels, steps, modes."""
 IM2COL_WIDE: Final = Encoder(
     "cuTensorMapEncodeIm2colWide", 12080,
-    ctypes.CFUNCTYPE(
-        _INT, _ADDRESS, _WORD, _WORD, *(_ADDRESS,) * 3, _INT, _INT, _WORD, _WORD, _ADDRESS, _WORD,
-        *_MODES,
-    ),
+    ctypes.CFUNCTYPE(*_TENSOR, _INT, _INT, _WORD, _WORD, _ADDRESS, _WORD, *_MODES),
 )  # fmt: skip
-"""Of the same; corners are numbers, and the mode of width stands behind the interleave."""
+"""The same; corners are numbers, and the mode of width stands behind the interleave."""
 REPLACE: Final = Encoder(
     "cuTensorMapReplaceAddress", 12000, ctypes.CFUNCTYPE(_INT, _ADDRESS, _ADDRESS)
 )
