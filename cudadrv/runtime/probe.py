@@ -212,8 +212,7 @@ class _KeptOutcome:
     def _found(self) -> GpuAvailability | None:
         driver = in_use.in_use()
         if driver is not None:
-            slot = driver.cache(_Slot).get(0)
-            return slot.outcome if slot is not None else None
+            return driver.one_of(_Slot).outcome
         if self.without_driver is None:
             return None
         choice, outcome = self.without_driver
@@ -225,15 +224,15 @@ class _KeptOutcome:
         if driver is None:
             self.without_driver = os.environ.get("CUDADRV_DRIVER"), outcome
         else:
-            driver.cache(_Slot)[0] = _Slot(outcome)
+            driver.one_of(_Slot).outcome = outcome
         return outcome
 
 
 class _Slot:
     """What a driver's cache holds."""
 
-    def __init__(self, outcome: GpuAvailability) -> None:
-        self.outcome = outcome
+    def __init__(self) -> None:
+        self.outcome: GpuAvailability | None = None
 
 
 _kept: Final = _KeptOutcome()
