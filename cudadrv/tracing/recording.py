@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, TextIO
 
 import ptx
@@ -67,12 +66,7 @@ class Trace:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         begun = self._begun
         if begun is None:
             return
