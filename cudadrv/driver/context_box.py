@@ -67,7 +67,7 @@ class ContextBox(Box[CUcontext]):
         return self._driver
 
     def suits_copies(self) -> bool:
-        """Whether copies are right with what is current to this thread: this one, mostly also none.
+        """Whether copies work with the thread's current context: this one, or mostly also none.
 
         Raises:
             CudaError: the driver refused, or told of the failure of earlier work.
@@ -79,14 +79,14 @@ class ContextBox(Box[CUcontext]):
         return int(now) == int(self.raw) if int(now) else not self._driver.has_ranges
 
     def mind_ranges(self) -> None:
-        """Let copies in all contexts mind what is current, from now on."""
+        """From now on let copies in all contexts ask which context is current."""
         self._driver.has_ranges = True
         for box in self._driver.contexts.alive():
             assert isinstance(box, ContextBox)
             box.is_alone = False
 
     def reaches(self, other: ContextBox) -> bool:
-        """Whether kernels may use memory of a context: this one, a peer, or what it shares with."""
+        """Whether kernels may use memory of a context: this one, a peer, or one it shares with."""
         return other is self or self.shares_with(other) or other in self.peers.alive()
 
     def shares_with(self, other: ContextBox) -> bool:

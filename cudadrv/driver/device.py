@@ -270,7 +270,7 @@ def best_device() -> Device:
 
 
 def device_at_work() -> Device:
-    """Where what belongs to no device is made, so that it makes no context where none is needed.
+    """The device on which to make what belongs to none, so that no context is made for it alone.
 
     The device of the calling thread's current context, whichever library's that is; else the first
     one that this process has a context on, or the first of all.

@@ -181,7 +181,7 @@ class IpcEventHandle:
 
     @classmethod
     def of(cls, event: Event) -> IpcEventHandle:
-        """What another process opens to have an event as well: plain bytes, however sent.
+        """The handle by which another process opens an event: plain bytes, however sent.
 
         The event must live until that has opened it.
 
@@ -202,7 +202,7 @@ class IpcEventHandle:
         return handle
 
     def open(self, context: ContextCore) -> Event:
-        """The event, here: what is recorded in one process is waited for in each.
+        """Open the event in this process: what one process records, the others can wait for.
 
         In the process that made the handle it is the event itself.
 
@@ -249,7 +249,7 @@ class _OpenedEventBox(EventBox):
 
 
 class _SharedEvents:
-    """The events of a device that other processes have as well, by what names them."""
+    """The events of a device that other processes have as well, by the bytes of their handles."""
 
     def __init__(self) -> None:
         self.by_payload: WeakValueDictionary[bytes, EventBox] = WeakValueDictionary()

@@ -66,7 +66,7 @@ class Uncopied:
 
 
 class Closed:
-    """Stands in an owner where its box was; whatever is asked of it is a `ClosedError`.
+    """Takes the place of a closed object's box; any use of it raises `ClosedError`.
 
     Attributes:
         home: no stream, so that the quick test of a launch or a copy fails.
@@ -91,7 +91,7 @@ class Closed:
 
 
 class LostHandle:
-    """Stands where the handle of something was that went with its context; no call takes it.
+    """Takes the place of a handle that was destroyed with its context; no call accepts it.
 
     None would be the null handle to the driver, which means the default stream, or whichever
     context is current.
@@ -228,7 +228,7 @@ def raise_all(faults: list[Exception], doing: str) -> None:
 
 
 def check(box: Box[_RawT], code: CUresult, call: str, doing: str) -> None:
-    """Raise the error of a call that destroys, unless it succeeded."""
+    """Raise the error of a call that destroys, if it failed."""
     if code:
         raise failure(box.api, code, call, doing)
 

@@ -111,11 +111,11 @@ class Driver:
         return found
 
     def cached(self) -> dict[type, dict[int, object]]:
-        """All that is cached: what there is one of for the process, whoever asked first."""
+        """All caches, by the type of what they hold."""
         return self._caches
 
     def clear_caches(self) -> None:
-        """Keep nothing more for who asks, as the driver is no longer the one in use.
+        """Empty all caches, as the driver is no longer the one in use.
 
         What is cached has boxes, and those have this: a collection could not take such a circle
         apart, as it leaves to boxes what they need.

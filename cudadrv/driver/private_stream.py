@@ -24,7 +24,7 @@ def wait_by_way(stream: StreamBox, event: EventBox) -> None:
 
 
 def replace(borrowed: StreamBox) -> None:
-    """Have a stream of our own, behind what another library's was given, in that one's place.
+    """Put a stream of our own in the place of another library's, after what that was given.
 
     For memory that was used there and is needed still: its owner may destroy his stream now.
     """

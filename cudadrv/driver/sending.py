@@ -50,5 +50,5 @@ def device_named(uuid: bytes, what: str) -> Device:
 
 
 def unshared(what: str, remedy: str) -> ExportError:
-    """The error for what has no form in which another process could have it."""
+    """The error for what cannot be sent to another process."""
     return ExportError(f"{what} cannot go to another process\n  {remedy}")

@@ -1,4 +1,4 @@
-"""What the generated code of launches takes from its globals, beside what its launcher does."""
+"""The globals of the generated code of launches, beside those that a launcher adds."""
 
 from __future__ import annotations
 

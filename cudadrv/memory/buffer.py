@@ -80,7 +80,7 @@ class DeviceMemory(Closing):
 
     @property
     def _is_sent_itself(self) -> bool:
-        """Whether multiprocessing sends it as it is, and nothing but what lies in it."""
+        """Whether multiprocessing sends the object itself, not only its memory."""
         return False
 
     @property
@@ -100,7 +100,7 @@ class DeviceMemory(Closing):
         return pointer
 
     def _allocate(self, stream: StreamCore, nbytes: int) -> None:
-        """Have fresh memory of a stream, not initialised."""
+        """Take fresh memory of a stream, not initialised."""
         try:
             queue = stream._box
             kept = queue.kept.get(nbytes)
@@ -131,7 +131,7 @@ class DeviceMemory(Closing):
             stream.context._adopt(self)
 
     def _ask(self, stream: StreamCore, queue: StreamBox, nbytes: int) -> None:
-        """Have memory that the stream does not keep."""
+        """Take memory from the driver, as the stream keeps none of this size."""
         context, capture = queue.context, queue.capture
         if choices_made and nbytes > 0 and self._take(stream, nbytes):
             return
@@ -163,7 +163,7 @@ class DeviceMemory(Closing):
         self._box, self._pointer, self._address = box, box.raw, int(box.raw)
 
     def _take(self, stream: StreamCore, nbytes: int) -> bool:
-        """Have memory of the resource that was chosen; False if that is the driver's pool."""
+        """Take memory of the resource that was chosen; False if that is the driver's pool."""
         resource = chosen_for(stream)
         if resource is None:
             return False
@@ -172,7 +172,7 @@ class DeviceMemory(Closing):
         return True
 
     def _hold(self, stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> None:
-        """Have memory whose box there is already."""
+        """Take memory that has a box already."""
         self.stream, self.nbytes = stream, nbytes
         self._dependents = self._pointer = None
         self._address, self._box = address + 0, memory
@@ -185,7 +185,7 @@ class DeviceMemory(Closing):
             # Nothing comes in between, as nothing is called: no launch finds the one without the
             # other. First, where threads have no lock of the interpreter's.
             home.left = []
-        # One for all: who finds it has better words than it.
+        # One object for all: whoever finds it raises an error that names the object.
         self._box = _CLOSED
 
     def __index__(self) -> int:
@@ -342,14 +342,14 @@ def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
 
 
 def over(stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
-    """A buffer that has a box which somebody else made."""
+    """A buffer over memory that has a box already."""
     buffer = _new(DeviceBuffer)
     buffer._hold(stream, memory, address, nbytes)
     return buffer
 
 
 def first_home(queue: StreamBox) -> StreamBox:
-    """The home of memory that was there before: a capture notes its use as of any such memory."""
+    """The first home of memory that was there before: the stream's own box, in a capture too."""
     return queue if queue.capture is None else queue.own
 
 

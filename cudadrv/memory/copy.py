@@ -93,7 +93,7 @@ def _copy_others(
 
 
 def check_alike(dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray) -> None:
-    """Raise `CopyError` unless a copy from one to the other is one of the same elements."""
+    """Raise `CopyError` unless both have the same shape and dtype, or the same size."""
     if isinstance(dst, DeviceBuffer) or isinstance(src, DeviceBuffer):
         if dst.nbytes != src.nbytes:
             raise CopyError(f"the sides have {dst.nbytes} and {src.nbytes} bytes")
@@ -206,7 +206,7 @@ def _copy_strided(stream: StreamCore, dst: AnyDeviceArray, src: AnyDeviceArray) 
 
 
 def _copy_overlapping(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
-    """Copy by way of other memory, as the driver reads and writes in an order of its own."""
+    """Copy through temporary memory, as the driver copies in no defined order."""
     with without_choices():
         if isinstance(src, DeviceBuffer):
             apart: ArrayOrBuffer = alloc(stream, src.nbytes)
@@ -236,7 +236,7 @@ def _bounds(array: AnyDeviceArray) -> tuple[int, int]:
 
 
 def require_apart(dst: AnyDeviceArray) -> None:
-    """Raise where elements to be written share bytes, as what is written last is nobody's choice.
+    """Raise where elements to be written share bytes, as the order of writes is undefined.
 
     Raises:
         InvalidValueError: they do.

@@ -24,7 +24,7 @@ _NOTHING: Final = ((),)  # one call without arguments, for `starmap`
 
 
 class Share:
-    """What a copy has of the threads, as long as it is among the copies `under_way`.
+    """How many threads may serve a copy while it is among the copies `under_way`.
 
     Each thread more takes time of the interpreter's lock. Where there are as many copies as
     devices, that is what all of them wait for.

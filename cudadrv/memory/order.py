@@ -137,7 +137,7 @@ def use(memory: AnyMemory, stream: StreamBox, *, writes: bool = True) -> None:
 
 
 def is_ordered(memory: AnyMemory, stream: StreamBox, *, writes: bool) -> bool:
-    """Whether an operation on a stream comes after all that it must wait for as it is."""
+    """Whether an operation on a stream comes after all that it must wait for already."""
     return memory.home is stream or (not writes and stream in memory.uses.readers)
 
 

@@ -40,7 +40,7 @@ _LAST: Final = -1  # of a list
 
 
 class _Pairs:
-    """Pairs of buffers that no thread has. The one given back last is had first.
+    """The pairs of buffers that no thread uses. The one given back last is taken first.
 
     Its bytes are the likeliest to be in the processor's caches still, by which the device reads and
     writes them too.
@@ -65,7 +65,7 @@ class _Pairs:
         held.extend(map(self._stack.pop, map(self._tokens.get, (wait,))))
 
     def giving_back(self, held: list[tuple[Slot, Slot]]) -> Iterator[object]:
-        """Of which `next` gives back what is in the list: one call, as a `finally` needs it."""
+        """An iterator whose `next` gives back what is in the list: a `finally` needs one call."""
         # Not strict: there may be none.
         return zip(map(self._stack.append, held), map(self._tokens.put, (_LAST,)), strict=False)
 
