@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from .. import border
 from ..driver._api import (
@@ -31,9 +31,6 @@ from .nodes import (
     HostNode,
     KernelNode,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _ASSIGN_DEFAULT: Final = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
 _VERBOSE: Final = 1  # CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE

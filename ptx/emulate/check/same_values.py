@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.step import Step
 from ptx.emulate.model.geometry import Value
-
-if TYPE_CHECKING:
-    pass
 
 
 class SameValues:
