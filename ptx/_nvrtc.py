@@ -11,12 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, Self
 
-from ptx.errors import (
-    NvJitLinkNotFoundError,
-    NvrtcError,
-    NvrtcNotFoundError,
-    NvvmNotFoundError,
-)
+from ptx.errors import NvJitLinkNotFoundError, NvrtcError, NvrtcNotFoundError, NvvmNotFoundError
 
 if TYPE_CHECKING:
     from cuda.bindings.nvrtc import nvrtcProgram, nvrtcResult

@@ -16,11 +16,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..errors import (
-    DriverCallFailed,
-    RuntimeDependencyUnavailable,
-    StreamCaptureUnsupportedError,
-)
+from ..errors import DriverCallFailed, RuntimeDependencyUnavailable, StreamCaptureUnsupportedError
 from ..memory.array import AnyDeviceArray
 from ._nvmath import Libraries, load_libraries
 from .handles import Handle

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 from .. import border
 from ..driver.device import list_devices
 from ..driver.in_use import current
-from ..errors import (
-    ArgumentValueError,
-    DriverNotFoundError,
-    InvalidDeviceError,
-    NoDeviceError,
-)
+from ..errors import ArgumentValueError, DriverNotFoundError, InvalidDeviceError, NoDeviceError
 
 if TYPE_CHECKING:  # a worker on a GPU takes its seat without
     from ..emulator.emulator import Emulator

@@ -24,13 +24,7 @@ from .graph_core import GraphCore
 from .needs import Content, NodeNeeds
 from .node import After, GraphNode, handles_of
 from .node_params import NodeWork, of_type
-from .nodes import (
-    CopyNode,
-    EventNode,
-    FillNode,
-    HostNode,
-    KernelNode,
-)
+from .nodes import CopyNode, EventNode, FillNode, HostNode, KernelNode
 
 _ASSIGN_DEFAULT: Final = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
 _VERBOSE: Final = 1  # CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE

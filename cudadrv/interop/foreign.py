@@ -12,21 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from .. import border
-from ..driver._api import (
-    CUcontext,
-    CUmemoryPool,
-    CUpointer_attribute,
-    CUstream,
-)
+from ..driver._api import CUcontext, CUmemoryPool, CUpointer_attribute, CUstream
 from ..driver.addresses import known_at
 from ..driver.device import list_devices
 from ..driver.stream_core import StreamCore
-from ..errors import (
-    ArgumentTypeError,
-    CopyError,
-    InvalidValueError,
-    WrongDeviceError,
-)
+from ..errors import ArgumentTypeError, CopyError, InvalidValueError, WrongDeviceError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.layout import Layout, is_dense

@@ -28,12 +28,7 @@ from ..errors import (
     NoDeviceError,
     RequiredDeviceUnavailable,
 )
-from .availability import (
-    AbsenceReason,
-    GpuAbsent,
-    GpuBroken,
-    GpuPolicy,
-)
+from .availability import AbsenceReason, GpuAbsent, GpuBroken, GpuPolicy
 from .calibration import Calibration, calibrate
 from .measurement import SMALLEST_GEMM_FLOPS
 from .policy import GpuDispatchPolicy

@@ -22,12 +22,7 @@ from ..memory.fill import fill
 from ..memory.host_array import as_array, require_plain
 from ..memory.host_copy import upload
 from ..memory.layout import Shape, checked_shape
-from ..memory.new_array import (
-    C_ORDER,
-    empty as new_array,
-    empty_pitched as new_pitched,
-    is_fortran,
-)
+from ..memory.new_array import C_ORDER, empty as new_array, empty_pitched as new_pitched, is_fortran
 from ..memory.resource import MemoryResource, choose
 from ..memory.reuse.host_results import host_result
 from ..memory.staging import LEAST_STAGED_BYTES

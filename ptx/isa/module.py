@@ -9,13 +9,7 @@ from functools import cached_property
 from ptx import border
 from ptx.errors import FunctionNotFoundError
 from ptx.isa.body import parse_body
-from ptx.isa.declarations import (
-    LINKAGES,
-    SPACES,
-    integer,
-    parameter_list,
-    variables,
-)
+from ptx.isa.declarations import LINKAGES, SPACES, integer, parameter_list, variables
 from ptx.isa.errors import PtxSyntaxError, syntax_error
 from ptx.isa.lexer import TOKEN_OR_TABLE, Cursor, LineIndex, without_comments
 from ptx.isa.model import Body, Function, Linkage, Space, Variable

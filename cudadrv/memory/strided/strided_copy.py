@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from ...driver._api import (
-    CUDA_MEMCPY3D,
-    CUDA_MEMCPY3D_PEER,
-    CUdeviceptr,
-    CUmemorytype,
-    CUresult,
-)
+from ...driver._api import CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUdeviceptr, CUmemorytype, CUresult
 from ...driver.context import ContextCore
 from ...driver.context_box import ContextBox
 from ...driver.in_use import failure

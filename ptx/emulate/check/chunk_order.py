@@ -16,14 +16,7 @@ from ptx.emulate.check.handover import (
     key_of_thread,
     key_of_warp,
 )
-from ptx.emulate.check.stamps import (
-    EPOCH_BITS,
-    WARP_SHIFT,
-    Bools,
-    Stamps,
-    epochs_of,
-    threads_of,
-)
+from ptx.emulate.check.stamps import EPOCH_BITS, WARP_SHIFT, Bools, Stamps, epochs_of, threads_of
 from ptx.emulate.check.step import Step
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Geometry

@@ -6,12 +6,7 @@ from collections import defaultdict
 
 from ptx.emulate.codegen.analysis.unwritten_registers import unwritten_registers
 from ptx.emulate.codegen.cfg import Block, bits, mask_of
-from ptx.emulate.codegen.count_writer import (
-    begin_block,
-    count_block,
-    count_end,
-    count_instruction,
-)
+from ptx.emulate.codegen.count_writer import begin_block, count_block, count_end, count_instruction
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect

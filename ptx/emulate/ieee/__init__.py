@@ -29,18 +29,7 @@ from ptx.emulate.ieee.float_conversion import (
     round_to_integral,
     to_tf32,
 )
-from ptx.emulate.ieee.formats import (
-    BF16,
-    E2M1,
-    E2M3,
-    E3M2,
-    E4M3,
-    E5M2,
-    F16,
-    F32,
-    F64,
-    Format,
-)
+from ptx.emulate.ieee.formats import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, F64, Format
 from ptx.emulate.ieee.half import pack, packed, unpack
 from ptx.emulate.ieee.half_arithmetic import (
     half_abs,

@@ -7,11 +7,7 @@ import numpy as np
 from ptx.emulate.ieee import exact, lanes
 from ptx.emulate.ieee.array_types import F64, Mask
 from ptx.emulate.ieee.directed import towards
-from ptx.emulate.ieee.error_free import (
-    minus_product_error,
-    minus_sum_error,
-    set_zero_sums_negative,
-)
+from ptx.emulate.ieee.error_free import minus_product_error, minus_sum_error, set_zero_sums_negative
 from ptx.emulate.ieee.nan import settle_nans
 from ptx.emulate.ieee.rounding import Rounding
 

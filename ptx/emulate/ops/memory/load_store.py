@@ -10,13 +10,7 @@ from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.memory.access import load, load_vector, store
 from ptx.emulate.memory.site import used_bytes_of, used_elements
 from ptx.emulate.model.types import kind_of, width_of
-from ptx.emulate.ops.memory.late_store import (
-    is_strong,
-    publish,
-    releases,
-    store_strong,
-    store_weak,
-)
+from ptx.emulate.ops.memory.late_store import is_strong, publish, releases, store_strong, store_weak
 from ptx.emulate.ops.nothing import nothing
 from ptx.isa.model import Address, Instruction, Symbol, Vector
 
