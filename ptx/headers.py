@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from ptx import _nvrtc, border
 from ptx.cache.folder import PrivateFolder
-from ptx.cache.settings import folder_from_environment, max_bytes_from_environment
+from ptx.cache.settings import folder_in_use
 from ptx.errors import NvrtcError
 from ptx.header_folders import PIP, HeaderFolder, Version, found_folders, named_folders
 from ptx.options import CompileOptions, headers_from_environment
@@ -62,11 +62,7 @@ def cuda_headers(options: CompileOptions = _OPTIONS, *, unpack: bool = True) -> 
     """
     border.instance("cuda_headers: options", options, CompileOptions)
     named = options.cuda_headers or headers_from_environment()
-    try:
-        folder = folder_from_environment() if max_bytes_from_environment() else None
-    except OSError:
-        folder = None  # there is no home folder: whoever keeps images says so
-    return find_headers(tuple(map(str, named)), _nvrtc.version(), folder, unpack=unpack)
+    return find_headers(tuple(map(str, named)), _nvrtc.version(), folder_in_use(), unpack=unpack)
 
 
 def find_headers(

@@ -24,6 +24,7 @@ from ptx.cache.memory import Made, MemoryImages
 from ptx.cache.settings import (
     DEFAULT_MAX_BYTES,
     folder_from_environment,
+    folder_in_use,
     max_bytes_from_environment,
 )
 from ptx.cache.statistics import Counter
@@ -339,12 +340,7 @@ def default_cache() -> ImageCache:
     Raises:
         ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.
     """
-    max_bytes = max_bytes_from_environment()
-    try:
-        folder = folder_from_environment() if max_bytes else None
-    except OSError:
-        folder = None  # the cache finds that out as well, and says it once
-    return _default(folder, max_bytes)
+    return _default(folder_in_use(), max_bytes_from_environment())
 
 
 @functools.lru_cache(maxsize=4)

@@ -55,3 +55,15 @@ def max_bytes_from_environment() -> int:
         raise PtxArgumentValueError(
             f"CUDADRV_CACHE_MAX_MB={text!r} is not a number of megabytes (0 turns the cache off)"
         ) from None
+
+
+def folder_in_use() -> Path | None:
+    """Where images are kept; None where they are not, as the user says so or there is no home.
+
+    Raises:
+        ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.
+    """
+    try:
+        return folder_from_environment() if max_bytes_from_environment() else None
+    except OSError:
+        return None  # a cache finds that out as well, and says it once
