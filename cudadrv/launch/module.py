@@ -21,14 +21,13 @@ from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
-from .cluster_occupancy import active_clusters, potential_cluster_size
 from .config import LaunchConfig, check_launch
 from .images import ImageLike, WrittenSignatures, bytes_of, given, loaded
 from .jit_options import JitOptions
 from .kernel_core import KernelCore, check_signature
 from .kernel_names import names_of, no_kernel, no_variable
 from .launcher import LauncherState
-from .occupancy import PotentialBlock, potential_block
+from .occupancy import PotentialBlock, active_clusters, potential_block, potential_cluster_size
 from .types import KernelLaunch, Launcher
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""How a kernel fills a multiprocessor, and the block that fills it best.
+"""How a kernel fills a device: the block that fills it best, and how many clusters it holds.
 
 Source: "Occupancy" in the CUDA Driver API manual.
 """
@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .. import border
-from ..driver._api import CUdevice_attribute as _Attribute
+from ..driver._api import CUdevice_attribute as _Attribute, CUfunction, CUlaunchConfig
+from ..driver.in_use import failure
 from ..errors import LaunchConfigError
+from .config import LaunchConfig, check_launch, native_shape
 from .kernel_core import KernelCore
 
 
@@ -64,3 +66,35 @@ def potential_block(
         )
     multiprocessors = device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
     return PotentialBlock(best, best_blocks * multiprocessors)
+
+
+def active_clusters(kernel: KernelCore, config: LaunchConfig) -> int:
+    """See `Kernel.max_active_clusters`."""
+    native, handle = _ready(kernel, config)
+    if config.cluster is None and not kernel.attributes.cluster_size_must_be_set:
+        raise LaunchConfigError(f"{config} has no clusters, and {kernel!r} asks for none")
+    box = kernel._module._box
+    ask = box.api.cuOccupancyMaxActiveClusters
+    code, count = box.context.call(ask, handle, native)
+    if code:
+        doing = f"the clusters of kernel {kernel.name!r} with {config}"
+        raise failure(box.api, code, "cuOccupancyMaxActiveClusters", doing)
+    return count
+
+
+def potential_cluster_size(kernel: KernelCore, config: LaunchConfig) -> int:
+    """See `Kernel.max_potential_cluster_size`."""
+    native, handle = _ready(kernel, config)
+    box = kernel._module._box
+    ask = box.api.cuOccupancyMaxPotentialClusterSize
+    code, blocks = box.context.call(ask, handle, native)
+    if code:
+        doing = f"the largest cluster of kernel {kernel.name!r} with {config}"
+        raise failure(box.api, code, "cuOccupancyMaxPotentialClusterSize", doing)
+    return blocks
+
+
+def _ready(kernel: KernelCore, config: LaunchConfig) -> tuple[CUlaunchConfig, CUfunction]:
+    check_launch(kernel, config)
+    kernel._allow_shared(config.shared_bytes)
+    return native_shape(config), kernel.handle
