@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
@@ -17,7 +17,6 @@ from ._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
-from .awaiting import until
 from .context import ContextCore
 from .context_box import ContextBox, Part
 from .handle import Closed, Closing
@@ -32,6 +31,9 @@ if TYPE_CHECKING:
 _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
 _INTERPROCESS: Final = int(CUevent_flags.CU_EVENT_INTERPROCESS)
+# A wait in asyncio is longer by so much at most than the work takes, and by so many seconds.
+_SHARE: Final = 0.1
+_LONGEST_S: Final = 0.005
 
 
 class Event(Closing):
@@ -143,7 +145,7 @@ class Event(Closing):
         Raises:
             CudaError: that work failed.
         """
-        yield from until(self.is_done)
+        yield from _until(self.is_done)
         drop_now()
 
     def __sub__(self, since: Event) -> float:
@@ -165,6 +167,23 @@ class Event(Closing):
         if code:
             raise failure(end.api, code, "cuEventElapsedTime", "timing between two events")
         return elapsed
+
+
+def _until(is_done: Callable[[], bool]) -> Generator[Any, None, None]:
+    """What ``await`` iterates, until something is done.
+
+    The driver is asked again and again, as a function of the host in the stream would not be called
+    where the work fails. What it answers then is raised.
+    """
+    if is_done():
+        return
+    import asyncio  # 30 ms, for those who await alone
+    import time
+
+    begun = time.perf_counter()
+    while not is_done():
+        waited = time.perf_counter() - begun
+        yield from asyncio.sleep(min(waited * _SHARE, _LONGEST_S)).__await__()
 
 
 @dataclass(frozen=True, slots=True)
