@@ -101,10 +101,15 @@ class Graph:
             other.after.pop(node, None)
 
     def ordered(self) -> list[Node]:
-        """The nodes, each behind what it comes after, and else in their order."""
+        """The nodes, each behind what it comes after, and else in their order.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if some wait for each other.
+        """
         places = {node: place for place, node in enumerate(self.nodes)}
         if all(places[other] < place for node, place in places.items() for other in node.after):
             return list(self.nodes)
+        self._refuse_circles()
         found: dict[Node, None] = {}
         for node in self.nodes:
             waiting = [node]
@@ -116,12 +121,7 @@ class Graph:
                     found[waiting.pop()] = None
         return list(found)
 
-    def refuse_circles(self) -> None:
-        """Refuse nodes that would wait for each other.
-
-        Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if there are some.
-        """
+    def _refuse_circles(self) -> None:
         waiting = {node: len(node.after) for node in self.nodes}
         followers: dict[Node, list[Node]] = {}
         for node in self.nodes:

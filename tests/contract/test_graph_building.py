@@ -113,6 +113,22 @@ def test_branches_run_and_join(
     ]
 
 
+def test_an_executable_takes_nothing_of_a_graph_whose_nodes_wait_for_each_other(
+    graph: cudadrv.Graph, stream: cudadrv.Stream, module: cudadrv.Module
+) -> None:
+    out = stream.zeros(4, np.int32)
+    stream.synchronize()
+    fill, add = graph.add_fill(out, 3), graph.add_kernel(module.kernel("add"), ONE, out, 4)
+    graph.add_edge(fill, add)
+    ready = graph.instantiate()
+    with contextlib.suppress(CudaError):  # a driver may refuse it here already
+        graph.add_edge(add, fill)
+        with pytest.raises(CudaError):
+            ready.update(graph)
+    ready.launch(stream)
+    assert stream.to_host(out).tolist() == [7] * 4
+
+
 def test_edges_and_nodes_are_added_and_removed(
     graph: cudadrv.Graph, stream: cudadrv.Stream, module: cudadrv.Module
 ) -> None:

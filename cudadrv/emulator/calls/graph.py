@@ -61,15 +61,14 @@ class GraphCalls(StreamCalls, UserObjectCalls):
                 )
             if graph.is_body:
                 raise invalid_value("a body of a conditional node cannot be instantiated")
-            for part in graph.parts():
-                part.refuse_circles()
+            steps = steps_of(graph)
             refuse_bodies(graph)
             executable = Executable(
                 next(self._handles),
                 graph,
                 bool(flags & _AUTO_FREE),
                 self._retain(graph.references()),
-                steps_of(graph),
+                steps,
             )
             graph.executables += 1
             self._executables[executable.handle] = executable

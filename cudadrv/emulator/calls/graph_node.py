@@ -302,7 +302,6 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
         Raises:
             Refusal: CUDA_ERROR_NOT_SUPPORTED, if it has nodes that cannot be copied.
         """
-        graph.refuse_circles()
         copy = Graph()
         made: dict[Node, Node] = {}
         for node in graph.ordered():
