@@ -17,6 +17,7 @@ import numpy as np
 
 import cudadrv
 from cudadrv import CudaArray, CudaError, Texture, emulator
+from cudadrv.pool.workers import IDLE_SECONDS
 
 from .faults.scenarios import ONE, PTX, SCENARIOS
 from .faults.world import World, leftovers
@@ -94,8 +95,15 @@ def break_off_a_capture(world: World) -> None:
 
 
 def hold_a_session(world: World) -> None:
+    threads = threading.active_count()
     with emulator.session(devices=2) as machine:
-        SCENARIOS["launches"](World(machine))
+        for name in ("launches", "scatter", "graphs", "clients"):
+            SCENARIOS[name](World(machine))
+    end = time.monotonic() + IDLE_SECONDS / 2
+    while threading.active_count() > threads:  # its workers have been told to end
+        if time.monotonic() > end:
+            raise AssertionError("threads of a session have not ended with it")
+        time.sleep(0.001)
 
 
 def work_in_a_thread(world: World) -> None:
