@@ -12,7 +12,7 @@ from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.linked_text import link_texts, refuse_twice_defined, undefined_in
 from ptx.isa.register_limit import with_register_limit
-from ptx.isa.signature import signatures_of
+from ptx.isa.signature import known_signatures
 from ptx.link_input import LinkInput, LinkKind
 from ptx.link_options import LinkOptions
 from ptx.signature import KernelSignature
@@ -211,7 +211,7 @@ def _add(linker: Linker, inputs: Sequence[LinkInput]) -> None:
 def _signatures(inputs: Sequence[LinkInput], text: str) -> Mapping[str, KernelSignature]:
     # What an input knows comes first: it may have the types of C++.
     found = {name: kernel for each in inputs for name, kernel in each.signatures.items()}
-    return {**(signatures_of(text) if text else {}), **found}
+    return {**known_signatures(text)[0], **found}
 
 
 def _text(data: bytes) -> str:

@@ -14,10 +14,9 @@ from ptx.headers import cuda_headers
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.register_limit import with_register_limit
-from ptx.isa.signature import signatures_of
+from ptx.isa.signature import known_signatures
 from ptx.kernel_types import with_types
 from ptx.request import CompileRequest
-from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
 
 
@@ -49,7 +48,7 @@ def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Imag
             text = _limited(text or "", request.options.maxrregcount)
             data = text.encode()
         lowered = {e: program.lowered_name(e) for e in request.name_expressions}
-    signatures, remark = _signatures(text)
+    signatures, remark = known_signatures(text)
     signatures = with_types(signatures, request.source, request.options.flags())
     return Image(
         target=target,
@@ -70,18 +69,7 @@ def _limited(text: str, registers: int | None) -> str:
     try:
         return with_register_limit(text, registers)
     except PtxSyntaxError:
-        return text  # `_signatures` remarks that our reader does not understand it
-
-
-def _signatures(text: str | None) -> tuple[dict[str, KernelSignature], str]:
-    """The kernels' signatures; or a remark where our reader does not understand what NVRTC wrote.
-
-    The image is good nevertheless: a driver loads it, and can be asked for sizes and offsets.
-    """
-    try:
-        return (signatures_of(text) if text else {}), ""
-    except PtxSyntaxError as error:
-        return {}, f"cudadrv: the kernels' parameter types are not known: {error}"
+        return text  # `known_signatures` remarks that our reader does not understand it
 
 
 def nvrtc_options(request: CompileRequest, folders: Sequence[str]) -> tuple[str, ...]:

@@ -35,7 +35,8 @@ def compile_nvvm(
     """Compile NVVM IR to PTX by libNVVM; several modules become one.
 
     The IR's own functions of mathematics (``@__nv_sinf``) come from CUDA's libdevice. A target left
-    open is `DEFAULT_TARGET`.
+    open is `DEFAULT_TARGET`. At some wrong IR libNVVM ends the process; of text, a data layout or
+    an annotation that is none is told before.
 
     Args:
         ir: text as str, bitcode as bytes, files as `Path`, one or several.

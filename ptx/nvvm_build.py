@@ -10,14 +10,17 @@ from typing import Final
 from ptx import _nvrtc
 from ptx.errors import NvvmError, NvvmNotFoundError
 from ptx.image import Image
-from ptx.isa.signature import signatures_of
+from ptx.isa.signature import known_signatures
 from ptx.nvvm_options import NvvmOptions
+from ptx.nvvm_text import fault_of
 from ptx.options import DEFAULT_TARGET
+from ptx.target import Target
 
 NvvmModule = tuple[str, bytes]
 """The name that messages have, and NVVM IR as text or as bitcode."""
 
-_BITCODE: Final = b"BC\xc0\xde"
+_BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # as it is, and wrapped
+_BLACKWELL: Final = 100  # from here on the IR is that of a later LLVM than 7
 _LIBDEVICE: Final = "libdevice.10.bc"
 
 
@@ -80,21 +83,36 @@ def build_nvvm(modules: Sequence[NvvmModule], libdevice: bytes, options: NvvmOpt
     """
     started = time.perf_counter()
     target = options.target or DEFAULT_TARGET
-    with NvvmProgram(options.for_target(target).flags()) as program:
+    flags = options.for_target(target).flags()
+    _refuse_what_ends_the_process(modules, target, flags)
+    with NvvmProgram(flags) as program:
         for name, data in modules:
             program.add(name, data)
         if libdevice:
             program.add(_LIBDEVICE, libdevice, lazily=True)
         text = program.compile().rstrip(b"\0").decode(errors="replace")
         log = program.log()
+    signatures, remark = known_signatures(text)
     return Image(
         target=target,
         data=text.encode(),
         ptx=text,
-        log=log,
-        signatures=signatures_of(text),
+        log="\n".join(filter(None, (log, remark))),
+        signatures=signatures,
         build_ms=(time.perf_counter() - started) * 1e3,
     )
+
+
+def _refuse_what_ends_the_process(
+    modules: Sequence[NvvmModule], target: Target, options: Sequence[str]
+) -> None:
+    for number, (name, data) in enumerate(modules):
+        if not data.startswith(_BITCODE):
+            text, is_old = data.decode(errors="replace"), target.number < _BLACKWELL
+            fault = fault_of(text, is_first=number == 0, is_old=is_old)
+            if fault is not None:
+                message = f"libNVVM would end the process at {name!r}: {fault}"
+                raise NvvmError(message, "", options)
 
 
 def libdevice_for(modules: Sequence[NvvmModule]) -> bytes:

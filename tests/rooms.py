@@ -77,7 +77,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ),
         (
             "build",
-            "ptx.nvrtc_build ptx.nvvm_build ptx.linker ptx.headers ptx.header_folders"
+            "ptx.nvrtc_build ptx.nvvm_build ptx.nvvm_text ptx.linker ptx.headers ptx.header_folders"
             " ptx.header_packages ptx.kernel_types ptx.mangled_types ptx.declared_types",
         ),
         ("cache", "ptx.cache"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.model import Function, Parameter, Variable
 from ptx.isa.module import PtxModule, Uses, parse
 from ptx.signature import KernelParam, KernelSignature
@@ -112,3 +113,14 @@ def signatures_of(text: str) -> dict[str, KernelSignature]:
     """
     module = parse(text)
     return {entry.name: signature_of(module, entry) for entry in module.entries}
+
+
+def known_signatures(text: str | None) -> tuple[dict[str, KernelSignature], str]:
+    """The same; or a remark where our reader does not understand what a compiler wrote.
+
+    The image is good nevertheless: a driver loads it, and can be asked for sizes and offsets.
+    """
+    try:
+        return (signatures_of(text) if text else {}), ""
+    except PtxSyntaxError as error:
+        return {}, f"cudadrv: the kernels' parameter types are not known: {error}"

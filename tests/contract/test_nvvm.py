@@ -112,6 +112,26 @@ def test_what_is_wrong_is_told_by_the_log(context: cudadrv.Context) -> None:
         context.compile_nvvm([3])  # type: ignore[list-item]  # what is tested
 
 
+def test_what_ends_libnvvm_is_told_before_it_gets_there(context: cudadrv.Context) -> None:
+    with pytest.raises(ptx.NvvmError, match="end the process at 'mine.ll': line 1: the data"):
+        context.compile_nvvm('target datalayout="x"', name="mine.ll")
+    later = ptx.NvvmOptions(target=ptx.Target.ptx("compute_100"))
+    with pytest.raises(ptx.NvvmError, match="it has no data layout"):
+        ptx.compile_nvvm(HEAD.replace("target datalayout", "; target datalayout"), later)
+    with pytest.raises(ptx.NvvmError, match="the annotation .* is none"):
+        ptx.compile_nvvm(KERNEL.replace('!"kernel"', "i32 1"))
+    # What comes behind may leave the layout to the first one.
+    bare = DOUBLE.replace("target datalayout", "; target datalayout")
+    image = ptx.compile_nvvm([KERNEL, bare])
+    assert image.ptx is not None
+    assert "mul" in image.ptx
+
+
+def test_code_that_only_the_driver_can_read_is_compiled(context: cudadrv.Context) -> None:
+    image = ptx.compile_nvvm(HEAD + 'module asm ".frobnicate"')
+    assert "parameter types are not known" in image.log
+
+
 def test_compiled_ir_is_kept(tmp_path: Path) -> None:
     options = ptx.NvvmOptions(target=ptx.Target.ptx("compute_90"))
     found = [

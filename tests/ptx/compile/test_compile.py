@@ -147,7 +147,7 @@ def test_image_is_good_where_our_reader_does_not_understand_the_ptx(
     def refuse(text: str) -> dict[str, ptx.KernelSignature]:
         raise syntax_error(text, 0, "a directive of the future")
 
-    monkeypatch.setattr("ptx.nvrtc_build.signatures_of", refuse)
+    monkeypatch.setattr("ptx.isa.signature.signatures_of", refuse)
     image = ptx.compile(SAXPY, CompileOptions(target=Target.cubin("sm_90")), cache=False)
     assert image.data[:4] == b"\x7fELF"
     assert image.signatures == {}
