@@ -19,6 +19,7 @@ from .jit_options import JitLog
 LinkerName: TypeAlias = Literal["nvJitLink", "driver"]
 """Who links; None as an argument is nvJitLink where it is installed, and else the driver."""
 
+_MOST_NAMED: Final = 8  # of the inputs, in the text of an error
 _INPUTS: Final = {
     ptx.LinkKind.CUBIN: CUjitInputType.CU_JIT_INPUT_CUBIN,
     ptx.LinkKind.PTX: CUjitInputType.CU_JIT_INPUT_PTX,
@@ -93,11 +94,9 @@ def _link(context: ContextBox, inputs: Sequence[ptx.LinkInput], options: ptx.Lin
             data = each.data + b"\0" if each.kind is ptx.LinkKind.PTX else each.data
             name = each.name.encode()
             (code,) = api.cuLinkAddData(state, kind, data, len(data), name, 0, (), ())
-            doing = f"linking {each.name} as {each.kind.value} on device {context.ordinal}"
-            _check(context, code, "cuLinkAddData", doing, log, options)
+            _check(context, code, "cuLinkAddData", [each], log, options)
         code, address, nbytes = api.cuLinkComplete(state)
-        doing = f"linking {len(inputs)} inputs on device {context.ordinal}"
-        _check(context, code, "cuLinkComplete", doing, log, options)
+        _check(context, code, "cuLinkComplete", inputs, log, options)
         return ctypes.string_at(address, nbytes)
 
 
@@ -119,7 +118,11 @@ def _told(options: ptx.LinkOptions) -> dict[CUjit_option, object]:
 
 @contextmanager
 def _link_state(context: ContextBox, options: dict[CUjit_option, object]) -> Iterator[CUlinkState]:
-    """A link under way, which is destroyed at the end of the block."""
+    """A link under way, which is destroyed at the end of the block.
+
+    Raises:
+        CudaError: it could not be begun; or not be destroyed, and nothing else was raised.
+    """
     api, state = context.api, None
     given = (len(options), tuple(options), tuple(options.values()))
     try:
@@ -131,14 +134,16 @@ def _link_state(context: ContextBox, options: dict[CUjit_option, object]) -> Ite
         yield state
     finally:
         if state is not None:
-            api.cuLinkDestroy(state)
+            (code,) = api.cuLinkDestroy(state)
+    if code:
+        raise failure(api, code, "cuLinkDestroy", f"ending a link on device {context.ordinal}")
 
 
 def _check(
     context: ContextBox,
     code: CUresult,
     call: str,
-    doing: str,
+    inputs: Sequence[ptx.LinkInput],
     log: JitLog,
     options: ptx.LinkOptions,
 ) -> None:
@@ -147,10 +152,35 @@ def _check(
         return
     driver = context.driver
     had_failed = driver.has_failed
+    doing = f"linking {_named(inputs)} on device {context.ordinal}"
     error = failure(context.api, code, call, doing)
-    # A linker that says why has failed itself, and not the context, whatever the code: at symbols
-    # that are not there, driver 580 sometimes answers CUDA_ERROR_UNKNOWN.
-    if isinstance(error, errors.CudaError) and error.sticky and not log.text:
+    if (
+        not isinstance(error, errors.CudaError)
+        or (error.sticky and _is_broken(context))
+        or (isinstance(error, errors.OutOfMemoryError) and not log.text)
+    ):
         raise error
     driver.has_failed = had_failed
-    raise ptx.LinkError(f"the inputs do not link: {error}", log.text, options.flags()) from error
+    words = f"the inputs do not link: {doing}: {call} answered {error.name} ({error.code})"
+    if not log.text:
+        words += (
+            f"\n  {error.text}\n  the linker's log is empty: look for functions and variables that "
+            "one input uses and none defines; nvJitLink (nvidia-nvjitlink) may say more"
+        )
+    raise ptx.LinkError(words, log.text, options.flags()) from error
+
+
+def _named(inputs: Sequence[ptx.LinkInput]) -> str:
+    named = ", ".join(f"{each.name} as {each.kind.value}" for each in inputs[:_MOST_NAMED])
+    more = len(inputs) - _MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def _is_broken(context: ContextBox) -> bool:
+    """Whether a context answers nothing any more, as after a kernel that failed.
+
+    Else it was the linker alone that failed: at symbols that are not there driver 580 sometimes
+    answers CUDA_ERROR_UNKNOWN, which would mean a broken context from other functions.
+    """
+    code, _, _ = context.call(context.api.cuMemGetInfo)
+    return bool(code)
