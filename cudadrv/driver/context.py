@@ -242,7 +242,9 @@ class ContextCore(Closing):
         try:
             yield
         finally:
-            self._box.call(self._api.cuProfilerStop)
+            (code,) = self._box.call(self._api.cuProfilerStop)
+        if code:
+            raise failure(self._api, code, "cuProfilerStop", f"profiling {self!r}")
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes of the device, as of now."""

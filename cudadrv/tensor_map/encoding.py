@@ -70,6 +70,8 @@ def encoded(
         DriverSymbolMissingError: it has no such function.
     """
     code, address, _ = context.api.cuGetProcAddress(encoder.name.encode(), encoder.since, 0)
+    if code and code != CUresult.CUDA_ERROR_NOT_FOUND:
+        raise failure(context.api, code, "cuGetProcAddress", f"looking for {encoder.name}")
     if code or not address:
         raise DriverSymbolMissingError(
             f"{encoder.name} is not in the installed driver: update the driver"

@@ -145,12 +145,17 @@ def _wait(api: DriverApi) -> None:
 
     cuCtxSynchronize would spoil a capture of one of its streams; freeing pinned memory that was
     made in the context waits for the same, and does not.
+
+    Raises:
+        CudaError: the driver refused, so that nobody has waited.
     """
     code, page = api.cuMemHostAlloc(1, 0)
-    if code:
-        api.cuCtxSynchronize()
+    if code:  # as on a host that is full
+        call, (code,) = "cuCtxSynchronize", api.cuCtxSynchronize()
     else:
-        api.cuMemFreeHost(page)
+        call, (code,) = "cuMemFreeHost", api.cuMemFreeHost(page)
+    if code:
+        raise failure(api, code, call, "waiting for the work of a context")
 
 
 class _StagingBox(HostBox[int]):
