@@ -80,6 +80,17 @@ class DeviceArray(DeviceMemory, Exported, Generic[_ScalarT]):
     dtype: np.dtype[_ScalarT]
     shape: tuple[int, ...]
 
+    @overload
+    def __new__(
+        cls,
+        buffer: DeviceBuffer,
+        shape: Shape,
+        dtype: TypedDType[_ScalarT],
+        offset: int = 0,
+        strides: Sequence[int] | None = None,
+    ) -> DeviceArray[_ScalarT]: ...
+    # A dtype given as text says nothing to a type checker.
+    @overload
     def __new__(
         cls,
         buffer: DeviceBuffer,
@@ -87,7 +98,15 @@ class DeviceArray(DeviceMemory, Exported, Generic[_ScalarT]):
         dtype: npt.DTypeLike,
         offset: int = 0,
         strides: Sequence[int] | None = None,
-    ) -> DeviceArray[_ScalarT]:
+    ) -> AnyDeviceArray: ...
+    def __new__(
+        cls,
+        buffer: DeviceBuffer,
+        shape: Shape,
+        dtype: npt.DTypeLike,
+        offset: int = 0,
+        strides: Sequence[int] | None = None,
+    ) -> AnyDeviceArray:
         """An array in a buffer, `offset` bytes behind its beginning; strides are in bytes."""
         kind: np.dtype[_ScalarT] = checked_dtype(dtype)
         extents = checked_shape(shape)

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias, overload
 
 from .. import border
 from ..driver import in_use
@@ -108,6 +108,12 @@ class GpuRuntime(Uncopied):
         """Whether there are devices: the first probe's answer, kept as long as the driver is."""
         return _kept.get()
 
+    @classmethod
+    @overload
+    def resolve(cls, policy: Literal[GpuPolicy.REQUIRED]) -> GpuRuntime: ...
+    @classmethod
+    @overload
+    def resolve(cls, policy: GpuPolicy = GpuPolicy.AUTO) -> GpuRuntime | None: ...
     @classmethod
     def resolve(cls, policy: GpuPolicy = GpuPolicy.AUTO) -> GpuRuntime | None:
         """The process's runtime as a policy asks for it; None under `OFF`, and `AUTO` without one.

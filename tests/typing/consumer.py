@@ -54,6 +54,9 @@ def memory(x: npt.NDArray[np.float32]) -> None:
     assert_type(stream.empty(3, np.dtype(np.float64)), cudadrv.DeviceArray[np.float64])
     assert_type(array.view(np.uint8), cudadrv.DeviceArray[np.uint8])
     assert_type(array[1:3], cudadrv.DeviceArray[np.float32])
+    buffer = stream.alloc(100)
+    assert_type(cudadrv.DeviceArray(buffer, 10, np.float32), cudadrv.DeviceArray[np.float32])
+    assert_type(cudadrv.DeviceArray(buffer, 10, array.dtype, 4), cudadrv.DeviceArray[np.float32])
     assert_type(array.ptr, int)
     assert_type(array.shape, tuple[int, ...])
     assert_type(stream.alloc(100), cudadrv.DeviceBuffer)
@@ -74,6 +77,17 @@ def memory(x: npt.NDArray[np.float32]) -> None:
     stream.handel  # type: ignore[attr-defined]  # noqa: B018
     cudadrv.absent  # type: ignore[attr-defined]  # noqa: B018
     ptx.absent  # type: ignore[attr-defined]  # noqa: B018
+
+
+def several_devices(x: npt.NDArray[np.float32]) -> None:
+    def work(ordinal: int, part: npt.NDArray[np.float32]) -> None:
+        part += ordinal
+
+    runtime = cudadrv.GpuRuntime.resolve(cudadrv.GpuPolicy.REQUIRED)
+    assert_type(runtime, cudadrv.GpuRuntime)
+    cudadrv.scatter_batched(runtime, x, work)
+    assert_type(cudadrv.GpuRuntime.resolve(), cudadrv.GpuRuntime | None)
+    assert_type(cudadrv.GpuRuntime.current(), cudadrv.GpuRuntime | None)
 
 
 def textures(stream: cudadrv.Stream, x: npt.NDArray[np.float32]) -> None:
