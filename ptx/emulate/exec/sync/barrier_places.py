@@ -59,33 +59,48 @@ def check_blocks(entries: list[BarrierWait]) -> None:
 def check_passed_by(
     scheduler: Scheduler, entries: list[BarrierWait], for_all: NDArray[np.bool_]
 ) -> None:
-    """Refuse a barrier that exited threads went around, where that is checked.
+    """Refuse a barrier that others of the block went around, where that is checked.
 
-    In the blocks where it is `for_all` threads: one with a count is for some.
+    They have exited, or have come to another barrier. In the blocks where it is `for_all` threads:
+    one with a count is for some.
 
     Raises:
         SynchronisationFault: there are such threads.
     """
     passed_by = scheduler.passed_by
-    if passed_by is None or not scheduler.exited:
+    if passed_by is None:
         return
     slots: Index = scheduler.blocks.geometry.index("slot")
-    exited = np.concatenate(scheduler.exited)
+    nobody = np.zeros(0, dtype=np.int64)
+    exited = np.concatenate(scheduler.exited) if scheduler.exited else nobody
+    places: dict[int, list[BarrierWait]] = {}
     for entry in entries:
-        waiting = entry.fibre.lane_numbers()
-        meeting = entry.block - (entry.flag is None)
-        for slot in np.unique(slots[waiting][for_all[slots[waiting]]]):
-            around = passed_by.who_went_around(
-                meeting, waiting[slots[waiting] == slot], exited[slots[exited] == slot]
-            )
-            if len(around):
-                thread = scheduler.blocks.thread_of(int(around[0]))
-                raise SynchronisationFault(
-                    f"{len(around)} threads of the block, {thread} the first of them, went around"
-                    " a barrier at which others wait, and exited: the condition around it must be"
-                    " the same for all threads of the block",
-                    entry.fibre.where(0, entry.instruction),
-                )
+        places.setdefault(entry.block - (entry.flag is None), []).append(entry)
+    lanes = {
+        meeting: np.concatenate([entry.fibre.lane_numbers() for entry in group])
+        for meeting, group in places.items()
+    }
+    waiting = {meeting: here[for_all[slots[here]]] for meeting, here in lanes.items()}
+    elsewhere = {
+        meeting: np.concatenate([nobody, *(each for to, each in waiting.items() if to != meeting)])
+        for meeting in waiting
+    }
+    for meeting, here in waiting.items():
+        first = places[meeting][0]
+        for slot in np.unique(slots[here]):
+            for others, end in ((exited, "exited"), (elsewhere[meeting], "wait at another one")):
+                beside = others[slots[others] == slot]
+                around = passed_by.who_went_around(meeting, here[slots[here] == slot], beside)
+                if len(around):
+                    thread = scheduler.blocks.thread_of(int(around[0]))
+                    raise SynchronisationFault(
+                        f"{len(around)} threads of the block, {thread} the first of them, went"
+                        f" around a barrier at which others wait, and {end}: the condition around"
+                        " it must be the same for all threads of the block",
+                        first.fibre.where(0, first.instruction),
+                    )
+    for meeting, others in elsewhere.items():
+        passed_by.arrive(meeting, others)  # they have met those who wait there
 
 
 def _check(entries: list[BarrierWait], place: str, size: int, words: str) -> None:

@@ -7,8 +7,9 @@ execute the instruction, unless they have exited. A thread that returns early is
 that goes around the instruction and on, to code that the others come to behind it, is not.
 
 For each such instruction there is a first block behind it that threads can come to without it.
-Each thread's visits there are counted, less the times that it executed the instruction. Who waits
-has one less than who has just gone on, and two less than who went around it.
+Each thread's visits there are counted, less the times that it executed the instruction, or met
+those who did at a barrier of another place: warps may do so in the branches of an if. Who waits has
+one less than who has just gone on, and two less than who went around it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class PassedBy:
         return count_and_run
 
     def arrive(self, meeting: int, lanes: Index) -> None:
-        """These threads execute the instruction of a block."""
+        """These threads execute the instruction of a block, or meet those who do."""
         if meeting in self._visits:
             self._add(meeting, lanes, -1)
 
@@ -71,12 +72,12 @@ class PassedBy:
         else:
             visits[lanes] += count
 
-    def who_went_around(self, meeting: int, waiting: Index, exited: Index) -> Index:
-        """Which of some exited threads went around an instruction at which these wait."""
+    def who_went_around(self, meeting: int, waiting: Index, others: Index) -> Index:
+        """Which of some other threads went around an instruction at which these wait."""
         visits = self._visits.get(meeting)
         if visits is None or not len(waiting):
-            return exited[:0]
-        return exited[visits[exited] >= int(visits[waiting].min()) + _WENT_AROUND]
+            return others[:0]
+        return others[visits[others] >= int(visits[waiting].min()) + _WENT_AROUND]
 
 
 def _meetings(code: KernelCode) -> dict[int, int]:

@@ -120,6 +120,17 @@ KERNEL barrier_under_a_condition(int* o, int wrong) {
   if (!wrong || threadIdx.x < 32) __syncthreads();
   o[threadIdx.x] = 1;
 }
+KERNEL barrier_before_another(int* o, int wrong) {
+  for (int i = 0; i < 3; i++) {
+    // Warps may meet in the branches of an if, as often as they like.
+    if (threadIdx.x < 32) { o[0] = 2; __syncthreads(); o[2] = 1; }
+    else { o[1] = 3; __syncthreads(); o[3] = 1; }
+  }
+  if (!wrong || threadIdx.x < 32) __syncthreads();
+  o[threadIdx.x] = 1;
+  __syncthreads();
+  o[threadIdx.x] += 1;
+}
 KERNEL barrier_deep_under_a_condition(int* o, int wrong) {
   __shared__ int s[96];
   s[threadIdx.x] = 1;

@@ -46,6 +46,7 @@ WRONG: dict[str, tuple[type[EmulationFault], str]] = {
 # What a GPU lets pass once threads have exited.
 AROUND = {
     "barrier_under_a_condition": "64 threads of the block, .32, 0, 0. the first",
+    "barrier_before_another": "64 threads of the block, .32, 0, 0. .* wait at another one",
     "barrier_deep_under_a_condition": "41 threads of the block, .0, 0, 0. the first",
     "count_under_a_condition": "1 threads of the block, .5, 0, 0. the first",
     "shuffle_under_a_condition": "16 lanes that went around",
