@@ -183,7 +183,7 @@ class ChunkRaces:
         elif space == "shared":
             most, shift = self._shared_stride, launch.shared_shift
             if addresses.lowest() + offset < 0 or addresses.highest() + offset + site.total > most:
-                slots, within = owners(threads, addresses, offset)
+                slots, within = owners(threads, addresses, offset, site)
                 begun = slots, within
                 starts, addresses, offset = slots * most, addresses_in(within), 0
             elif self._several:

@@ -1,7 +1,8 @@
 """Shared memory of the other blocks of a cluster. PTX ISA, "mapa", "getctarank".
 
 An address in the shared window holds, above the 18 bits of an offset, 0 for the block's own memory
-or 1 + the rank of a block in its cluster.
+or 1 + the rank of a block in its cluster. The latter are for `.shared::cluster` and for generic
+addresses: for `.shared` they are an offset that is far out.
 """
 
 from __future__ import annotations
@@ -53,27 +54,34 @@ def locate_remote(
             in the cluster.
     """
     blocks = threads.blocks
-    owner, within = owners(threads, addresses, offset)
+    owner, within = owners(threads, addresses, offset, site)
     limit = blocks.launch.shared_bytes
-    wrong = (within < 0) | (within + site.end > limit) | ((within & (site.total - 1)) != 0)
+    wrong = (within < 0) | (within > limit - site.end) | ((within & (site.total - 1)) != 0)
     if wrong.any():
         raise memory_fault(threads, addresses_in(within), 0, site, "shared", limit)
     return memory.view(site.dtype), (owner * blocks.shared_stride + within) >> site.shift
 
 
 def owners(
-    threads: AccessingThreads, addresses: Addresses, offset: int
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
 ) -> tuple[Index, NDArray[np.int64]]:
     """The place in the chunk of each thread's target block, and the offset in its shared memory.
 
-    The offset is far below 0 where there is no such block.
+    Where there is no such block the offset is the address, which is beyond any block's memory.
     """
-    cluster = threads.blocks.launch.cluster.blocks
+    cluster = threads.blocks.launch.cluster.blocks if _reaches_others(site) else -1
     every = addresses.every(threads.n) + offset
     rank = (every >> OFFSET_BITS) - 1
-    within = every & _OFFSET_MASK
-    wrong = (every < 0) | (rank >= cluster)
-    within[wrong] = -(1 << OFFSET_BITS)
+    wrong = (every < 0) | (rank >= cluster) & (rank >= 0)
+    within = np.where(wrong, every, every & _OFFSET_MASK)
     slot = np.asarray(threads.place("slot"), dtype=np.int64)
     owner = np.where((rank >= 0) & ~wrong, slot // cluster * cluster + rank, slot)
     return np.broadcast_to(owner, (threads.n,)), within
+
+
+def _reaches_others(site: Site) -> bool:
+    """Whether an instruction may name another block's memory; an mbarrier's says itself."""
+    words = site.instruction.modifiers
+    if "shared::cluster" in words or site.instruction.opcode == "mbarrier":
+        return True
+    return not ("shared" in words or "shared::cta" in words)

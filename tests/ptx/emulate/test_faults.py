@@ -121,6 +121,19 @@ def test_shared_memory_ends_where_the_launch_says(offset: int) -> None:
         KernelRunner(text).launch("k", 2, 64, shared=256)
 
 
+@pytest.mark.parametrize("index", [64, -1, 1 << 16, (1 << 16) + 3, 1 << 17, 1 << 20])
+def test_an_index_that_is_far_out_of_shared_memory_is_told_as_it_is(index: int) -> None:
+    text = ptx_text(
+        """.reg .b32 %r<3>; ld.param.u32 %r1, [at]; shl.b32 %r1, %r1, 2; mov.u32 %r2, raw;
+        add.u32 %r2, %r2, %r1; st.shared.u32 [%r2], %r1; ret;""",
+        params=".param .u32 at",
+        before=".shared .align 4 .b8 raw[256];",
+    )
+    with pytest.raises(OutOfBounds) as caught:
+        KernelRunner(text).launch("k", 2, 64, index % (1 << 32))
+    assert caught.value.address == 4 * index
+
+
 def test_an_unknown_opcode_refuses_its_kernel_with_opcode_and_line(runner: KernelRunner) -> None:
     with pytest.raises(UnsupportedInstruction) as caught:
         runner.program.kernel("unknown")
