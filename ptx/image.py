@@ -59,6 +59,10 @@ class Image:
     def __hash__(self) -> int:
         raise PtxArgumentTypeError("an image cannot be hashed: it holds mappings")
 
+    def __repr__(self) -> str:
+        kernels = f": {', '.join(self.signatures)}" if self.signatures else ""
+        return f"<Image {self.target}, {len(self.data)} bytes{kernels}>"
+
     @property
     def kind(self) -> ImageKind:
         """The form of `data`."""

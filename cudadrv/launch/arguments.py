@@ -49,6 +49,9 @@ class Parameter:
         self.elements: Elements | None = elements_of(param.cpp_type)
         self._is_signed = _SIGNS.get(param.cpp_type)
 
+    def __repr__(self) -> str:
+        return f"<Parameter {self.position} of {self.kernel!r}: {self.type_name}>"
+
     @property
     def type_name(self) -> str:
         """The parameter's type in words, for messages."""

@@ -38,3 +38,15 @@ def test_the_kernels_run_on_every_further_device(
     other = second_context.load_module(image)
     for check in kernels.CHECKS.values():
         assert check(second_context, other).ok
+
+
+def test_parameters_and_images_are_shown_in_words(context: cudadrv.Context) -> None:
+    source = 'extern "C" __global__ void scale(float* x, float by) {}'
+    module = context.compile(source)
+    assert [repr(each) for each in module.kernel("scale").parameters] == [
+        "<Parameter 0 of 'scale': a device pointer to float>",
+        "<Parameter 1 of 'scale': float32>",
+    ]
+    image = module.image
+    assert image is not None
+    assert repr(image) == f"<Image {image.target}, {len(image.data)} bytes: scale>"

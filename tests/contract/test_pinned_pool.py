@@ -85,3 +85,8 @@ def test_what_is_no_size_is_refused() -> None:
     with pytest.raises(TypeError, match="cannot live in device memory"):
         PinnedPool().empty(3, object)
     assert np.dtype("f4") == PinnedPool().empty(0, "f4").dtype
+
+
+def test_a_pool_is_shown_with_what_it_holds() -> None:
+    pool = cudadrv.PinnedPool()
+    assert repr(pool) == "<PinnedPool 0 bytes cached, pinned 0 times, reused 0 times>"

@@ -149,6 +149,10 @@ class PinnedPool(Uncopied):
         memory = np.asarray(_Lease(block, shelves))
         return memory[:nbytes].view(kind).reshape(extents)
 
+    def __repr__(self) -> str:
+        cached, pinned, reused = self.statistics()
+        return f"<PinnedPool {cached} bytes cached, pinned {pinned} times, reused {reused} times>"
+
     def statistics(self) -> PinnedStatistics:
         """What lies unused, and how often memory was pinned or lent again."""
         shelves = self._shelves
