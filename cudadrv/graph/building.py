@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ..launch.module import Kernel
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, over
 from ..memory.driver_pool import out_of_memory
-from ..memory.dtypes import checked_dtype
+from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.host_copy import ArrayOrBuffer, HostArray
 from ..memory.layout import Shape, checked_shape
 from ..memory.release import GraphMemory
@@ -46,6 +46,8 @@ from .nodes import (
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
 class GraphBuilding(GraphCore):
@@ -143,7 +145,16 @@ class GraphBuilding(GraphCore):
         work = event_work(self.context, event, records=False)
         return EventNode(self, self._add(work, after))
 
-    def add_alloc(self, shape: Shape, dtype: npt.DTypeLike, *, after: After = ()) -> AllocNode:
+    @overload
+    def add_alloc(
+        self, shape: Shape, dtype: TypedDType[_ScalarT], *, after: After = ()
+    ) -> AllocNode[_ScalarT]: ...
+    # A dtype given as text says nothing to a type checker.
+    @overload
+    def add_alloc(
+        self, shape: Shape, dtype: npt.DTypeLike, *, after: After = ()
+    ) -> AllocNode[Any]: ...
+    def add_alloc(self, shape: Shape, dtype: npt.DTypeLike, *, after: After = ()) -> AllocNode[Any]:
         """Allocate an array at each replay, not initialised; `AllocNode.array` is it.
 
         It has its memory from that node of a replay to the same of the next, or to `add_free`.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import numpy as np
 
 from .. import border
 from ..driver._api import CUgraphNode, CUgraphNodeType, CUresult
@@ -10,7 +13,7 @@ from ..driver.event import Event
 from ..errors import InvalidValueError
 from ..launch.config import LaunchConfig
 from ..launch.module import Kernel
-from ..memory.array import AnyDeviceArray
+from ..memory.array import DeviceArray
 from ..memory.host_copy import ArrayOrBuffer, HostArray
 from .executable import GraphExec
 from .graph_box import ExecBox
@@ -19,6 +22,8 @@ from .host_function import HostCall
 from .needs import NodeNeeds
 from .node import GraphNode, NodeKind
 from .node_params import NodeWork, copy_work, event_work, fill_work, kernel_work, of_type
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
 class _Changeable(GraphNode):
@@ -149,7 +154,7 @@ class EventNode(_Changeable):
         return event_work(self.graph.context, event, records=records)
 
 
-class AllocNode(GraphNode):
+class AllocNode(GraphNode, Generic[_ScalarT]):
     """A node that allocates memory, at the same address at each launch.
 
     Attributes:
@@ -158,9 +163,9 @@ class AllocNode(GraphNode):
 
     __slots__ = ("array",)
 
-    def __init__(self, graph: GraphCore, handle: CUgraphNode, array: AnyDeviceArray) -> None:
+    def __init__(self, graph: GraphCore, handle: CUgraphNode, array: DeviceArray[_ScalarT]) -> None:
         super().__init__(graph, handle)
-        self.array: AnyDeviceArray = array
+        self.array: DeviceArray[_ScalarT] = array
 
 
 def host_work(function: Callable[..., object], args: tuple[object, ...]) -> NodeWork:

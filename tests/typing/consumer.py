@@ -69,6 +69,8 @@ def memory(x: npt.NDArray[np.float32]) -> None:
         assert_type(graph, cudadrv.Graph)
     assert_type(graph.instantiate(), cudadrv.GraphExec)
     graph.instantiate().update(graph)
+    built = context.new_graph()
+    assert_type(built.add_alloc(3, np.float32).array, cudadrv.DeviceArray[np.float32])
     assert_type([row.shape for row in array], list[tuple[int, ...]])
     assert_type(array[1, 2:3], cudadrv.DeviceArray[np.float32])
     assert_type(array.reshape((2, -1)), cudadrv.DeviceArray[np.float32])
