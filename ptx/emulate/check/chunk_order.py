@@ -12,6 +12,7 @@ from ptx.emulate.check.handover import (
     Order,
     Place,
     key_of_block,
+    key_of_fenced,
     key_of_strong,
     key_of_thread,
     key_of_warp,
@@ -43,6 +44,8 @@ class ChunkOrder:
         self._fences = [Fences(geometry.threads) for _ in range(launch.levels)]
         self._meeting = Fences(geometry.threads)
         self._has_fences = False
+        # The epoch below which all of a block had been before a fence of each, at its last barrier.
+        self._fenced = np.zeros(geometry.blocks, dtype=np.int64)
         self._begun = np.zeros(geometry.blocks, dtype=np.bool_)
 
     # What is asked.
@@ -102,6 +105,8 @@ class ChunkOrder:
     def pass_block(self, lanes: Index) -> bool:
         """These threads, all that their blocks have, pass a barrier; whether all threads do."""
         every = len(lanes) == self._threads
+        if self._has_fences:
+            self._note_fenced(lanes)
         if every:
             self.clocks.pass_blocks()
             slots = np.arange(len(self.clocks.block_known))
@@ -111,6 +116,14 @@ class ChunkOrder:
             for slot in slots.tolist():
                 self._known.meet_block(self._first + slot)
         return every
+
+    def _note_fenced(self, lanes: Index) -> None:
+        """Threads that meet at a barrier of their blocks may all have had a fence before it."""
+        slots = self.clocks.slots(lanes)
+        least = np.full(len(self._fenced), np.iinfo(np.int64).max)
+        np.minimum.at(least, slots, self._fences[-1].ended[lanes])
+        here = np.unique(slots)
+        self._fenced[here] = least[here] + 1
 
     def pass_warps(self) -> None:
         """All threads of the chunk meet those of their warps."""
@@ -230,7 +243,13 @@ class ChunkOrder:
                 if role.reads:
                     self._known.read(place, thread, level, at_once=role.acquires)
                 if fenced[at]:
-                    known = (*self._ended(fences, int(lanes[at])), self._strong(int(lanes[at])))
+                    lane = int(lanes[at])
+                    before = int(self._fenced[self.clocks.slots(lanes[at : at + 1])[0]])
+                    known = (
+                        *self._ended(fences, lane),
+                        self._strong(lane),
+                        (key_of_fenced(thread, self.clocks.shift), before),
+                    )
                     self._known.write(place, thread, known, level, at_once=role.releases)
 
     def _strong(self, lane: int) -> tuple[int, int]:

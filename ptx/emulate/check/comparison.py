@@ -7,11 +7,13 @@ import numpy as np
 from ptx.emulate.check.access_role import AccessRole
 from ptx.emulate.check.chunk_order import ChunkOrder
 from ptx.emulate.check.handover import Order
-from ptx.emulate.check.races import GUESS, HEARD, SAME_VALUE, RaceCheck
+from ptx.emulate.check.races import FENCED, GUESS, HEARD, SAME_VALUE, RaceCheck
 from ptx.emulate.check.same_values import SameValues
 from ptx.emulate.check.stamps import MOST_SITES, THREAD_SHIFT, Stamps, in_flight, sites_of
 from ptx.emulate.check.step import Step
 from ptx.emulate.model.addresses import Index
+
+_MEANT = {Order.HEARD: HEARD, Order.FENCED: FENCED}
 
 
 class Comparison:
@@ -86,8 +88,8 @@ class Comparison:
                 order = orders[pair] = self._order.of(*pair)
             if order is Order.KNOWN:
                 continue
-            if order is Order.HEARD:
-                may_be_meant.setdefault(HEARD, at)
+            if order is not Order.NONE:
+                may_be_meant.setdefault(_MEANT[order], at)
                 continue
             if same is not None and same.as_before(at):
                 may_be_meant.setdefault(SAME_VALUE, at)

@@ -20,8 +20,8 @@ from ptx.emulate.check.stamps import WARP_SHIFT
 Place = tuple[str, int]
 """A space and a unit of it."""
 
-_THREAD, _WARP, _BLOCK, _STRONG = range(4)
-_KINDS: Final = 4
+_THREAD, _WARP, _BLOCK, _STRONG, _FENCED = range(5)
+_KINDS: Final = 5
 
 
 class Chain:
@@ -87,7 +87,9 @@ class Order(IntEnum):
     NONE = 0
     HEARD = 1
     """The other thread's block has read of it, and met at a barrier since, without a fence."""
-    KNOWN = 2
+    FENCED = 2
+    """The other thread had a fence, and its block met since, before one of it handed over."""
+    KNOWN = 3
 
 
 class Handovers:
@@ -239,7 +241,12 @@ class Handovers:
         if any(_tells(each, keys, epoch) for each in known):
             return Order.KNOWN
         heard = self._block_heard.get(block)
-        return Order.HEARD if _tells(heard, keys, epoch) else Order.NONE
+        if _tells(heard, keys, epoch):
+            return Order.HEARD
+        fenced = [key_of_fenced(thread, self._shift)]
+        if any(_tells(each, fenced, epoch) for each in (*known, heard)):
+            return Order.FENCED
+        return Order.NONE
 
 
 def _tells(knowledge: Knowledge | None, keys: list[int], epoch: int) -> bool:
@@ -265,6 +272,11 @@ def key_of_thread(thread: int) -> int:
 def key_of_strong(thread: int) -> int:
     """The key of a thread's atomic and volatile writes, which are seen by who takes over."""
     return thread * _KINDS + _STRONG
+
+
+def key_of_fenced(thread: int, shift: int) -> int:
+    """The key of what each thread of a block had before a fence and a barrier behind it."""
+    return (thread >> shift) * _KINDS + _FENCED
 
 
 def key_of_warp(thread: int) -> int:

@@ -44,6 +44,7 @@ NARROW = ("cta", "cluster")
 GUESS = "the value read is a guess that a compare-and-swap checks"
 SAME_VALUE = "both write the same value"
 HEARD = "the flag or counter was read before a barrier, though no fence comes between"
+FENCED = "the flag or counter was written behind a barrier, though each fence comes before that"
 # What would order an access after a copy that is under way.
 _COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
 _COUNTED = "a wait for the phase of the mbarrier object that counts the asynchronous copy"
@@ -189,7 +190,7 @@ class RaceCheck:
             self.counted.issuer(thread, site)
             for thread, site in zip(by.tolist(), (first, second), strict=True)
         ]
-        if benign not in (SAME_VALUE, HEARD):
+        if benign not in (SAME_VALUE, HEARD, FENCED):
             self._reported.add((first, second))
         site = self._sites[second][0]
         memory = f"of block {self._block_at(owner)}" if self.cluster_blocks > 1 else ""

@@ -201,6 +201,20 @@ KERNEL swap_loop_read_afterwards(int* a, int* o, int n) {
   do { seen = old; old = atomicCAS(o, seen, seen + 1); } while (old != seen);
   if (I == 0) a[0] = o[0];
 }
+__device__ int fenced_by_all_before_a_barrier_count;
+KERNEL fenced_by_all_before_a_barrier(int* a, int* o, int n) {
+  o[I] = I; __threadfence(); __syncthreads();
+  if (T == 0) { atomicAdd(&fenced_by_all_before_a_barrier_count, 1); while (atomicAdd(&fenced_by_all_before_a_barrier_count, 0) < gridDim.x); }
+  __syncthreads(); __threadfence();
+  a[I] = o[(I + blockDim.x) % n];
+}
+__device__ int written_behind_the_fences_count;
+KERNEL written_behind_the_fences(int* a, int* o, int n) {
+  __threadfence(); o[I] = I; __syncthreads();
+  if (T == 0) { atomicAdd(&written_behind_the_fences_count, 1); while (atomicAdd(&written_behind_the_fences_count, 0) < gridDim.x); }
+  __syncthreads(); __threadfence();
+  a[I] = o[(I + blockDim.x) % n];
+}
 KERNEL guarded_by_an_ordinary_read(int* a, int* o, int n) {
   if (o[T] == 0 && *(volatile int*)(o + T) == 0) *(volatile int*)(o + T) = 1;
 }

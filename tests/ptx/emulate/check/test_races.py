@@ -49,6 +49,7 @@ FAULTY = {
     "flag_of_block_scope": "scope cta does not reach the other block",
     "flag_cleared_while_polled": "__syncthreads() between them",
     "swap_loop_read_afterwards": "an atomic operation on both sides",
+    "written_behind_the_fences": "__threadfence() on both sides",
     "guarded_by_an_ordinary_read": "an atomic operation on both sides",
     "heard_by_all_and_overwritten": "",
     "one_row_for_all_blocks": "two launches",
@@ -57,6 +58,7 @@ FAULTY = {
 MEANT_SO = {
     "swap_loop": "a compare-and-swap checks",
     "last_block_without_second_fence": "no fence comes between",
+    "fenced_by_all_before_a_barrier": "each fence comes before that",
     "same_value": "both write the same value",
     "same_value_by_some": "both write the same value",
 }
