@@ -81,9 +81,9 @@ class Link:
             self.inputs.append((kind, data, name))
             return 0
         what = _KINDS.get(kind, f"of kind {kind}")
-        self.errors += (
-            f"error   : {name} is {what}; the emulator executes PTX, and links PTX and LTO-IR\n"
-        )
+        why = f"{name} is {what}; the emulator executes PTX, and links PTX and LTO-IR"
+        self.errors += f"error   : {why}\n"
+        print(f"cudadrv: nvJitLink: {why}", file=sys.stderr)  # not every caller shows the log
         return _INVALID_INPUT
 
     def complete(self) -> int:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from .process import run_program
+from .process import BINDINGS, run, run_program
 
 LINKED = """
 import cudadrv
@@ -150,3 +150,18 @@ print(read(memory, 6))
 """
     )
     assert out == "[0, 1, 2, 1, 2, 0]\n"
+
+
+def test_machine_code_is_refused_by_its_name_also_where_the_caller_hides_the_log() -> None:
+    program = """
+try:
+    link((nvjitlink.InputType.CUBIN, b"ELF"))
+except nvjitlink.nvJitLinkError as error:
+    print(error)
+"""
+    ended = run("-c", BINDINGS + LINKED + program)
+    assert (ended.status, ended.out) == (0, "ERROR_INVALID_INPUT (3)\n")
+    assert ended.err == (
+        "cudadrv: nvJitLink: input 0 is a cubin; the emulator executes PTX, and links PTX and "
+        "LTO-IR\n"
+    )
