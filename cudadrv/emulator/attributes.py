@@ -74,6 +74,7 @@ _COMMON = {
     "MANAGED_MEMORY": 1,
     "CONCURRENT_MANAGED_ACCESS": 1,
     "COMPUTE_PREEMPTION_SUPPORTED": 1,
+    "VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED": 1,
     "COOPERATIVE_LAUNCH": 1,
     "MEMORY_POOLS_SUPPORTED": 1,
     "HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED": 1,
@@ -82,8 +83,8 @@ _COMMON = {
     "UNIFIED_FUNCTION_POINTERS": 1,
     "NUMA_ID": -1,
 }
-# The value is 0 for what the emulator does not have: pageable memory in kernels, interprocess
-# handles, virtual memory management, multicast, RDMA. So it is for every attribute not listed.
+# The value is 0 for what the emulator does not have: pageable memory in kernels, multicast, RDMA.
+# So it is for every attribute not listed.
 
 
 def device_attributes(device: EmulatedDevice, ordinal: int) -> dict[int, int]:

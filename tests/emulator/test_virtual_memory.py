@@ -88,6 +88,39 @@ def test_memory_stays_while_it_is_mapped_or_has_a_handle(api: Emulator) -> None:
     assert ok(api.cuMemGetInfo())[0] == free
 
 
+def test_memory_keeps_its_bytes_from_one_place_to_the_next(api: Emulator) -> None:
+    first, second = (ok(api.cuMemAddressReserve(UNIT, 0, 0, 0)) for _ in range(2))
+    memory = mapped(api, first, UNIT)
+    ok(api.cuMemSetAccess(first, UNIT, access(), 1))
+    ok(api.cuMemsetD8Async(first, 5, UNIT, LEGACY))
+    ok(api.cuMemUnmap(first, UNIT))
+    other = mapped(api, first, UNIT)
+    ok(api.cuMemSetAccess(first, UNIT, access(), 1))
+    ok(api.cuMemsetD8Async(first, 9, UNIT, LEGACY))
+    ok(api.cuMemMap(second, UNIT, 0, memory, 0))
+    ok(api.cuMemSetAccess(second, UNIT, access(), 1))
+    found = np.zeros(UNIT, np.uint8)
+    for place, value in ((second, 5), (first, 9)):
+        ok(api.cuMemcpyDtoH(found.ctypes.data, place, UNIT))
+        assert (found == value).all()
+    ok(api.cuMemRelease(other))
+
+
+def test_a_handle_is_had_again_by_any_address_of_the_memory(api: Emulator) -> None:
+    free, _ = ok(api.cuMemGetInfo())
+    place = ok(api.cuMemAddressReserve(UNIT, 0, 0, 0))
+    memory = mapped(api, place, UNIT)
+    ok(api.cuMemRelease(memory))
+    for address in (place, past(place, UNIT - 1)):
+        assert int(ok(api.cuMemRetainAllocationHandle(address))) == int(memory)
+    assert code(api.cuMemRetainAllocationHandle(past(place, UNIT))) == 1
+    ok(api.cuMemUnmap(place, UNIT))
+    for left in (free - UNIT, free):
+        ok(api.cuMemRelease(memory))
+        assert ok(api.cuMemGetInfo())[0] == left
+    assert code(api.cuMemRelease(memory)) == 1
+
+
 def test_ranges_are_held_to_their_rules(api: Emulator) -> None:
     place = ok(api.cuMemAddressReserve(4 * UNIT, 0, 0, 0))
     memory = mapped(api, place, UNIT)

@@ -137,10 +137,24 @@ class VirtualCalls(CaptureRules):
         """Give a handle back; the memory stays as long as it is mapped."""
         device, found = self._physical(handle)
         with device.lock:
-            found.is_released = True
+            found.references -= 1
             if found.settle(device.memory):
                 del device.physical[int(handle)]
         return OK
+
+    @call(1)
+    def cuMemRetainAllocationHandle(
+        self, addr: CUdeviceptr, /
+    ) -> tuple[CUresult, CUmemGenericAllocationHandle]:
+        """The handle of what is mapped at an address, to be given back once more."""
+        for device in self._devices:
+            with device.lock:
+                for handle, found in device.physical.items():
+                    at = found.mapped_at
+                    if at and at <= int(addr) < at + found.nbytes:
+                        found.references += 1
+                        return SUCCESS, CUmemGenericAllocationHandle(handle)
+        raise invalid_value(f"nothing is mapped at {int(addr):#x}")
 
     @call()
     def cuMemMap(
@@ -168,7 +182,7 @@ class VirtualCalls(CaptureRules):
             if memory.file is not None:
                 device.shared.show(int(ptr), size, memory.file, 0)
                 device.memory.mark_written(int(ptr), size)  # by others, perhaps
-            memory.mapped_at = int(ptr)
+            memory.map(device.memory, int(ptr))
         return OK
 
     @call()
@@ -210,7 +224,7 @@ class VirtualCalls(CaptureRules):
                 if memory.mapped_at in pieces:
                     if memory.file is not None:
                         device.shared.hide(memory.mapped_at, memory.nbytes)
-                    memory.mapped_at = 0
+                    memory.unmap(device.memory)
                     if memory.settle(device.memory):
                         del device.physical[handle]
         return OK
@@ -237,6 +251,6 @@ class VirtualCalls(CaptureRules):
     def _physical(self, handle: CUmemGenericAllocationHandle) -> tuple[DeviceState, PhysicalMemory]:
         for device in self._devices:
             found = device.physical.get(int(handle))
-            if found is not None and not found.is_released:
+            if found is not None and found.references:
                 return device, found
         raise invalid_value(f"{int(handle):#x} is no handle of memory")

@@ -134,6 +134,7 @@ cuMemAddressReserve 10020 >size size size size size
 cuMemAddressFree 10020 size size
 cuMemCreate 10020 >size size *CUmemAllocationProp size
 cuMemRelease 10020 size
+cuMemRetainAllocationHandle 11000 >size size
 cuMemGetAllocationGranularity 10020 >size *CUmemAllocationProp int
 cuMemMap 10020 size size size size size
 cuMemUnmap 10020 size size
