@@ -11,8 +11,9 @@ from ..emulator import Emulator
 from .special import INVALID_VALUE, Handlers, call, passed_on, put_size, put_uint
 
 LAUNCHING: Final = Handlers()
-# The nodes that cuStreamGetCaptureInfo told of, by stream.
+# The nodes and edges that cuStreamGetCaptureInfo told of, by stream.
 _NODES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
+_EDGES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _ATTRIBUTE_BYTES: Final = 72  # sizeof(CUlaunchAttribute)
 
 
@@ -140,9 +141,12 @@ def capture_info_with_edges(
     api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, edges: int,
     count: int,
 ) -> int:  # fmt: skip
-    """The same; all edges are ordinary ones, of which nothing is said."""
-    put_size(edges, 0)
-    return capture_info(api, stream, status, identity, graph, after, count)
+    """The same; all edges are ordinary ones, whose data are zeros."""
+    code = capture_info(api, stream, status, identity, graph, after, count)
+    if not code:  # CUgraphEdgeData has 8 bytes, as a node's handle has
+        kept = _EDGES[stream] = (ctypes.c_size_t * len(_NODES[stream]))()
+        put_size(edges, ctypes.addressof(kept))
+    return code
 
 
 @LAUNCHING("cuMemSetAccess 10020 size size size size")

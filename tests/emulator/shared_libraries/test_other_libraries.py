@@ -47,6 +47,53 @@ def test_cuda_core_compiles_launches_captures_and_replays() -> None:
     assert out == "[205, 205, 205, 205] True\n"
 
 
+@pytest.mark.skipif(not has("cuda.core"), reason="needs cuda-core")
+def test_graph_builders_of_cuda_core_have_conditions_after_other_nodes() -> None:
+    out = run_program("""
+        stand_in()
+        from cuda.core import Device, LaunchConfig, ObjectCode, launch
+        device = Device(0)
+        device.set_current()
+        stream = device.create_stream()
+        memory = device.allocate(4, stream=stream)
+        memory.fill(0, stream=stream)
+        function = ObjectCode.from_ptx(PTX).get_kernel("increment")
+        config = LaunchConfig(grid=1, block=1)
+        builder = device.create_graph_builder().begin_building()
+        launch(builder, config, function, memory)
+        # The names of older versions of cuda.core, and of newer ones.
+        condition = getattr(builder, "create_condition", None) or builder.create_conditional_handle
+        branch = getattr(builder, "if_then", None) or builder.if_cond
+        body = branch(condition(default_value=1)).begin_building()
+        launch(body, config, function, memory)
+        body.end_building()
+        graph = builder.end_building().complete()
+        for _ in range(2):
+            graph.launch(stream)
+        stream.sync()
+        print(read(driver.CUdeviceptr(int(memory.handle)), 1))
+    """)
+    assert out == "[4]\n"
+
+
+@pytest.mark.skipif(not has("cuda.core"), reason="needs cuda-core")
+def test_cuda_core_grows_reserved_ranges() -> None:
+    out = run_program("""
+        stand_in()
+        from cuda.core import Device, VirtualMemoryResource
+        device = Device(0)
+        device.set_current()
+        stream = device.create_stream()
+        resource = VirtualMemoryResource(device)
+        buffer = resource.allocate(1 << 21)
+        buffer.fill(5, stream=stream)
+        stream.sync()
+        grown = resource.modify_allocation(buffer, 1 << 22)
+        print(grown.size >> 20, read(driver.CUdeviceptr(int(grown.handle)), 1))
+    """)
+    assert out == "4 [84215045]\n"
+
+
 SHARED_BY_CUDA_CORE = """
 import ctypes
 import multiprocessing
