@@ -20,12 +20,8 @@ if TYPE_CHECKING:
     from .loading import *  # noqa: F403
     from .setup import *  # noqa: F403
     from .target import *  # noqa: F403
-    from .tensor_map import *  # noqa: F403
-    from .texture import *  # noqa: F403
 
-_OTHERS = (
-    "setup", "loading", "execution", "capture", "gpu", "target", "tensor_map", "texture",
-)  # fmt: skip
+_OTHERS = ("setup", "loading", "execution", "capture", "gpu", "target")
 """The modules of the classes that are made when they are named."""
 
 

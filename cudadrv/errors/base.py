@@ -184,6 +184,14 @@ class RemoteError(CudadrvError):
         self.type_name = type_name
 
 
+class TensorMapError(CudadrvError):
+    """A tensor map that there cannot be: of such an array, by such boxes, or on such a device."""
+
+
+class TextureError(CudadrvError):
+    """A CUDA array, texture or surface that there cannot be, or that CUDA would read otherwise."""
+
+
 class ArgumentError(CudadrvError):
     """A kernel or a function was given what it cannot take: count, type, range or memory space.
 
