@@ -116,14 +116,8 @@ LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     """The code for arguments of these kinds.
 
-    It takes from its globals: slowly, fail, elsewhere, own_stream, own, own_config, is_own_config,
-    follow, follow_reading, REFUSALS, int, float, WHOLE, REALS, the convert of each argument by its
-    number, pack, pop and push of its version, what packs the numbers alone and where that starts,
-    and, where other libraries' memory is among the kinds, interface_address, follow_producer,
-    follow_producers, before, ordinal, Exception, and of its version the type, dtype, device and so
-    on of such an argument by its number, and the stream of its reader. Of an argument that points
-    to a known type, the usual dtype, those that are taken, and the bytes of an element, by its
-    number.
+    Its globals are those of `LauncherState._names` and `code_names`; names that end in the version
+    are of `LauncherState._generate`.
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     ready, fill = _filling(kinds, version)
