@@ -247,7 +247,7 @@ def test_pauses_of_the_collector() -> None:
     assert come_back_everywhere(collection_paused, begin) > 5
 
 
-def test_turns_of_a_pool(context: cudadrv.Context) -> None:
+def test_turns_of_a_pool() -> None:
     def begin() -> Any:
         pool, taken = DevicePool(), list[int]()
 

@@ -204,7 +204,7 @@ def test_shapes_dtypes_and_places_are_checked(
 
 
 def test_an_array_of_another_device_is_refused(
-    stream: cudadrv.Stream, algebra: LinearAlgebra, second_context: cudadrv.Context
+    algebra: LinearAlgebra, second_context: cudadrv.Context
 ) -> None:
     there = second_context.default_stream.zeros((2, 2), "f8")
     with pytest.raises(WrongDeviceError):

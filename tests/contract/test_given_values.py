@@ -290,7 +290,7 @@ def test_elements_that_share_some_of_their_bytes_are_not_filled(stream: cudadrv.
 
 
 def test_numbers_out_of_range_are_refused_before_the_driver_sees_them(
-    context: cudadrv.Context, stream: cudadrv.Stream
+    context: cudadrv.Context,
 ) -> None:
     attempts: list[Callable[[], object]] = [
         lambda: context.external_stream(2**64),

@@ -614,9 +614,7 @@ def test_each_mode_of_capture_records(
     assert stream.to_host(out).tolist() == [1] * 4
 
 
-def test_a_strict_capture_is_broken_by_an_unsafe_call(
-    stream: cudadrv.Stream, module: cudadrv.Module
-) -> None:
+def test_a_strict_capture_is_broken_by_an_unsafe_call(stream: cudadrv.Stream) -> None:
     with pytest.raises(CudaError, match="STREAM_CAPTURE"), stream.capture(mode="global"):
         cudadrv.pinned_empty(1 << 20, np.uint8)
     with pytest.raises(InvalidValueError, match="one of 'relaxed'"):

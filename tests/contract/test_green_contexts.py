@@ -51,7 +51,7 @@ def test_multiprocessors_are_split_into_equal_parts_and_a_rest(
         assert size >= whole.min_partition_size
 
 
-def test_what_cannot_be_split_is_told(context: Context, whole: SmResource) -> None:
+def test_what_cannot_be_split_is_told(whole: SmResource) -> None:
     total = whole.sm_count
     with pytest.raises(CudaError, match=f"splitting <SmResource of {total} multiprocessors"):
         whole.split(total + 1)
@@ -100,7 +100,7 @@ def test_kernels_see_the_multiprocessors_of_their_context(
         assert max(found) < total
 
 
-def test_a_cooperative_grid_fits_the_part(context: Context, whole: SmResource) -> None:
+def test_a_cooperative_grid_fits_the_part(whole: SmResource) -> None:
     (part,), _ = whole.split(8, 1)
     with Context.create_green(part) as green:
         stream, kernel = green.new_stream(), green.compile(SOURCE).kernel("bump")

@@ -91,9 +91,7 @@ def test_a_dropped_buffer_goes_after_its_work(
         assert (other.to_host(copied) == 3).all()
 
 
-def test_a_buffer_grows_no_further_than_its_range(
-    context: cudadrv.Context, stream: cudadrv.Stream
-) -> None:
+def test_a_buffer_grows_no_further_than_its_range(stream: cudadrv.Stream) -> None:
     buffer = GrowingBuffer(stream, 4 * MIB)
     assert buffer.nbytes == 0
     with pytest.raises(InvalidValueError, match="cannot grow to"):

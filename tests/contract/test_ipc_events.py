@@ -131,7 +131,7 @@ def test_an_event_that_comes_back_is_the_event_itself(
 
 
 def test_a_handle_is_bytes_and_is_opened_in_any_process(
-    context: cudadrv.Context, stream: cudadrv.Stream, peer: Peer
+    context: cudadrv.Context, peer: Peer
 ) -> None:
     event = Event(context, timing=False, interprocess=True)
     handle = IpcEventHandle.of(event)

@@ -100,7 +100,7 @@ def test_read_only_arrays_are_read(stream: cudadrv.Stream) -> None:
     assert np.array_equal(stream.to_host(stream.to_device(source)), source)
 
 
-def test_threads_and_contexts_share_the_copy_threads(context: cudadrv.Context) -> None:
+def test_threads_and_contexts_share_the_copy_threads() -> None:
     failures: list[int] = []
 
     def work(seed: int) -> None:

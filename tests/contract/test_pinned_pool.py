@@ -52,7 +52,7 @@ def test_memory_in_use_by_a_kernel_is_lent_again_after_it(
     assert pool.statistics().pinned == 1
 
 
-def test_a_pool_keeps_what_it_may(stream: cudadrv.Stream) -> None:
+def test_a_pool_keeps_what_it_may() -> None:
     pool = PinnedPool(max_cached_bytes=3 << 20)
     arrays = [pool.empty(1 << 20, "u1"), pool.empty(2_500_000, "u1"), pool.empty(100, "u1")]
     arrays.clear()

@@ -199,7 +199,7 @@ def test_no_elements_are_a_null_pointer(stream: cudadrv.Stream, context: cudadrv
     assert stream.to_host(out).tolist() == [4]
 
 
-def test_a_later_reader_takes_the_place_of_the_former(stream: cudadrv.Stream) -> None:
+def test_a_later_reader_takes_the_place_of_the_former() -> None:
     kind = fresh_type()
     register(kind, Reader(attrgetter("pointer"), attrgetter("place")))
     known = found_for(kind)

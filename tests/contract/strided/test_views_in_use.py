@@ -129,9 +129,7 @@ def test_a_kernel_takes_a_view_only_where_its_strides_are_asked_for(
     assert array.closed
 
 
-def test_what_takes_only_arrays_in_c_order_refuses_a_view(
-    context: cudadrv.Context, stream: cudadrv.Stream
-) -> None:
+def test_what_takes_only_arrays_in_c_order_refuses_a_view(stream: cudadrv.Stream) -> None:
     from cudadrv.blas import LinearAlgebra
 
     square = stream.zeros((32, 32), "f4")
