@@ -19,163 +19,45 @@ class CublasApi(Protocol):
     def destroy(self, handle: int, /) -> None: ...
     def set_stream(self, handle: int, stream_id: int, /) -> None: ...
     def sgemm(
-        self,
-        handle: int,
-        transa: int,
-        transb: int,
-        m: int,
-        n: int,
-        k: int,
-        alpha: int,
-        a: int,
-        lda: int,
-        b: int,
-        ldb: int,
-        beta: int,
-        c: int,
-        ldc: int,
-        /,
-    ) -> None: ...
+        self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int,
+        lda: int, b: int, ldb: int, beta: int, c: int, ldc: int, /,
+    ) -> None: ...  # fmt: skip
     def dgemm(
-        self,
-        handle: int,
-        transa: int,
-        transb: int,
-        m: int,
-        n: int,
-        k: int,
-        alpha: int,
-        a: int,
-        lda: int,
-        b: int,
-        ldb: int,
-        beta: int,
-        c: int,
-        ldc: int,
-        /,
-    ) -> None: ...
+        self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int,
+        lda: int, b: int, ldb: int, beta: int, c: int, ldc: int, /,
+    ) -> None: ...  # fmt: skip
     def sgemv(
-        self,
-        handle: int,
-        trans: int,
-        m: int,
-        n: int,
-        alpha: int,
-        a: int,
-        lda: int,
-        x: int,
-        incx: int,
-        beta: int,
-        y: int,
-        incy: int,
-        /,
-    ) -> None: ...
+        self, handle: int, trans: int, m: int, n: int, alpha: int, a: int, lda: int, x: int,
+        incx: int, beta: int, y: int, incy: int, /,
+    ) -> None: ...  # fmt: skip
     def dgemv(
-        self,
-        handle: int,
-        trans: int,
-        m: int,
-        n: int,
-        alpha: int,
-        a: int,
-        lda: int,
-        x: int,
-        incx: int,
-        beta: int,
-        y: int,
-        incy: int,
-        /,
-    ) -> None: ...
+        self, handle: int, trans: int, m: int, n: int, alpha: int, a: int, lda: int, x: int,
+        incx: int, beta: int, y: int, incy: int, /,
+    ) -> None: ...  # fmt: skip
     def ssyrk(
-        self,
-        handle: int,
-        uplo: int,
-        trans: int,
-        n: int,
-        k: int,
-        alpha: int,
-        a: int,
-        lda: int,
-        beta: int,
-        c: int,
-        ldc: int,
-        /,
-    ) -> None: ...
+        self, handle: int, uplo: int, trans: int, n: int, k: int, alpha: int, a: int, lda: int,
+        beta: int, c: int, ldc: int, /,
+    ) -> None: ...  # fmt: skip
     def dsyrk(
-        self,
-        handle: int,
-        uplo: int,
-        trans: int,
-        n: int,
-        k: int,
-        alpha: int,
-        a: int,
-        lda: int,
-        beta: int,
-        c: int,
-        ldc: int,
-        /,
-    ) -> None: ...
+        self, handle: int, uplo: int, trans: int, n: int, k: int, alpha: int, a: int, lda: int,
+        beta: int, c: int, ldc: int, /,
+    ) -> None: ...  # fmt: skip
     def strsm(
-        self,
-        handle: int,
-        side: int,
-        uplo: int,
-        trans: int,
-        diag: int,
-        m: int,
-        n: int,
-        alpha: int,
-        a: int,
-        lda: int,
-        b: int,
-        ldb: int,
-        /,
-    ) -> None: ...
+        self, handle: int, side: int, uplo: int, trans: int, diag: int, m: int, n: int, alpha: int,
+        a: int, lda: int, b: int, ldb: int, /,
+    ) -> None: ...  # fmt: skip
     def dtrsm(
-        self,
-        handle: int,
-        side: int,
-        uplo: int,
-        trans: int,
-        diag: int,
-        m: int,
-        n: int,
-        alpha: int,
-        a: int,
-        lda: int,
-        b: int,
-        ldb: int,
-        /,
-    ) -> None: ...
+        self, handle: int, side: int, uplo: int, trans: int, diag: int, m: int, n: int, alpha: int,
+        a: int, lda: int, b: int, ldb: int, /,
+    ) -> None: ...  # fmt: skip
     def sdgmm(
-        self,
-        handle: int,
-        mode: int,
-        m: int,
-        n: int,
-        a: int,
-        lda: int,
-        x: int,
-        incx: int,
-        c: int,
-        ldc: int,
-        /,
-    ) -> None: ...
+        self, handle: int, mode: int, m: int, n: int, a: int, lda: int, x: int, incx: int, c: int,
+        ldc: int, /,
+    ) -> None: ...  # fmt: skip
     def ddgmm(
-        self,
-        handle: int,
-        mode: int,
-        m: int,
-        n: int,
-        a: int,
-        lda: int,
-        x: int,
-        incx: int,
-        c: int,
-        ldc: int,
-        /,
-    ) -> None: ...
+        self, handle: int, mode: int, m: int, n: int, a: int, lda: int, x: int, incx: int, c: int,
+        ldc: int, /,
+    ) -> None: ...  # fmt: skip
 
 
 class CusolverApi(Protocol):
@@ -187,29 +69,13 @@ class CusolverApi(Protocol):
     def spotrf_buffer_size(self, handle: int, uplo: int, n: int, a: int, lda: int, /) -> int: ...
     def dpotrf_buffer_size(self, handle: int, uplo: int, n: int, a: int, lda: int, /) -> int: ...
     def spotrf(
-        self,
-        handle: int,
-        uplo: int,
-        n: int,
-        a: int,
-        lda: int,
-        workspace: int,
-        lwork: int,
-        dev_info: int,
-        /,
-    ) -> None: ...
+        self, handle: int, uplo: int, n: int, a: int, lda: int, workspace: int, lwork: int,
+        dev_info: int, /,
+    ) -> None: ...  # fmt: skip
     def dpotrf(
-        self,
-        handle: int,
-        uplo: int,
-        n: int,
-        a: int,
-        lda: int,
-        workspace: int,
-        lwork: int,
-        dev_info: int,
-        /,
-    ) -> None: ...
+        self, handle: int, uplo: int, n: int, a: int, lda: int, workspace: int, lwork: int,
+        dev_info: int, /,
+    ) -> None: ...  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
