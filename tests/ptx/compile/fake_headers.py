@@ -49,6 +49,15 @@ def write_toolkit(root: Path, major: int, minor: int) -> Path:
     return root
 
 
+def link_bindings(packages: Path, site: Path) -> None:
+    """Let another folder have the bindings and what they need, and no library of CUDA."""
+    for name in ("cuda", "numpy", "numpy.libs", "platformdirs"):
+        if (packages / name).exists():
+            (site / name).symlink_to(packages / name)
+    for info in packages.glob("cuda_bindings-*.dist-info"):
+        (site / info.name).symlink_to(info)
+
+
 def environment_without_headers(home: Path) -> Callable[..., str]:
     """A virtual environment that has NVRTC and no package with headers.
 
@@ -63,11 +72,7 @@ def environment_without_headers(home: Path) -> Callable[..., str]:
     venv.EnvBuilder(symlinks=True).create(home)
     (site,) = home.glob("lib/python*/site-packages")
     packages = folder.parents[2]
-    for name in ("cuda", "numpy", "numpy.libs", "platformdirs"):
-        if (packages / name).exists():
-            (site / name).symlink_to(packages / name)
-    for info in packages.glob("cuda_bindings-*.dist-info"):
-        (site / info.name).symlink_to(info)
+    link_bindings(packages, site)
     (site / "nvidia" / f"cu{major}").mkdir(parents=True)
     (site / "nvidia" / f"cu{major}" / "lib").symlink_to(folder)
 

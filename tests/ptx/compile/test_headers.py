@@ -20,7 +20,7 @@ from ptx.cache.folder import PrivateFolder
 from ptx.header_packages import install_command, package_of
 from ptx.request import CompileRequest
 
-from .fake_headers import environment_without_headers, write_runtime, write_toolkit
+from .fake_headers import environment_without_headers, link_bindings, write_runtime, write_toolkit
 
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
 
@@ -360,12 +360,7 @@ def test_missing_nvrtc_names_the_one_command(tmp_path: Path) -> None:
     """A process that sees the bindings and not the libraries beside them."""
     import cuda.bindings
 
-    site = Path(cuda.bindings.__path__[0]).parents[1]
-    for name in ("cuda", "numpy", "numpy.libs", "platformdirs"):
-        if (site / name).exists():
-            (tmp_path / name).symlink_to(site / name)
-    for info in site.glob("cuda_bindings-*.dist-info"):
-        (tmp_path / info.name).symlink_to(info)
+    link_bindings(Path(cuda.bindings.__path__[0]).parents[1], tmp_path)
     script = (
         f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(Path(ptx.__file__).parents[1])!r}]\n"
         "import ptx\n"
