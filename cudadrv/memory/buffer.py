@@ -60,7 +60,8 @@ class DeviceMemory(Closing):
     @property
     def buffer(self) -> DeviceBuffer:
         """The memory as bytes; closing it closes everything over it."""
-        return BufferView(self, self._address, self.nbytes)
+        root = self._root
+        return BufferView(self, self._address, self.nbytes) if root is self else root.buffer
 
     @property
     def ptr(self) -> int:
@@ -217,11 +218,6 @@ class View(DeviceMemory):
     def _root(self) -> DeviceMemory:
         return self._base
 
-    @property
-    def buffer(self) -> DeviceBuffer:
-        """The memory as bytes; closing it closes everything over it."""
-        return self._base.buffer
-
     def close(self) -> None:
         """Give the memory back, in the order of its stream, with all over it. Idempotent."""
         self._base.close()
@@ -321,11 +317,6 @@ class BufferView(View, DeviceBuffer):
         self._base = base
         self.nbytes: int = nbytes
         self._address, self._pointer = address, None
-
-    @property
-    def buffer(self) -> DeviceBuffer:
-        """The buffer itself."""
-        return self
 
 
 def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
