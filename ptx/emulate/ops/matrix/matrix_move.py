@@ -104,7 +104,7 @@ def transpose(fibre: Fibre, group: Group, word: Value) -> Words:
     return _packed(low, high)
 
 
-def _address(e: Emitter, i: Instruction, operand: int) -> tuple[str, str]:
+def row_address(e: Emitter, i: Instruction, operand: int) -> tuple[str, str]:
     """The variable with every thread's address, and the space."""
     where, offset, space = e.address(i.operands[operand], space_of(i))
     return e.temporary(f"{where}.every(f.n) + {offset}"), space
@@ -116,7 +116,7 @@ def _count_rows(e: Emitter, address: str, site: str) -> None:
 
 def _load(e: Emitter, i: Instruction) -> None:
     count = _COUNTS[plain_words(i)[3]]
-    address, space = _address(e, i, 1)
+    address, space = row_address(e, i, 1)
     site = e.site(space, "u32", 4)
     group = sync_warp(e, i, {"address": address})
     _count_rows(e, address, site)
@@ -130,7 +130,7 @@ def _store(e: Emitter, i: Instruction) -> None:
     words = [e.temporary(word) for word in e.values(source, "b32")]
     if len(words) != _COUNTS[plain_words(i)[3]]:
         raise e.refuse("the number of matrices and of registers differ")
-    address, space = _address(e, i, 0)
+    address, space = row_address(e, i, 0)
     whole = e.site(space, "u32", 4, writes=True)
     sites = f"({whole}, {e.site(space, 'u16', writes=True)})"
     group = sync_warp(e, i, {"address": address})

@@ -23,7 +23,7 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.matrix.matrix_element import plain_words
-from ptx.emulate.ops.memory.load_store import space_of
+from ptx.emulate.ops.matrix.matrix_move import row_address
 from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.isa.model import Instruction
 
@@ -118,12 +118,6 @@ def store_tall(
             store(fibre, addresses_in(start + rows.group + 8 * (k // 2)), 0, one, value)
 
 
-def _address(e: Emitter, i: Instruction, operand: int) -> tuple[str, str]:
-    """The variable with every thread's address, and the space."""
-    where, offset, space = e.address(i.operands[operand], space_of(i))
-    return e.temporary(f"{where}.every(f.n) + {offset}"), space
-
-
 def _load(e: Emitter, i: Instruction) -> None:
     _, _, shape, number, *_ = plain_words(i)
     packed = [_PACKED[word] for word in i.modifiers if word in _PACKED]
@@ -132,7 +126,7 @@ def _load(e: Emitter, i: Instruction) -> None:
         raise e.refuse("it loads .b8, or .b8x16 from .b6x16_p32 or .b4x16_p64")
     if (shape == "m16n16") != ("trans" in i.modifiers):
         raise e.refuse("16x16 matrices are transposed, and 8x16 ones are not")
-    address, space = _address(e, i, 1)
+    address, space = row_address(e, i, 1)
     site = e.site(space, "u32", 4)
     group = sync_warp(e, i, {"address": address})
     count_access(e, f"{e.helper(addresses_in)}({address})", 0, site)
@@ -150,7 +144,7 @@ def _store(e: Emitter, i: Instruction) -> None:
         raise e.refuse("the number of matrices and of registers differ")
     if "trans" not in i.modifiers:
         raise e.refuse("16x8 matrices are transposed")
-    address, space = _address(e, i, 0)
+    address, space = row_address(e, i, 0)
     whole = e.site(space, "u32", 4, writes=True)
     sites = f"({whole}, {e.site(space, 'u8', writes=True)})"
     group = sync_warp(e, i, {"address": address})
