@@ -12,6 +12,8 @@ from cudadrv.cli import kernels as of_selftest
 from cudadrv.driver._api import CUcontext
 from cudadrv.driver.in_use import current
 
+from .peer import Peer
+
 
 @pytest.fixture(autouse=True)
 def current_context(request: pytest.FixtureRequest) -> None:
@@ -63,6 +65,14 @@ def second_context() -> cudadrv.Context:
     if len(cudadrv.list_devices()) < 2:
         pytest.skip("needs a second device")
     return cudadrv.cuda_context_for(1)
+
+
+@pytest.fixture(scope="module")
+def peer() -> Iterator[Peer]:
+    """Another process of the host."""
+    peer = Peer()
+    yield peer
+    peer.end()
 
 
 def compile_module(context: cudadrv.Context, source: str, *name_expressions: str) -> cudadrv.Module:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -22,13 +21,6 @@ from cudadrv.errors import (
 )
 
 from .peer import KEPT, Peer
-
-
-@pytest.fixture(scope="module")
-def peer() -> Iterator[Peer]:
-    peer = Peer()
-    yield peer
-    peer.end()
 
 
 def keep(name: str, value: object) -> None:

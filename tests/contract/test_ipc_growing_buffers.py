@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,6 @@ from cudadrv.errors import ArgumentTypeError, ExportError, NotPermittedError
 from .peer import KEPT, Peer
 
 MIB = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def peer() -> Iterator[Peer]:
-    peer = Peer()
-    yield peer
-    peer.end()
 
 
 def keep(name: str, value: object) -> None:

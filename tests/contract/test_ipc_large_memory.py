@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,6 @@ RESOURCES: dict[str, Callable[[], MemoryPool | UnpooledMemory]] = {
     "pool": lambda: MemoryPool(shareable=True),
     "unpooled": UnpooledMemory,
 }
-
-
-@pytest.fixture(scope="module")
-def peer() -> Iterator[Peer]:
-    peer = Peer()
-    yield peer
-    peer.end()
 
 
 def large(stream: cudadrv.Stream, name: str) -> Numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from multiprocessing import reduction
 from typing import Any
@@ -44,13 +44,6 @@ RESOURCES: dict[str, Callable[[], MemoryPool | UnpooledMemory]] = {
     "pool": lambda: MemoryPool(shareable=True),
     "unpooled": UnpooledMemory,
 }
-
-
-@pytest.fixture(scope="module")
-def peer() -> Iterator[Peer]:
-    peer = Peer()
-    yield peer
-    peer.end()
 
 
 @pytest.fixture(params=RESOURCES)
