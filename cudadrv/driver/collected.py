@@ -1,4 +1,4 @@
-"""Boxes that a garbage collection found, which runs the finalizers of its finds in any order.
+"""Boxes that a garbage collection found; it runs finalizers in any order.
 
 A box that is found while something refers to it waits here until the collection has ended; then
 what refers to nothing but parents goes first.

@@ -45,7 +45,7 @@ _LEFT: Final = object()
 
 
 class Uncopied:
-    """What stands for something of the driver in this process: no copy of it, here or elsewhere.
+    """A class whose objects are not copied or pickled: each stands for something of this process.
 
     A copy would go on using what the original gives back. Some kinds go to other processes through
     multiprocessing, which asks `sending` first.

@@ -35,7 +35,7 @@ def require_descriptors(what: str) -> None:
 
 
 def device_named(uuid: bytes, what: str) -> Device:
-    """The device of a UUID, which something of another process is of.
+    """The device of a UUID that came from another process.
 
     Raises:
         InvalidDeviceError: this process sees no such device.
