@@ -258,6 +258,7 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "function", lambda api, h: api.cuFuncGetAttribute(CUfunction_attribute(0), h)),
     ("cuFuncSetAttribute", "hfunc"): (
         "function", lambda api, h: api.cuFuncSetAttribute(h, CUfunction_attribute(8), 64)),
+    ("cuFuncGetParamCount", "func"): ("function", lambda api, h: api.cuFuncGetParamCount(h)),
     ("cuFuncGetParamInfo", "func"): ("function", lambda api, h: no_parameter(api, h)),
     ("cuOccupancyMaxActiveBlocksPerMultiprocessor", "func"): (
         "function", lambda api, h: api.cuOccupancyMaxActiveBlocksPerMultiprocessor(h, 32, 0)),
