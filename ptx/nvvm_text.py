@@ -10,7 +10,7 @@ reference, "Data Layout".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 _LAYOUT: Final = (
@@ -29,7 +29,6 @@ _TOKEN: Final = re.compile(
 _BRACKET: Final = re.compile(r'"[^"]*+"|;[^\r\n]*+|[][(){}<>,]')
 _ESCAPE: Final = re.compile(r"\\([0-9a-fA-F]{2}|\\)")
 _VALUE: Final = re.compile(r"i[0-9]+\s+(?:-?[0-9]+|true|false)|!.*", re.DOTALL)
-_MOST_BITS: Final = 1 << 24
 
 
 def fault_of(text: str, *, is_first: bool, is_old: bool) -> str | None:
@@ -114,103 +113,21 @@ def _is_annotation(elements: Sequence[str]) -> bool:
 def _fault_of_layout(layout: str) -> str | None:
     """What of a data layout LLVM does not read."""
     for piece in layout.split("-"):
-        try:
-            head, *rest = piece.split(":")
-            if not head or not all(rest):
-                return f"{layout!r} has an empty part"
-            read = _PIECES.get("ni" if head == "ni" else head[0])
-            if read is None:
-                return f"{layout!r} has {piece!r}, which begins with no letter of layouts"
-            read(head[1:], rest)
-        except _WrongPieceError as error:
-            return f"{layout!r} has {piece!r}, of which {error}"
+        sizes = [int(size) for size in piece.split(":")[1:] if size.isdecimal()]
+        needed = sizes[1:3] if piece.startswith("p") else sizes
+        if not _PIECE.fullmatch(piece) or (piece[0] in "pivfa" and needed != sorted(needed)):
+            return f"{layout!r} has {piece!r}, which is no part of one"
     return None
 
 
-class _WrongPieceError(Exception):
-    """A part of a data layout that LLVM does not read."""
-
-
-def _number(text: str, most: int = 2**32) -> int:
-    if not re.fullmatch("[0-9]+", text) or int(text) >= most:
-        raise _WrongPieceError(f"{text!r} is no number below {most}")
-    return int(text)
-
-
-def _nbytes(text: str) -> int:
-    bits = _number(text)
-    if bits % 8:
-        raise _WrongPieceError(f"{bits} bits are no whole bytes")
-    return bits // 8
-
-
-def _needs(rest: Sequence[str], least: int) -> None:
-    if len(rest) < least:
-        raise _WrongPieceError("a size or an alignment is missing")
-
-
-def _alignments(texts: Sequence[str]) -> None:
-    """The alignment that is needed, and the one that is preferred."""
-    found = [_nbytes(text) for text in texts]
-    if any(each & (each - 1) or each >= 1 << 16 for each in found) or found != sorted(found):
-        raise _WrongPieceError("the alignments are no powers of two, or the second is smaller")
-
-
-def _pointer(tail: str, rest: Sequence[str]) -> None:
-    """`p[space]:size:alignment[:preferred[:index]]`."""
-    _number(tail or "0", _MOST_BITS)
-    _needs(rest, 2)
-    if not all(map(_nbytes, rest[:4])):
-        raise _WrongPieceError("a size or an alignment is 0")
-    _alignments(rest[1:3])
-
-
-def _typed(tail: str, rest: Sequence[str]) -> None:
-    """`i`, `v` or `f` with `size:alignment[:preferred]`."""
-    _number(tail or "0", _MOST_BITS)
-    _needs(rest, 1)
-    if not _nbytes(rest[0]):
-        raise _WrongPieceError("the alignment is 0")
-    _alignments(rest[:2])
-
-
-def _aggregate(tail: str, rest: Sequence[str]) -> None:
-    if _number(tail or "0"):
-        raise _WrongPieceError("the size is not 0")
-    _needs(rest, 1)
-    _alignments(rest[:2])
-
-
-def _native(tail: str, rest: Sequence[str]) -> None:
-    if not all(map(_number, (tail, *rest))):
-        raise _WrongPieceError("a width is 0")
-
-
-def _spaces(tail: str, rest: Sequence[str]) -> None:
-    _needs(rest, 1)
-    if not all(map(_number, rest)):
-        raise _WrongPieceError("a space is 0")
-
-
-def _mangling(tail: str, rest: Sequence[str]) -> None:
-    if tail or list(rest) not in (["e"], ["o"], ["m"], ["w"], ["x"]):
-        raise _WrongPieceError("the names are of no known kind")
-
-
-def _stack(tail: str, rest: Sequence[str]) -> None:
-    _nbytes(tail)
-
-
-def _space(tail: str, rest: Sequence[str]) -> None:
-    _number(tail, _MOST_BITS)
-
-
-def _nothing(tail: str, rest: Sequence[str]) -> None:
-    """What LLVM does not look at any further."""
-
-
-_PIECES: Final[dict[str, Callable[[str, Sequence[str]], None]]] = {
-    "e": _nothing, "E": _nothing, "s": _nothing, "p": _pointer, "i": _typed, "v": _typed,
-    "f": _typed, "a": _aggregate, "n": _native, "ni": _spaces, "S": _stack, "P": _space,
-    "A": _space, "m": _mangling,
-}  # fmt: skip
+_BITS: Final = "(?:8|16|32|64|128|256|512|1024)"
+# An alignment that is needed may be followed by one that is preferred, which is no smaller.
+_PIECE: Final = re.compile(
+    rf"""[eE] | m:[eomwx] | S{_BITS}? | [AP]\d{{0,7}} | s\d*(:\d+)*
+    | p\d{{0,7}}(:{_BITS}){{2,4}}           # of pointers: their size, alignments, and of an index
+    | [ivf]\d{{0,7}}(:{_BITS}){{1,2}}
+    | a0?(:(0|{_BITS})){{1,2}}
+    | n[1-9]\d{{0,6}}(:[1-9]\d{{0,6}})*
+    | ni(:[1-9]\d{{0,6}})+""",
+    re.ASCII | re.VERBOSE,
+)

@@ -38,40 +38,20 @@ def test_layouts_that_llvm_reads_are_left_to_it(layout: str) -> None:
 
 
 # libNVVM 13.5 ends the process at each of them.
-@pytest.mark.parametrize(
-    ("layout", "words"),
-    [
-        ("x", "'x', which begins with no letter of layouts"),
-        ("e-n", "'n', of which '' is no number"),
-        ("e-n8:0", "'n8:0', of which a width is 0"),
-        ("e-p", "'p', of which a size or an alignment is missing"),
-        ("e-p:64", "'p:64', of which a size or an alignment is missing"),
-        ("e-p:0:0:0", "'p:0:0:0', of which a size or an alignment is 0"),
-        ("e-p:99999999999:64:64", "'99999999999' is no number below 4294967296"),
-        ("e-p16777216:64:64", "'16777216' is no number below 16777216"),
-        ("e-i64", "'i64', of which a size or an alignment is missing"),
-        ("e-i64:3", "'i64:3', of which 3 bits are no whole bytes"),
-        ("e-i64:0", "'i64:0', of which the alignment is 0"),
-        ("e-i64:24", "'i64:24', of which the alignments are no powers of two"),
-        ("e-i64:64:32", "or the second is smaller"),
-        ("e-i64:65536000:64", "'i64:65536000:64', of which the alignments"),
-        ("e-a8:0:64", "'a8:0:64', of which the size is not 0"),
-        ("e-S3", "'S3', of which 3 bits"),
-        ("e-m:q", "'m:q', of which the names are of no known kind"),
-        ("e-A16777216", "'16777216' is no number below"),
-        ("e-ni:0", "'ni:0', of which a space is 0"),
-        ("e-ni", "'ni', of which a size or an alignment is missing"),
-        ("e--i8:8", "has an empty part"),
-        ("e-i64:", "has an empty part"),
-        (LAYOUT + "-", "has an empty part"),
-        (LAYOUT[:30], "'i16', of which a size or an alignment is missing"),
-        (r"e-\6964:3", "'i64:3', of which 3 bits"),
-    ],
-)
-def test_a_layout_that_llvm_does_not_read_is_told_by_its_part(layout: str, words: str) -> None:
+@pytest.mark.parametrize(("layout", "piece"), [
+    ("x", "x"), ("e-n", "n"), ("e-n8:0", "n8:0"), ("e-p", "p"), ("e-p:64", "p:64"),
+    ("e-p:0:0:0", "p:0:0:0"), ("e-p:99999999999:64:64", "p:99999999999:64:64"),
+    ("e-p16777216:64:64", "p16777216:64:64"), ("e-i64", "i64"), ("e-i64:3", "i64:3"),
+    ("e-i64:0", "i64:0"), ("e-i64:24", "i64:24"), ("e-i64:64:32", "i64:64:32"),
+    ("e-p:64:64:32", "p:64:64:32"), ("e-i64:65536000:64", "i64:65536000:64"),
+    ("e-a8:0:64", "a8:0:64"), ("e-S3", "S3"), ("e-m:q", "m:q"), ("e-A16777216", "A16777216"),
+    ("e-ni:0", "ni:0"), ("e-ni", "ni"), ("e--i8:8", ""), ("e-i64:", "i64:"), (LAYOUT + "-", ""),
+    (LAYOUT[:30], "i16"), (r"e-\6964:3", "i64:3"),
+])  # fmt: skip
+def test_a_layout_that_llvm_does_not_read_is_told_by_its_part(layout: str, piece: str) -> None:
     said = fault(with_layout(layout))
     assert said.startswith("line 2: the data layout ")
-    assert words in said
+    assert f" has {piece!r}, which is no part of one" in said
     assert f'NVVM IR has the line: target datalayout = "{LAYOUT}"' in said
     assert fault(with_layout(layout), is_old=False) == ""  # a later LLVM tells of it
 
