@@ -2,105 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import cudadrv
-from cudadrv import LaunchConfig, TensorInterleave, TensorMap, TensorSwizzle
+from cudadrv import TensorInterleave, TensorMap, TensorSwizzle
 from cudadrv.errors import TensorMapError
 
 from .conftest import compile_module
-from .tensor_kernels import BARRIER, COMMON, needs_tensor_maps
-
-AnyArray = cudadrv.DeviceArray[np.generic]
-PIECE = 16
-TOTAL = 2048
-SOURCE = (
-    COMMON
-    + r"""
-#define TO "shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-// Brings the box at {x, y, z, w, v}, and gives shared memory as it then is. Fewer bytes than are
-// expected would never end the phase.
-extern "C" __global__ void bring(const __grid_constant__ TensorMap map, unsigned char* out,
-                                 int kind, int x, int y, int z, int w, int v, int nbytes,
-                                 int total) {
-  extern __shared__ __align__(1024) unsigned char box[];
-  unsigned long long* bar = (unsigned long long*)(box + total);
-  unsigned short zero = 0;
-  for (int k = threadIdx.x; k < total; k += blockDim.x) box[k] = 0xEE;
-  if (threadIdx.x == 0) { init(bar, 1); make_barriers_known(); }
-  make_writes_known();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    expect(bar, nbytes);
-    if (kind == 3)
-      asm volatile("cp.async.bulk.tensor.3d." TO " [%0], [%1, {%2, %3, %4}], [%5];"
-                   :: "r"(at(box)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(at(bar)) : "memory");
-    else if (kind == 4)
-      asm volatile("cp.async.bulk.tensor.4d." TO " [%0], [%1, {%2, %3, %4, %5}], [%6];"
-                   :: "r"(at(box)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(at(bar))
-                   : "memory");
-    else if (kind == 5)
-      asm volatile("cp.async.bulk.tensor.5d." TO " [%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
-                   :: "r"(at(box)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v), "r"(at(bar))
-                   : "memory");
-    else
-      asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col"
-                   ".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-                   :: "r"(at(box)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(at(bar)),
-                      "h"(zero), "h"(zero) : "memory");
-  }
-  wait(bar, 0);
-  for (int k = threadIdx.x; k < total; k += blockDim.x) out[k] = box[k];
-}
-// Stores what is given at {x, y, z}.
-extern "C" __global__ void place(const __grid_constant__ TensorMap map, const unsigned char* in,
-                                 int x, int y, int z, int total) {
-  extern __shared__ __align__(1024) unsigned char box[];
-  for (int k = threadIdx.x; k < total; k += blockDim.x) box[k] = in[k];
-  make_writes_known();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}],"
-                 " [%4];" :: "l"(&map), "r"(x), "r"(y), "r"(z), "r"(at(box)) : "memory");
-    finish_stores();
-  }
-}
-"""
-)
+from .slice_kernels import PIECE, SOURCE, AnyArray, Slices, brought, put, swizzled
+from .tensor_kernels import needs_tensor_maps
 
 
 @pytest.fixture(scope="module")
 def kernels(context: cudadrv.Context) -> cudadrv.Module:
     needs_tensor_maps(context)
     return compile_module(context, SOURCE)
-
-
-class Slices:
-    """Slices in rows that lie 29 apart, of which the tensor has some.
-
-    Attributes:
-        nbytes: of a slice.
-        whole: all of memory, with axes (N, C/8, ..., 29, 8).
-        width: the slices of a row that belong to the tensor.
-    """
-
-    def __init__(self, nbytes: int, dtype: str, shape: tuple[int, ...]) -> None:
-        self.nbytes, self.width = nbytes, shape[-1]
-        rng = np.random.default_rng(3)
-        data = rng.integers(1, 256, (*shape[:-1], 29, nbytes), dtype=np.uint8)
-        self.whole: NDArray[np.generic] = data.view(dtype)
-
-    def array(self, stream: cudadrv.Stream) -> AnyArray:
-        """The tensor, on a device."""
-        return stream.to_device(self.whole)[..., : self.width, :]
-
-    def pieces(self) -> NDArray[np.uint8]:
-        """Memory by 16 bytes, in its order."""
-        return self.whole.view(np.uint8).reshape(-1, PIECE)
 
 
 def numbers(text: str) -> list[int]:
@@ -114,22 +32,6 @@ def numbers(text: str) -> list[int]:
         first, _, last = span.partition("..")
         found += range(int(first), int(last or first) + 1, int(step or 1))
     return found
-
-
-def brought(
-    stream: cudadrv.Stream, kernels: cudadrv.Module, tensor_map: TensorMap, kind: int,
-    start: Sequence[int],
-) -> NDArray[np.uint8]:  # fmt: skip
-    """Shared memory by 16 bytes behind a copy of a box, and that no more than the box came."""
-    out = stream.empty(TOTAL, np.uint8)
-    nbytes = tensor_map.box_nbytes
-    assert tensor_map.shared_nbytes == nbytes
-    config = LaunchConfig(1, 64, shared_bytes=TOTAL + BARRIER)
-    five = (*start, *(0,) * (5 - len(start)))
-    kernels.kernel("bring").launch(stream, config, tensor_map, out, kind, *five, nbytes, TOTAL)
-    found = stream.to_host(out)
-    assert (found[nbytes:] == 0xEE).all()
-    return found[:nbytes].reshape(-1, PIECE)
 
 
 def expected(slices: Slices, text: str) -> NDArray[np.uint8]:
@@ -234,7 +136,7 @@ def test_slices_of_16_bytes_lie_side_by_side_along_the_last_axis_of_pixels(
 ) -> None:  # fmt: skip
     slices = Slices(16, dtype, shape)
     tensor_map = map_of(slices.array(stream), box, "BYTES_16", "NONE")
-    found = brought(stream, kernels, tensor_map, len(shape), start)
+    found = brought(stream, kernels, tensor_map, start)
     assert np.array_equal(found, expected(slices, text))
 
 
@@ -245,7 +147,7 @@ def test_slices_of_32_bytes_have_halves_that_the_swizzle_exchanges(
 ) -> None:  # fmt: skip
     slices = Slices(32, dtype, shape)
     tensor_map = map_of(slices.array(stream), box, "BYTES_32", "BYTES_32")
-    found = brought(stream, kernels, tensor_map, len(shape), start)
+    found = brought(stream, kernels, tensor_map, start)
     assert np.array_equal(found, expected(slices, text))
 
 
@@ -256,7 +158,7 @@ def test_steps_leave_out_slices_along_all_other_axes_than_theirs(
 ) -> None:  # fmt: skip
     slices = Slices(16, "u2", THREE)
     tensor_map = map_of(slices.array(stream), (2, 8), "BYTES_16", "NONE", steps)
-    found = brought(stream, kernels, tensor_map, 3, start)
+    found = brought(stream, kernels, tensor_map, start)
     assert np.array_equal(found, expected(slices, text))
 
 
@@ -266,13 +168,9 @@ def test_the_swizzle_of_slices_of_16_bytes_goes_by_their_place_alone(
 ) -> None:
     slices = Slices(16, "u2", THREE)
     tensor_map = map_of(slices.array(stream), (5, 8), "BYTES_16", swizzle)
-    found = brought(stream, kernels, tensor_map, 3, (0, 2, 0))
-    # Eight slices are 128 bytes: each image is one row of the pattern.
-    rows, places = np.arange(5)[:, None], np.arange(8)
-    flips = rows % (TensorSwizzle[swizzle].nbytes // 16)
-    wanted = np.zeros((5, 8, PIECE), np.uint8)
-    wanted[rows, places ^ flips] = slices.whole[:, 2, :8].view(np.uint8)
-    assert np.array_equal(found, wanted.reshape(-1, PIECE))
+    found = brought(stream, kernels, tensor_map, (0, 2, 0))
+    wanted = slices.whole[:, 2, :8].view(np.uint8).reshape(-1, PIECE)
+    assert np.array_equal(found, swizzled(wanted, TensorSwizzle[swizzle]))
 
 
 @pytest.mark.parametrize(("pixels", "start", "text"), IM2COL)
@@ -284,7 +182,7 @@ def test_positions_of_images_go_along_rows_of_slices(
         slices.array(stream), (0, 0), (0, 0), 8, pixels, interleave=TensorInterleave.BYTES_16
     )
     assert tensor_map.box_nbytes == 16 * pixels
-    found = brought(stream, kernels, tensor_map, 0, start)
+    found = brought(stream, kernels, tensor_map, start, (0, 0))
     assert np.array_equal(found, expected(slices, text))
 
 
@@ -299,8 +197,7 @@ def test_slices_are_written_where_the_box_is_within_the_tensor(
     array = stream.to_device(slices.whole)
     tensor_map = map_of(array[:, :, :8], (2, 8), "BYTES_16", "NONE")
     given = np.arange(256, dtype=np.uint8)
-    config = LaunchConfig(1, 64, shared_bytes=256)
-    kernels.kernel("place").launch(stream, config, tensor_map, stream.to_device(given), *start, 256)
+    put(stream, kernels.kernel("store"), tensor_map, given, start)
     wanted = slices.pieces().copy()
     wanted[numbers(text)] = given.reshape(-1, PIECE)[numbers(source)]
     assert stream.to_host(array).tobytes() == wanted.tobytes()
@@ -315,9 +212,8 @@ def test_slices_of_32_bytes_are_written_from_where_loads_bring_them(
         map_of(each[:, :, :8], (2, 8), "BYTES_32", "BYTES_32")
         for each in (stream.to_device(slices.whole), array)
     ]
-    box = stream.to_device(brought(stream, kernels, boxes[0], 3, (0, 3, 1)))
-    config = LaunchConfig(1, 64, shared_bytes=512)
-    kernels.kernel("place").launch(stream, config, boxes[1], box, 0, 5, 2, 512)
+    box = brought(stream, kernels, boxes[0], (0, 3, 1))
+    put(stream, kernels.kernel("store"), boxes[1], box, (0, 5, 2))
     wanted = np.zeros_like(slices.whole)
     wanted[2:4, 5, :8] = slices.whole[1:3, 3, :8]
     assert np.array_equal(stream.to_host(array), wanted)

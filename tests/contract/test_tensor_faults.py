@@ -45,6 +45,12 @@ KINDS = {
     "store other slices": 'asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group'
         ' [%0, {%2, %1, %2}], [%3];"'
         ' :: "l"(&map), "r"(x), "r"(0), "r"(at(box)) : "memory"); finish_stores();',
+    "sum slices": 'asm volatile("cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile'
+        '.bulk_group [%0, {%1, %2, %2}], [%3];"'
+        ' :: "l"(&map), "r"(x), "r"(2), "r"(at(box)) : "memory"); finish_stores();',
+    "store images": 'asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs'
+        '.bulk_group [%0, {%1, %1, %2, %1}], [%3];"'
+        ' :: "l"(&map), "r"(x), "r"(1), "r"(at(box)) : "memory"); finish_stores();',
     "sum": SUM,
     "inc": SUM.replace(".add", ".inc"),
     "and": SUM.replace(".add", ".and"),
@@ -63,9 +69,14 @@ def copied(kind, map_of, x):
     stream = cuda_context_for(0).default_stream
     if map_of == "tiles":
         tensor_map = cudadrv.TensorMap(stream.zeros((16, 64), "f2"), (16, 32))
-    elif map_of == "slices":
-        tensor_map = cudadrv.TensorMap(stream.zeros((5, 40, 8, 8), "u2"), (2, 1, 8, 8),
+    elif map_of in ("slices", "halves"):
+        slices = stream.zeros((5, 40, 8, 8), "u2" if map_of == "slices" else "f2")
+        tensor_map = cudadrv.TensorMap(slices, (2, 1, 8, 8),
                                        interleave=cudadrv.TensorInterleave.BYTES_16)
+    elif map_of in ("sliced images", "sliced border"):
+        corners = [(0, 0) if map_of == "sliced images" else (-1, -1)] * 2
+        tensor_map = cudadrv.TensorMap.im2col(stream.zeros((3, 20, 6, 8, 8), "u2"), *corners, 8, 20,
+                                              interleave=cudadrv.TensorInterleave.BYTES_16)
     elif map_of == "images":
         images = stream.zeros((1, 6, 6, 16), "f2")
         tensor_map = cudadrv.TensorMap.im2col(images, (0, 0), (0, 0), 8, 4)
@@ -96,12 +107,14 @@ COPIED = [
     ("load", "tiles", -8), ("load", "tiles", 64), ("store", "tiles", 8), ("store", "tiles", 64),
     ("sum", "tiles", 8), ("sum", "tiles", 64), ("im2col", "images", 5),
     ("load slices", "slices", 3), ("load slices", "slices", -1), ("store slices", "slices", 1),
+    ("sum slices", "halves", 1), ("store images", "sliced images", 0),
 ]  # fmt: skip
 # CUDA Programming Guide, "Tensor Memory Access": where boxes are written, "the top left corner
 # cannot have any negative indices".
 BEFORE_THE_TENSOR = [
     ("store", "tiles", -8), ("sum", "tiles", -8), ("store above", "tiles", 0),
     ("store slices", "slices", -1), ("store other slices", "slices", -1),
+    ("sum slices", "halves", -1), ("store images", "sliced border", 0),
 ]  # fmt: skip
 
 

@@ -114,8 +114,7 @@ SLICED_IMAGES = IM2COL | {
     ({"interleave": 2, "swizzle": 1, "strides": [928, 37120]}, None),
     ({"interleave": 2, "swizzle": 1, "strides": [928, 37120], "address": 16}, INVALID),
     ({"swizzle": 3, "box": [256, 1, 1]}, None), ({"steps": [3, 2, 2]}, None),
-    ({"type": 11}, UNSUPPORTED), ({"type": 6, "fill": 1}, UNSUPPORTED), ({"type": 12}, UNSUPPORTED),
-    ({"type": 10}, None),
+    ({"type": 11}, None), ({"type": 6, "fill": 1}, None), ({"type": 1, "fill": 1}, INVALID),
 ])  # fmt: skip
 def test_interleaved_tensors_have_rules_of_their_own(
     emulator: Emulator, change: dict[str, Any], result: CUresult | None
@@ -126,16 +125,22 @@ def test_interleaved_tensors_have_rules_of_their_own(
 
 @pytest.mark.parametrize(("change", "result"), [
     ({}, None), ({"channels": 3}, INVALID), ({"channels": 16}, UNSUPPORTED),
-    ({"lower": [-1, 0]}, UNSUPPORTED), ({"upper": [0, -1]}, UNSUPPORTED),
-    ({"steps": [2, 1, 1, 1]}, UNSUPPORTED), ({"swizzle": 1}, UNSUPPORTED),
+    ({"swizzle": 1, "interleave": 2, "strides": [928, 5568, 111360], "channels": 16}, None),
     ({"swizzle": 1, "interleave": 2, "strides": [928, 5568, 111360]}, UNSUPPORTED),
-    ({"rank": 3, "upper": [0], "lower": [0]}, UNSUPPORTED),
 ])  # fmt: skip
-def test_interleaved_images_that_were_not_seen_on_a_gpu_are_refused(
+def test_interleaved_images_are_copied_one_slice_at_once(
     emulator: Emulator, change: dict[str, Any], result: CUresult | None
 ) -> None:
     found = with_context(emulator).cuTensorMapEncodeIm2col(*as_bindings(SLICED_IMAGES | change))
     assert code(found) == (result or CUresult.CUDA_SUCCESS)
+
+
+def test_interleaved_tensors_go_with_atoms_of_16_bytes() -> None:
+    new = Emulator([EmulatedDevice(compute_capability=(10, 0))])
+    ok(new.cuInit(0))
+    for given, atoms in ((SLICES, UNSUPPORTED), (TILED, CUresult.CUDA_SUCCESS)):
+        found = with_context(new).cuTensorMapEncodeTiled(*as_bindings(given | {"swizzle": 4}))
+        assert code(found) == atoms
 
 
 def test_older_devices_are_refused(emulator: Emulator) -> None:

@@ -46,8 +46,7 @@ def boxes_at(layout: TensorLayout, coordinates: Words, offsets: Words, unit: int
         unit: the bytes of a piece; 0: as many as can be.
 
     Raises:
-        BadTensorMap: `im2col` begins before the first position of its filter or behind the last,
-            or is of interleaved images from another position or beyond the image.
+        BadTensorMap: `im2col` begins before the first position of its filter or behind the last.
     """
     nbytes = layout.type.nbytes
     first = coordinates[:, 0] * nbytes
@@ -111,11 +110,6 @@ def _pixel_rows(layout: TensorLayout, coordinates: Words, offsets: Words) -> tup
         is_row &= (index >= 0) & (index < layout.extents[d])
         rows += index * layout.strides[d - 1]
     if layout.interleave:
-        if number.any() or offsets.any():
-            raise BadTensorMap(
-                "is of interleaved images, which the emulator copies without offsets and not from "
-                "one image to the next"
-            )
         slices = coordinates[:, -2, None]
         is_row &= (slices >= 0) & (slices < layout.extents[-2])
         rows += slices * layout.strides[-2]

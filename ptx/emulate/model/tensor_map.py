@@ -294,22 +294,11 @@ def not_copied(layout: TensorLayout) -> str:
     """What nobody has seen a GPU copy, so that the emulator refuses it; "" if it copies it."""
     if not layout.interleave:
         return ""
-    if layout.fills_nan:
-        return "interleaved tensors that are filled with NaN"
-    if layout.type.is_rounded:
-        return f"interleaved tensors of {layout.type.name}"
     if layout.atomicity:
         return "interleaved tensors with swizzles of larger atoms than 16 bytes"
     pixels = layout.pixels
-    if pixels is not None and (
-        layout.rank != 4 or layout.interleave > 1 or layout.swizzle
-        or pixels.channels * layout.type.nbytes != SLICE
-        or any((*pixels.lower, *pixels.upper)) or max(layout.steps) > 1
-    ):  # fmt: skip
-        return (
-            "interleaved images, but those of 4 dimensions in slices of 16 bytes, one slice at "
-            "once, without swizzle, with corners 0 and element strides 1"
-        )
+    if pixels and pixels.channels * layout.type.nbytes != layout.interleave * SLICE:
+        return "interleaved images, but one slice of channels at once"
     return ""
 
 

@@ -85,7 +85,6 @@ class TensorPieces:
         self._corners = coordinates = _columns(tensor.coordinates, fibre.n)[positions]
         offsets = _columns(tensor.offsets or (0,) * layout.rank, fibre.n)[positions]
         self._instruction = tensor.map.site.instruction
-        self._has_sums = bool(unit)
         if layout.interleave:  # boxes begin with the first channel of their slices
             coordinates = np.insert(coordinates, 0, 0, axis=1)
         else:
@@ -128,15 +127,8 @@ class TensorPieces:
 
         Raises:
             NegativeCoordinate: one does.
-            InvalidTensorMap: they are interleaved images, or sums of interleaved boxes.
         """
         pixels = self.layout.pixels
-        if self.layout.interleave and (self._has_sums or pixels is not None):
-            raise InvalidTensorMap(
-                "an interleaved tensor map, by which the emulator writes tiles, but neither sums "
-                "nor images",
-                self.fibre.where(0, self._instruction),
-            )
         wrong = (self._corners < 0).any(axis=1)
         wrong |= pixels is not None and min(pixels.lower) < 0
         if not wrong.any():
