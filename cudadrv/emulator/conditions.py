@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+from weakref import WeakValueDictionary
 
 from ptx.errors import PtxError
 
@@ -27,7 +28,7 @@ class ConditionKind(Enum):
     SWITCH = "switch"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class ConditionState:
     """A handle of a condition, and the node that it is for.
 
@@ -75,10 +76,16 @@ class ConditionState:
 
 
 class Conditions:
-    """The conditions of an emulator, by their handles; kernels set them."""
+    """The conditions of an emulator, by their handles; kernels set them.
+
+    Each lives as long as its graph, and what was made of that.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[int, ConditionState] = {}
+        self._known: WeakValueDictionary[int, ConditionState] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def add(self, handle: int, default: int | None, most_steps: int) -> ConditionState:
         """A new one."""

@@ -80,6 +80,7 @@ class Graph:
         executables: how many of it exist; with allocations or conditions there can be only one.
         user_objects: the references that it has.
         is_body: whether a conditional node has it.
+        conditions: those that were made for its nodes.
     """
 
     handle: int = 0
@@ -87,6 +88,7 @@ class Graph:
     executables: int = 0
     user_objects: References = field(default_factory=dict)
     is_body: bool = False
+    conditions: list[ConditionState] = field(default_factory=list)
 
     def add(self, work: Work, after: Iterable[Node]) -> Node:
         """A new node."""

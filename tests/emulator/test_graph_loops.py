@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -42,3 +44,25 @@ def test_a_loop_ends_or_is_told_as_endless(order: OrderName, runs: int, ends: bo
         with pytest.raises(LaunchTimeoutError, match="has not ended after 50 runs of its body"):
             executable.launch(stream)
             stream.synchronize()
+
+
+def test_a_condition_goes_with_its_graph_and_what_was_made_of_that() -> None:
+    with emulator.session() as machine:
+        context = cudadrv.cuda_context_for(0)
+        stream = context.new_stream()
+        array = stream.zeros(1, "u4")
+        graph = context.new_graph()
+        for value in (7, 8):
+            graph.add_if(graph.new_condition(1)).body.add_fill(array, value)
+        graph.new_condition()  # for which no node comes
+        executable = graph.instantiate()
+        assert len(machine._conditions) == 3
+        graph.close()
+        gc.collect()
+        executable.launch(stream)
+        assert stream.to_host(array)[0] in (7, 8)
+        executable.close()
+        stream.synchronize()
+        del graph, executable
+        gc.collect()
+        assert len(machine._conditions) == 0

@@ -157,13 +157,13 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
         self, h_graph: CUgraph, ctx: CUcontext, default_launch_value: int, flags: int, /
     ) -> tuple[CUresult, CUgraphConditionalHandle]:
         """A condition for one conditional node of the graph."""
-        self._graph(h_graph)
+        graph = self._graph(h_graph)
         self._given(ctx)
         if flags & ~_ASSIGN_DEFAULT:
             raise invalid_value(f"invalid flags of a condition {flags:#x}")
         handle = next(self._handles)
         default = default_launch_value if flags else None
-        self._conditions.add(handle, default, self.limits.max_steps)
+        graph.conditions.append(self._conditions.add(handle, default, self.limits.max_steps))
         return SUCCESS, CUgraphConditionalHandle(handle)
 
     def _several(
