@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from cudadrv import emulator
+from cudadrv.driver.driver_api import FUNCTIONS
 from cudadrv.errors import CudadrvError
 
 from .faults import case, scenarios
+from .faults.campaign import NOT_TRIED
 from .faults.case import Case, run_case, run_clean
 from .faults.world import World, expect
 from .leaks import repeat
@@ -124,3 +126,10 @@ def test_what_grows_is_found(operation: Callable[[World], None], found: str) -> 
     with emulator.session(devices=2) as machine:
         _, grown = repeat(operation, World(machine), 0.0)
     assert any(found in text for text in grown)
+
+
+def test_every_function_of_the_driver_fails_in_some_scenario_or_is_named() -> None:
+    called: set[str] = set()
+    for scenario in scenarios.SCENARIOS:
+        called |= run_clean(scenario, is_warm=False).calls.keys()
+    assert set(FUNCTIONS) - called <= NOT_TRIED.keys()

@@ -16,8 +16,14 @@ from .scenarios import SCENARIOS
 CODES: Final = (1, 2, 700, 801, 999)
 # Functions that are not tried, by why.
 NOT_TRIED: Final = {
+    "cuFuncGetParamCount": "it is for machine code, and the emulator's images are PTX",
+    "cuFuncGetParamInfo": "it is for machine code, and the emulator's images are PTX",
     "cuGetErrorString": "it tells of a failure, and is asked for nothing else",
     "cuInit": "it is called before a failure can be planned",
+    "cuIpcCloseMemHandle": "another process has to have made what it closes",
+    "cuIpcOpenEventHandle": "another process has to have made what it opens",
+    "cuIpcOpenMemHandle": "another process has to have made what it opens",
+    "cuMemImportFromShareableHandle": "another process has to have made what it takes",
     "cuModuleLoadData": "the emulator's images are PTX, which cuModuleLoadDataEx loads",
     "cuUserObjectRelease": "it is called where another call has failed, and one fails at a time",
 }

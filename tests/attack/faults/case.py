@@ -35,6 +35,18 @@ HANDLED: Final[dict[tuple[str, int], str]] = {
     ("cuMemsetD8Async", _OUT_OF_MEMORY): _CACHE_GIVEN_BACK,
     ("cuStreamQuery", 0): "an event is asked instead, or the work is over as it failed",
 }
+_WAITS_ELSE: Final = "the context is waited for by cuCtxSynchronize"
+_BROKEN: Final = "a broken context does nothing more, so nobody waits for it"
+_ITS_OWN: Final = "the emulator calls it for cuGreenCtxCreate and cuGreenCtxDestroy"
+# The same of one scenario, by its name and the function.
+HANDLED_THERE: Final[dict[tuple[str, str], str]] = {
+    ("ranges", "cuMemHostAlloc"): _WAITS_ELSE,
+    ("ranges", "cuMemFreeHost"): _BROKEN,
+    ("host_memory_of_others", "cuMemHostAlloc"): _WAITS_ELSE,
+    ("host_memory_of_others", "cuMemFreeHost"): _BROKEN,
+    ("green_contexts", "cuDevicePrimaryCtxRetain"): _ITS_OWN,
+    ("green_contexts", "cuDevicePrimaryCtxRelease"): _ITS_OWN,
+}
 # What is left where its own release is refused; a graph keeps what it uses.
 _OF_GRAPHS: Final = {"graphs", "executables", "user objects", "streams", "events", "memory"}
 _OF_GRAPHS_TOO: Final = {"modules", *_OF_GRAPHS}
@@ -51,7 +63,9 @@ LOST: Final[dict[str, set[str]]] = {
     "cuMemFreeAsync": {"memory"},
     "cuMemFree": {"host memory", "memory"},
     "cuMemFreeHost": {"host memory"},
+    "cuMemHostUnregister": {"host memory"},
     "cuCtxDestroy": {"contexts"},
+    "cuGreenCtxDestroy": {"contexts"},
     "cuUserObjectRelease": {"user objects"},
     # Whether memory may be given back that a stream of another library used.
     "cuStreamIsCapturing": {"memory"},
@@ -234,6 +248,7 @@ class _Trial:
         is_handled = (
             (case.function, case.code) in HANDLED
             or (case.function, 0) in HANDLED
+            or (case.scenario, case.function) in HANDLED_THERE
             or (case.scenario == "traces" and case.function in OF_TRACES)
             or (case.scenario == "traces" and CudaError.for_code(case.code).sticky)
         )

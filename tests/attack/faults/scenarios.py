@@ -38,6 +38,7 @@ from cudadrv.runtime.availability import GpuBroken
 from cudadrv.runtime.probe import GpuAvailable
 from tests import bump_kernel
 
+from .further_scenarios import FURTHER
 from .world import World, WrongValueError, expect
 
 ONE: Final = LaunchConfig(1, 1)
@@ -415,6 +416,6 @@ SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
         devices, contexts, streams, events, memory, small_copies, large_copies, fills, host_memory,
         textures, graphs, graph_updates, built_graphs, modules, launches, host_functions,
         allocators, arenas, clients, scatter, probes, algebra, other_libraries, traces,
-        sharing,
+        sharing, *FURTHER,
     )
 }  # fmt: skip
