@@ -16,6 +16,7 @@ from ...driver._api import (
     CUDA_CONDITIONAL_NODE_PARAMS,
     CUcontext,
     CUDA_MEMSET_NODE_PARAMS_v2,
+    CUfunction,
     CUgraph,
     CUgraphConditionalHandle,
     CUgraphConditionalNodeType,
@@ -232,7 +233,10 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
 
     def _kernel_of_node(self, params: CUgraphNodeParams) -> Work:
         kernel = params.kernel
-        function = self._function(kernel.func)
+        if int(kernel.func):
+            function = self._function(kernel.func)
+        else:  # a kernel of a library, in a context that may be named
+            function = self._function(CUfunction(int(kernel.kern)), self._given(kernel.ctx))
         shape = Shape(
             (kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ),
             (kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ),

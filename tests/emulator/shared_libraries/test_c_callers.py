@@ -77,6 +77,28 @@ def test_graphs_are_built_changed_and_replayed() -> None:
     """) == ["2 True {(0, 0)}", "2", "[6, 5, 5, 5]", "[9, 8, 8, 8]", "[5, 6, 5, 5]"]
 
 
+def test_a_node_takes_a_kernel_of_a_library_and_its_context() -> None:
+    assert _told("""
+        with stand_in(2):
+            cuda = library()
+            memory = int(ok(driver.cuMemAlloc(4)))
+            ok(driver.cuMemsetD32(memory, 5, 1))
+            kernels = ok(driver.cuLibraryLoadData(PTX, [], [], 0, [], [], 0))
+            kernel = int(ok(driver.cuLibraryGetKernel(kernels, b"increment")))
+            own, other = ok(driver.cuCtxGetCurrent()), ok(driver.cuDevicePrimaryCtxRetain(1))
+            ok(driver.cuCtxSetCurrent(other))
+            value = c.c_uint64(memory)
+            places = (c.c_void_p * 1)(c.addressof(value))
+            node = c.create_string_buffer(struct.pack("<Q7I4xQQQQ", 0, 1, 1, 1, 1, 1, 1, 0,
+                c.addressof(places), 0, kernel, int(own)))
+            graph = made(cuda.cuGraphCreate, c.c_uint(0))
+            made(cuda.cuGraphAddKernelNode_v2, graph, array(), 0, node)
+            ok(driver.cuCtxSetCurrent(own))
+            called(cuda.cuGraphLaunch, made(cuda.cuGraphInstantiateWithFlags, graph, 0), 0)
+            print(read(driver.CUdeviceptr(memory), 1))
+    """) == ["[6]"]
+
+
 def test_nodes_of_every_kind_do_what_they_are_told() -> None:
     assert _told("""
         with stand_in():
