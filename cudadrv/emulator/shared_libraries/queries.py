@@ -15,11 +15,15 @@ from .special import (
     ints_at,
     put_bytes,
     put_size,
+    put_uint,
     sizes_at,
 )
 
 QUERIES: Final = Handlers()
 _TEXTS: Final = Texts()
+_KERNEL_THREADS: Final = 0  # CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+_MULTIPROCESSORS: Final = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+_WARP: Final = 32
 _NAMES: Final = {int(code): code.name for code in CUresult}
 
 _Narrow = type[ctypes.c_uint] | type[ctypes.c_int] | type[ctypes.c_ubyte]
@@ -142,3 +146,47 @@ def context_device(api: Emulator, result: int, context: int) -> int:
     if not code and result:
         ctypes.c_int.from_address(result).value = int(device)
     return int(code)
+
+
+@QUERIES("cuOccupancyMaxPotentialBlockSize 6050 size size size size size int")
+def block_of_most_threads(
+    api: Emulator, grid: int, block: int, function: int, shared_of: int, shared: int, limit: int
+) -> int:
+    """The block size that brings most threads to a device, and how many blocks fill it."""
+    code, device = call(api, "cuCtxGetDevice")
+    if code:
+        return int(code)
+    code, most = call(api, "cuFuncGetAttribute", _KERNEL_THREADS, function)
+    if code:
+        return int(code)
+    size_of = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(shared_of) if shared_of else None
+    best_size, best_blocks = 0, 0
+    most = min(most, limit or most)
+    for warps in range(-(-most // _WARP), 0, -1):
+        size = min(most, warps * _WARP)
+        nbytes = shared if size_of is None else size_of(size)
+        asked = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+        code, blocks = call(api, asked, function, size, nbytes)
+        if code:
+            return int(code)
+        if size * blocks > best_size * best_blocks:
+            best_size, best_blocks = size, blocks
+    _, multiprocessors = call(api, "cuDeviceGetAttribute", _MULTIPROCESSORS, device)
+    put_uint(grid, best_blocks * multiprocessors)
+    put_uint(block, best_size)
+    return 0
+
+
+@QUERIES("cuOccupancyMaxPotentialBlockSizeWithFlags 7000 size size size size size int uint")
+def flagged_block_of_most_threads(
+    api: Emulator,
+    grid: int,
+    block: int,
+    function: int,
+    shared_of: int,
+    shared: int,
+    limit: int,
+    flags: int,
+) -> int:
+    """The same; the flags are about caches, which the emulator has not."""
+    return block_of_most_threads(api, grid, block, function, shared_of, shared, limit)

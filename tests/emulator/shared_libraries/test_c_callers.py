@@ -77,6 +77,36 @@ def test_graphs_are_built_changed_and_replayed() -> None:
     """) == ["2 True {(0, 0)}", "2", "[6, 5, 5, 5]", "[9, 8, 8, 8]", "[5, 6, 5, 5]"]
 
 
+def test_the_block_size_of_most_threads_is_found() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            function = int(kernel(b"increment"))
+            def best(shared_of, shared, limit):
+                grid, block = c.c_int(), c.c_int()
+                called(cuda.cuOccupancyMaxPotentialBlockSize, c.byref(grid), c.byref(block),
+                       function, shared_of, shared, c.c_int(limit))
+                again = c.c_int(), c.c_int()
+                called(cuda.cuOccupancyMaxPotentialBlockSizeWithFlags, *map(c.byref, again),
+                       function, shared_of, shared, c.c_int(limit), c.c_uint(0))
+                assert [each.value for each in again] == [grid.value, block.value]
+                return grid.value, block.value
+            count = ok(driver.cuDeviceGetAttribute(16, 0))
+            def right(found, bytes_of, limit):
+                active = {size: ok(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                    function, size, bytes_of(size))) for size in (*range(32, limit, 32), limit)}
+                most = max(size * blocks for size, blocks in active.items())
+                grid, size = found
+                return (active[size] * size, grid) == (most, active[size] * count)
+            print(right(best(0, 0, 0), lambda size: 0, 1024))
+            print(right(best(0, 20000, 300), lambda size: 20000, 300))
+            print(best(0, 0, 100)[1])
+            by_size = c.CFUNCTYPE(c.c_size_t, c.c_int)(lambda size: size * 48)
+            given = c.cast(by_size, c.c_void_p).value
+            print(right(best(given, 0, 0), lambda size: size * 48, 1024))
+    """) == ["True", "True", "64", "True"]
+
+
 def test_a_node_takes_a_kernel_of_a_library_and_its_context() -> None:
     assert _told("""
         with stand_in(2):
