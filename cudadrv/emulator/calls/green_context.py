@@ -150,7 +150,7 @@ class GreenContextCalls(SettingCalls):
             raise invalid_value("a stream of a green context is made with CU_STREAM_NON_BLOCKING")
         return SUCCESS, self._new_stream(context, flags, priority)
 
-    def regular_and_green(self, context: int) -> tuple[int, int]:
+    def _regular_and_green(self, context: int) -> tuple[int, int]:
         """The handles of a context's regular and of its green one, 0 where it is none.
 
         The regular one of a green context is its device's primary one (CUDA Driver API,

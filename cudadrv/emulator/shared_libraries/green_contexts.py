@@ -86,7 +86,7 @@ def contexts_of_stream(api: Emulator, stream: int, result: int, green: int) -> i
     """The regular context of a stream, and the green one, if it is of one."""
     code, context = call(api, "cuStreamGetCtx", stream)
     if not code:
-        regular, of_green = api.regular_and_green(int(context))
+        regular, of_green = api._regular_and_green(int(context))
         put_size(result, regular)
         put_size(green, of_green)
     return int(code)
