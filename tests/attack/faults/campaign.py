@@ -31,8 +31,6 @@ NOT_TRIED: Final = {
 
 def attack(seconds: float, seed: int) -> Outcome:
     """Let each function fail at its first, middle and last call, in each scenario."""
-    gc.collect()
-    gc.freeze()  # collections of what there is already would take most of the time
     try:
         return _attack(seconds, seed)
     finally:
@@ -51,21 +49,35 @@ def _attack(seconds: float, seed: int) -> Outcome:
             # All scenarios are measured soon, so that a short run has something of each.
             waiting.append(_prepared(*kinds.pop(), chooser))
         for clean, cases in list(waiting):
-            for case in cases[-_AT_ONCE:]:
+            until = time.monotonic() + _SHARE
+            for _ in range(min(_AT_ONCE, len(cases))):
                 if time.monotonic() >= end:
                     return outcome
-                if not _try(case, clean, outcome):
+                if not _try(cases.pop(), clean, outcome):
                     return outcome
-            del cases[-_AT_ONCE:]
+                if time.monotonic() >= until:
+                    break  # a reset takes a hundred times as long as most cases
             if not cases:
                 waiting.remove((clean, cases))
     return outcome
 
 
 _AT_ONCE: Final = 3
+_SHARE: Final = 0.2  # seconds of one scenario in a round
+
+
+def _freeze() -> None:
+    """Let no collection look at what there is already, which would take most of the time.
+
+    A reset of a context ends that.
+    """
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
 
 
 def _prepared(scenario: str, is_warm: bool, chooser: random.Random) -> tuple[Clean, list[Case]]:
+    _freeze()
     clean = run_clean(scenario, is_warm)
     cases = [
         Case(scenario, function, nth, times, code, is_warm)
@@ -86,6 +98,7 @@ def _places(times: int) -> Iterator[int]:
 def _try(case: Case, clean: Clean, outcome: Outcome) -> bool:
     """Whether the process may go on."""
     outcome.count(f"failing calls in scenario {case.scenario}")
+    _freeze()
     try:
         outcome.failures += [f"{case}: {text}" for text in run_case(case, clean)]
     except HangingError as error:
