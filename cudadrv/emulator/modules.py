@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _ELF = b"\x7fELF"
 _FATBIN = b"\x50\xed\x55\xba"
 _LTO_IR = b"\xed\x43\x4e\x7f"
+_STRING = re.compile(r'"[^"]*"')
 _STATIC_DEFAULT = 49152  # shared memory a block may have without asking
 
 
@@ -142,10 +144,27 @@ def read_image(image: bytes) -> PtxModule:
         raise Refusal(
             CUresult.CUDA_ERROR_INVALID_IMAGE, "the image is no PTX: it has no .version directive"
         )
+    if not text.isascii():
+        _refuse_other_characters(text)
     try:
         return parse(text)
     except PtxSyntaxError as error:
         raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+
+
+def _refuse_other_characters(text: str) -> None:
+    """PTX is ASCII text, its comments as well: measured with driver 580. Strings are not looked at.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_PTX.
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        if not _STRING.sub("", line).isascii():
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_PTX,
+                f"line {number} has a character that is no ASCII, which PTX may not have even in "
+                "comments",
+            )
 
 
 def check_target(

@@ -42,7 +42,9 @@ def potential_block(
     optin = _Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     room = device.attribute(optin) - kernel.attributes.static_shared_bytes
     most = kernel.attributes.max_threads_per_block
-    if not callable(shared_bytes):
+    if callable(shared_bytes):
+        border.function("max_potential_block_size: shared_bytes", shared_bytes, takes=1)
+    else:
         shared_bytes = border.whole("max_potential_block_size: shared_bytes", shared_bytes)
     if limit is not None:
         most = min(most, border.integer("max_potential_block_size: limit", limit))

@@ -18,7 +18,6 @@ TEXT = """
 .version 7.8
 .target sm_75
 .address_size 64
-// µ: what is no ASCII may stand in a comment
 .visible .entry put(.param .u64 out, .param .f32 value, .param .u8 one)
 {
     .reg .b64 %p<3>;
@@ -34,7 +33,6 @@ TEXT = """
 FORMS: dict[str, Callable[[Path], object]] = {
     "str": lambda path: TEXT,
     "bytes": lambda path: TEXT.encode(),
-    "latin": lambda path: TEXT.encode("latin-1"),
     "ended": lambda path: TEXT.encode() + b"\0",
     "bytearray": lambda path: bytearray(TEXT.encode()),
     "memoryview": lambda path: memoryview(TEXT.encode()),

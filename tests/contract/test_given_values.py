@@ -248,6 +248,12 @@ def test_sizes_that_python_cannot_count_are_refused(stream: cudadrv.Stream) -> N
         cudadrv.scatter_map(runtime, range(10**25), lambda *_: None)
 
 
+def test_host_arrays_have_no_more_axes_than_numpy_knows(context: cudadrv.Context) -> None:
+    for make in (cudadrv.pinned_empty, cudadrv.managed_empty, cudadrv.PinnedPool().empty):
+        with pytest.raises(ArgumentValueError, match=r"NumPy has no array of shape \(1, 1, "):
+            make((1,) * 100, "f4")
+
+
 def test_an_array_of_more_axes_than_numpy_has_is_not_exported(stream: cudadrv.Stream) -> None:
     array = stream.to_device(np.arange(4))[(None,) * 100]
     assert array.ndim == 101

@@ -122,6 +122,16 @@ def test_broken_ptx_is_refused_with_the_compilers_words(context: cudadrv.Context
     assert "frobnicate" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_ptx_is_ascii_in_its_comments_too(context: cudadrv.Context, encoding: str) -> None:
+    head = ".version 7.8\n.target sm_75\n.address_size 64\n"
+    entry = ".visible .entry k() { ret; }\n"
+    context.load_module((head + "// u\n" + entry).encode(encoding)).close()
+    with pytest.raises(cudadrv.errors.InvalidPTXError) as caught:
+        context.load_module((head + "// µ\n" + entry).encode(encoding))
+    assert "ASCII" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+
+
 def test_an_instruction_that_the_modules_own_target_lacks_is_refused_at_the_load(
     context: cudadrv.Context,
 ) -> None:

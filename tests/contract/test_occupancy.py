@@ -7,7 +7,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import DeviceAttribute
-from cudadrv.errors import InvalidValueError, LaunchConfigError
+from cudadrv.errors import ArgumentTypeError, InvalidValueError, LaunchConfigError
 
 SOURCE = """
 extern "C" __global__ void plain(int* x) { x[threadIdx.x] = 1; }
@@ -46,6 +46,9 @@ def test_shared_memory_may_grow_with_the_block(
     assert best.blocks >= 1
     with pytest.raises(LaunchConfigError, match="no block of kernel 'dynamic' of at most"):
         dynamic.max_potential_block_size(room + 1)
+    for wrong in (dynamic, lambda: 0):
+        with pytest.raises(ArgumentTypeError, match="give a function of 1 arguments"):
+            dynamic.max_potential_block_size(wrong)  # type: ignore[arg-type]  # what is tested
 
 
 def test_blocks_that_cannot_be_are_refused(kernels: cudadrv.Module) -> None:

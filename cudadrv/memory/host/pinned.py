@@ -17,7 +17,7 @@ from ...driver.driver_api import DriverApi
 from ...driver.handle import check
 from ...driver.in_use import Driver, failure
 from ...errors import CudaError
-from ..dtypes import AnyArray, AnyDType, TypedDType, checked_dtype
+from ..dtypes import AnyArray, TypedDType, checked_dtype
 from ..layout import Shape, checked_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
@@ -42,7 +42,11 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
         OutOfMemoryError: the system cannot pin so much.
         DTypeError: the dtype holds Python objects.
     """
-    return _array(shape, dtype, lambda nbytes: _pinned(_PinnedBox(host_context(), nbytes), nbytes))
+    return array_over(shape, dtype, _pinned_for_all)
+
+
+def _pinned_for_all(nbytes: int) -> npt.NDArray[np.uint8]:
+    return _pinned(_PinnedBox(host_context(), nbytes), nbytes)
 
 
 def pinned_in(context: ContextBox, nbytes: int) -> npt.NDArray[np.uint8]:
@@ -87,7 +91,7 @@ def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
 
     Source: CUDA Programming Guide, "Unified Memory".
     """
-    return _array(shape, dtype, _managed)
+    return array_over(shape, dtype, _managed)
 
 
 def _managed(nbytes: int) -> npt.NDArray[np.uint8]:
@@ -195,22 +199,19 @@ def host_context() -> ContextBox:
     return ContextBox(device.driver, device.primary_context(), device.ordinal, is_primary=True)
 
 
-def _array(
+def array_over(
     shape: Shape, dtype: npt.DTypeLike, allocate: Callable[[int], npt.NDArray[np.uint8]]
 ) -> AnyArray:
-    """An array over new memory, which is allocated once NumPy is known to have such an array."""
-    kind = checked_dtype(dtype)
-    extents = checked_shape(shape)
+    """An array over new memory, which is allocated once NumPy is known to have such an array.
+
+    Raises:
+        ArgumentValueError: it has none.
+        DTypeError: the dtype holds Python objects.
+    """
+    kind, extents = checked_dtype(dtype), checked_shape(shape)
     nbytes = math.prod(extents) * kind.itemsize
-    if nbytes == 0:
-        return _empty(extents, kind)
-    _empty((0,) * len(extents), kind)  # raises for too many axes
-    return allocate(nbytes).view(kind).reshape(extents)
-
-
-def _empty(extents: tuple[int, ...], kind: AnyDType) -> AnyArray:
-    """A host array without memory."""
     try:
-        return np.empty(extents, kind)
+        nothing = np.empty((0,) * len(extents) if nbytes else extents, kind)
     except (ValueError, OverflowError) as error:
         raise errors.ArgumentValueError(f"NumPy has no array of shape {extents}: {error}") from None
+    return allocate(nbytes).view(kind).reshape(extents) if nbytes else nothing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import NamedTuple, TypeVar, overload
 
@@ -12,9 +11,9 @@ import numpy.typing as npt
 from ... import border
 from ...driver.handle import Uncopied
 from ...driver.in_use import Driver, current
-from ..dtypes import AnyArray, TypedDType, checked_dtype
-from ..host.pinned import pinned_empty, wait_for_contexts
-from ..layout import Shape, checked_shape
+from ..dtypes import AnyArray, TypedDType
+from ..host.pinned import array_over, pinned_empty, wait_for_contexts
+from ..layout import Shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _LEAST_BYTES = 1 << 12
@@ -132,10 +131,11 @@ class PinnedPool(Uncopied):
             OutOfMemoryError: the system cannot pin so much.
             DTypeError: the dtype holds Python objects.
         """
-        kind, extents = checked_dtype(dtype), checked_shape(shape)
-        nbytes = math.prod(extents) * kind.itemsize
-        if nbytes == 0 or nbytes > border.LARGEST:
-            return pinned_empty(extents, kind)
+        return array_over(shape, dtype, self._lent)
+
+    def _lent(self, nbytes: int) -> npt.NDArray[np.uint8]:
+        if nbytes > border.LARGEST:
+            return pinned_empty(nbytes, np.uint8)  # which refuses it
         shelves, driver = self._shelves, current()
         if shelves is None or shelves.driver is not driver:  # such as of an emulator that ended
             shelves = self._shelves = _Shelves(driver, self._most)
@@ -146,8 +146,8 @@ class PinnedPool(Uncopied):
             self._pinned += 1
         else:
             self._reused += 1
-        memory = np.asarray(_Lease(block, shelves))
-        return memory[:nbytes].view(kind).reshape(extents)
+        memory: npt.NDArray[np.uint8] = np.asarray(_Lease(block, shelves))
+        return memory[:nbytes]
 
     def __repr__(self) -> str:
         cached, pinned, reused = self.statistics()
