@@ -3,7 +3,7 @@
 Each line has the symbol, the version of CUDA that brought this form of it, and its parameters
 (`signature.py`). Older forms stand here where they take the same, as compiled callers ask for the
 functions of the version that they were built for. CUDA Driver API manual, and `cudaTypedefs.h` for
-versions; but cuFuncGetAttribute and cuFuncSetAttribute are asked for at 2000 by some.
+versions.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ cuModuleGetFunction 2000 >size size text
 cuModuleGetGlobal_v2 3020 >size >size size text
 cuModuleGetFunctionCount 12040 >uint size
 cuModuleGetLoadingMode 11070 >int
-cuFuncGetAttribute 2000 >int int size
-cuFuncSetAttribute 2000 size int int
+cuFuncGetAttribute 2020 >int int size
+cuFuncSetAttribute 9000 size int int
 cuFuncSetCacheConfig 3000 size int
 cuFuncGetParamInfo 12040 size size >size >size
 cuFuncGetParamCount 13020 size >size

@@ -146,7 +146,7 @@ class Libcuda:
         forms = [form for form in known if form.since <= version]
         if not forms:
             put_uint(status, _TOO_OLD if known else _NO_SYMBOL)
-            return _NOT_FOUND
+            return 0 if known else _NOT_FOUND  # as driver 580
         symbol = forms[-1].name
         if flags & _PER_THREAD_FLAG and forms[-1].has_stream:
             symbol += "_ptsz"
