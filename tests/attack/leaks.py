@@ -26,6 +26,7 @@ from .outcome import Outcome
 MOST_CYCLES: Final = 100_000
 _WARM: Final = 12  # until caches are full: code is generated at the second launch
 _ENOUGH: Final = 100  # to tell what grows from what is replaced
+_TRIES: Final = 3
 _SPARE: Final = 400  # blocks of memory by which the interpreter's own caches may differ
 
 
@@ -164,15 +165,19 @@ def repeat(
     while cycles < _WARM or (time.monotonic() < end and cycles < MOST_CYCLES):
         operation(world)
         cycles += 1
-    after = _sizes(world)
-    if not after.grown(before, cycles):
-        return cycles, []
-    # What only fills a cache does not grow again, and what is new in another's place, such as what
+    after, more = _sizes(world), max(cycles, _ENOUGH)
+    grown = after.grown(before, cycles)
+    # What only fills a cache grows less and less, and what is new in another's place, such as what
     # an event remembers, does not grow with the cycles.
-    more = max(cycles, _ENOUGH)
-    for _ in range(more):
-        operation(world)
-    return cycles + more, _sizes(world).grown(after, more)
+    for _ in range(_TRIES if grown else 0):
+        for _ in range(more):
+            operation(world)
+        cycles += more
+        before, after = after, _sizes(world)
+        grown = after.grown(before, more)
+        if not grown:
+            break
+    return cycles, grown
 
 
 def _sizes(world: World) -> Sizes:
