@@ -9,7 +9,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .. import border
-from ..driver._api import CUdevice_attribute as _Attribute, CUfunction, CUlaunchConfig
+from ..driver._api import (
+    CUdevice_attribute as _Attribute,
+    CUfunction,
+    CUlaunchConfig,
+    CUresult,
+)
 from ..driver.in_use import failure
 from ..errors import LaunchConfigError
 from .config import LaunchConfig, check_launch, native_shape
@@ -72,31 +77,31 @@ def potential_block(
 
 def active_clusters(kernel: KernelCore, config: LaunchConfig) -> int:
     """See `Kernel.max_active_clusters`."""
-    native, handle = _ready(kernel, config)
+    check_launch(kernel, config)
     if config.cluster is None and not kernel.attributes.cluster_size_must_be_set:
         raise LaunchConfigError(f"{config} has no clusters, and {kernel!r} asks for none")
-    box = kernel._module._box
-    ask = box.api.cuOccupancyMaxActiveClusters
-    code, count = box.context.call(ask, handle, native)
-    if code:
-        doing = f"the clusters of kernel {kernel.name!r} with {config}"
-        raise failure(box.api, code, "cuOccupancyMaxActiveClusters", doing)
-    return count
+    ask = kernel._module._box.api.cuOccupancyMaxActiveClusters
+    return _asked(kernel, config, ask, "cuOccupancyMaxActiveClusters", "the clusters")
 
 
 def potential_cluster_size(kernel: KernelCore, config: LaunchConfig) -> int:
     """See `Kernel.max_potential_cluster_size`."""
-    native, handle = _ready(kernel, config)
-    box = kernel._module._box
-    ask = box.api.cuOccupancyMaxPotentialClusterSize
-    code, blocks = box.context.call(ask, handle, native)
-    if code:
-        doing = f"the largest cluster of kernel {kernel.name!r} with {config}"
-        raise failure(box.api, code, "cuOccupancyMaxPotentialClusterSize", doing)
-    return blocks
-
-
-def _ready(kernel: KernelCore, config: LaunchConfig) -> tuple[CUlaunchConfig, CUfunction]:
     check_launch(kernel, config)
+    ask = kernel._module._box.api.cuOccupancyMaxPotentialClusterSize
+    return _asked(kernel, config, ask, "cuOccupancyMaxPotentialClusterSize", "the largest cluster")
+
+
+def _asked(
+    kernel: KernelCore,
+    config: LaunchConfig,
+    ask: Callable[[CUfunction, CUlaunchConfig], tuple[CUresult, int]],
+    call: str,
+    what: str,
+) -> int:
+    """What the driver says of a configuration's clusters."""
     kernel._allow_shared(config.shared_bytes)
-    return native_shape(config), kernel.handle
+    box = kernel._module._box
+    code, count = box.context.call(ask, kernel.handle, native_shape(config))
+    if code:
+        raise failure(box.api, code, call, f"{what} of kernel {kernel.name!r} with {config}")
+    return count
