@@ -125,6 +125,7 @@ except KeyboardInterrupt:
 )
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("sent", "status"), [(signal.SIGINT, 9), (signal.SIGTERM, -signal.SIGTERM)]
 )
@@ -136,7 +137,10 @@ def test_signals_reach_the_program_and_end_its_kernel(sent: signal.Signals, stat
         assert process.stdout.readline() == "spins\n"
         time.sleep(0.2)  # most likely in the kernel; before it the same holds
         process.send_signal(sent)
-        assert process.wait(timeout=60) == status
+        try:
+            assert process.wait(timeout=60) == status
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(
