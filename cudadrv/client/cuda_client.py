@@ -82,7 +82,7 @@ class CudaClient:
 
     def __new__(cls, device: Device | int = 0) -> CudaClient:
         """The device's client, made at the first call."""
-        found = device if isinstance(device, Device) else Device.get(device)
+        found = Device.get(device)
         cache = found.driver.cache(CudaClient)
         client = cache.get(found.ordinal)
         if client is None:

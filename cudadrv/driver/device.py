@@ -32,14 +32,18 @@ class Device:
         self._default_pool: CUmemoryPool | None = None
 
     @classmethod
-    def get(cls, ordinal: int) -> Device:
+    def get(cls, ordinal: int | Device) -> Device:
         """The device of an ordinal, counted from 0 as CUDA_VISIBLE_DEVICES leaves them.
+
+        A device is given back as it is, so that whoever takes either has a device.
 
         Raises:
             DriverNotFoundError: there is no CUDA driver.
             NoDeviceError: there is no device at all.
             InvalidDeviceError: there is none of this ordinal.
         """
+        if isinstance(ordinal, Device):
+            return ordinal
         driver = current()
         cache = driver.cache(Device)
         device = cache.get(ordinal) if type(ordinal) is int else None

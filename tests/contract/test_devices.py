@@ -14,6 +14,7 @@ def test_devices_are_numbered_from_zero_and_taken_again_by_number() -> None:
     devices = cudadrv.list_devices()
     assert [device.ordinal for device in devices] == list(range(len(devices)))
     assert all(Device.get(device.ordinal) is device for device in devices)
+    assert all(Device.get(device) is device for device in devices)
 
 
 def test_a_device_says_what_it_is() -> None:

@@ -83,7 +83,7 @@ class MemoryPool(Closing):
         release_threshold: int = 0,
         shareable: bool = False,
     ) -> None:
-        self.device = device if isinstance(device, Device) else Device.get(device)
+        self.device = Device.get(device)
         most = border.whole("MemoryPool: max_bytes", max_bytes)
         kept = border.whole("MemoryPool: release_threshold", release_threshold, most=_LARGEST)
         properties = CUmemPoolProps()
@@ -127,7 +127,7 @@ class MemoryPool(Closing):
             CudaError: the descriptor is of no pool of the device.
             OSError: it is no descriptor of this process.
         """
-        place = device if isinstance(device, Device) else Device.get(device)
+        place = Device.get(device)
         where = "MemoryPool.from_descriptor: descriptor"
         number = os.dup(border.whole(where, descriptor, most=2**31 - 1))
         _let_pools_go()
@@ -255,7 +255,7 @@ class MemoryPool(Closing):
         Raises:
             PeerAccessUnsupportedError: the hardware has no such way between the devices.
         """
-        other, box = device if isinstance(device, Device) else Device.get(device), self._box
+        other, box = Device.get(device), self._box
         code = grant(box.api, box.raw, other)
         if code == CUresult.CUDA_ERROR_INVALID_DEVICE:
             raise PeerAccessUnsupportedError(f"letting {other!r} use memory of {self!r}")
@@ -264,7 +264,7 @@ class MemoryPool(Closing):
 
     def is_open_to(self, device: Device | int) -> bool:
         """Whether a device may use the pool's memory; asks the driver."""
-        other, box = device if isinstance(device, Device) else Device.get(device), self._box
+        other, box = Device.get(device), self._box
         where = CUmemLocation()
         where.type, where.id = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, other.ordinal
         code, flags = box.api.cuMemPoolGetAccess(box.raw, where)
