@@ -41,7 +41,10 @@ class GraphCore(Closing):
 
     @property
     def _closed_text(self) -> str:
-        return "the graph holds nothing: its capture has not ended, or it was closed"
+        return (
+            "the graph holds nothing: its capture has not ended, or it was closed; to add nodes "
+            "beside what is captured, capture by parts into Context.new_graph()"
+        )
 
     @property
     def closed(self) -> bool:
