@@ -72,7 +72,8 @@ def test_calls_and_tiles_come_back_in_order_and_with_their_errors(
         scatter_map(executor, range(20), partial(jobs.raising, str(tmp_path), 10, 1))
     (failure,) = caught.value.failures
     assert isinstance(failure.error, KernelNotFoundError)
-    assert failure.worker in {each.name for each in workers}
+    # On a busy machine some may have joined since.
+    assert failure.worker in {each.name for each in (*workers, *executor.workers)}
     assert len(caught.value.results) == 3
 
 

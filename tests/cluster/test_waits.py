@@ -91,12 +91,15 @@ def call_of(function: Callable[..., object], *args: object) -> Call:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_thread_that_fails_fails_the_calls_and_takes_no_more() -> None:
+    before = set(threading.enumerate())
     engine = DaskEngine(OddClient(), 1.0)
     call = call_of(abs, -3)
     engine.start(call)
     assert isinstance(call.future.exception(_SECONDS), ZeroDivisionError)
     with pytest.raises(ExecutorClosedError):
         engine.start(call_of(abs, -3))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(_SECONDS)  # what it raised is this test's
 
 
 class SlowCall(Call):
