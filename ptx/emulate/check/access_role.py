@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ptx.isa.model import Address, Instruction, Operand
+from ptx.isa.model import Instruction
 
 _STRONG: Final = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 _SCOPES: Final = ("cta", "cluster", "gpu", "sys")
@@ -44,26 +43,10 @@ class AccessRole:
 # What makes an mbarrier object or ends it, and what needs one that was made before.
 _MAKES: Final = AccessRole(False, True, False, "sys", False, False)
 _NEEDS: Final = AccessRole(True, False, True, "sys", False, False)
-Swaps = dict[tuple[Operand | None, int] | None, int]
-"""The last line of PTX with a compare-and-swap of each address."""
 
 
-def place_of(instruction: Instruction) -> tuple[Operand | None, int] | None:
-    """The register and the offset that an instruction takes an address from."""
-    for operand in instruction.operands:
-        if isinstance(operand, Address):
-            return operand.base, operand.offset
-    return None
-
-
-def swaps_of(instructions: Iterable[Instruction]) -> Swaps:
-    """The compare-and-swaps: where each takes its address from, and its line of PTX."""
-    swaps = [each for each in instructions if "cas" in each.modifiers]
-    return {place_of(each): each.line for each in sorted(swaps, key=lambda each: each.line)}
-
-
-def role_of(instruction: Instruction, *, writes: bool, swaps: Swaps | None = None) -> AccessRole:
-    """The role of an access by an instruction, of a kernel that has these compare-and-swaps."""
+def role_of(instruction: Instruction, *, writes: bool, is_guess: bool = False) -> AccessRole:
+    """The role of an access by an instruction."""
     opcode, words = instruction.opcode, instruction.modifiers
     if opcode == "mbarrier":
         return _MAKES if words[0] in ("init", "inval") else _NEEDS
@@ -79,6 +62,5 @@ def role_of(instruction: Instruction, *, writes: bool, swaps: Swaps | None = Non
         acquires="acquire" in words or "acq_rel" in words,
         releases="release" in words or "acq_rel" in words,
         is_copy=opcode in _COPIES and "async" in words,
-        # What is read behind the last one is no guess.
-        is_guess=not writes and instruction.line < (swaps or {}).get(place_of(instruction), 0),
+        is_guess=is_guess,
     )

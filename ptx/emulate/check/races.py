@@ -8,14 +8,14 @@ PTX ISA, "Memory Consistency Model", "Data-Race".
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptx.emulate.check.access_role import AccessRole, role_of, swaps_of
+from ptx.emulate.check.access_role import AccessRole, role_of
 from ptx.emulate.check.accesses import LastAccesses
 from ptx.emulate.check.counted_copies import CountedCopies
 from ptx.emulate.check.findings import Access, Finding, Findings, demangled
@@ -72,6 +72,7 @@ class RaceCheck:
         sites: what the kernel accesses memory with.
         findings: where races are put.
         cluster_blocks: blocks of a cluster.
+        guesses: the loads, by identity, that a compare-and-swap checks.
 
     Attributes:
         levels: how many scopes there are: a block, a cluster if it has several, and all.
@@ -90,6 +91,7 @@ class RaceCheck:
         sites: list[Site],
         findings: Findings,
         cluster_blocks: int,
+        guesses: Container[int],
     ) -> None:
         self.kernel = kernel
         self.cluster_blocks = cluster_blocks
@@ -114,7 +116,7 @@ class RaceCheck:
         self._shared = sorted((offset, name) for name, offset in shared.items())
         self._numbers: dict[Site, int] = {}
         self._sites: list[tuple[Site, AccessRole]] = []
-        self._swaps = swaps_of(site.instruction for site in sites)
+        self._guesses = guesses
         self._reported: set[tuple[int, int]] = set()
         self._early: set[int] = set()
         self.elsewhere: list[tuple[Step, bool]] = []
@@ -157,7 +159,9 @@ class RaceCheck:
         if number is None:
             number = min(len(self._sites), MOST_SITES - 1)
             if number == len(self._sites):
-                role = role_of(site.instruction, writes=site.writes, swaps=self._swaps)
+                instruction, writes = site.instruction, site.writes
+                is_guess = id(instruction) in self._guesses
+                role = role_of(instruction, writes=writes, is_guess=is_guess)
                 self._sites.append((site, role))
             self._numbers[site] = number
         return number

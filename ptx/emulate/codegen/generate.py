@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
+from ptx.emulate.codegen.analysis.guessed_reads import guessed_reads
 from ptx.emulate.codegen.analysis.kernel_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.lateness import may_be_late
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
@@ -226,4 +227,5 @@ class _KernelWriter:
         self._origins.add(unit.blocks, unit.scope, unit.sites)
         self._bodies.append(unit.scope.body)
         self._units.append(unit)
+        code.guesses |= guessed_reads(unit.blocks)
         code.may_be_late = may_be_late(unit.blocks, code.may_be_late)

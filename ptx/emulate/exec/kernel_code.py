@@ -67,6 +67,7 @@ class KernelCode:
         find_origins: what the addresses of each access are made from, where the parameters at these
             offsets are pointers.
         uses_of: what becomes of each element that an instruction loads; () where it loads none.
+        guesses: the loads, by identity, whose value a compare-and-swap checks.
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
         stack_bytes: local memory of the deepest chain of calls that the module tells of.
         reads_clock: whether it reads a clock, so that what it does depends on time.
@@ -98,6 +99,7 @@ class KernelCode:
     find_function: Callable[[int], int | None] = _no_function
     find_origins: Callable[[frozenset[int]], Origins] = _no_origins
     uses_of: Callable[[Instruction], tuple[Use, ...]] = _all_used
+    guesses: set[int] = field(default_factory=set)
     calls_by_address: bool = False
     reads_clock: bool = False
     may_be_late: Late = NOTHING_LATE

@@ -152,7 +152,7 @@ class Launch:
             return None
         return RaceCheck(
             code.kernel, code.files, self.block, self.cluster.block, self.memory,
-            code.shared_offsets, code.sites, findings, self.cluster.blocks,
+            code.shared_offsets, code.sites, findings, self.cluster.blocks, code.guesses,
         )  # fmt: skip
 
     def _extents(self) -> Extents:

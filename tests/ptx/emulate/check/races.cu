@@ -157,6 +157,16 @@ KERNEL swap_loop(int* a, int* o, int n) {
   int old = o[0], seen;
   do { seen = old; old = atomicCAS(o, seen, seen + 1); } while (old != seen);
 }
+#define RAISE(at, value) { int old = *(at), seen; do { seen = old; old = atomicCAS(at, seen, max(seen, value)); } while (old != seen); }
+KERNEL guarded_swap_loop(int* a, int* o, int n) {
+  if (T % 64) return;
+  if (o[0] < a[I]) RAISE(o, a[I]);
+}
+KERNEL swap_loop_that_may_not_begin(int* a, int* o, int n) {
+  if (T % 64) return;
+  for (int old = o[0], seen; old < a[I] && (old = atomicCAS(o, seen = old, a[I])) != seen;) ;
+}
+KERNEL unguarded_swap_loop(int* a, int* o, int n) { if (T % 64 == 0) RAISE(o, a[I]); }
 KERNEL same_value(int* a, int* o, int n) { o[0] = 1; }
 KERNEL same_value_by_some(int* a, int* o, int n) { if (a[I] > 5) o[0] = 1; }
 KERNEL other_value(int* a, int* o, int n) { o[0] = I; }

@@ -50,6 +50,8 @@ FAULTY = {
     "flag_cleared_while_polled": "__syncthreads() between them",
     "swap_loop_read_afterwards": "an atomic operation on both sides",
     "written_behind_the_fences": "__threadfence() on both sides",
+    "guarded_swap_loop": "an atomic operation on both sides",
+    "swap_loop_that_may_not_begin": "an atomic operation on both sides",
     "guarded_by_an_ordinary_read": "an atomic operation on both sides",
     "heard_by_all_and_overwritten": "",
     "one_row_for_all_blocks": "two launches",
@@ -57,6 +59,7 @@ FAULTY = {
 }
 MEANT_SO = {
     "swap_loop": "a compare-and-swap checks",
+    "unguarded_swap_loop": "a compare-and-swap checks",
     "last_block_without_second_fence": "no fence comes between",
     "fenced_by_all_before_a_barrier": "each fence comes before that",
     "same_value": "both write the same value",

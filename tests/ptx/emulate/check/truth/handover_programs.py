@@ -361,6 +361,7 @@ PATTERNS: tuple[Pattern, ...] = (
 """, (
         fault(NARROW, swap="atomicCAS_block(flags, old, mine)"),
         fault(ATOMIC, swap="old; flags[0] = mine"),
+        fault(PLAIN, "read before", load="flags[0]"),
         fault(PLAIN, "read after", after="if (i == 0) o[0] = flags[0];"),
     )),
 )  # fmt: skip
