@@ -3,7 +3,8 @@
 One write is enough: an earlier one is before it, or was reported with it. Of reads, of strong
 reads, and of atomic writes, two are kept, of different blocks or else warps or else threads where
 there are such: who comes after both comes after all. A strong read does not stand for an ordinary
-one of the same thread, as it may meet an atomic write and that may not.
+one of the same thread, as it may meet an atomic write and that may not; nor does a guess that a swap
+checks, as it may be meant so.
 
 What nothing else has touched is only listed; most of what a kernel reads is never written.
 """
@@ -11,102 +12,21 @@ What nothing else has touched is only listed; most of what a kernel reads is nev
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Final
 
 import numpy as np
 
-from ptx.emulate.check.stamps import WARP_SHIFT, Bools, Stamps, threads_of
+from ptx.emulate.check.access_pair import Pair
+from ptx.emulate.check.stamps import Bools, Stamps, sites_of
 from ptx.emulate.check.step import Step, Units, chosen
 from ptx.emulate.model.addresses import Index
 
 FEWEST_LISTED: Final = 1 << 18
 """Addresses that are listed of a memory at least, before they are written down."""
 _BYTES_OF_ONE: Final = 8  # of a listed address; they may take as many as the memory itself
-
-
-class Pair:
-    """Two accesses of each unit, of threads as far apart as there were."""
-
-    def __init__(self, make: Callable[[], Stamps], shift: int) -> None:
-        self._make = make
-        self._shift = shift
-        self.last: Stamps | None = None
-        self.other: Stamps | None = None
-
-    def found(self, units: Units) -> list[Stamps]:
-        """What is known of these units, where anything is."""
-        if self.last is None or self.other is None:
-            return []
-        last = self.last[units]
-        if not last.any():
-            return []
-        other = self.other[units]
-        return [last.copy(), other.copy()] if other.any() else [last.copy()]
-
-    def found_by_others(self, units: Units, stamps: Stamps) -> list[Stamps]:
-        """The same, without what is before the last one where that is the very thread's."""
-        found = self.found(units)
-        if not found:
-            return []
-        own = threads_of(found[0]) == threads_of(stamps)
-        return [np.where(own, 0, each) for each in found]
-
-    def add(self, units: Units, stamps: Stamps) -> None:
-        """These threads access these units; several may access the same one."""
-        if self.last is None or self.other is None:
-            self.last, self.other = self._make(), self._make()
-        before = self.last[units]
-        if before.any():
-            self._put_aside(units, stamps, before.copy())
-        self.last[units] = stamps
-        if isinstance(units, slice):
-            return
-        winners = self.last[units]
-        if (winners != stamps).any():
-            for distance in (0, WARP_SHIFT, self._shift):  # the farthest last, so that it stays
-                apart = threads_of(winners) >> distance != threads_of(stamps) >> distance
-                self.other[units[apart]] = stamps[apart]
-
-    def change(self, units: Index, old: Stamps, new: Stamps) -> None:
-        """What had these stamps has new ones, where it is still there."""
-        for each in (self.last, self.other):
-            if each is not None:
-                same = each[units] == old
-                each[units[same]] = new[same]
-
-    def clear(self, units: Units) -> None:
-        """Forget the accesses to these units."""
-        if self.last is not None and self.other is not None and self.last[units].any():
-            self.last[units] = 0
-            self.other[units] = 0
-
-    def reset(self) -> None:
-        """Forget all accesses."""
-        if self.last is not None and self.other is not None:
-            self.last[:] = 0
-            self.other[:] = 0
-
-    def _put_aside(self, units: Units, stamps: Stamps, before: Stamps) -> None:
-        assert self.other is not None
-        mine, theirs = threads_of(stamps), threads_of(before)
-        changed = (before != 0) & (mine != theirs)
-        if not changed.any():
-            return
-        kept = self.other[units]
-        held = threads_of(kept)
-        nearer = np.flatnonzero(changed & ((kept == 0) | self._is_farther(theirs, held, mine)))
-        self.other[chosen(units, nearer)] = before[nearer]
-
-    def _is_farther(self, one: Stamps, than: Stamps, mine: Stamps) -> Bools:
-        """Whether one thread is at least as far from mine as another one is."""
-        block, warp = self._shift, WARP_SHIFT
-        far = (one >> block != mine >> block) * 2 + (one >> warp != mine >> warp)
-        known = (than >> block != mine >> block) * 2 + (than >> warp != mine >> warp)
-        farther: Bools = (far >= known) | (than == mine)
-        return farther
 
 
 class _Listed:
@@ -229,6 +149,20 @@ class LastAccesses:
             group.atomics.clear()
             kept.append(group)
         self._listed = kept
+
+    def read(self, step: Step, guesses: Sequence[int]) -> None:
+        """These threads read these units; the sites `guesses` read what a swap checks.
+
+        A guess may be meant so, so it gives way to any other read, whoever comes first.
+        """
+        units, stamps = step.units, step.stamps
+        if step.site in guesses and self.reads.last is not None:
+            last = self.reads.last[units]
+            free = np.flatnonzero((last == 0) | np.isin(sites_of(last), guesses))
+            units, stamps = chosen(units, free), stamps[free]
+        elif guesses:
+            self.reads.clear_of(units, guesses)
+        self.reads.add(units, stamps)
 
     def settle(self, step: Step) -> None:
         """Write down what is listed of the bytes of a step."""

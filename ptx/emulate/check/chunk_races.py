@@ -88,11 +88,11 @@ class ChunkRaces:
             if self._copied(accesses, step) or not accesses.lists_write(step):
                 accesses.settle(step)
                 self._write(space, accesses, step, self._same(space, values, step))
-        elif not accesses.lists_read(step):
+        elif role.is_guess or not accesses.lists_read(step):
             if step.is_uniform and step.count > 2:
                 step = step.ends()
             self._read(space, accesses, step)
-            accesses.reads.add(step.units, step.stamps)
+            accesses.read(step, launch.guesses)
 
     def issue(
         self,

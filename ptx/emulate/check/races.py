@@ -72,12 +72,13 @@ class RaceCheck:
         sites: what the kernel accesses memory with.
         findings: where races are put.
         cluster_blocks: blocks of a cluster.
-        guesses: the loads, by identity, that a compare-and-swap checks.
+        checked: the loads, by identity, that a compare-and-swap checks.
 
     Attributes:
         levels: how many scopes there are: a block, a cluster if it has several, and all.
         counted: the copies that mbarrier objects count.
         has_copies: whether any asynchronous copy was begun.
+        guesses: the sites, by number, that have read what a compare-and-swap checks.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class RaceCheck:
         sites: list[Site],
         findings: Findings,
         cluster_blocks: int,
-        guesses: Container[int],
+        checked: Container[int],
     ) -> None:
         self.kernel = kernel
         self.cluster_blocks = cluster_blocks
@@ -116,7 +117,8 @@ class RaceCheck:
         self._shared = sorted((offset, name) for name, offset in shared.items())
         self._numbers: dict[Site, int] = {}
         self._sites: list[tuple[Site, AccessRole]] = []
-        self._guesses = guesses
+        self.guesses: list[int] = []
+        self._checked = checked
         self._reported: set[tuple[int, int]] = set()
         self._early: set[int] = set()
         self.elsewhere: list[tuple[Step, bool]] = []
@@ -160,9 +162,11 @@ class RaceCheck:
             number = min(len(self._sites), MOST_SITES - 1)
             if number == len(self._sites):
                 instruction, writes = site.instruction, site.writes
-                is_guess = id(instruction) in self._guesses
+                is_guess = id(instruction) in self._checked
                 role = role_of(instruction, writes=writes, is_guess=is_guess)
                 self._sites.append((site, role))
+                if is_guess:
+                    self.guesses.append(number)
             self._numbers[site] = number
         return number
 

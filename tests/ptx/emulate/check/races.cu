@@ -166,6 +166,10 @@ KERNEL swap_loop_that_may_not_begin(int* a, int* o, int n) {
   if (T % 64) return;
   for (int old = o[0], seen; old < a[I] && (old = atomicCAS(o, seen = old, a[I])) != seen;) ;
 }
+KERNEL guarded_swap_loop_of_the_word_around(int* a, int* o, int n) {
+  if (T % 64) return;
+  if (((char*)o)[0] < a[I] % 128) RAISE(o, a[I] % 128);
+}
 KERNEL unguarded_swap_loop(int* a, int* o, int n) { if (T % 64 == 0) RAISE(o, a[I]); }
 KERNEL same_value(int* a, int* o, int n) { o[0] = 1; }
 KERNEL same_value_by_some(int* a, int* o, int n) { if (a[I] > 5) o[0] = 1; }

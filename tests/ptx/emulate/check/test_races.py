@@ -51,6 +51,7 @@ FAULTY = {
     "swap_loop_read_afterwards": "an atomic operation on both sides",
     "written_behind_the_fences": "__threadfence() on both sides",
     "guarded_swap_loop": "an atomic operation on both sides",
+    "guarded_swap_loop_of_the_word_around": "an atomic operation on both sides",
     "swap_loop_that_may_not_begin": "an atomic operation on both sides",
     "guarded_by_an_ordinary_read": "an atomic operation on both sides",
     "heard_by_all_and_overwritten": "",
