@@ -38,6 +38,13 @@ class Pair:
         own = threads_of(found[0]) == threads_of(stamps)
         return [np.where(own, 0, each) for each in found]
 
+    def latest(self, units: Units) -> Stamps:
+        """The last of these units' accesses, 0 where there is none."""
+        if self.last is not None:
+            return self.last[units].copy()
+        count = units.stop - units.start if isinstance(units, slice) else len(units)
+        return np.zeros(count, dtype=np.int64)
+
     def add(self, units: Units, stamps: Stamps) -> None:
         """These threads access these units; several may access the same one."""
         if self.last is None or self.other is None:

@@ -13,6 +13,19 @@ _COPIES: Final = ("cp", "st", "red")
 
 
 @dataclass(frozen=True, slots=True)
+class Update:
+    """What a load and a store are that update a place by strong accesses, without an atomic one.
+
+    Attributes:
+        place: its number in the kernel.
+        is_idempotent: whether nothing is lost where another thread stores the same.
+    """
+
+    place: int
+    is_idempotent: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AccessRole:
     """How an instruction accesses memory.
 
@@ -23,6 +36,7 @@ class AccessRole:
         acquires, releases: whether it is a fence as well.
         is_copy: whether an asynchronous operation makes it, some time after the instruction.
         is_guess: an ordinary read of what a compare-and-swap then checks.
+        update: what it updates by a strong load and a strong store.
     """
 
     reads: bool
@@ -33,6 +47,7 @@ class AccessRole:
     releases: bool
     is_copy: bool = False
     is_guess: bool = False
+    update: Update | None = None
 
     @property
     def is_atomic(self) -> bool:
@@ -45,7 +60,14 @@ _MAKES: Final = AccessRole(False, True, False, "sys", False, False)
 _NEEDS: Final = AccessRole(True, False, True, "sys", False, False)
 
 
-def role_of(instruction: Instruction, *, writes: bool, is_guess: bool = False) -> AccessRole:
+def is_atomic_or_volatile(instruction: Instruction) -> bool:
+    """Whether an access is strong by its words: volatile, relaxed, or a fence as well."""
+    return any(word in instruction.modifiers for word in _STRONG)
+
+
+def role_of(
+    instruction: Instruction, *, writes: bool, is_guess: bool = False, update: Update | None = None
+) -> AccessRole:
     """The role of an access by an instruction."""
     opcode, words = instruction.opcode, instruction.modifiers
     if opcode == "mbarrier":
@@ -57,10 +79,11 @@ def role_of(instruction: Instruction, *, writes: bool, is_guess: bool = False) -
     return AccessRole(
         reads=atomic or not writes,
         writes=writes,
-        strong=atomic or any(word in words for word in _STRONG),
+        strong=atomic or is_atomic_or_volatile(instruction),
         scope=scope,
         acquires="acquire" in words or "acq_rel" in words,
         releases="release" in words or "acq_rel" in words,
         is_copy=opcode in _COPIES and "async" in words,
         is_guess=is_guess,
+        update=update,
     )

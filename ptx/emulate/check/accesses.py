@@ -3,8 +3,8 @@
 One write is enough: an earlier one is before it, or was reported with it. Of reads, of strong
 reads, and of atomic writes, two are kept, of different blocks or else warps or else threads where
 there are such: who comes after both comes after all. A strong read does not stand for an ordinary
-one of the same thread, as it may meet an atomic write and that may not; nor does a guess that a swap
-checks, as it may be meant so.
+one of the same thread, as it may meet an atomic write and that may not; nor does a guess that a
+swap checks, as it may be meant so.
 
 What nothing else has touched is only listed; most of what a kernel reads is never written.
 """

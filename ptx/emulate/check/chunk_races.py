@@ -12,6 +12,7 @@ from ptx.emulate.check.accesses import LastAccesses, in_memory
 from ptx.emulate.check.chunk_order import ChunkOrder
 from ptx.emulate.check.comparison import Comparison
 from ptx.emulate.check.copies import Copies, Kind
+from ptx.emulate.check.lost_updates import LostUpdates
 from ptx.emulate.check.races import NARROW, RaceCheck
 from ptx.emulate.check.same_values import SameValues
 from ptx.emulate.check.stamps import Stamps, threads_of
@@ -50,6 +51,7 @@ class ChunkRaces:
         self._clocks = self.order.clocks
         self._comparison = Comparison(launch, self.order, first, shared_stride)
         self._compare = self._comparison.compare
+        self._updates = LostUpdates(self._comparison, geometry.threads)
         self._copies = Copies(geometry.threads)
         self._bulk = Copies(geometry.threads)
 
@@ -272,7 +274,11 @@ class ChunkRaces:
             return
         if not role.writes:
             accesses.strong_reads.add(units, stamps)
+            if role.update:
+                self._updates.load(space, accesses, step, role.update)
             return
+        if role.update:
+            self._updates.store(space, accesses, step, role.update, same)
         accesses.atomics.add(units, stamps)
         if role.scope in NARROW:
             for old in accesses.atomics.found(units):

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.check.access_role import AccessRole
+from ptx.emulate.check.access_role import AccessRole, Update
 from ptx.emulate.check.chunk_order import ChunkOrder
 from ptx.emulate.check.handover import Order
 from ptx.emulate.check.races import FENCED, GUESS, HEARD, SAME_VALUE, RaceCheck
 from ptx.emulate.check.same_values import SameValues
-from ptx.emulate.check.stamps import MOST_SITES, THREAD_SHIFT, Stamps, in_flight, sites_of
+from ptx.emulate.check.stamps import (
+    MOST_SITES,
+    THREAD_SHIFT,
+    Stamps,
+    in_flight,
+    sites_of,
+    threads_of,
+)
 from ptx.emulate.check.step import Step
 from ptx.emulate.model.addresses import Index
 
@@ -100,6 +107,36 @@ class Comparison:
         for benign, at in may_be_meant.items():
             place = self._place(space, step, at)
             launch.report(int(old[at]), int(stamps[at]), space, *place, benign=benign)
+
+    def lost(self, space: str, old: Stamps, step: Step, update: Update, same: SameValues) -> None:
+        """Report where an update overwrites a write that it has not seen and is not after."""
+        launch, stamps = self._launch, step.stamps
+        others = np.flatnonzero((old != 0) & (threads_of(old) != threads_of(stamps)))
+        others = others[~self._order.clocks.over(old[others], step.lanes[others])]
+        others = others[~self._order.over_for_blocks(old[others], step.lanes[others])]
+        for at in others.tolist():
+            pair = int(old[at]), int(stamps[at])
+            if launch.is_reported(pair[0] & MOST_SITES - 1, pair[1] & MOST_SITES - 1):
+                continue
+            if update.is_idempotent and same.as_before(at):
+                continue
+            if self._order.of(*pair) is Order.NONE:
+                launch.report(*pair, space, *self._place(space, step, at), benign="", is_lost=True)
+
+    def lost_in_step(self, space: str, step: Step, update: Update, same: SameValues) -> None:
+        """Report threads that update one place by the same instruction at once."""
+        units, stamps = step.units, step.stamps
+        if isinstance(units, slice):
+            return  # those are apart
+        site = int(stamps[0]) & MOST_SITES - 1
+        order = np.argsort(units, kind="stable")
+        for at in np.flatnonzero(units[order][1:] == units[order][:-1]).tolist():
+            one, two = int(order[at]), int(order[at + 1])
+            if self._launch.is_reported(site, site):
+                return
+            if not (update.is_idempotent and same.among(one, two)):
+                pair, place = (int(stamps[one]), int(stamps[two])), self._place(space, step, one)
+                self._launch.report(*pair, space, *place, benign="", is_lost=True)
 
     def same_step(self, space: str, step: Step, same: SameValues) -> None:
         """Threads that write one place by the same instruction at once."""

@@ -8,14 +8,14 @@ PTX ISA, "Memory Consistency Model", "Data-Race".
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptx.emulate.check.access_role import AccessRole, role_of
+from ptx.emulate.check.access_role import AccessRole, Update, role_of
 from ptx.emulate.check.accesses import LastAccesses
 from ptx.emulate.check.counted_copies import CountedCopies
 from ptx.emulate.check.findings import Access, Finding, Findings, demangled
@@ -48,6 +48,10 @@ FENCED = "the flag or counter was written behind a barrier, though each fence co
 # What would order an access after a copy that is under way.
 _COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
 _COUNTED = "a wait for the phase of the mbarrier object that counts the asynchronous copy"
+_LOST = (
+    "one atomic operation, such as atomicAdd(), in the place of the second one's load and store: "
+    "it has loaded before the first one wrote, and that write is lost"
+)
 _HANDED = "a flag or lock handed over by atomics with __threadfence() on both sides"
 
 
@@ -73,6 +77,7 @@ class RaceCheck:
         findings: where races are put.
         cluster_blocks: blocks of a cluster.
         checked: the loads, by identity, that a compare-and-swap checks.
+        updates: the loads and stores, by identity, that update a place without an atomic operation.
 
     Attributes:
         levels: how many scopes there are: a block, a cluster if it has several, and all.
@@ -93,6 +98,7 @@ class RaceCheck:
         findings: Findings,
         cluster_blocks: int,
         checked: Container[int],
+        updates: Mapping[int, Update],
     ) -> None:
         self.kernel = kernel
         self.cluster_blocks = cluster_blocks
@@ -119,6 +125,7 @@ class RaceCheck:
         self._sites: list[tuple[Site, AccessRole]] = []
         self.guesses: list[int] = []
         self._checked = checked
+        self._updates = updates
         self._reported: set[tuple[int, int]] = set()
         self._early: set[int] = set()
         self.elsewhere: list[tuple[Step, bool]] = []
@@ -163,7 +170,8 @@ class RaceCheck:
             if number == len(self._sites):
                 instruction, writes = site.instruction, site.writes
                 is_guess = id(instruction) in self._checked
-                role = role_of(instruction, writes=writes, is_guess=is_guess)
+                update = self._updates.get(id(instruction))
+                role = role_of(instruction, writes=writes, is_guess=is_guess, update=update)
                 self._sites.append((site, role))
                 if is_guess:
                     self.guesses.append(number)
@@ -187,9 +195,13 @@ class RaceCheck:
         return (first, second) in self._reported
 
     def report(
-        self, old: int, new: int, space: str, address: int, owner: int, *, benign: str
-    ) -> None:
-        """Report a race between what two stamps tell of, in the shared memory of a block or not."""
+        self, old: int, new: int, space: str, address: int, owner: int, *, benign: str,
+        is_lost: bool = False,
+    ) -> None:  # fmt: skip
+        """Report a race between what two stamps tell of, in the shared memory of a block or not.
+
+        `is_lost`: the second one stores what was made of an older value.
+        """
         both = np.array([old, new], dtype=np.int64)
         first, second = sites_of(both).tolist()
         by = threads_of(both)
@@ -204,7 +216,7 @@ class RaceCheck:
         memory = f"of block {self._block_at(owner)}" if self.cluster_blocks > 1 else ""
         if space == "global":
             memory = str(self.memory.find(address) or "")
-        missing = self._missing(threads, first, second, space)
+        missing = _LOST if is_lost else self._missing(threads, first, second, space)
         if in_flight(both)[0] or is_counted:
             missing = _COUNTED if is_counted else _COPY
         self._findings.add(

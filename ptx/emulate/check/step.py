@@ -147,6 +147,15 @@ class Step:
             units = (units[:, None] + np.arange(self._each)).reshape(-1)
         return units
 
+    @property
+    def first_units(self) -> Index:
+        """(count,) the first unit of each thread."""
+        units = self.units
+        if isinstance(units, slice):
+            return np.arange(units.start, units.stop)
+        firsts: Index = units[:: self._each]
+        return firsts
+
     @cached_property
     def threads(self) -> Index:
         """(count,) the threads, by their numbers in the chunk."""

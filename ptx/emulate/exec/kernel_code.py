@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ptx.emulate.check.access_role import Update
 from ptx.emulate.count.counted_code import CountedCode
 from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.exec.lane.lane_code import LaneCode
@@ -68,6 +69,7 @@ class KernelCode:
             offsets are pointers.
         uses_of: what becomes of each element that an instruction loads; () where it loads none.
         guesses: the loads, by identity, whose value a compare-and-swap checks.
+        updates: the loads and stores, by identity, that update a place without an atomic operation.
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
         stack_bytes: local memory of the deepest chain of calls that the module tells of.
         reads_clock: whether it reads a clock, so that what it does depends on time.
@@ -100,6 +102,7 @@ class KernelCode:
     find_origins: Callable[[frozenset[int]], Origins] = _no_origins
     uses_of: Callable[[Instruction], tuple[Use, ...]] = _all_used
     guesses: set[int] = field(default_factory=set)
+    updates: dict[int, Update] = field(default_factory=dict)
     calls_by_address: bool = False
     reads_clock: bool = False
     may_be_late: Late = NOTHING_LATE

@@ -153,6 +153,7 @@ class Launch:
         return RaceCheck(
             code.kernel, code.files, self.block, self.cluster.block, self.memory,
             code.shared_offsets, code.sites, findings, self.cluster.blocks, code.guesses,
+            code.updates,
         )  # fmt: skip
 
     def _extents(self) -> Extents:

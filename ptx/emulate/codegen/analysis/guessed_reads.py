@@ -17,7 +17,7 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
     fails and gives the present one. A load that may decide that there is nothing to swap is none.
     """
     steps = [step for block in blocks for step in block.steps]
-    swapped = {_place_of(step.instruction) for step in steps if _is_swap(step)}
+    swapped = {place_of(step.instruction) for step in steps if _is_swap(step)}
     if not swapped:
         return set()
     return {
@@ -25,8 +25,8 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
         for block in blocks
         for at, step in enumerate(block.steps)
         if step.instruction.opcode == "ld"
-        and _place_of(step.instruction) in swapped
-        and _is_checked(blocks, block, at + 1, _place_of(step.instruction))
+        and place_of(step.instruction) in swapped
+        and _is_checked(blocks, block, at + 1, place_of(step.instruction))
     }
 
 
@@ -46,14 +46,14 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, place: _Place
 
 
 def _swaps(steps: Iterable[BlockStep], place: _Place | None) -> bool:
-    return any(_is_swap(each) and _place_of(each.instruction) == place for each in steps)
+    return any(_is_swap(each) and place_of(each.instruction) == place for each in steps)
 
 
 def _is_swap(step: BlockStep) -> bool:
     return "cas" in step.instruction.modifiers
 
 
-def _place_of(instruction: Instruction) -> _Place | None:
+def place_of(instruction: Instruction) -> _Place | None:
     """The register and the offset that an instruction takes an address from."""
     for operand in instruction.operands:
         if isinstance(operand, Address):

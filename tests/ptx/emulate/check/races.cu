@@ -171,6 +171,45 @@ KERNEL guarded_swap_loop_of_the_word_around(int* a, int* o, int n) {
   if (((char*)o)[0] < a[I] % 128) RAISE(o, a[I] % 128);
 }
 KERNEL unguarded_swap_loop(int* a, int* o, int n) { if (T % 64 == 0) RAISE(o, a[I]); }
+KERNEL counted_by_volatile(int* a, int* o, int n) { volatile int* v = o; if (a[I] >= 0) v[a[I] % 7] = v[a[I] % 7] + 1; }
+KERNEL counted_by_volatile_in_blocks(int* a, int* o, int n) {
+  __shared__ volatile int s;
+  if (T == 0) s = 0;
+  __syncthreads();
+  if (T % 64 == 0) s = s + a[I];
+  __syncthreads();
+  if (T == 0) o[blockIdx.x] = s;
+}
+KERNEL counted_by_one_of_each_block(int* a, int* o, int n) { volatile int* v = o; if (T == 0) *v += 1; }
+KERNEL raised_by_volatile(int* a, int* o, int n) { volatile int* v = o; if (T % 64 == 0) *v = max(*v, a[I]); }
+KERNEL counted_beside_an_atomic(int* a, int* o, int n) {
+  volatile int* v = o;
+  if (T == 0) { int old = *v; atomicAdd(o, 1); *v = old + 1; }
+}
+KERNEL bit_set_by_volatile(int* a, int* o, int n) { volatile int* v = o; if (a[I] > 5) *v = *v | 1; }
+KERNEL turns_by_volatile(int* a, int* o, int n) {
+  volatile int* turn = o;
+  if (T == 0) { while (*turn != blockIdx.x) ; *turn = *turn + 1; }
+}
+KERNEL turns_of_what_was_polled(int* a, int* o, int n) {
+  volatile int* turn = o;
+  if (T == 0) { int seen; while ((seen = *turn) != blockIdx.x) ; *turn = seen + 1; }
+}
+KERNEL own_places_by_volatile(int* a, int* o, int n) { volatile int* v = o; for (int k = 0; k < 3; k++) v[I] = v[I] + k; }
+KERNEL counted_by_volatile_in_a_lock(int* a, int* o, int n) {
+  volatile int* v = o + 1;
+  if (T) return;
+  while (atomicCAS(o, 0, 1)) ;
+  __threadfence(); *v = *v + 1; __threadfence();
+  atomicExch(o, 0);
+}
+KERNEL counted_by_volatile_in_phases(int* a, int* o, int n) {
+  __shared__ volatile int s;
+  if (T == 0) s = 0;
+  __syncthreads();
+  for (int k = 0; k < blockDim.x; k += 32) { if (T == k) s = s + 1; __syncthreads(); }
+  if (T == 0) o[blockIdx.x] = s;
+}
 KERNEL same_value(int* a, int* o, int n) { o[0] = 1; }
 KERNEL same_value_by_some(int* a, int* o, int n) { if (a[I] > 5) o[0] = 1; }
 KERNEL other_value(int* a, int* o, int n) { o[0] = I; }

@@ -18,7 +18,9 @@ RIGHT = (
     "own_elements", "tile", "tile_reused", "stencil", "histogram", "histogram_in_blocks", "bytes",
     "reduction", "reduction_by_warps", "half_warps", "named_barriers", "producers", "last_block",
     "second_of_two", "locked", "chain_of_blocks", "released_and_acquired",
-    "flag_passed_on_in_the_block", "copied", "copied_and_all_awaited", "copied_to_an_mbarrier",
+    "flag_passed_on_in_the_block", "bit_set_by_volatile", "turns_by_volatile",
+    "turns_of_what_was_polled", "own_places_by_volatile", "counted_by_volatile_in_a_lock",
+    "counted_by_volatile_in_phases", "copied", "copied_and_all_awaited", "copied_to_an_mbarrier",
 )  # fmt: skip
 FAULTY = {
     "tile_without_barrier": "__syncthreads() between them",
@@ -41,6 +43,11 @@ FAULTY = {
     "relaxed_alone": "__threadfence() on both sides",
     "other_value": "",
     "one_word_without_barrier_in_some": "__syncthreads() between them",
+    "counted_by_volatile": "such as atomicAdd(), in the place of",
+    "counted_by_volatile_in_blocks": "such as atomicAdd(), in the place of",
+    "counted_by_one_of_each_block": "such as atomicAdd(), in the place of",
+    "raised_by_volatile": "such as atomicAdd(), in the place of",
+    "counted_beside_an_atomic": "such as atomicAdd(), in the place of",
     "copied_without_wait": "a wait for the asynchronous copy",
     "copied_without_ones_own_wait": "a wait for the asynchronous copy",
     "copied_with_one_group_under_way": "a wait for the asynchronous copy",
