@@ -1,8 +1,8 @@
 """Shared memory of the other blocks of a cluster. PTX ISA, "mapa", "getctarank".
 
 An address in the shared window holds, above the 18 bits of an offset, 0 for the block's own memory
-or 1 + the rank of a block in its cluster. The latter are for `.shared::cluster` and for generic
-addresses: for `.shared` they are an offset that is far out.
+or 1 + the rank of a block in its cluster of several. The latter are for `.shared::cluster` and for
+generic addresses: for `.shared` they are an offset that is far out.
 """
 
 from __future__ import annotations
@@ -23,10 +23,15 @@ _OFFSET_MASK = (1 << OFFSET_BITS) - 1
 _RANK_MASK = 63 << OFFSET_BITS  # up to the size of the shared window
 
 
-def map_address(address: Value, rank: Value) -> Value:
-    """`mapa`: the address in the shared memory of the block of a rank, in the same window."""
+def map_address(address: Value, rank: Value, blocks: int) -> Value:
+    """`mapa`: the address in the shared memory of the block of a rank, in the same window.
+
+    `blocks` of a cluster; the only one has its own addresses, so that all others are far out.
+    """
     kind: Any = address.dtype.type
     beyond = (rank.astype(kind) + kind(1)) << kind(OFFSET_BITS)
+    if blocks == 1:
+        beyond = np.where(rank == 0, kind(0), beyond)[()]
     return (address & ~kind(_RANK_MASK)) | (beyond & kind(_RANK_MASK))
 
 
@@ -69,7 +74,8 @@ def owners(
 
     Where there is no such block the offset is the address, which is beyond any block's memory.
     """
-    cluster = threads.blocks.launch.cluster.blocks if _reaches_others(site) else -1
+    blocks = threads.blocks.launch.cluster.blocks
+    cluster = blocks if blocks > 1 and _reaches_others(site) else -1
     every = addresses.every(threads.n) + offset
     rank = (every >> OFFSET_BITS) - 1
     wrong = (every < 0) | (rank >= cluster) & (rank >= 0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.memory.accessing_threads import AccessingThreads
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from ptx.emulate.memory.windows import LOCAL_WINDOW, NEAR_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 
 _Threads = TypeVar("_Threads", bound=AccessingThreads)
@@ -22,10 +22,10 @@ _WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_
 
 
 def in_window(addresses: Addresses, offset: int) -> tuple[str, Addresses]:
-    """The space that generic addresses lie in, and the addresses within it."""
+    """The space that generic addresses lie in, or near, and the addresses within it."""
     low, high = addresses.lowest() + offset, addresses.highest() + offset
     for space, start in _WINDOWS:
-        if start <= low and high < start + WINDOW_BYTES:
+        if start - NEAR_WINDOW <= low and high < start + NEAR_WINDOW:
             return space, addresses.moved(-start)
     return "global", addresses
 
@@ -43,7 +43,7 @@ def is_mixed(addresses: Addresses, offset: int) -> bool:
         return False
     low, high = addresses.lowest() + offset, addresses.highest() + offset
     for _, start in _WINDOWS:
-        for edge in (start, start + WINDOW_BYTES):
+        for edge in (start - NEAR_WINDOW, start + NEAR_WINDOW):
             if low < edge <= high:
                 return True
     return False
@@ -56,8 +56,9 @@ def divide(threads: _Threads, addresses: Addresses, offset: int) -> list[Group[_
     without the offset.
     """
     every = addresses.every(threads.n)
-    groups = (every + offset) // WINDOW_BYTES
-    groups[groups > PARAM_WINDOW // WINDOW_BYTES] = 0
+    edges = [edge for _, at in _WINDOWS for edge in (at - NEAR_WINDOW, at + NEAR_WINDOW)]
+    groups = np.searchsorted(edges, every + offset, side="right")
+    groups[groups % 2 == 0] = 0  # between windows, all of which is global
     return _parts(threads, every, [(groups == group).nonzero()[0] for group in np.unique(groups)])
 
 

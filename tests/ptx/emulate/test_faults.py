@@ -121,6 +121,41 @@ def test_shared_memory_ends_where_the_launch_says(offset: int) -> None:
         KernelRunner(text).launch("k", 2, 64, shared=256)
 
 
+@pytest.mark.parametrize(
+    "opcode", ["st.u32 [%rd1], %r2", "ld.u32 %r2, [%rd1]", "red.add.u32 [%rd1], 1"]
+)
+@pytest.mark.parametrize("space", ["shared", "local"])
+@pytest.mark.parametrize("index", [64, -1, 1 << 16, (1 << 16) + 3, 1 << 20, 1 << 22, -(1 << 20)])
+def test_a_generic_index_that_is_far_out_is_told_as_it_is_in_its_space(
+    opcode: str, space: str, index: int
+) -> None:
+    text = ptx_text(
+        f""".reg .b32 %r<3>; .reg .b64 %rd<4>; .local .align 4 .b8 own[256];
+        ld.param.s32 %r1, [at]; mov.u64 %rd1, {"raw" if space == "shared" else "own"};
+        cvta.{space}.u64 %rd1, %rd1; mul.wide.s32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
+        mov.u32 %r2, 7; {opcode}; ret;""",
+        params=".param .u32 at",
+        before=".shared .align 4 .b8 raw[256];",
+    )
+    with pytest.raises(OutOfBounds, match=f"at {space} address") as caught:
+        KernelRunner(text).launch("k", 2, 64, index % (1 << 32))
+    assert caught.value.address == 4 * index
+
+
+@pytest.mark.parametrize("index", [1 << 24, 1 << 26, 1 << 28, 1 << 29, -(1 << 24), -(1 << 28)])
+def test_a_generic_index_from_shared_memory_reaches_no_other_space(index: int) -> None:
+    text = ptx_text(
+        """.reg .b32 %r<3>; .reg .b64 %rd<4>; .local .align 4 .b8 own[256];
+        ld.param.s32 %r1, [at]; mov.u64 %rd1, raw; mov.u64 %rd3, own; st.local.u32 [%rd3], %r1;
+        cvta.shared.u64 %rd1, %rd1; mul.wide.s32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
+        st.u32 [%rd1], %r1; ret;""",
+        params=".param .u32 at",
+        before=".shared .align 4 .b8 raw[256];",
+    )
+    with pytest.raises(OutOfBounds):
+        KernelRunner(text).launch("k", 2, 64, index % (1 << 32))
+
+
 @pytest.mark.parametrize("index", [64, -1, 1 << 16, (1 << 16) + 3, 1 << 17, 1 << 20])
 def test_an_index_that_is_far_out_of_shared_memory_is_told_as_it_is(index: int) -> None:
     text = ptx_text(

@@ -14,7 +14,8 @@ from ptx.isa.model import Instruction
 def _map(e: Emitter, i: Instruction) -> None:
     kind = type_suffix(i)
     address, rank = e.value(i.operands[1], kind), e.value(i.operands[2], "u32")
-    e.assign(i.operands[0], kind, f"{e.helper(map_address)}({address}, {rank})")
+    blocks = "f.blocks.launch.cluster.blocks"
+    e.assign(i.operands[0], kind, f"{e.helper(map_address)}({address}, {rank}, {blocks})")
 
 
 def _rank(e: Emitter, i: Instruction) -> None:
