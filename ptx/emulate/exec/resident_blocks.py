@@ -138,6 +138,6 @@ class ResidentBlocks:
     def _new_shadow(self) -> Shadow:
         shape = self.geometry
         return Shadow(
-            shape.blocks, self.shared_stride, shape.threads, self.local_stride, self.code.uses_of,
-            self.undefined,
+            shape.blocks, self.shared_stride, self.launch.reserved_start, shape.threads,
+            self.local_stride, self.code.uses_of, self.undefined,
         )  # fmt: skip

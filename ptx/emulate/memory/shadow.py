@@ -22,15 +22,18 @@ _KNOWN, _UNDEFINED = 1, 2  # flags of bytes that were written, the latter with a
 class Shadow:
     """One flag for each byte of the shared memory of `blocks` and of the local one of `threads`.
 
-    The strides are the bytes that each block and each thread has. `uses_of` says what becomes of
-    each element that an instruction loads; () if that is no load to registers. `undefined` takes
-    values that nothing has written, where the code follows them; else a use of them is a fault.
+    The strides are the bytes that each block and each thread has; shared memory from
+    `reserved_start` on is the system's, and zero when a block begins. `uses_of` says what becomes
+    of each element that an instruction loads; () if that is no load to registers. `undefined`
+    takes values that nothing has written, where the code follows them; else a use of them is a
+    fault.
     """
 
     def __init__(
         self,
         blocks: int,
         shared_stride: int,
+        reserved_start: int,
         threads: int,
         local_stride: int,
         uses_of: Callable[[Instruction], tuple[Use, ...]],
@@ -45,6 +48,7 @@ class Shadow:
         self._flags: dict[str, NDArray[np.uint8]] = {
             space: np.zeros(nbytes, dtype=np.uint8) for space, nbytes in sizes.items()
         }
+        self._flags["shared"].reshape(blocks, shared_stride)[:, reserved_start:] = _KNOWN
         self._views: dict[str, dict[int, Flags]] = {
             space: {nbytes: flags.view(whole.dtype) for nbytes, whole in WRITTEN.items()}
             for space, flags in self._flags.items()
