@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.exec.fibre import GONE, Fibre, Registers
+from ptx.emulate.exec.fibre import Fibre, Registers
 from ptx.emulate.exec.lane.bench import Bench
 from ptx.emulate.exec.lane.choice import choice
 from ptx.emulate.exec.lane.lane_access import Elsewhere
@@ -221,9 +221,10 @@ class LaneRunner:
         for number in part.reads:
             regs[number] = value_of([row[number] for row in rows], dtypes[number])
         following = part.function(fibre, regs)
-        if following != GONE:
-            for number in part.writes:
-                for row, value in zip(rows, column(regs[number], len(rows)), strict=True):
+        for number in part.writes:
+            found = regs[number]
+            if found is not None:  # else a wait brings it, which has given it no value yet
+                for row, value in zip(rows, column(found, len(rows)), strict=True):
                     row[number] = value
         return following
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import ptx
 from benchmarks.emulator.cases import Case
 from benchmarks.emulator.device import Device
 from benchmarks.emulator.narrow import narrow_cases
@@ -125,3 +127,48 @@ def test_memory_that_was_freed_is_out_of_reach_of_code_that_knew_it() -> None:
         runner.memory.free(place)
         with pytest.raises(UseAfterFree):
             runner.launch("k", 1, 1, place)
+
+
+WAITS = r"""
+#define ADD "atom.global.add.u32 %0, [%1], %2; "
+#define STEP(wait) \
+  asm volatile(ADD wait : "=r"(found) : "l"(a + threadIdx.x), "r"(k + 1) : "memory")
+extern "C" __global__ void asleep(int* a, int* o, int n) {
+  int sum = 0, found;
+  for (int k = 0; k < n; k++) { STEP("nanosleep.u32 0;"); sum = sum * 3 + found; }
+  o[threadIdx.x] = sum;
+}
+extern "C" __global__ void at_a_barrier(int* a, int* o, int n) {
+  int sum = 0, found;
+  for (int k = 0; k < n; k++) {
+    if (threadIdx.x & 1) { STEP("barrier.sync 1, 64;"); }
+    else { STEP("barrier.sync 1, 64;"); sum += 0 * clock(); }
+    sum = sum * 3 + found;
+  }
+  o[threadIdx.x] = sum;
+}
+"""
+
+
+@functools.cache
+def _waits() -> str:
+    made = ptx.compile(WAITS, ptx.CompileOptions(target=ptx.Target.ptx("compute_90"))).ptx
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("choice", [never(), USUAL, always(), drawn(1), drawn(2)])
+@pytest.mark.parametrize(
+    ("kernel", "threads"), [("asleep", 3), ("asleep", 40), ("at_a_barrier", 64)]
+)
+def test_what_was_computed_before_a_wait_is_there_after_it(
+    kernel: str, threads: int, choice: Choice
+) -> None:
+    runner = KernelRunner(_waits())
+    a, o = (runner.put(np.zeros(threads, dtype=np.int32)) for _ in range(2))
+    with chosen(choice):
+        runner.launch(kernel, 1, threads, a, o, 40)
+    total = wanted = 0
+    for k in range(40):
+        wanted, total = (wanted * 3 + total) % 2**32, total + k + 1
+    assert runner.get(o, threads, np.uint32).tolist() == [wanted] * threads
