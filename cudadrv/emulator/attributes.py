@@ -81,6 +81,8 @@ _COMMON = {
     "MEMPOOL_SUPPORTED_HANDLE_TYPES": 1,
     "IPC_EVENT_SUPPORTED": 1,
     "UNIFIED_FUNCTION_POINTERS": 1,
+    "HOST_NUMA_MEMORY_POOLS_SUPPORTED": 1,
+    "HOST_MEMORY_POOLS_SUPPORTED": 1,
     "NUMA_ID": -1,
 }
 # The value is 0 for what the emulator does not have: pageable memory in kernels, multicast, RDMA.
@@ -118,6 +120,8 @@ def device_attributes(device: EmulatedDevice, ordinal: int) -> dict[int, int]:
         if attribute.name != "CU_DEVICE_ATTRIBUTE_MAX"
     }
     for name, value in (_COMMON | own).items():
-        values[int(getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"))] = value
+        attribute = getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}", None)
+        if attribute is not None:  # the bindings of CUDA 12 lack some
+            values[int(attribute)] = value
     values.update({int(attribute): value for attribute, value in device.attributes.items()})
     return values

@@ -4,8 +4,8 @@ Locks:
 
 - `Core._lock`, one an emulator. It guards captures and the streams and events in them, references
   to user objects, how many executables a graph has, how often a primary context is retained,
-  whether a context is destroyed, the table of host memory, and planned faults. It is held over
-  bookkeeping only.
+  whether a context is destroyed, the table of host memory and its pools, and planned faults. It is
+  held over bookkeeping only.
 - `Timeline._lock`, one an emulator that has a timeline. It guards the queues, and is held over
   bookkeeping only. An operation runs without it, in the thread of a call that needs it.
 - `ConcurrentAccesses._lock`, one an emulator that looks for races. It guards what operations
@@ -32,6 +32,7 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ptx.emulate.check.findings import Found
@@ -46,6 +47,7 @@ from .emulated_device import DeviceState, device_states
 from .events import Event
 from .handle_tables import HandleTables
 from .host_memory import HostMemory
+from .host_pools import HostPools
 from .leaks import LeakWatch
 from .lent_memory import LentMemory
 from .profiles import MAX_DEVICES, EmulatedDevice
@@ -60,6 +62,7 @@ from .timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.limits import Limits
+    from ptx.emulate.memory.host_memory import MappedHostMemory
 
     from .arrays import Array
 
@@ -108,6 +111,7 @@ class Core(HandleTables):
         self._pid: int | None = None
         self._schedule: dict[str, list[_Scheduled]] = {}
         self._host = HostMemory()
+        self._host_pools = HostPools(self._handles)
         self._accesses = self._concurrent_accesses()
         self._connect_devices()
         watches = "bounds" in checks.names and self._timeline is None
@@ -128,7 +132,7 @@ class Core(HandleTables):
         self._host.has_patterns = has_patterns
         self._host.has_flags = has_flags
         for device in self._devices:
-            device.model.host = self._host.reachable
+            device.model.host = partial(self._reachable_host_memory, device)
             device.model.set_condition = self._conditions.set
             device.others = tuple(each for each in self._devices if each is not device)
             device.has_patterns = has_patterns
@@ -137,6 +141,10 @@ class Core(HandleTables):
                 device.memory.allocated = self._accesses.born
             if has_flags:
                 device.memory.watch_writes()
+
+    def _reachable_host_memory(self, device: DeviceState, address: int) -> MappedHostMemory | None:
+        """The host memory at an address, as kernels of a device reach it."""
+        return self._host.reachable(address, device.ordinal)
 
     def _watch(self) -> LeakWatch:
         """Watch all tables from now on."""

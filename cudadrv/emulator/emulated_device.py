@@ -61,6 +61,7 @@ class DeviceState:
         fault: what broke the device: from then on all calls on its contexts return that code.
         account: what its memory is taken for.
         pool: its own one, which it has from the beginning.
+        pool_in_use: that of cuMemAllocAsync.
         pieces: live allocations by address; module variables are not among them.
         opened: address and count of openings, by context and handle of another process's memory.
         counters: where its launches are counted, each everywhere; none unless asked for.
@@ -88,6 +89,7 @@ class DeviceState:
             clock_khz=profile.clock_khz,
         )
         self.pool: Pool = Pool(pool_handle)
+        self.pool_in_use: Pool = self.pool
         self.account: DeviceAccount = DeviceAccount(self.memory, profile.total_memory, self.pool)
         self.reservations: dict[int, Reservation] = {}
         self.physical: dict[int, PhysicalMemory] = {}

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from ptx.emulate.memory.host_memory import MappedHostMemory
 
 from .patterned_bytes import MOST_BYTES, PatternedBytes
-from .timeline.patterns import FRESH, fill
+from .pools import Pool
+from .timeline.patterns import FREED, FRESH, fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class HostPiece:
         is_registered: whether it is the caller's own memory, which was page-locked afterwards.
         pages, view: what keeps it, where it is not the caller's.
         written: which bytes were written, where that is checked.
+        pool: that it was taken from.
     """
 
     address: int
@@ -35,6 +37,16 @@ class HostPiece:
     pages: mmap.mmap | None = None
     view: ctypes.Array[ctypes.c_char] | None = None
     written: PatternedBytes | None = None
+    pool: Pool | None = None
+
+    @property
+    def kind(self) -> str:
+        """What it is, in words."""
+        return "managed memory" if self.managed else "page-locked host memory"
+
+    def is_open_to(self, ordinal: int) -> bool:
+        """Whether kernels of a device reach it: by default a pool's page-locked memory is not."""
+        return self.managed or self.pool is None or ordinal in self.pool.peers
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +86,20 @@ class HostMemory:
     def __init__(self) -> None:
         self.pieces: dict[int, HostPiece] = {}
         self._starts: tuple[int, ...] = ()
+        self._leaving: set[int] = set()
         self._numbered = 0
         self.has_patterns = False
         self.has_flags = False
 
     def allocate(
-        self, nbytes: int, context: int, ordinal: int, *, managed: bool = False, flags: int = 0
+        self,
+        nbytes: int,
+        context: int,
+        ordinal: int,
+        *,
+        managed: bool = False,
+        flags: int = 0,
+        pool: Pool | None = None,
     ) -> HostPiece:
         """Whole pages that hold `nbytes`, zeroed or with a pattern.
 
@@ -96,7 +116,7 @@ class HostMemory:
             fill(address, nbytes, FRESH)
         piece = HostPiece(
             address, nbytes, context, ordinal, self._numbered, managed, flags,
-            pages=pages, view=view, written=written,
+            pages=pages, view=view, written=written, pool=pool,
         )  # fmt: skip
         self._add(piece)
         return piece
@@ -127,9 +147,31 @@ class HostMemory:
         piece = self.pieces.get(address)
         if piece is None or (piece.managed, piece.is_registered) != (managed, registered):
             return False
+        if piece.pool is not None:
+            return False
+        self._remove(address)
+        return True
+
+    def _remove(self, address: int) -> None:
         del self.pieces[address]
         self._starts = tuple(sorted(self.pieces))
-        return True
+
+    def of_pool(self, address: int) -> HostPiece | None:
+        """What begins at an address and was taken from a pool, if nobody has freed it yet."""
+        piece = self.pieces.get(address)
+        is_there = piece is not None and piece.pool is not None and address not in self._leaving
+        return piece if is_there else None
+
+    def leave(self, piece: HostPiece) -> None:
+        """Memory of a pool is freed, though a stream may still use it."""
+        self._leaving.add(piece.address)
+
+    def leave_for_good(self, piece: HostPiece) -> None:
+        """No stream uses it any more."""
+        self._leaving.discard(piece.address)
+        if self.has_patterns and piece.written is None:
+            fill(piece.address, piece.nbytes, FREED)
+        self._remove(piece.address)
 
     def free_of(self, context: int) -> None:
         """Forget all that was allocated in a context."""
@@ -137,13 +179,15 @@ class HostMemory:
             if piece.context == context:
                 self.free(piece.address, managed=piece.managed, registered=piece.is_registered)
 
-    def reachable(self, address: int) -> MappedHostMemory | None:
-        """The allocation that holds an address, as kernels reach it: at the same address."""
+    def reachable(self, address: int, ordinal: int) -> MappedHostMemory | None:
+        """The allocation that holds an address, as kernels of a device reach it: at its address."""
         piece = self.find(address)
         if piece is None:
             return None
-        origin = "managed memory" if piece.managed else "page-locked host memory"
-        return MappedHostMemory(piece.address, piece.nbytes, origin, piece.written)
+        is_open, origin = piece.is_open_to(ordinal), piece.kind
+        if not is_open:
+            origin += f" of a pool, which cuMemPoolSetAccess opens to device {ordinal}"
+        return MappedHostMemory(piece.address, piece.nbytes, origin, piece.written, is_open=is_open)
 
     def find(self, address: int) -> HostPiece | None:
         """The allocation that holds an address."""

@@ -13,6 +13,21 @@ from .interprocess.shared_file import SharedFile
 CHUNK = 32 << 20  # a pool takes and gives back memory in pieces of this size
 
 
+@dataclass(frozen=True, slots=True)
+class PoolPlace:
+    """Where the memory of a pool is, and of what kind it is.
+
+    Attributes:
+        kind: a number of CUmemLocationType.
+        number: of the device or the NUMA node; 0 where there is none.
+        is_managed: whether it moves; then the place is where it would rather be.
+    """
+
+    kind: int
+    number: int = 0
+    is_managed: bool = False
+
+
 def _in_chunks(nbytes: int) -> int:
     return -(-nbytes // CHUNK) * CHUNK
 
@@ -31,10 +46,12 @@ class Pool:
         reserved: bytes taken from the device, used or not.
         used_high, reserved_high: the most since they were reset.
         reuse: the three reuse policies, by attribute number; kept, and without effect here.
-        peers: ordinals of the other devices that may access its memory.
+        peers: ordinals of the other devices that may access its memory; of a pool of host memory
+            those of all that may.
         file: where its memory is, if other processes may have it: as far from the beginning as its
             addresses are from that of the device.
         is_foreign: whether it is another process's, and gives no memory here.
+        place: where its memory is, if that is not a device's own.
     """
 
     handle: int
@@ -50,6 +67,7 @@ class Pool:
     peers: set[int] = field(default_factory=set)
     file: SharedFile | None = None
     is_foreign: bool = False
+    place: PoolPlace | None = None
 
     @property
     def slack(self) -> int:

@@ -114,9 +114,11 @@ class Waits(Core):
         self._usable(context)
         return True
 
-    @staticmethod
-    def _synchronised(context: Context) -> None:
+    def _synchronised(self, context: Context) -> None:
         """Unused memory above the pool's threshold goes back."""
         with context.device.lock:
             for pool in tuple(context.device.account.pools.values()):
                 pool.synchronised()
+        if self._host_pools.by_handle:
+            with self._lock:
+                self._host_pools.synchronised()

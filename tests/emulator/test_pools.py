@@ -155,8 +155,8 @@ def test_what_is_no_pool_of_a_device_is_refused(emulator: Emulator, pool: CUmemo
     assert code(emulator.cuMemPoolCreate(CUmemPoolProps())) == 1
     properties = CUmemPoolProps()
     properties.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-    properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
-    assert code(emulator.cuMemPoolCreate(properties)) == 801
+    properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+    assert code(emulator.cuMemPoolCreate(properties)) == 1
     properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     properties.location.id = 99
     assert code(emulator.cuMemPoolCreate(properties)) == 101

@@ -13,7 +13,6 @@ from typing import Protocol, cast
 from ...driver._api import (
     CUdevice,
     CUdevice_attribute,
-    CUmemoryPool,
     CUresult,
     CUuuid,
 )
@@ -135,8 +134,3 @@ class DeviceCalls(Core):
     def cuDeviceCanAccessPeer(self, dev: CUdevice, peer_dev: CUdevice, /) -> tuple[CUresult, int]:
         """1 if both devices have peer access and are not the same."""
         return SUCCESS, int(self._device(peer_dev).can_be_reached_by(self._device(dev)))
-
-    @call(1)
-    def cuDeviceGetDefaultMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
-        """The device's one pool."""
-        return SUCCESS, CUmemoryPool(self._device(dev).pool.handle)

@@ -187,6 +187,7 @@ class InterprocessCalls(PoolCalls):
         file = found.file
         if named is None or file is None or not found.is_foreign or named.token != file.name.token:
             raise invalid_value("that names no memory of the pool, or the pool was not imported")
+        assert device is not None  # a pool of another process is of a device
         with device.lock:
             piece = device.open(file, named.offset, named.nbytes, Owner.POOL, pool=found)
         return SUCCESS, CUdeviceptr(piece.address)

@@ -22,13 +22,13 @@ from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..streams import Capture, Stream
 from ..timeline.freed_memory import FreedMemory
 from .call import call
-from .pool import PoolCalls
+from .host_pool_memory import HostPoolMemory
 
 _HOST_FLAGS: Final = 7
 _ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST
 
 
-class MemoryCalls(PoolCalls):
+class MemoryCalls(HostPoolMemory):
     """Device memory, pinned and managed memory."""
 
     @call(2)
@@ -51,29 +51,35 @@ class MemoryCalls(PoolCalls):
 
     @call()
     def cuMemFree(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
-        """Free what cuMemAlloc, cuMemAllocManaged or cuMemAllocAsync gave; null is fine."""
+        """Free what cuMemAlloc, cuMemAllocManaged or a pool gave; null is fine."""
         address = int(dptr)
         if address:
-            host = self._host.find(address)
-            if host is not None and host.managed and host.address == address:
-                self._finish_context_of(host.context)
-            with self._lock:
-                managed = self._host.free(address, managed=True)
-            if not managed:
-                self._free(address)
+            self._free_anywhere(address)
         elif self._thread.stack:
             self._current()
         return OK
 
+    def _free_anywhere(self, address: int) -> None:
+        host = self._host.find(address)
+        if host is not None and host.pool is not None:
+            self._free_of_host_pool(address)
+            return
+        if host is not None and host.managed and host.address == address:
+            self._finish_context_of(host.context)
+        with self._lock:
+            managed = self._host.free(address, managed=True)
+        if not managed:
+            self._free(address)
+
     @call(1)
     def cuMemAllocAsync(self, bytesize: int, h_stream: CUstream, /) -> tuple[CUresult, CUdeviceptr]:
-        """Memory of the stream's device's pool; no bytes give null (measured).
+        """Memory of the pool in use on the stream's device; no bytes give null (measured).
 
         In a capture it becomes a node, and the memory is the graph's.
         """
         stream = self._stream(h_stream)
         device = stream.context.device
-        return SUCCESS, self._allocate_of(device, device.pool, stream, bytesize)
+        return SUCCESS, self._allocate_of(device, device.pool_in_use, stream, bytesize)
 
     @call(1)
     def cuMemAllocFromPoolAsync(
@@ -84,6 +90,8 @@ class MemoryCalls(PoolCalls):
         device, found = self._pool(pool)
         if found.is_foreign:
             raise invalid_value("the pool is another process's, which alone has memory of it")
+        if device is None:
+            return SUCCESS, self._allocate_of_host(found, stream, bytesize)
         return SUCCESS, self._allocate_of(device, found, stream, bytesize)
 
     def _allocate_of(
@@ -134,6 +142,10 @@ class MemoryCalls(PoolCalls):
         if self._captures:
             self._refuse_if_implicit(stream)
         if address:
+            host = self._host.find(address)
+            if host is not None and host.pool is not None:
+                self._free_of_host_pool(address, stream)
+                return OK
             device = self._device_of(address)
             if device is not None and device is not stream.context.device:
                 raise invalid_value(

@@ -131,4 +131,7 @@ def _of_host_memory(piece: HostPiece, address: int) -> dict[int, object]:
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_HOST_POINTER): address,
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): piece.number,
         int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED): piece.managed,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
+            0 if piece.pool is None else piece.pool.handle
+        ),
     }

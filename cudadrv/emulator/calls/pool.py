@@ -6,6 +6,7 @@ CUDA Driver API: "Stream Ordered Memory Allocator".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Final
 
 from ptx.emulate.memory.file_pages import CAN_SHARE, whole_pages
@@ -15,18 +16,17 @@ from ...driver._api import (
     CUmemAccessDesc,
     CUmemAllocationHandleType,
     CUmemAllocationType,
-    CUmemLocation,
     CUmemLocationType,
     CUmemoryPool,
     CUmemPool_attribute,
-    CUmemPoolProps,
     CUresult,
     cuuint64_t,
 )
 from ..capture_rules import CaptureRules
 from ..emulated_device import DeviceState
 from ..interprocess.shared_file import SharedFile
-from ..pools import Pool
+from ..pool_properties import Location, PoolProperties
+from ..pools import Pool, PoolPlace
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
 
@@ -35,12 +35,20 @@ _RESERVED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
 _RESERVED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
 _USED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
 _USED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+# What a pool was made with, which the bindings of CUDA 12 have no names for.
+_TYPE, _HANDLE_TYPES, _LOCATION, _LOCATION_TYPE, _MOST, _DECOMPRESSES = range(9, 15)
 
 _PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
+_MANAGED: Final = 2  # CU_MEM_ALLOCATION_TYPE_MANAGED
 _NO_HANDLES: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE)
 DESCRIPTORS: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 _NO_ACCESS: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
 _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+
+_ANYWHERE: Final = 0  # CU_MEM_LOCATION_TYPE_NONE
+DEVICE: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
+HOST: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
+HOST_NUMA: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA)
 
 
 class PoolCalls(CaptureRules):
@@ -48,48 +56,81 @@ class PoolCalls(CaptureRules):
 
     @call(1)
     def cuMemPoolCreate(
-        self, pool_props: CUmemPoolProps | None, /
+        self, pool_props: PoolProperties | None, /
     ) -> tuple[CUresult, CUmemoryPool]:
-        """A pool of a device's memory, which takes `maxSize` bytes at most if that is not 0."""
+        """A pool, which takes `maxSize` bytes at most if that is not 0.
+
+        It is of a device's memory, of page-locked memory of the host, or of managed memory, whose
+        place is where it would rather be.
+        """
         if pool_props is None:
             raise invalid_value("the properties of the pool are null")
         self._refuse_unsafe()
-        if int(pool_props.allocType) != _PINNED:
-            raise invalid_value(f"memory of type {int(pool_props.allocType)} has no pool")
-        if int(pool_props.handleTypes) not in (_NO_HANDLES, DESCRIPTORS):
+        try:
+            kind, handles = int(pool_props.allocType), int(pool_props.handleTypes)
+            place = self._place_of_pools(pool_props.location, kind)
+        except ValueError as error:
+            raise invalid_value(f"the properties of the pool: {error}") from None
+        most = int(pool_props.maxSize)
+        if handles not in (_NO_HANDLES, DESCRIPTORS):
             raise _not_supported("the emulator shares pools by POSIX file descriptors alone")
-        where = pool_props.location
-        if where.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
-            raise _not_supported("the emulator has pools of devices alone")
-        device = self._device_at(where.id)
-        pool = Pool(next(self._handles), int(pool_props.maxSize))
-        if int(pool_props.handleTypes) == DESCRIPTORS:
+        if not self._is_of_device(place):
+            return SUCCESS, CUmemoryPool(self._pool_of_host(place, handles, most).handle)
+        device = self._device_at(place.number)
+        pool = Pool(next(self._handles), most)
+        if handles == DESCRIPTORS:
             pool.file = shared_file("pool", device, device.profile.total_memory)
         with device.lock:
             device.account.pools[pool.handle] = pool
         return SUCCESS, CUmemoryPool(pool.handle)
 
+    def _pool_of_host(self, place: PoolPlace, handles: int, most: int) -> Pool:
+        if place.is_managed and (handles or most):
+            raise invalid_value("a pool of managed memory has no limit, and is not shared")
+        if place.kind == HOST and handles:
+            raise invalid_value("only a pool of a NUMA node of the host is shared")
+        if handles:
+            raise _not_supported(
+                "the emulator shares pools of devices, and none of page-locked memory: make the "
+                "pool without handle types"
+            )
+        with self._lock:
+            return self._host_pools.made(place, most)
+
     @call()
     def cuMemPoolDestroy(self, pool: CUmemoryPool, /) -> tuple[CUresult]:
-        """Destroy a pool; what it gave stays until it is freed. A device keeps its own pool."""
+        """Destroy a pool; what it gave stays until it is freed. Those of the beginning stay."""
         device, found = self._pool(pool)
         self._refuse_unsafe()
+        if device is None:
+            with self._lock:
+                if self._host_pools.is_default(found):
+                    raise invalid_value("a default pool cannot be destroyed")
+                self._host_pools.destroy(found)
+            return OK
         if found is device.pool:
             raise invalid_value("a device's default pool cannot be destroyed")
         with device.lock:
+            if device.pool_in_use is found:
+                device.pool_in_use = device.pool
             device.account.destroy(found)
         return OK
 
     @call(1)
     def cuMemPoolGetAccess(
-        self, mem_pool: CUmemoryPool, location: CUmemLocation | None, /
+        self, mem_pool: CUmemoryPool, location: Location | None, /
     ) -> tuple[CUresult, CUmemAccess_flags]:
-        """What access a device has to a pool."""
+        """What access a device has to a pool, or the host to one of its memory."""
         owner, pool = self._pool(mem_pool)
-        if location is None or location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
+        if location is None:
+            raise invalid_value("access to a pool is asked for of a device")
+        if owner is None and int(location.type) in (HOST, HOST_NUMA):
+            return SUCCESS, CUmemAccess_flags(_READ_AND_WRITE)
+        if location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
             raise invalid_value("access to a pool is asked for of a device")
         device = self._device_at(location.id)
-        is_open = device is owner or device.ordinal in pool.peers
+        is_managed = pool.place is not None and pool.place.is_managed
+        is_open = device is owner or is_managed or device.ordinal in pool.peers
         return SUCCESS, CUmemAccess_flags(_READ_AND_WRITE if is_open else _NO_ACCESS)
 
     @call()
@@ -97,7 +138,7 @@ class PoolCalls(CaptureRules):
         """Give unused memory back, down to `min_bytes_to_keep`."""
         device, account = self._pool(pool)
         self._refuse_unsafe()
-        with device.lock:
+        with self._lock_of_pool(device):
             account.trim(min_bytes_to_keep)
         return OK
 
@@ -108,7 +149,7 @@ class PoolCalls(CaptureRules):
         """The threshold, a reuse policy, or 0 to reset a high-water mark."""
         device, account = self._pool(pool)
         number, new = int(attr), int(value)
-        with device.lock:
+        with self._lock_of_pool(device):
             if number == _THRESHOLD:
                 account.threshold = new
             elif number in account.reuse:
@@ -123,10 +164,11 @@ class PoolCalls(CaptureRules):
 
     @call(1)
     def cuMemPoolGetAttribute(
-        self, pool: CUmemoryPool, attr: CUmemPool_attribute, /
+        self, pool: CUmemoryPool, attr: CUmemPool_attribute | int, /
     ) -> tuple[CUresult, cuuint64_t]:
-        """A policy or an account."""
-        _, account = self._pool(pool)
+        """A policy, an account, or what the pool was made with."""
+        device, account = self._pool(pool)
+        place = self._place_of_pool(device, account)
         values = {
             **account.reuse,
             _THRESHOLD: account.threshold,
@@ -134,6 +176,12 @@ class PoolCalls(CaptureRules):
             _RESERVED_HIGH: account.reserved_high,
             _USED: account.used,
             _USED_HIGH: account.used_high,
+            _TYPE: _MANAGED if place.is_managed else _PINNED,
+            _HANDLE_TYPES: DESCRIPTORS if account.file and not account.is_foreign else _NO_HANDLES,
+            _LOCATION: place.number,
+            _LOCATION_TYPE: place.kind,
+            _MOST: account.most,
+            _DECOMPRESSES: 0,
         }
         value = values.get(int(attr))
         if value is None:
@@ -152,40 +200,90 @@ class PoolCalls(CaptureRules):
         self._refuse_unsafe()
         if count > len(map):
             raise invalid_value(f"{count} descriptors of access, of which {len(map)} were given")
-        asked = [self._access(owner, each) for each in map[:count]]
-        with owner.lock:
+        asked = [self._access(owner, opened, each) for each in map[:count]]
+        with self._lock_of_pool(owner):
             for device, is_granted in asked:
+                if device is None:
+                    continue
                 if is_granted:
                     opened.peers.add(device.ordinal)
                 else:
                     opened.peers.discard(device.ordinal)
         return OK
 
-    def _access(self, owner: DeviceState, asked: CUmemAccessDesc) -> tuple[DeviceState, bool]:
-        """Which device shall have access, and whether."""
-        if asked.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
-            raise _not_supported("access to a pool of a device is given to devices")
-        device, flags = self._device_at(asked.location.id), int(asked.flags)
+    def _access(
+        self, owner: DeviceState | None, pool: Pool, asked: CUmemAccessDesc
+    ) -> tuple[DeviceState | None, bool]:
+        """Which device shall have access, or the host, and whether."""
+        flags, kind = int(asked.flags), int(asked.location.type)
         if flags not in (_NO_ACCESS, _READ_AND_WRITE):
             raise _not_supported(f"access to a pool is none or to read and write, not {flags}")
+        if owner is None and kind in (HOST, HOST_NUMA):
+            if flags == _NO_ACCESS:
+                raise invalid_value("the host has access to its own memory")
+            return None, True
+        if kind != DEVICE:
+            raise _not_supported("access to a pool of a device is given to devices")
+        device = self._device_at(asked.location.id)
+        if pool.place is not None and pool.place.is_managed and flags == _NO_ACCESS:
+            raise _not_supported("every device has access to managed memory")
         if device is owner and flags == _NO_ACCESS:
             raise Refusal(
                 CUresult.CUDA_ERROR_INVALID_DEVICE, "a pool's own device has access to it"
             )
-        if device is not owner and flags and not owner.can_be_reached_by(device):
+        if owner not in (None, device) and flags and not owner.can_be_reached_by(device):
             raise Refusal(
                 CUresult.CUDA_ERROR_INVALID_DEVICE,
                 f"device {device.ordinal} cannot access memory of device {owner.ordinal}",
             )
         return device, bool(flags)
 
-    def _pool(self, handle: CUmemoryPool) -> tuple[DeviceState, Pool]:
-        """A pool, and the device whose memory it has."""
+    def _pool(self, handle: CUmemoryPool) -> tuple[DeviceState | None, Pool]:
+        """A pool, and the device whose memory it has; None of the host's."""
+        number = int(handle)
         for device in self._devices:
-            pool = device.account.pools.get(int(handle))
+            pool = device.account.pools.get(number)
             if pool is not None and pool.is_open:
                 return device, pool
-        raise invalid_value(f"{int(handle):#x} is no memory pool")
+        pool = self._host_pools.by_handle.get(number)
+        if pool is not None and pool.is_open:
+            return None, pool
+        raise invalid_value(f"{number:#x} is no memory pool")
+
+    def _lock_of_pool(self, device: DeviceState | None) -> AbstractContextManager[object]:
+        """What guards the account of a device's pool, or of one of the host."""
+        return self._lock if device is None else device.lock
+
+    def _place_of_pools(self, location: Location | None, typename: int) -> PoolPlace:
+        """What a location and a type of allocation mean.
+
+        Raises:
+            Refusal: there are no pools of that.
+        """
+        if location is None:
+            raise invalid_value("the location of the pool is null")
+        kind, number = int(location.type), int(location.id)
+        is_managed = int(typename) == _MANAGED
+        if not is_managed and int(typename) != _PINNED:
+            raise invalid_value(f"memory of type {int(typename)} has no pool")
+        if kind == DEVICE:
+            return PoolPlace(kind, self._device_at(number).ordinal, is_managed)
+        if kind == HOST_NUMA and number:
+            raise invalid_value(f"the emulated host has NUMA node 0, and no node {number}")
+        if kind in (HOST, HOST_NUMA) or (is_managed and kind == _ANYWHERE):
+            return PoolPlace(kind, 0, is_managed)
+        raise invalid_value(f"there are no pools of memory at locations of type {kind}")
+
+    @staticmethod
+    def _is_of_device(place: PoolPlace) -> bool:
+        return place.kind == DEVICE and not place.is_managed
+
+    @staticmethod
+    def _place_of_pool(device: DeviceState | None, pool: Pool) -> PoolPlace:
+        if device is not None:
+            return PoolPlace(DEVICE, device.ordinal)
+        assert pool.place is not None
+        return pool.place
 
 
 def shared_file(kind: str, device: DeviceState, nbytes: int) -> SharedFile:

@@ -13,7 +13,6 @@ from ...driver._api import (
     CUcontext,
     CUdevice,
     CUevent,
-    CUmemoryPool,
     CUresult,
     CUstream,
 )
@@ -79,11 +78,6 @@ class SettingCalls(ContextCalls, StreamCalls, EventCalls, HostFunctionCalls):
     def cuModuleGetLoadingMode(self) -> tuple[CUresult, int]:
         """Kernels are made ready when they are needed."""
         return SUCCESS, _LAZY
-
-    @call(1)
-    def cuDeviceGetMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
-        """The pool that cuMemAllocAsync takes from, which is the default one."""
-        return SUCCESS, CUmemoryPool(self._device(dev).pool.handle)
 
     @call(1)
     def cuStreamCreate(self, flags: int, /) -> tuple[CUresult, CUstream]:

@@ -22,6 +22,7 @@ cuDeviceTotalMem_v2 3020 >size int
 cuDeviceCanAccessPeer 4000 >int int int
 cuDeviceGetDefaultMemPool 11020 >size int
 cuDeviceGetMemPool 11020 >size int
+cuDeviceSetMemPool 11020 int size
 cuDevicePrimaryCtxRetain 7000 >size int
 cuDevicePrimaryCtxRelease 7000 int
 cuDevicePrimaryCtxRelease_v2 11000 int

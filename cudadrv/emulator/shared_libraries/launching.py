@@ -1,4 +1,4 @@
-"""Launches, contexts and pools: what takes structures that hold more."""
+"""Launches and contexts: what takes structures that hold more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 from types import SimpleNamespace
 from typing import Final
 
-from ...driver._api import CUlaunchAttribute, CUmemPool_attribute, cuuint64_t
+from ...driver._api import CUlaunchAttribute
 from ..emulator import Emulator
 from .special import INVALID_VALUE, Handlers, call, passed_on, put_size, put_uint
 
@@ -147,63 +147,6 @@ def capture_info_with_edges(
         kept = _EDGES[stream] = (ctypes.c_size_t * len(_NODES[stream]))()
         put_size(edges, ctypes.addressof(kept))
     return code
-
-
-@LAUNCHING("cuMemSetAccess 10020 size size size size")
-def set_memory_access(
-    api: Emulator, address: int, nbytes: int, descriptions: int, count: int
-) -> int:
-    """Who reaches a range of addresses."""
-    seen = _descriptions(descriptions, count)
-    return int(call(api, "cuMemSetAccess", address, nbytes, seen, count)[0])
-
-
-@LAUNCHING("cuMemPoolGetAttribute 11020 size int size")
-def pool_attribute(api: Emulator, pool: int, attribute: int, result: int) -> int:
-    """A switch of 4 bytes, or a number of 8."""
-    code, value = call(api, "cuMemPoolGetAttribute", pool, attribute)
-    if not code:
-        (put_uint if _is_switch(attribute) else put_size)(result, int(value))
-    return int(code)
-
-
-@LAUNCHING("cuMemPoolSetAttribute 11020 size int size")
-def set_pool_attribute(api: Emulator, pool: int, attribute: int, value: int) -> int:
-    """A switch of 4 bytes, or a number of 8."""
-    c_type = ctypes.c_uint if _is_switch(attribute) else ctypes.c_size_t
-    number = c_type.from_address(value).value
-    return int(call(api, "cuMemPoolSetAttribute", pool, attribute, cuuint64_t(number))[0])
-
-
-def _is_switch(attribute: int) -> bool:
-    return attribute <= int(CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
-
-
-@LAUNCHING("cuMemPoolSetAccess 11020 size size size")
-def set_pool_access(api: Emulator, pool: int, descriptions: int, count: int) -> int:
-    """Who reaches a pool; CUmemAccessDesc is three numbers."""
-    seen = _descriptions(descriptions, count)
-    return int(call(api, "cuMemPoolSetAccess", pool, seen, count)[0])
-
-
-def _descriptions(address: int, count: int) -> list[SimpleNamespace]:
-    """An array of CUmemAccessDesc, as the emulator reads it."""
-    seen = []
-    for at in range(count):
-        kind, number, flags = (ctypes.c_int * 3).from_address(address + 12 * at)
-        location = SimpleNamespace(type=kind, id=number)
-        seen.append(SimpleNamespace(location=location, flags=flags))
-    return seen
-
-
-@LAUNCHING("cuMemPoolGetAccess 11020 size size size")
-def pool_access(api: Emulator, result: int, pool: int, location: int) -> int:
-    """Who reaches a pool: what cuMemPoolSetAccess said."""
-    kind, number = (ctypes.c_int * 2).from_address(location)
-    code, flags = call(api, "cuMemPoolGetAccess", pool, SimpleNamespace(type=kind, id=number))
-    if not code:
-        put_uint(result, int(flags))
-    return int(code)
 
 
 @LAUNCHING("cuGraphExecUpdate_v2 12000 size size size")

@@ -16,7 +16,9 @@ from .graph_nodes import GRAPH_NODES
 from .green_contexts import GREEN_CONTEXTS
 from .launching import LAUNCHING
 from .loading import LOADING
+from .memory_batches import MEMORY_BATCHES
 from .memory_forms import MEMORY_FORMS
+from .memory_pools import MEMORY_POOLS
 from .queries import QUERIES
 from .shared_object import SharedObject
 from .signature import Argument, Signature, signature, without_version
@@ -28,7 +30,10 @@ _NOT_FOUND: Final = int(CUresult.CUDA_ERROR_NOT_FOUND)
 _GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
-_TABLES: Final = (QUERIES, LOADING, LAUNCHING, MEMORY_FORMS, GRAPH_NODES, GREEN_CONTEXTS)
+_TABLES: Final = (
+    QUERIES, LOADING, LAUNCHING, MEMORY_FORMS, MEMORY_POOLS, MEMORY_BATCHES, GRAPH_NODES,
+    GREEN_CONTEXTS,
+)  # fmt: skip
 _PROC_ADDRESS: Final = (
     signature("cuGetProcAddress 11030 text >size int size"),
     signature("cuGetProcAddress_v2 12000 text >size int size >int"),

@@ -199,7 +199,8 @@ def _global_fault(
         )
         side = f"{distance} bytes behind" if distance >= 0 else f"{-distance} bytes before"
         if nearest.address <= address < nearest.end:
-            side = "across the end of"
+            is_whole = address + site.total <= nearest.end
+            side = "the device has no access to" if is_whole else "across the end of"
         words = f"{side} the nearest allocation of {nearest}"
     return OutOfBounds(
         f"out-of-bounds {access}", where, address=address, nbytes=site.total, space="global",

@@ -21,6 +21,7 @@ class MappedHostMemory:
 
     Attributes:
         written: which bytes were written, counted from `base`, where that is checked.
+        is_open: whether the device has access to it.
     """
 
     def __init__(
@@ -29,8 +30,11 @@ class MappedHostMemory:
         nbytes: int,
         origin: str = "page-locked host memory",
         written: WrittenBytes | None = None,
+        *,
+        is_open: bool = True,
     ) -> None:
         self.written: WrittenBytes | None = written
+        self.is_open: bool = is_open
         if address <= 0 or nbytes <= 0:
             raise ValueError(f"there is no memory of {nbytes} bytes at {address:#x}")
         self.base: int = address // _ALIGN * _ALIGN
@@ -46,9 +50,9 @@ class MappedHostMemory:
         return self._data.view(dtype)
 
     def find(self, address: int) -> Allocation | None:
-        """The allocation, if it holds `address`."""
+        """The allocation, if it holds `address` and may be accessed."""
         found = self._allocation
-        return found if found.address <= address < found.end else None
+        return found if self.is_open and found.address <= address < found.end else None
 
     def find_freed(self, address: int) -> None:
         """Nothing here was freed."""
@@ -58,6 +62,8 @@ class MappedHostMemory:
         return self._allocation
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Its start and end, as arrays of one element."""
+        """Its start and end, as arrays of one element, or of none where there is no access."""
         found = self._allocation
+        if not self.is_open:
+            return np.array([], np.int64), np.array([], np.int64)
         return np.array([found.address], np.int64), np.array([found.end], np.int64)

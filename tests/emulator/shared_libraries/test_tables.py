@@ -13,13 +13,18 @@ from cudadrv.emulator.shared_libraries.graph_nodes import GRAPH_NODES
 from cudadrv.emulator.shared_libraries.green_contexts import GREEN_CONTEXTS
 from cudadrv.emulator.shared_libraries.launching import LAUNCHING
 from cudadrv.emulator.shared_libraries.loading import LOADING
+from cudadrv.emulator.shared_libraries.memory_batches import MEMORY_BATCHES
 from cudadrv.emulator.shared_libraries.memory_forms import MEMORY_FORMS
+from cudadrv.emulator.shared_libraries.memory_pools import MEMORY_POOLS
 from cudadrv.emulator.shared_libraries.queries import QUERIES
 from cudadrv.emulator.shared_libraries.signature import Signature, signature
 from cudadrv.emulator.shared_libraries.special import Handler
 from cudadrv.emulator.tensor_map_functions import FUNCTIONS
 
-TABLES = (LAUNCHING, LOADING, QUERIES, MEMORY_FORMS, GRAPH_NODES, GREEN_CONTEXTS)
+TABLES = (
+    LAUNCHING, LOADING, QUERIES, MEMORY_FORMS, MEMORY_POOLS, MEMORY_BATCHES, GRAPH_NODES,
+    GREEN_CONTEXTS,
+)  # fmt: skip
 SPECIAL: dict[Signature, Handler] = {
     signature(f"{name} {words}"): handler for name, (words, handler) in FUNCTIONS.items()
 }
