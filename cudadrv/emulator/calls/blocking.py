@@ -10,14 +10,14 @@ from typing import Final
 from ...driver._api import CUDA_MEMCPY3D, CUcontext, CUdeviceptr, CUresult, CUstream
 from ..refusal import OK
 from ..streams import LEGACY_HANDLE
+from .batch_copy import BatchCopyCalls
 from .call import call
-from .copy_box import BoxCopyCalls
 from .fill import FillCalls
 
 _LEGACY: Final = CUstream(LEGACY_HANDLE)
 
 
-class BlockingCalls(BoxCopyCalls, FillCalls):
+class BlockingCalls(BatchCopyCalls, FillCalls):
     """Copies and fills that return when they are done."""
 
     @call()

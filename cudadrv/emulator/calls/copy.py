@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,22 @@ End = tuple[DeviceState | None, int, int]
 Staged = ctypes.Array[ctypes.c_char]
 """What the driver took over from pageable memory."""
 _ON_DEVICE: Final = HostSide(None, False)
+
+
+class Move(NamedTuple):
+    """What a copy is going to do.
+
+    Attributes:
+        places: refuses what cannot be moved, and gives where the host finds source and target; told
+            whether that is done later than the call. Locks are held.
+        run: moves, from what is given if the source was staged.
+        source, target: where from, and where to.
+    """
+
+    places: Callable[[bool], tuple[int, int]]
+    run: Callable[[bool, Staged | None], None]
+    source: End
+    target: End
 
 
 def _mapping_at(device: DeviceState, address: int) -> tuple[int, int] | None:
@@ -149,60 +165,47 @@ class CopyCalls(CaptureRules):
         from_host: bool = False,
     ) -> None:
         stream = self._stream(h_stream)
-        if nbytes <= 0:
-            return
+        if nbytes > 0:
+            move = self._move(dst, src, nbytes, to_host=to_host, from_host=from_host)
+            self._submit_move(stream, move)
+
+    def _move(self, dst: int, src: int, nbytes: int, *, to_host: bool, from_host: bool) -> Move:
+        """A copy of bytes; `to_host` and `from_host` say that any memory of the host will do."""
         dst_device, src_device = self._device_of(dst), self._device_of(src)
 
         def places(later: bool) -> tuple[int, int]:
             return (
-                self._place(dst_device, dst, nbytes, to_host, later),
                 self._place(src_device, src, nbytes, from_host, later),
+                self._place(dst_device, dst, nbytes, to_host, later),
             )
 
-        def move(later: bool, staged: Staged | None) -> None:
+        def run(later: bool, staged: Staged | None) -> None:
             first, second = locks_of(dst_device, src_device)
             with first, second:
-                to, of = places(later)
+                of, to = places(later)
                 ctypes.memmove(to, of if staged is None else staged, nbytes)
                 if dst_device is not None:
                     flags = self._flags_of(src_device, src, nbytes)
                     _copy_flags(dst_device, dst, flags, nbytes)
             self._note_move((src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
 
-        ends = (src_device, src, nbytes), (dst_device, dst, nbytes)
-        self._submit_move(stream, places, move, *ends)
+        return Move(places, run, (src_device, src, nbytes), (dst_device, dst, nbytes))
 
-    def _submit_move(
-        self,
-        stream: Stream,
-        look: Callable[[bool], object],
-        move: Callable[[bool, Staged | None], None],
-        source: End,
-        target: End,
-    ) -> None:
-        """Move bytes in the order of a stream, and wait where the driver does.
-
-        Args:
-            stream: the stream.
-            look: refuses what cannot be moved; given whether that is done later than the call.
-            move: moves, from what is given if the source was staged.
-            source: where from.
-            target: where to.
-        """
+    def _submit_move(self, stream: Stream, move: Move) -> None:
+        """Move bytes in the order of a stream, and wait where the driver does."""
+        _, run, source, target = move
         recording = stream.capture is not None
         if self._timeline is None and not recording:
-            self._submit(stream, NodeKind.COPY, lambda: move(False, None))
+            self._submit(stream, NodeKind.COPY, lambda: run(False, None))
             self._wait_if_it_blocks(stream, source, target)
             return
-        first, second = locks_of(source[0], target[0])
-        with first, second:
-            look(recording)
+        look_at(move, later=recording)
         of = self._host_side(*source, is_written=False)
         to = self._host_side(*target, is_written=True)
         staged = None
         if not recording and of.is_pageable:
             staged = ctypes.create_string_buffer(ctypes.string_at(*source[1:]))
-        self._submit_copy(stream, lambda: move(True, staged), of, to)
+        self._submit_copy(stream, lambda: run(True, staged), of, to)
 
     def _wait_if_it_blocks(
         self,
@@ -297,6 +300,17 @@ class CopyCalls(CaptureRules):
         if not address:
             raise invalid_value("the host pointer is null")
         return address
+
+
+def look_at(move: Move, *, later: bool) -> tuple[int, int]:
+    """Where the host finds source and target of a copy.
+
+    Raises:
+        Refusal: it cannot be made.
+    """
+    first, second = locks_of(move.source[0], move.target[0])
+    with first, second:
+        return move.places(later)
 
 
 def _copy_flags(to: DeviceState, dst: int, flags: NDArray[np.uint8] | None, nbytes: int) -> None:

@@ -26,13 +26,15 @@ from ..emulated_device import DeviceState
 from ..refusal import OK, invalid_value
 from ..streams import Stream
 from .call import call
-from .copy import CopyCalls, Staged, locks_of
+from .copy import CopyCalls, Move, Staged, locks_of
 
 _BoxCopy: TypeAlias = CUDA_MEMCPY3D | CUDA_MEMCPY3D_PEER
+Box: TypeAlias = tuple[int, int, int]
+"""Bytes of a row, rows, slices."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class BoxSide:
     """One side of a copy: where its box begins, and the steps to the next row and slice in bytes.
 
     Attributes:
@@ -46,12 +48,12 @@ class _Side:
     array: Array | None = None
     any_host: bool = False
 
-    def span(self, box: tuple[int, int, int]) -> int:
+    def span(self, box: Box) -> int:
         """Bytes from the first to the last of the box."""
         width, height, depth = box
         return (depth - 1) * self.slice + (height - 1) * self.row + width
 
-    def ranges(self, box: tuple[int, int, int]) -> list[tuple[int, int]]:
+    def ranges(self, box: Box) -> list[tuple[int, int]]:
         """Addresses and sizes of the rows; one where they follow each other."""
         width, height, depth = box
         if self.span(box) == width * height * depth:
@@ -62,7 +64,7 @@ class _Side:
             for y in range(height)
         ]
 
-    def rows(self, memory: memoryview, box: tuple[int, int, int]) -> NDArray[np.uint8]:
+    def rows(self, memory: memoryview, box: Box) -> NDArray[np.uint8]:
         """(depth, height, width) the bytes of the box in memory that begins where it does."""
         width, height, depth = box
         return np.ndarray((depth, height, width), np.uint8, memory, 0, (self.slice, self.row, 1))
@@ -98,6 +100,10 @@ class BoxCopyCalls(CopyCalls):
         if 0 in box:
             return
         source, target = self._source(copy, box), self._target(copy, box)
+        self._submit_move(stream, self._move_box(source, target, box))
+
+    def _move_box(self, source: BoxSide, target: BoxSide, box: Box) -> Move:
+        """A copy of a box from one side to the other."""
         devices = self._device_of(source.address), self._device_of(target.address)
 
         def places(later: bool) -> tuple[int, int]:
@@ -106,7 +112,7 @@ class BoxCopyCalls(CopyCalls):
                 self._place_side(target, devices[1], box, later),
             )
 
-        def move(later: bool, staged: Staged | None) -> None:
+        def run(later: bool, staged: Staged | None) -> None:
             first, second = locks_of(*devices)
             with first, second:
                 of, to = places(later)
@@ -119,9 +125,9 @@ class BoxCopyCalls(CopyCalls):
 
         of = devices[0], source.address, source.span(box)
         to = devices[1], target.address, target.span(box)
-        self._submit_move(stream, places, move, of, to)
+        return Move(places, run, of, to)
 
-    def _source(self, copy: _BoxCopy, box: tuple[int, int, int]) -> _Side:
+    def _source(self, copy: _BoxCopy, box: Box) -> BoxSide:
         at = int(copy.srcXInBytes), int(copy.srcY), int(copy.srcZ)
         try:
             kind = copy.srcMemoryType
@@ -132,7 +138,7 @@ class BoxCopyCalls(CopyCalls):
         pitch, height = int(copy.srcPitch), int(copy.srcHeight)
         return _in_memory(kind, int(copy.srcHost), copy.srcDevice, pitch, height, at, box)
 
-    def _target(self, copy: _BoxCopy, box: tuple[int, int, int]) -> _Side:
+    def _target(self, copy: _BoxCopy, box: Box) -> BoxSide:
         at = int(copy.dstXInBytes), int(copy.dstY), int(copy.dstZ)
         try:
             kind = copy.dstMemoryType
@@ -143,9 +149,7 @@ class BoxCopyCalls(CopyCalls):
         pitch, height = int(copy.dstPitch), int(copy.dstHeight)
         return _in_memory(kind, int(copy.dstHost), copy.dstDevice, pitch, height, at, box)
 
-    def _in_array(
-        self, handle: CUarray, level: int, at: tuple[int, int, int], box: tuple[int, int, int]
-    ) -> _Side:
+    def _in_array(self, handle: CUarray, level: int, at: Box, box: Box) -> BoxSide:
         array = self._arrays.get(int(handle))
         if array is None:
             raise invalid_value(f"{int(handle):#x} is no live array")
@@ -160,10 +164,10 @@ class BoxCopyCalls(CopyCalls):
             )
         x, y, z = at
         step = row * layout.rows
-        return _Side(array.address + z * step + y * row + x, row, step, array)
+        return BoxSide(array.address + z * step + y * row + x, row, step, array)
 
     def _place_side(
-        self, side: _Side, device: DeviceState | None, box: tuple[int, int, int], recording: bool
+        self, side: BoxSide, device: DeviceState | None, box: Box, recording: bool
     ) -> int:
         if side.array is not None and side.array.destroyed:
             raise invalid_value("the array of the copy was destroyed")
@@ -176,9 +180,9 @@ def _in_memory(
     device: CUdeviceptr,
     pitch: int,
     height: int,
-    at: tuple[int, int, int],
-    box: tuple[int, int, int],
-) -> _Side:
+    at: Box,
+    box: Box,
+) -> BoxSide:
     (x, y, z), (width, rows, slices) = at, box
     pitch = pitch or x + width
     height = height or y + rows
@@ -193,10 +197,10 @@ def _in_memory(
         raise invalid_value("the pointer of one side of the copy is null")
     any_host = kind != CUmemorytype.CU_MEMORYTYPE_DEVICE
     start = address + z * pitch * height + y * pitch + x
-    return _Side(start, pitch, pitch * height, any_host=any_host)
+    return BoxSide(start, pitch, pitch * height, any_host=any_host)
 
 
-def _copy_box(of: int, source: _Side, to: int, target: _Side, box: tuple[int, int, int]) -> None:
+def _copy_box(of: int, source: BoxSide, to: int, target: BoxSide, box: Box) -> None:
     width, height, depth = box
     packed = width * height * depth
     if source.span(box) == target.span(box) == packed:
@@ -211,10 +215,10 @@ def _copy_box(of: int, source: _Side, to: int, target: _Side, box: tuple[int, in
 
 def _copy_flags(
     read: NDArray[np.uint8] | None,
-    source: _Side,
+    source: BoxSide,
     to: DeviceState | None,
-    target: _Side,
-    box: tuple[int, int, int],
+    target: BoxSide,
+    box: Box,
 ) -> None:
     """What was not written at the source is not at the target."""
     if to is None or to.memory.written is None:

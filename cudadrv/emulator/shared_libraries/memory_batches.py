@@ -4,6 +4,76 @@ from __future__ import annotations
 
 from typing import Final
 
-from .special import Handlers
+from ...driver._api import CUDA_MEMCPY3D_BATCH_OP, CUmemcpyAttributes
+from ..emulator import Emulator
+from .special import INVALID_VALUE, Handlers, call, put_size, sizes_at
 
 MEMORY_BATCHES: Final = Handlers()
+_ATTRIBUTE_BYTES: Final = 24  # sizeof(CUmemcpyAttributes)
+_BOX_BYTES: Final = 112  # sizeof(CUDA_MEMCPY3D_BATCH_OP)
+_NO_COPY: Final = (1 << 64) - 1  # SIZE_MAX: by the manual the error is of no copy
+
+
+@MEMORY_BATCHES("cuMemcpyBatchAsync_v2 13000 size size size size size size size stream")
+def copy_batch(
+    api: Emulator, targets: int, sources: int, sizes: int, count: int, attributes: int,
+    starts: int, attribute_count: int, stream: int,
+) -> int:  # fmt: skip
+    """Copy several ranges."""
+    if not (targets and sources and sizes and attributes and starts):
+        return INVALID_VALUE
+    ranges = (sizes_at(each, count) for each in (targets, sources, sizes))
+    seen = [
+        CUmemcpyAttributes(_ptr=attributes + _ATTRIBUTE_BYTES * at) for at in range(attribute_count)
+    ]
+    indices = sizes_at(starts, attribute_count)
+    given = (*ranges, count, seen, indices, attribute_count, stream)
+    return int(call(api, "cuMemcpyBatchAsync", *given)[0])
+
+
+@MEMORY_BATCHES("cuMemcpyBatchAsync 12080 size size size size size size size size stream")
+def copy_batch_of_old(
+    api: Emulator, targets: int, sources: int, sizes: int, count: int, attributes: int,
+    starts: int, attribute_count: int, failed: int, stream: int,
+) -> int:  # fmt: skip
+    """The same of CUDA 12, which is told where it failed: the emulator says nothing of one copy."""
+    given = (targets, sources, sizes, count, attributes, starts, attribute_count, stream)
+    code = copy_batch(api, *given)
+    if code:
+        put_size(failed, _NO_COPY)
+    return code
+
+
+@MEMORY_BATCHES("cuMemcpy3DBatchAsync_v2 13000 size size size stream")
+def copy_boxes(api: Emulator, count: int, boxes: int, flags: int, stream: int) -> int:
+    """Copy several boxes."""
+    seen = [CUDA_MEMCPY3D_BATCH_OP(_ptr=boxes + _BOX_BYTES * at) for at in range(count) if boxes]
+    return int(call(api, "cuMemcpy3DBatchAsync", count, seen, flags, stream)[0])
+
+
+@MEMORY_BATCHES("cuMemcpy3DBatchAsync 12080 size size size size stream")
+def copy_boxes_of_old(
+    api: Emulator, count: int, boxes: int, failed: int, flags: int, stream: int
+) -> int:
+    """The same of CUDA 12."""
+    code = copy_boxes(api, count, boxes, flags, stream)
+    if code:
+        put_size(failed, _NO_COPY)
+    return code
+
+
+@MEMORY_BATCHES("cuMemcpyWithAttributesAsync 13020 size size size size stream")
+def copy_one(
+    api: Emulator, target: int, source: int, nbytes: int, attributes: int, stream: int
+) -> int:
+    """Copy one range, with attributes."""
+    seen = CUmemcpyAttributes(_ptr=attributes) if attributes else None
+    given = (target, source, nbytes, seen, stream)
+    return int(call(api, "cuMemcpyWithAttributesAsync", *given)[0])
+
+
+@MEMORY_BATCHES("cuMemcpy3DWithAttributesAsync 13020 size size stream")
+def copy_one_box(api: Emulator, box: int, flags: int, stream: int) -> int:
+    """Copy one box, with attributes."""
+    seen = CUDA_MEMCPY3D_BATCH_OP(_ptr=box) if box else None
+    return int(call(api, "cuMemcpy3DWithAttributesAsync", seen, flags, stream)[0])
