@@ -18,7 +18,7 @@ from .calls.graph_edit import GraphEditCalls
 from .calls.green_context import GreenContextCalls
 from .calls.interprocess import InterprocessCalls
 from .calls.linking import LinkCalls
-from .calls.managed import ManagedCalls
+from .calls.managed_attributes import ManagedAttributeCalls
 from .calls.pointer import PointerCalls
 from .calls.registered import RegistrationCalls
 from .calls.tensor_map import TensorMapCalls
@@ -38,7 +38,7 @@ class Emulator(
     DeviceCalls,
     GreenContextCalls,
     RegistrationCalls,
-    ManagedCalls,
+    ManagedAttributeCalls,
     PointerCalls,
     BlockingCalls,
     ContextSettingCalls,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ptx.emulate.memory.host_memory import MappedHostMemory
 
+from .managed_ranges import ManagedRanges, Somewhere
 from .patterned_bytes import MOST_BYTES, PatternedBytes
 from .pools import Pool
 from .timeline.patterns import FREED, FRESH, fill
@@ -24,6 +25,7 @@ class HostPiece:
         pages, view: what keeps it, where it is not the caller's.
         written: which bytes were written, where that is checked.
         pool: that it was taken from.
+        told: what was said of its parts, of managed memory.
     """
 
     address: int
@@ -38,6 +40,7 @@ class HostPiece:
     view: ctypes.Array[ctypes.c_char] | None = None
     written: PatternedBytes | None = None
     pool: Pool | None = None
+    told: ManagedRanges | None = None
 
     @property
     def kind(self) -> str:
@@ -117,6 +120,7 @@ class HostMemory:
         piece = HostPiece(
             address, nbytes, context, ordinal, self._numbered, managed, flags,
             pages=pages, view=view, written=written, pool=pool,
+            told=ManagedRanges(nbytes, _preferred(pool)) if managed else None,
         )  # fmt: skip
         self._add(piece)
         return piece
@@ -197,3 +201,9 @@ class HostMemory:
         if piece is None or address >= piece.address + piece.nbytes:
             return None
         return piece
+
+
+def _preferred(pool: Pool | None) -> Somewhere | None:
+    """Where memory of a pool would rather be."""
+    place = None if pool is None else pool.place
+    return Somewhere(place.kind, place.number) if place is not None and place.kind else None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+from types import SimpleNamespace
 from typing import Final
 
 from ...driver._api import CUDA_MEMCPY3D_BATCH_OP, CUmemcpyAttributes
 from ..emulator import Emulator
-from .special import INVALID_VALUE, Handlers, call, put_size, sizes_at
+from .memory_pools import location_at
+from .special import INVALID_VALUE, Handlers, call, ints_at, put_bytes, put_size, sizes_at
 
 MEMORY_BATCHES: Final = Handlers()
 _ATTRIBUTE_BYTES: Final = 24  # sizeof(CUmemcpyAttributes)
 _BOX_BYTES: Final = 112  # sizeof(CUDA_MEMCPY3D_BATCH_OP)
+_LOCATION_BYTES: Final = 8  # sizeof(CUmemLocation)
 _NO_COPY: Final = (1 << 64) - 1  # SIZE_MAX: by the manual the error is of no copy
 
 
@@ -77,3 +81,81 @@ def copy_one_box(api: Emulator, box: int, flags: int, stream: int) -> int:
     """Copy one box, with attributes."""
     seen = CUDA_MEMCPY3D_BATCH_OP(_ptr=box) if box else None
     return int(call(api, "cuMemcpy3DWithAttributesAsync", seen, flags, stream)[0])
+
+
+@MEMORY_BATCHES("cuMemPrefetchBatchAsync 12080 size size size size size size size stream")
+def prefetch_batch(
+    api: Emulator, addresses: int, sizes: int, count: int, places: int, starts: int,
+    place_count: int, flags: int, stream: int,
+) -> int:  # fmt: skip
+    """Say where several ranges are used next."""
+    given = addresses, sizes, count, places, starts, place_count, flags, stream
+    return _moved(api, "cuMemPrefetchBatchAsync", *given)
+
+
+@MEMORY_BATCHES("cuMemDiscardAndPrefetchBatchAsync 13000 size size size size size size size stream")
+def discard_and_prefetch_batch(
+    api: Emulator, addresses: int, sizes: int, count: int, places: int, starts: int,
+    place_count: int, flags: int, stream: int,
+) -> int:  # fmt: skip
+    """The same, where the content does not matter any more."""
+    given = addresses, sizes, count, places, starts, place_count, flags, stream
+    return _moved(api, "cuMemDiscardAndPrefetchBatchAsync", *given)
+
+
+def _moved(
+    api: Emulator, name: str, addresses: int, sizes: int, count: int, places: int, starts: int,
+    place_count: int, flags: int, stream: int,
+) -> int:  # fmt: skip
+    if not (addresses and sizes and places and starts):
+        return INVALID_VALUE
+    seen: list[SimpleNamespace | None] = [
+        location_at(places + _LOCATION_BYTES * at) for at in range(place_count)
+    ]
+    given = (sizes_at(addresses, count), sizes_at(sizes, count), count)
+    where = (seen, sizes_at(starts, place_count), place_count)
+    return int(call(api, name, *given, *where, flags, stream)[0])
+
+
+@MEMORY_BATCHES("cuMemDiscardBatchAsync 13000 size size size size stream")
+def discard_batch(
+    api: Emulator, addresses: int, sizes: int, count: int, flags: int, stream: int
+) -> int:
+    """Let several ranges have any content."""
+    if not (addresses and sizes):
+        return INVALID_VALUE
+    given = (sizes_at(addresses, count), sizes_at(sizes, count), count, flags, stream)
+    return int(call(api, "cuMemDiscardBatchAsync", *given)[0])
+
+
+@MEMORY_BATCHES("cuMemRangeGetAttribute 8000 size size int size size")
+def range_attribute(
+    api: Emulator, result: int, nbytes: int, attribute: int, address: int, count: int
+) -> int:
+    """What was said of a range: a number of 4 bytes, or several."""
+    if not result:
+        return INVALID_VALUE
+    code, value = call(api, "cuMemRangeGetAttribute", nbytes, attribute, address, count)
+    if not code:
+        _put_numbers(result, value)
+    return int(code)
+
+
+@MEMORY_BATCHES("cuMemRangeGetAttributes 8000 size size size size size size")
+def range_attributes(
+    api: Emulator, results: int, sizes: int, attributes: int, number: int, address: int, count: int
+) -> int:
+    """Several attributes of a range."""
+    if not (results and sizes and attributes):
+        return INVALID_VALUE
+    asked = (sizes_at(sizes, number), ints_at(attributes, number), number)
+    code, values = call(api, "cuMemRangeGetAttributes", *asked, address, count)
+    if not code:
+        for result, value in zip(sizes_at(results, number), values, strict=True):
+            _put_numbers(result, value)
+    return int(code)
+
+
+def _put_numbers(address: int, value: int | list[int]) -> None:
+    numbers = value if isinstance(value, list) else [value]
+    put_bytes(address, bytes((ctypes.c_int * len(numbers))(*numbers)))
