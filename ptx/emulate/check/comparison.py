@@ -7,7 +7,7 @@ import numpy as np
 from ptx.emulate.check.access_role import AccessRole, Update
 from ptx.emulate.check.chunk_order import ChunkOrder
 from ptx.emulate.check.handover import Order
-from ptx.emulate.check.races import FENCED, GUESS, HEARD, SAME_VALUE, RaceCheck
+from ptx.emulate.check.races import FENCED, GUESS, HEARD, LOST, SAME_VALUE, RaceCheck
 from ptx.emulate.check.same_values import SameValues
 from ptx.emulate.check.stamps import (
     MOST_SITES,
@@ -116,12 +116,12 @@ class Comparison:
         others = others[~self._order.over_for_blocks(old[others], step.lanes[others])]
         for at in others.tolist():
             pair = int(old[at]), int(stamps[at])
-            if launch.is_reported(pair[0] & MOST_SITES - 1, pair[1] & MOST_SITES - 1):
+            if launch.is_told_lost(pair[0] & MOST_SITES - 1, pair[1] & MOST_SITES - 1):
                 continue
             if update.is_idempotent and same.as_before(at):
                 continue
             if self._order.of(*pair) is Order.NONE:
-                launch.report(*pair, space, *self._place(space, step, at), benign="", is_lost=True)
+                launch.report(*pair, space, *self._place(space, step, at), benign=LOST)
 
     def lost_in_step(self, space: str, step: Step, update: Update, same: SameValues) -> None:
         """Report threads that update one place by the same instruction at once."""
@@ -132,11 +132,11 @@ class Comparison:
         order = np.argsort(units, kind="stable")
         for at in np.flatnonzero(units[order][1:] == units[order][:-1]).tolist():
             one, two = int(order[at]), int(order[at + 1])
-            if self._launch.is_reported(site, site):
+            if self._launch.is_told_lost(site, site):
                 return
             if not (update.is_idempotent and same.among(one, two)):
                 pair, place = (int(stamps[one]), int(stamps[two])), self._place(space, step, one)
-                self._launch.report(*pair, space, *place, benign="", is_lost=True)
+                self._launch.report(*pair, space, *place, benign=LOST)
 
     def same_step(self, space: str, step: Step, same: SameValues) -> None:
         """Threads that write one place by the same instruction at once."""

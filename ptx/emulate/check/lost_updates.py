@@ -2,8 +2,8 @@
 
 The PTX memory model calls two volatile or relaxed accesses no race. What is told here is an update
 that was lost in this very run: a thread stores what it made of a value that it had loaded before
-another one wrote, and nothing orders that write before the store. Threads that poll a flag and take
-turns lose none.
+another one wrote, and nothing orders that write before the store. It may be meant so, as where an
+algorithm repeats until nothing changes. Threads that poll a flag and take turns lose none.
 """
 
 from __future__ import annotations

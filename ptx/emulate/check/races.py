@@ -45,10 +45,11 @@ GUESS = "the value read is a guess that a compare-and-swap checks"
 SAME_VALUE = "both write the same value"
 HEARD = "the flag or counter was read before a barrier, though no fence comes between"
 FENCED = "the flag or counter was written behind a barrier, though each fence comes before that"
+LOST = "an update is lost, but each access is volatile or relaxed, which PTX calls no race"
 # What would order an access after a copy that is under way.
 _COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
 _COUNTED = "a wait for the phase of the mbarrier object that counts the asynchronous copy"
-_LOST = (
+_ATOMIC = (
     "one atomic operation, such as atomicAdd(), in the place of the second one's load and store: "
     "it has loaded before the first one wrote, and that write is lost"
 )
@@ -127,6 +128,7 @@ class RaceCheck:
         self._checked = checked
         self._updates = updates
         self._reported: set[tuple[int, int]] = set()
+        self._lost: set[tuple[int, int]] = set()
         self._early: set[int] = set()
         self.elsewhere: list[tuple[Step, bool]] = []
         self._steps_elsewhere = 0
@@ -194,14 +196,14 @@ class RaceCheck:
         """Whether a race of two sites is known."""
         return (first, second) in self._reported
 
-    def report(
-        self, old: int, new: int, space: str, address: int, owner: int, *, benign: str,
-        is_lost: bool = False,
-    ) -> None:  # fmt: skip
-        """Report a race between what two stamps tell of, in the shared memory of a block or not.
+    def is_told_lost(self, first: int, second: int) -> bool:
+        """Whether a write of one site was told that an update of another one lost."""
+        return (first, second) in self._lost
 
-        `is_lost`: the second one stores what was made of an older value.
-        """
+    def report(
+        self, old: int, new: int, space: str, address: int, owner: int, *, benign: str
+    ) -> None:
+        """Report a race between what two stamps tell of, in the shared memory of a block or not."""
         both = np.array([old, new], dtype=np.int64)
         first, second = sites_of(both).tolist()
         by = threads_of(both)
@@ -210,13 +212,15 @@ class RaceCheck:
             self.counted.issuer(thread, site)
             for thread, site in zip(by.tolist(), (first, second), strict=True)
         ]
-        if benign not in (SAME_VALUE, HEARD, FENCED):
+        if benign == LOST:
+            self._lost.add((first, second))
+        elif benign not in (SAME_VALUE, HEARD, FENCED):
             self._reported.add((first, second))
         site = self._sites[second][0]
         memory = f"of block {self._block_at(owner)}" if self.cluster_blocks > 1 else ""
         if space == "global":
             memory = str(self.memory.find(address) or "")
-        missing = _LOST if is_lost else self._missing(threads, first, second, space)
+        missing = _ATOMIC if benign == LOST else self._missing(threads, first, second, space)
         if in_flight(both)[0] or is_counted:
             missing = _COUNTED if is_counted else _COPY
         self._findings.add(

@@ -43,11 +43,6 @@ FAULTY = {
     "relaxed_alone": "__threadfence() on both sides",
     "other_value": "",
     "one_word_without_barrier_in_some": "__syncthreads() between them",
-    "counted_by_volatile": "such as atomicAdd(), in the place of",
-    "counted_by_volatile_in_blocks": "such as atomicAdd(), in the place of",
-    "counted_by_one_of_each_block": "such as atomicAdd(), in the place of",
-    "raised_by_volatile": "such as atomicAdd(), in the place of",
-    "counted_beside_an_atomic": "such as atomicAdd(), in the place of",
     "copied_without_wait": "a wait for the asynchronous copy",
     "copied_without_ones_own_wait": "a wait for the asynchronous copy",
     "copied_with_one_group_under_way": "a wait for the asynchronous copy",
@@ -72,6 +67,11 @@ MEANT_SO = {
     "fenced_by_all_before_a_barrier": "each fence comes before that",
     "same_value": "both write the same value",
     "same_value_by_some": "both write the same value",
+    "counted_by_volatile": "an update is lost",
+    "counted_by_volatile_in_blocks": "an update is lost",
+    "counted_by_one_of_each_block": "an update is lost",
+    "raised_by_volatile": "an update is lost",
+    "counted_beside_an_atomic": "an update is lost",
 }
 SIZES = [(3, 256), (40, 256)]
 

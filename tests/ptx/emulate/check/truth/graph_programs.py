@@ -28,7 +28,6 @@ _LARGEST_UPDATES = (
 )
 _COUNT_UPDATES = (
     fault(ATOMIC, update="out[0] += 1;"),
-    fault(ATOMIC, "volatile", update="{ volatile $T* v = out; v[0] = v[0] + 1; }"),
     fault(PLAIN, "read before", update="if (out[0] < 1000000) atomicAdd(out, ($T)1);"),
     fault(NARROW, update="atomicAdd_block(out, ($T)1);"),
     fault(GUARD, update="atomicAdd(flags, 1); out[0] += 1;"),
