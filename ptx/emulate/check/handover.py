@@ -15,63 +15,82 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
-from ptx.emulate.check.stamps import WARP_SHIFT
+from ptx.emulate.check.stamps import EPOCH_BITS, WARP_SHIFT
 
 Place = tuple[str, int]
 """A space and a unit of it."""
 
 _THREAD, _WARP, _BLOCK, _STRONG, _FENCED = range(5)
 _KINDS: Final = 5
+_BITS: Final = EPOCH_BITS + 1
+_EPOCH: Final = (1 << _BITS) - 1
 
 
 class Chain:
     """What was handed over at one place, oldest first; who knows `n` of it knows the first `n`."""
 
-    __slots__ = ("_known", "_others", "length")
+    __slots__ = ("_ends", "_heard", "_known", "_log", "_others", "length")
 
     def __init__(self) -> None:
         self.length: int = 0
-        # For a thread, warp or block: positions, and the epoch that is known from there on.
-        self._known: dict[int, tuple[list[int], list[int]]] = {}
-        self._others: dict[Chain, tuple[list[int], list[int]]] = {}
+        # For a thread, warp or block: positions, each with the epoch that is known from there on.
+        self._known: dict[int, list[int]] = {}
+        # What all of it knows of other chains, how that grew, and how far with each writer.
+        self._others: Knowledge = {}
+        self._log: list[tuple[Chain, int]] = []
+        self._ends: list[int] = [0]
+        # What each block told last.
+        self._heard: dict[int, Knowledge] = {}
 
-    def add(self, known: Iterable[tuple[int, int]], others: Knowledge) -> None:
-        """One more writer hands over what it knows, by keys and by beginnings of other chains."""
+    def add(self, known: Iterable[tuple[int, int]], block: int, told: Iterable[Knowledge]) -> None:
+        """One more writer hands over what it knows, by keys and by beginnings of other chains.
+
+        The first that is `told` is what all of its `block` know, and never changes.
+        """
+        at = self.length << _BITS
         for key, epoch in known:
-            self._append(self._known.setdefault(key, ([], [])), epoch)
-        for other, length in others.items():
-            if other is not self:
-                self._append(self._others.setdefault(other, ([], [])), length)
+            epochs = self._known.get(key)
+            if epochs is None:
+                self._known[key] = [at | epoch]
+            elif epoch > epochs[-1] & _EPOCH:
+                epochs.append(at | epoch)
+        for number, others in enumerate(told):
+            if number or self._heard.get(block) is not others:
+                self._hear(others)
+            if not number:
+                self._heard[block] = others
         self.length += 1
+        self._ends.append(len(self._log))
 
-    def _append(self, entry: tuple[list[int], list[int]], value: int) -> None:
-        positions, values = entry
-        if not values or value > values[-1]:
-            positions.append(self.length)
-            values.append(value)
+    def _hear(self, others: Knowledge) -> None:
+        mine, log = self._others, self._log
+        for each in others.items():
+            other, length = each
+            if mine.get(other, 0) < length and other is not self:
+                mine[other] = length
+                log.append(each)
 
     def knows(self, key: int, epoch: int, length: int) -> bool:
         """Whether the first `length` say that an epoch of a thread, warp or block is over."""
-        return _latest(self._known.get(key), length) > epoch
+        epochs = self._known.get(key)
+        if epochs is None:
+            return False
+        told = bisect_left(epochs, length << _BITS)
+        return told > 0 and epochs[told - 1] & _EPOCH > epoch
 
-    def beginnings(self, length: int) -> Iterable[tuple[Chain, int]]:
-        """What the first `length` know of other chains."""
-        for other, entry in self._others.items():
-            found = _latest(entry, length)
-            if found > 0:
-                yield other, found
-
-
-def _latest(entry: tuple[list[int], list[int]] | None, length: int) -> int:
-    if entry is None:
-        return -1
-    positions, values = entry
-    at = bisect_left(positions, length)
-    return values[at - 1] if at else -1
+    def beginnings(self, after: int, length: int) -> Iterable[tuple[Chain, int]]:
+        """What the first `length` know of other chains, at least what the first `after` do not."""
+        start, end = self._ends[after], self._ends[length]
+        if length == self.length and end - start > len(self._others):
+            return self._others.items()
+        return self._log[start:end]
 
 
 Knowledge = dict[Chain, int]
-"""How much of each chain is known."""
+"""How much of each chain is known; with it, what that much of a chain knows of others."""
+
+
+_NOTHING: Final[Knowledge] = {}
 
 
 def join(into: Knowledge, more: Knowledge) -> None:
@@ -107,11 +126,13 @@ class Handovers:
         self._shift = shift
         self.chains: dict[Place, Chain] = {}
         self._knows: dict[int, Knowledge] = {}
-        self._block_knows: dict[int, Knowledge] = {}
+        self._block_knows: dict[int, Knowledge] = {}  # never changed, but replaced
         self._block_heard: dict[int, Knowledge] = {}
+        # Of each block the threads that have taken over what it heard.
+        self._took: dict[int, set[int]] = {}
         # Of each level, by threads.
         self._read: list[dict[int, Knowledge]] = [{} for _ in range(levels)]
-        self._fenced: list[dict[int, Knowledge]] = [{} for _ in range(levels)]
+        self._fenced: list[dict[int, list[Knowledge]]] = [{} for _ in range(levels)]
         # Up to where those who wait at a place know its chain; all of it where nothing is said.
         self._complete: dict[Place, int] = {}
 
@@ -123,12 +144,12 @@ class Handovers:
     def fence(self, thread: int, level: int) -> None:
         """A fence takes over what was read before, and hands over what is known now."""
         if level:
-            self._take(thread, self._block_heard.get(thread >> self._shift, {}))
+            self._take_heard(thread)
         for each in self._read[: level + 1]:
             self._take(thread, each.pop(thread, {}))
-        known = self._all_known(thread)
-        for each in self._fenced[: level + 1]:
-            each[thread] = known
+        known = self._told(thread)
+        for fenced in self._fenced[: level + 1]:
+            fenced[thread] = known
 
     def write(
         self, place: Place, thread: int, known: Iterable[tuple[int, int]], level: int, *,
@@ -143,16 +164,13 @@ class Handovers:
             level: how far.
             at_once: the write is itself a release.
         """
-        others = self._all_known(thread) if at_once else self._fenced[level].get(thread, {})
-        self._chain(place).add(known, others)
+        told = self._told(thread) if at_once else self._fenced[level].get(thread, [])
+        self._chain(place).add(known, thread >> self._shift, told)
 
     def write_of_block(self, place: Place, block: int, known: tuple[int, int]) -> None:
         """All threads of a block hand over what they know now."""
-        others = dict(self._block_knows.get(block, {}))
-        for thread, each in self._knows.items():
-            if thread >> self._shift == block:
-                join(others, each)
-        self._chain(place).add((known,), others)
+        each = [mine for thread, mine in self._knows.items() if thread >> self._shift == block]
+        self._chain(place).add((known,), block, [self._block_knows.get(block, _NOTHING), *each])
 
     def read(self, place: Place, thread: int, level: int, *, at_once: bool) -> None:
         """What is read here is known after the next fence, or at once where that is an acquire."""
@@ -170,7 +188,8 @@ class Handovers:
         chain = self.chains.get(place)
         if chain is not None:
             read = {chain: self._complete.get(place, chain.length)}
-            _join_with_beginnings(self._block_knows.setdefault(block, {}), read)
+            self._block_knows[block] = dict(self._block_knows.get(block, _NOTHING))
+            _join_with_beginnings(self._block_knows[block], read)
 
     def complete(self, place: Place) -> None:
         """A phase is complete: who waits for it knows what was handed over so far, and no more."""
@@ -183,25 +202,44 @@ class Handovers:
             chain = self.chains[place] = Chain()
         return chain
 
-    def _all_known(self, thread: int) -> Knowledge:
-        known = dict(self._block_knows.get(thread >> self._shift, {}))
-        join(known, self._knows.get(thread, {}))
-        return known
+    def _told(self, thread: int) -> list[Knowledge]:
+        """What a thread may hand over: what its block knows, and what it knows beyond that."""
+        together = self._block_knows.get(thread >> self._shift, _NOTHING)
+        return [together, dict(self._knows.get(thread, _NOTHING))]
 
     def _take(self, thread: int, read: Knowledge) -> None:
         if read:
-            _join_with_beginnings(self._knows.setdefault(thread, {}), read)
+            together = self._block_knows.get(thread >> self._shift, _NOTHING)
+            _join_with_beginnings(self._knows.setdefault(thread, {}), read, together)
+
+    def _take_heard(self, thread: int) -> None:
+        """Know what the block has heard, once; what that knows was heard with it."""
+        block = thread >> self._shift
+        heard = self._block_heard.get(block)
+        if heard is None:
+            return
+        took = self._took.setdefault(block, set())
+        if thread not in took:
+            took.add(thread)
+            together = self._block_knows.get(block, _NOTHING)
+            mine = self._knows.setdefault(thread, {})
+            join(mine, {c: n for c, n in heard.items() if together.get(c, 0) < n})
 
     def meet_block(self, block: int) -> None:
-        """All threads of a block know what each of them knew, and hear what each has read."""
+        """All threads of a block know what each of them knew, and hear what each has read.
+
+        What one of them took over of what they heard is known to all from now on.
+        """
+        if self._took.pop(block, None):
+            del self._block_heard[block]
         for read in self._read:
             for thread in [each for each in read if each >> self._shift == block]:
                 _join_with_beginnings(self._block_heard.setdefault(block, {}), read.pop(thread))
-        together = self._block_knows.get(block)
-        for thread in [each for each in self._knows if each >> self._shift == block]:
-            if together is None:
-                together = self._block_knows[block] = {}
-            join(together, self._knows.pop(thread))
+        threads = [each for each in self._knows if each >> self._shift == block]
+        if threads:
+            together = self._block_knows[block] = dict(self._block_knows.get(block, _NOTHING))
+            for thread in threads:
+                join(together, self._knows.pop(thread))
 
     def meet_threads(self, threads: list[int]) -> None:
         """These threads know what each of them knew."""
@@ -258,10 +296,18 @@ def _tells(knowledge: Knowledge | None, keys: list[int], epoch: int) -> bool:
     )
 
 
-def _join_with_beginnings(into: Knowledge, read: Knowledge) -> None:
+def _join_with_beginnings(into: Knowledge, read: Knowledge, known: Knowledge = _NOTHING) -> None:
+    """Know what is read and what that knows, beyond what is `known` already.
+
+    Who knows a part of a chain knows as well what that part knows of others.
+    """
     for chain, length in read.items():
-        join(into, {chain: length})
-        join(into, dict(chain.beginnings(length)))
+        part = max(into.get(chain, 0), known.get(chain, 0))
+        if part < length:
+            into[chain] = length
+            for other, beginning in chain.beginnings(part, length):
+                if into.get(other, 0) < beginning and known.get(other, 0) < beginning:
+                    into[other] = beginning
 
 
 def key_of_thread(thread: int) -> int:
