@@ -5,6 +5,7 @@ CUDA Programming Guide, "Conditional Graph Nodes".
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -45,7 +46,7 @@ class ConditionState:
     most_steps: int
     value: int = 0
     kind: ConditionKind | None = None
-    handles: object = None
+    handles: ctypes.Array[ctypes.c_size_t] | None = None
 
     def begin(self) -> None:
         """A launch of the graph begins."""

@@ -14,7 +14,7 @@ from .calls.array import ArrayCalls
 from .calls.blocking import BlockingCalls
 from .calls.context_settings import ContextSettingCalls
 from .calls.device import DeviceCalls
-from .calls.graph_edit import GraphEditCalls
+from .calls.graph_read import GraphReadCalls
 from .calls.green_context import GreenContextCalls
 from .calls.interprocess import InterprocessCalls
 from .calls.linking import LinkCalls
@@ -45,7 +45,7 @@ class Emulator(
     ArrayCalls,
     TextureCalls,
     TensorMapCalls,
-    GraphEditCalls,
+    GraphReadCalls,
     LinkCalls,
     VirtualCalls,
     InterprocessCalls,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .conditions import ConditionState
     from .graph_memory import GraphMemory
     from .host_memory import HostRange
-    from .launch import KernelCall
+    from .launch import KernelCall, ShownParameters
     from .user_objects import References
 
 
@@ -28,6 +28,7 @@ class Work:
         child: of CHILD, the node's own copy of the graph.
         condition: of CONDITIONAL, which of the graphs `bodies` runs, and how often.
         launch: of KERNEL.
+        told: of COPY, SET and HOST the driver's structure of its parameters, to be shown again.
     """
 
     kind: NodeKind
@@ -39,6 +40,7 @@ class Work:
     condition: ConditionState | None = None
     bodies: tuple[Graph, ...] = ()
     launch: KernelCall | None = None
+    told: bytes = b""
 
 
 @dataclass(eq=False, slots=True)
@@ -47,6 +49,8 @@ class Node:
 
     Attributes:
         handle: 0 until somebody asks for it.
+        original: the node that it is a copy of.
+        shown: the parameters of its kernel, where somebody was shown them.
         after: what it comes after; a dict without values, as that keeps an order.
     """
 
@@ -54,6 +58,8 @@ class Node:
     graph: Graph
     after: dict[Node, None]
     handle: int = 0
+    original: Node | None = None
+    shown: ShownParameters | None = None
 
     @property
     def kind(self) -> NodeKind:
@@ -80,6 +86,7 @@ class Graph:
         executables: how many of it exist; with allocations or conditions there can be only one.
         user_objects: the references that it has.
         is_body: whether a conditional node has it.
+        is_child: whether a node has it that is a child graph.
         conditions: those that were made for its nodes.
     """
 
@@ -88,6 +95,7 @@ class Graph:
     executables: int = 0
     user_objects: References = field(default_factory=dict)
     is_body: bool = False
+    is_child: bool = False
     conditions: list[ConditionState] = field(default_factory=list)
 
     def add(self, work: Work, after: Iterable[Node]) -> Node:

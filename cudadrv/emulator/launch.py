@@ -32,6 +32,24 @@ class KernelCall:
     parameters: bytes
 
 
+class ShownParameters:
+    """The parameters of a kernel where a caller finds them, as `kernelParams` of a launch.
+
+    Attributes:
+        launch: what they are of.
+        pointers: one to each parameter.
+    """
+
+    def __init__(self, launch: KernelCall) -> None:
+        self.launch: KernelCall = launch
+        self._block = ctypes.create_string_buffer(launch.parameters, len(launch.parameters) + 1)
+        start = ctypes.addressof(self._block)
+        places = [start + each.offset for each in launch.function.signature.params]
+        self.pointers: ctypes.Array[ctypes.c_size_t] = (ctypes.c_size_t * (len(places) + 1))(
+            *places
+        )
+
+
 def check(function: Function, shape: Shape, device: DeviceState) -> None:
     """Refuse a launch that the driver would refuse.
 

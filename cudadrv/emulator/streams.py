@@ -8,7 +8,7 @@ Stream Capture").
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..driver._api import CUstreamCaptureMode
@@ -99,6 +99,12 @@ class Capture:
         self.nodes.append(node)
         stream.tip = frozenset({node})
         return node
+
+    @staticmethod
+    def tell(stream: Stream, told: bytes) -> None:
+        """Say by what parameters the operation was made that a stream recorded last."""
+        for node in stream.tip:
+            node.work = replace(node.work, told=told)
 
     def join(self, stream: Stream, tip: Tip) -> None:
         """Make what follows in a stream depend on `tip`; brings in a stream from outside."""

@@ -23,12 +23,15 @@ from .handles import (
     RELAXED,
     Call,
     a_graph,
+    a_kernel_node,
     a_node,
     a_stream,
     a_user_object,
     graph_of,
     params,
 )
+
+COOPERATIVE: Final = CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
 
 
 def capture_into(api: Emulator, stream: CUstream, graph: CUgraph) -> tuple[CUresult, object]:
@@ -67,8 +70,7 @@ def released(api: Emulator, graph: CUgraph, held: CUuserObject) -> tuple[CUresul
 def cooperative(api: Emulator, node: CUgraphNode) -> tuple[CUresult]:
     value = CUkernelNodeAttrValue()
     value.cooperative = 1
-    which = CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-    return api.cuGraphKernelNodeSetAttribute(node, which, value)
+    return api.cuGraphKernelNodeSetAttribute(node, COOPERATIVE, value)
 
 
 def executable_of(api: Emulator, node: CUgraphNode) -> CUgraphExec:
@@ -110,6 +112,18 @@ GRAPH_CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "graph", lambda api, h: edge(api, h, removes=True)),
     ("cuGraphGetEdges", "h_graph"): ("graph", lambda api, h: api.cuGraphGetEdges(h, 0)),
     ("cuGraphNodeGetType", "h_node"): ("node", lambda api, h: api.cuGraphNodeGetType(h)),
+    ("cuGraphNodeGetParams", "h_node"): ("node", lambda api, h: api.cuGraphNodeGetParams(h)),
+    ("cuGraphNodeGetDependencies", "h_node"): (
+        "node", lambda api, h: api.cuGraphNodeGetDependencies(h, 1)),
+    ("cuGraphNodeGetDependentNodes", "h_node"): (
+        "node", lambda api, h: api.cuGraphNodeGetDependentNodes(h, 1)),
+    ("cuGraphGetRootNodes", "h_graph"): ("graph", lambda api, h: api.cuGraphGetRootNodes(h, 1)),
+    ("cuGraphKernelNodeGetAttribute", "h_node"): (
+        "kernel node", lambda api, h: api.cuGraphKernelNodeGetAttribute(h, COOPERATIVE)),
+    ("cuGraphKernelNodeCopyAttributes", "dst"): (
+        "kernel node", lambda api, h: api.cuGraphKernelNodeCopyAttributes(h, a_kernel_node(api))),
+    ("cuGraphKernelNodeCopyAttributes", "src"): (
+        "kernel node", lambda api, h: api.cuGraphKernelNodeCopyAttributes(a_kernel_node(api), h)),
     ("cuGraphExecNodeSetParams", "h_node"): (
         "node", lambda api, h: with_node(api, executable_of(api, h), h, "set")),
     ("cuGraphNodeSetEnabled", "h_node"): (

@@ -18,11 +18,13 @@ from cudadrv.driver._api import (
     CUlaunchAttributeID,
     CUlaunchConfig,
     CUmem_advise,
+    CUmemcpyAttributes,
     CUmemLocation,
     CUmemLocationType,
     CUmemoryPool,
     CUresult,
     CUstream,
+    driver,
 )
 from cudadrv.emulator import Emulator
 
@@ -76,6 +78,13 @@ def on_host() -> CUmemLocation:
     location = CUmemLocation()
     location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
     return location
+
+
+def in_stream() -> CUmemcpyAttributes:
+    """Attributes of a copy."""
+    found = CUmemcpyAttributes()
+    found.srcAccessOrder = driver.CUmemcpySrcAccessOrder.CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
+    return found
 
 
 def peer_box(memory: CUdeviceptr) -> CUDA_MEMCPY3D_PEER:
@@ -158,6 +167,33 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
     ("cuMemFree", "dptr of the host"): ("managed memory", lambda api, h: api.cuMemFree(h)),
     ("cuMemFreeHost", "p"): ("pinned memory", lambda api, h: api.cuMemFreeHost(h)),
     ("cuMemFreeAsync", "dptr"): ("pool memory", lambda api, h: api.cuMemFreeAsync(h, LEGACY)),
+    ("cuMemFree", "dptr of a pool of the host"): (
+        "memory of a pool of the host", lambda api, h: api.cuMemFree(h)),
+    ("cuMemFreeAsync", "dptr of a pool of the host"): (
+        "memory of a pool of the host", lambda api, h: api.cuMemFreeAsync(h, LEGACY)),
+    ("cuMemRangeGetAttribute", "dev_ptr"): (
+        "managed memory", lambda api, h: api.cuMemRangeGetAttribute(4, 1, h, 8)),
+    ("cuMemcpyWithAttributesAsync", "h_stream"): (
+        "stream", lambda api, h: api.cuMemcpyWithAttributesAsync(
+            memory(api), memory(api), 8, in_stream(), h)),
+    ("cuMemcpyWithAttributesAsync", "dst"): (
+        "memory", lambda api, h: api.cuMemcpyWithAttributesAsync(
+            h, elsewhere(api), 8, in_stream(), a_stream(api))),
+    ("cuMemcpyWithAttributesAsync", "src"): (
+        "memory", lambda api, h: api.cuMemcpyWithAttributesAsync(
+            elsewhere(api), h, 8, in_stream(), a_stream(api))),
+    ("cuMemcpyBatchAsync", "h_stream"): (
+        "stream", lambda api, h: api.cuMemcpyBatchAsync(
+            [memory(api)], [memory(api)], [8], 1, [in_stream()], [0], 1, h)),
+    ("cuMemcpyBatchAsync", "dsts"): (
+        "memory", lambda api, h: api.cuMemcpyBatchAsync(
+            [h], [elsewhere(api)], [8], 1, [in_stream()], [0], 1, a_stream(api))),
+    ("cuMemPrefetchBatchAsync", "h_stream"): (
+        "stream", lambda api, h: api.cuMemPrefetchBatchAsync(
+            [managed(api)], [8], 1, [on_host()], [0], 1, 0, h)),
+    ("cuMemDiscardBatchAsync", "dptrs"): (
+        "managed memory", lambda api, h: api.cuMemDiscardBatchAsync(
+            [h], [8], 1, 0, a_stream(api))),
     ("cuMemFreeAsync", "dptr of no pool"): (
         "memory", lambda api, h: api.cuMemFreeAsync(h, LEGACY)),
     ("cuMemFreeAsync", "h_stream"): (

@@ -61,6 +61,14 @@ Call = Callable[[Emulator, Handle], tuple[CUresult, *tuple[object, ...]]]
 
 
 @dataclass(frozen=True)
+class OnHost:
+    """A CUmemLocation."""
+
+    type: int = 2
+    id: int = 0
+
+
+@dataclass(frozen=True)
 class Kind:
     """A kind of handle.
 
@@ -184,6 +192,12 @@ def shared_pool_memory(api: Emulator) -> CUdeviceptr:
     return ok(api.cuMemAllocFromPoolAsync(64, pool, LEGACY))
 
 
+def host_pool_memory(api: Emulator) -> CUdeviceptr:
+    """Page-locked memory of a pool."""
+    pool = ok(api.cuMemGetMemPool(OnHost(), 1))
+    return ok(api.cuMemAllocFromPoolAsync(64, pool, LEGACY))
+
+
 def pinned(api: Emulator) -> int:
     return ok(api.cuMemHostAlloc(64, 0))
 
@@ -249,6 +263,9 @@ KINDS: Final = {
     "pool memory": Kind(pool_memory, lambda api, h: api.cuMemFreeAsync(h, LEGACY), 1, None),
     "shared pool memory": Kind(
         shared_pool_memory, lambda api, h: api.cuMemFreeAsync(h, LEGACY), 1, None
+    ),
+    "memory of a pool of the host": Kind(
+        host_pool_memory, lambda api, h: api.cuMemFreeAsync(h, LEGACY), 1, None
     ),
     "pinned memory": Kind(pinned, lambda api, h: api.cuMemFreeHost(h), 1, 1),
     "managed memory": Kind(managed, lambda api, h: api.cuMemFree(h), 1, 1),

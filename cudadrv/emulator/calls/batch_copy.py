@@ -70,7 +70,7 @@ class BatchCopyCalls(BoxCopyCalls):
         h_stream: CUstream, /,
     ) -> tuple[CUresult]:  # fmt: skip
         """Copy one range, whose attributes say when the source may be read."""
-        stream = self._stream(h_stream)
+        stream = self._stream_of_batch(h_stream)
         if attr is None:
             raise invalid_value("the attributes of the copy are null")
         order = _order_of(attr)
@@ -101,7 +101,7 @@ class BatchCopyCalls(BoxCopyCalls):
         self, op: CUDA_MEMCPY3D_BATCH_OP | None, flags: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """Copy one box, with what says when the source may be read."""
-        stream = self._stream(h_stream)
+        stream = self._stream_of_batch(h_stream)
         if op is None or flags:
             raise invalid_value("the copy is null" if op is None else f"flags {flags:#x}")
         self._submit_ordered(stream, self._box_of(op), _order_of(op))
@@ -109,7 +109,7 @@ class BatchCopyCalls(BoxCopyCalls):
 
     def _stream_of_batch(self, handle: CUstream) -> Stream:
         if int(handle) in (0, LEGACY_HANDLE):
-            raise invalid_value("a batch needs a stream other than the legacy default stream")
+            raise invalid_value("such a copy needs a stream other than the legacy one")
         stream = self._stream(handle)
         self._refuse_in_capture(stream)
         return stream
@@ -126,9 +126,6 @@ class BatchCopyCalls(BoxCopyCalls):
         What may be read before its stream gets there is read at the call, so that a missing wait is
         found; but of the host's memory that is promised to stay as it is, which is watched.
         """
-        if stream.capture is not None:
-            self._submit_move(stream, move)
-            return
         if self._timeline is None:
             self._submit(stream, NodeKind.COPY, partial(move.run, False, None))
             return

@@ -8,6 +8,7 @@ allocation they lie in.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -45,6 +46,8 @@ End = tuple[DeviceState | None, int, int]
 Staged = ctypes.Array[ctypes.c_char]
 """What the driver took over from pageable memory."""
 _ON_DEVICE: Final = HostSide(None, False)
+_HOST, _DEVICE = 1, 2  # CUmemorytype
+_COPY: Final = struct.Struct("<4Qi4x6Q4Qi4x6Q3Q")  # CUDA_MEMCPY3D
 
 
 class Move(NamedTuple):
@@ -168,6 +171,14 @@ class CopyCalls(CaptureRules):
         if nbytes > 0:
             move = self._move(dst, src, nbytes, to_host=to_host, from_host=from_host)
             self._submit_move(stream, move)
+            if stream.capture is not None:
+                self._tell_of_copy(stream, _flat(move))
+
+    @staticmethod
+    def _tell_of_copy(stream: Stream, copy: bytes) -> None:
+        """Say what was recorded: a CUDA_MEMCPY_NODE_PARAMS with this CUDA_MEMCPY3D."""
+        if stream.capture is not None:
+            stream.capture.tell(stream, struct.pack("<8xQ", stream.context.handle) + copy)
 
     def _move(self, dst: int, src: int, nbytes: int, *, to_host: bool, from_host: bool) -> Move:
         """A copy of bytes; `to_host` and `from_host` say that any memory of the host will do."""
@@ -300,6 +311,15 @@ class CopyCalls(CaptureRules):
         if not address:
             raise invalid_value("the host pointer is null")
         return address
+
+
+def _flat(move: Move) -> bytes:
+    """A copy of bytes as a CUDA_MEMCPY3D of one row."""
+    sides: list[int] = []
+    for device, address, _ in (move.source, move.target):
+        host, on_device = (address, 0) if device is None else (0, address)
+        sides += (0, 0, 0, 0, _HOST if device is None else _DEVICE, host, on_device, 0, 0, 0, 0)
+    return _COPY.pack(*sides, move.source[2], 1, 1)
 
 
 def look_at(move: Move, *, later: bool) -> tuple[int, int]:

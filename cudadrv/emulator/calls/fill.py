@@ -6,7 +6,8 @@ CUDA Driver API: "Memory Management", cuMemsetD8Async and the like.
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple
+import struct
+from typing import Final, NamedTuple
 
 from ...driver._api import CUdeviceptr, CUresult, CUstream
 from ..node_kind import NodeKind
@@ -14,6 +15,8 @@ from ..refusal import OK, invalid_value
 from ..streams import Stream
 from .call import call
 from .copy import CopyCalls, lock_of
+
+_PARAMS: Final = struct.Struct("<QQIIQQQ")  # CUDA_MEMSET_NODE_PARAMS_v2
 
 
 class Rows(NamedTuple):
@@ -142,6 +145,9 @@ class FillCalls(CopyCalls):
             self._place(device, address, span, False, recording)
         target = self._host_side(device, address, span, is_written=True)
         self._submit(stream, NodeKind.SET, run, () if target.range is None else (target.range,))
+        if stream.capture is not None:
+            told = (address, rows.pitch, value, width, count, height, stream.context.handle)
+            stream.capture.tell(stream, _PARAMS.pack(*told))
 
 
 def _set(place: int, pattern: bytes, nbytes: int) -> None:

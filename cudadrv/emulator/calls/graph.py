@@ -182,6 +182,8 @@ class GraphCalls(StreamCalls, UserObjectCalls):
             graph = self._graph(h_graph)
             if graph.is_body:
                 raise invalid_value("a body of a conditional node goes with the node")
+            if graph.is_child:
+                raise invalid_value("the child graph of a node goes with the node")
             self._forget(graph)
             references = graph.references()
         graph.close()

@@ -10,6 +10,7 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from ...driver._api import (
@@ -45,6 +46,7 @@ from .call import call
 from .copy_box import BoxCopyCalls
 from .fill import FillCalls, Rows
 from .graph import GraphCalls
+from .host_function import host_params
 from .launch import LaunchCalls
 
 _Type = CUgraphNodeType
@@ -68,9 +70,12 @@ _CONDITIONS: Final = {
     CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE: (ConditionKind.WHILE, 1),
     CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH: (ConditionKind.SWITCH, 1 << 32),
 }
+CONDITION_TYPES: Final = {kind: int(number) for number, (kind, _) in _CONDITIONS.items()}
+"""The number of a kind of condition for the driver."""
 _MOST_BODIES: Final = 1 << 16  # CUDA names no limit; each body is a graph
 _BODIES_OFFSET: Final = 16  # of phGraph_out in CUDA_CONDITIONAL_NODE_PARAMS
 _ASSIGN_DEFAULT: Final = 1
+_PINNED, _OF_DEVICE = 1, 1  # CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
 _UNCOPIED: Final = frozenset({NodeKind.ALLOC, NodeKind.FREE, NodeKind.CONDITIONAL})
 _FIXED: Final = _UNCOPIED | {NodeKind.CHILD}
 
@@ -209,7 +214,8 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
             function, argument = int(params.host.fn), int(params.host.userData)
             if not function:
                 raise invalid_value("the host function is null")
-            return Work(kind, lambda: self._call_host(function, argument))
+            run = partial(self._call_host, function, argument)
+            return Work(kind, run, told=host_params(function, argument))
         if kind is NodeKind.RECORD:
             event = self._event(params.eventRecord.event)
             return Work(kind, lambda: _record(event), event=event.handle)
@@ -263,6 +269,8 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
         if graph.is_body:
             raise _unsupported("a body of a conditional node allocates no memory")
         props = params.alloc.poolProps
+        if int(props.allocType) != _PINNED or int(props.location.type) != _OF_DEVICE:
+            raise _unsupported("the emulator's graphs allocate memory of devices alone")
         device = self._device_at(int(props.location.id))
         if int(params.alloc.bytesize) <= 0:
             raise invalid_value("an allocation node of no bytes")
@@ -315,6 +323,7 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
             if work.child is not None:
                 work = replace(work, child=self._copied(work.child))
             made[node] = copy.add(work, [made[each] for each in node.after])
+            made[node].original = node
         with self._lock:
             copy.user_objects = self._retain(graph.user_objects)
         return copy

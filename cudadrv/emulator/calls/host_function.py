@@ -8,6 +8,7 @@ driver 580).
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 import threading
 from collections.abc import Callable
@@ -33,6 +34,8 @@ class HostFunctionCalls(CaptureRules):
         if not function:
             raise invalid_value("the host function is null")
         self._submit(stream, NodeKind.HOST, lambda: self._call_host(function, argument))
+        if stream.capture is not None:
+            stream.capture.tell(stream, host_params(function, argument))
         return OK
 
     def _call_host(self, function: int, argument: int, *, here: bool = False) -> None:
@@ -57,6 +60,11 @@ class HostFunctionCalls(CaptureRules):
             run()
         else:
             _run_in_thread(run)
+
+
+def host_params(function: int, argument: int) -> bytes:
+    """A CUDA_HOST_NODE_PARAMS."""
+    return struct.pack("<QQ", function, argument)
 
 
 def _run_in_thread(run: Callable[[], None]) -> None:

@@ -13,6 +13,7 @@ from ..tensor_map_functions import FUNCTIONS
 from .callbacks import guarded
 from .driver_table import PLAIN
 from .graph_nodes import GRAPH_NODES
+from .graph_reading import GRAPH_READING
 from .green_contexts import GREEN_CONTEXTS
 from .launching import LAUNCHING
 from .loading import LOADING
@@ -32,7 +33,7 @@ _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
 _TABLES: Final = (
     QUERIES, LOADING, LAUNCHING, MEMORY_FORMS, MEMORY_POOLS, MEMORY_BATCHES, GRAPH_NODES,
-    GREEN_CONTEXTS,
+    GRAPH_READING, GREEN_CONTEXTS,
 )  # fmt: skip
 _PROC_ADDRESS: Final = (
     signature("cuGetProcAddress 11030 text >size int size"),

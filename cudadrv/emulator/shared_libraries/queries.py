@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any, Final
 
 from ...driver._api import CUpointer_attribute, CUresult
@@ -25,6 +26,14 @@ _KERNEL_THREADS: Final = 0  # CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
 _MULTIPROCESSORS: Final = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 _WARP: Final = 32
 _NAMES: Final = {int(code): code.name for code in CUresult}
+
+_OF_RUNTIME: Final = bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
+_NO_RUNTIME: Final = (
+    "cudadrv: the emulator has the functions of the CUDA driver, and the CUDA runtime (libcudart, "
+    "cuda.bindings.runtime) does not run on it, as it needs functions of the driver that are in no "
+    "manual: call the driver instead, as cuda.core and cuda.bindings.driver do (of cuda.core "
+    "Device.pci_bus_id asks the runtime: cuDeviceGetPCIBusId tells it)"
+)
 
 _Narrow = type[ctypes.c_uint] | type[ctypes.c_int] | type[ctypes.c_ubyte]
 # What each pointer attribute is in C, where that is no address or size.
@@ -64,8 +73,14 @@ def error_string(api: Emulator, code: int, result: int) -> int:
 
 @QUERIES("cuGetExportTable 3000 size size")
 def export_table(api: Emulator, result: int, uuid: int) -> int:
-    """NVRTC asks for tables of functions that have no names, and goes on without."""
+    """NVRTC asks for tables of functions that have no names, and goes on without.
+
+    The CUDA runtime does not: its own one is in no manual, and is to tell it that the driver is
+    NVIDIA's. So it is told what to do instead, once for each time that it begins.
+    """
     put_size(result, 0)
+    if uuid and ctypes.string_at(uuid, len(_OF_RUNTIME)) == _OF_RUNTIME:
+        print(_NO_RUNTIME, file=sys.stderr)
     return int(CUresult.CUDA_ERROR_NOT_FOUND)
 
 

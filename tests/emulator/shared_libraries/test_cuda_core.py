@@ -1,4 +1,4 @@
-"""Memory as cuda.core has it, through the functions of C."""
+"""Memory and graphs as cuda.core has them, through the functions of C."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import textwrap
 
 import pytest
 
+from ..kernels import FILL
 from .process import run_program
 from .test_other_libraries import has
 
 pytestmark = pytest.mark.skipif(not has("cuda.core"), reason="needs cuda-core")
 
-_CORE = """
+_CORE = (
+    f"FILL_PTX = {FILL!r}"
+    + """
 def core():
     import cuda.core
     from cuda.core import utils
@@ -33,6 +36,7 @@ def seen(buffer, stream):
     stream.sync()
     return sorted(set(found.tolist()))
 """
+)
 ORDERS = pytest.mark.parametrize("order", ["immediate", "late"])
 
 
@@ -113,3 +117,57 @@ def test_managed_memory_is_advised_prefetched_and_discarded(order: str) -> None:
         "[[1], [2]] True", "True False", "True True True",
         "[-1, 0]",
     ])  # fmt: skip
+
+
+@ORDERS
+def test_graphs_are_read_and_their_nodes_updated(order: str) -> None:
+    told("""
+        stand_in()
+        core, utils, device, stream = core()
+        from cuda.core.graph import GraphDefinition
+        code = ".version 8.0\\n.target sm_80\\n.address_size 64\\n" + FILL_PTX
+        kernel = core.ObjectCode.from_ptx(code.encode()).get_kernel("fill")
+        one = core.LaunchConfig(grid=1, block=1)
+        buffer = device.allocate(8, stream=stream)
+        address = int(buffer.handle)
+        given = buffer, np.uint32(7), np.uint8(0)
+        graph, child = GraphDefinition(), GraphDefinition()
+        child.memset(address, 1, 8)
+        inner = graph.embed(child)
+        first = inner.memset(address, 0, 8)
+        add = first.launch(one, kernel, *given)
+        add.callback(lambda: None)
+        print(sorted(type(node).__name__ for node in graph.nodes()), len(graph.edges()))
+        print([type(node).__name__ for node in inner.child_graph.nodes()])
+        print([each == first for each in add.pred], len(add.succ))
+        add.update(config=core.LaunchConfig(grid=1, block=2))
+        first.update(value=5)
+        before = graph.instantiate()
+        add.update(config=one)
+        for executable in (before, graph.instantiate()):
+            executable.launch(stream)
+            stream.sync()
+            print(read(driver.CUdeviceptr(address), 2))
+        recorder = device.create_graph_builder().begin_building()
+        core.launch(recorder, one, kernel, *given)
+        recorded = recorder.end_building().graph_definition
+        print([(type(node).__name__, node.grid) for node in recorded.nodes()])
+    """, order, [
+        "['ChildGraphNode', 'HostCallbackNode', 'KernelNode', 'MemsetNode'] 3", "['MemsetNode']",
+        "[True] 1", "[7, 7]", "[7, 84215045]", "[('KernelNode', (1, 1, 1))]",
+    ])  # fmt: skip
+
+
+def test_the_runtime_is_told_what_to_do_instead() -> None:
+    out = run_program("""
+        from cuda.bindings import runtime
+        import os
+        told, writing = os.pipe()
+        os.dup2(writing, 2)
+        stand_in()
+        print([int(runtime.cudaGetDeviceCount()[0]) for _ in range(2)])
+        sys.stderr.flush()
+        text = os.read(told, 10000).decode()
+        print(text.count("cudadrv:"), "call the driver instead" in text)
+    """)
+    assert out.splitlines() == ["[500, 500]", "1 True"]

@@ -10,6 +10,7 @@ from cudadrv.emulator import Emulator
 from cudadrv.emulator.shared_libraries.driver_table import PLAIN
 from cudadrv.emulator.shared_libraries.elf_image import MACHINES, elf_image
 from cudadrv.emulator.shared_libraries.graph_nodes import GRAPH_NODES
+from cudadrv.emulator.shared_libraries.graph_reading import GRAPH_READING
 from cudadrv.emulator.shared_libraries.green_contexts import GREEN_CONTEXTS
 from cudadrv.emulator.shared_libraries.launching import LAUNCHING
 from cudadrv.emulator.shared_libraries.loading import LOADING
@@ -23,7 +24,7 @@ from cudadrv.emulator.tensor_map_functions import FUNCTIONS
 
 TABLES = (
     LAUNCHING, LOADING, QUERIES, MEMORY_FORMS, MEMORY_POOLS, MEMORY_BATCHES, GRAPH_NODES,
-    GREEN_CONTEXTS,
+    GRAPH_READING, GREEN_CONTEXTS,
 )  # fmt: skip
 SPECIAL: dict[Signature, Handler] = {
     signature(f"{name} {words}"): handler for name, (words, handler) in FUNCTIONS.items()

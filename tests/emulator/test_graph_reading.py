@@ -1,0 +1,258 @@
+"""What graphs are made of, as the driver tells it again."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from cudadrv.driver._api import (
+    CUgraph,
+    CUgraphConditionalNodeType,
+    CUgraphNode,
+    CUgraphNodeParams,
+    CUgraphNodeType as T,
+    CUkernelNodeAttrID,
+    CUkernelNodeAttrValue,
+    CUmemAllocationType,
+    CUmemLocationType,
+    CUmemorytype,
+    CUresult,
+)
+from cudadrv.emulator import Emulator
+
+from .calls import Parameters, code, functions, launch, load, ok, text
+from .handles import ADDRESS, RELAXED, a_node, a_stream, an_event, graph_of, params as empty
+from .kernels import EMPTY, FILL
+
+COOPERATIVE = CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+CLUSTER = CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+
+
+@pytest.fixture(params=["immediate", "late"])
+def api(request: pytest.FixtureRequest) -> Iterator[Emulator]:
+    emulator = Emulator(2, order=request.param)
+    ok(emulator.cuInit(0))
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    yield emulator
+    emulator.finish()
+
+
+def of_type(kind: T) -> CUgraphNodeParams:
+    found = CUgraphNodeParams()
+    found.type = kind
+    return found
+
+
+def added(api: Emulator, graph: CUgraph, given: CUgraphNodeParams) -> CUgraphNode:
+    return ok(api.cuGraphAddNode(graph, None, None, 0, given))
+
+
+def shown(api: Emulator, node: CUgraphNode) -> CUgraphNodeParams:
+    return ok(api.cuGraphNodeGetParams(node))
+
+
+def captured(api: Emulator, *calls: tuple[object, ...]) -> list[CUgraphNode]:
+    """The nodes that some calls become, each with a function of the emulator and its arguments."""
+    stream = a_stream(api)
+    ok(api.cuStreamBeginCapture(stream, RELAXED))
+    for name, *given in calls:
+        assert code(getattr(api, str(name))(*given, stream)) == 0
+    graph = ok(api.cuStreamEndCapture(stream))
+    _, nodes, _ = api.cuGraphGetNodes(graph, 9)
+    return [node for node in nodes or [] if int(node)]
+
+
+def test_a_kernels_node_tells_its_launch_and_may_be_made_again_of_it(api: Emulator) -> None:
+    (fill,) = functions(api, load(api, FILL), "fill")
+    memory = ok(api.cuMemAlloc(64))
+    given = Parameters(ctypes.c_uint64(int(memory)), ctypes.c_uint32(3), ctypes.c_uint8(1))
+    stream = a_stream(api)
+    ok(api.cuStreamBeginCapture(stream, RELAXED))
+    ok(launch(api, fill, given, grid=(1, 1, 1), block=(4, 2, 1), shared_bytes=16, stream=stream))
+    graph = ok(api.cuStreamEndCapture(stream))
+    _, nodes, _ = api.cuGraphGetNodes(graph, 1)
+    assert nodes is not None
+    found = shown(api, nodes[0])
+    kernel = found.kernel
+    assert found.type == T.CU_GRAPH_NODE_TYPE_KERNEL
+    assert (kernel.gridDimX, kernel.blockDimX, kernel.blockDimY) == (1, 4, 2)
+    assert (kernel.sharedMemBytes, int(kernel.func), int(kernel.kern)) == (16, int(fill), 0)
+    assert int(kernel.ctx) == int(ok(api.cuCtxGetCurrent()))
+    ok(api.cuGraphNodeSetParams(nodes[0], found))
+    copy = ok(api.cuGraphCreate(0))
+    added(api, copy, found)
+    ok(api.cuGraphLaunch(ok(api.cuGraphInstantiate(copy, 0)), stream))
+    values = np.zeros(4, np.uint32)
+    ok(api.cuMemcpyDtoHAsync(values.ctypes.data, memory, 16, stream))
+    ok(api.cuStreamSynchronize(stream))
+    assert values.tolist() == [3] * 4
+
+
+def test_a_kernel_of_a_library_is_told_by_its_handle(api: Emulator) -> None:
+    library = ok(api.cuLibraryLoadData(text(EMPTY), [], [], 0, [], [], 0))
+    kernel = ok(api.cuLibraryGetKernel(library, b"empty"))
+    given = of_type(T.CU_GRAPH_NODE_TYPE_KERNEL)
+    given.kernel.kern = kernel
+    given.kernel.gridDimX = given.kernel.gridDimY = given.kernel.gridDimZ = 1
+    given.kernel.blockDimX = given.kernel.blockDimY = given.kernel.blockDimZ = 1
+    node = added(api, ok(api.cuGraphCreate(0)), given)
+    assert int(shown(api, node).kernel.kern) == int(kernel)
+
+
+def test_fills_and_copies_tell_what_they_were_given(api: Emulator) -> None:
+    memory, other = ok(api.cuMemAlloc(64)), ok(api.cuMemAlloc(64))
+    host = np.zeros(64, np.uint8)
+    fill, rows, back, across = captured(
+        api,
+        ("cuMemsetD32Async", memory, 7, 4),
+        ("cuMemsetD2D8Async", memory, 16, 5, 8, 3),
+        ("cuMemcpyDtoHAsync", host.ctypes.data, memory, 64),
+        ("cuMemcpyDtoDAsync", other, memory, 32),
+    )
+    told = shown(api, fill).memset
+    assert (int(told.dst), told.value, told.elementSize, told.width, told.height) == (
+        int(memory), 7, 4, 4, 1,
+    )  # fmt: skip
+    told = shown(api, rows).memset
+    assert (told.pitch, told.value, told.elementSize, told.width, told.height) == (16, 5, 1, 8, 3)
+    assert int(told.ctx) == int(ok(api.cuCtxGetCurrent()))
+    copy = shown(api, back).memcpy.copyParams
+    assert copy.srcMemoryType == CUmemorytype.CU_MEMORYTYPE_DEVICE
+    assert copy.dstMemoryType == CUmemorytype.CU_MEMORYTYPE_HOST
+    assert (int(copy.srcDevice), int(copy.dstHost)) == (int(memory), host.ctypes.data)
+    assert (copy.WidthInBytes, copy.Height, copy.Depth) == (64, 1, 1)
+    copy = shown(api, across).memcpy.copyParams
+    assert (int(copy.srcDevice), int(copy.dstDevice)) == (int(memory), int(other))
+    assert copy.WidthInBytes == 32
+    # What is told makes the same node.
+    graph = ok(api.cuGraphCreate(0))
+    for node in (fill, rows, back, across):
+        again = shown(api, added(api, graph, shown(api, node)))
+        assert again.type == shown(api, node).type
+
+
+def test_a_changed_node_tells_what_it_does_now(api: Emulator) -> None:
+    memory = ok(api.cuMemAlloc(64))
+    (node,) = captured(api, ("cuMemsetD8Async", memory, 1, 64))
+    given = shown(api, node)
+    given.memset.value = 9
+    ok(api.cuGraphNodeSetParams(node, given))
+    assert shown(api, node).memset.value == 9
+
+
+def test_host_functions_events_and_memory_are_told(api: Emulator) -> None:
+    graph, event = ok(api.cuGraphCreate(0)), an_event(api)
+    call = of_type(T.CU_GRAPH_NODE_TYPE_HOST)
+    call.host.fn, call.host.userData = ADDRESS, 5
+    record, wait = (
+        of_type(T.CU_GRAPH_NODE_TYPE_EVENT_RECORD), of_type(T.CU_GRAPH_NODE_TYPE_WAIT_EVENT),
+    )  # fmt: skip
+    record.eventRecord.event = wait.eventWait.event = event
+    take = of_type(T.CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+    take.alloc.bytesize = 1000
+    take.alloc.poolProps.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    take.alloc.poolProps.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    take.alloc.poolProps.location.id = 1
+    host = shown(api, added(api, graph, call)).host
+    assert (int(host.fn), int(host.userData)) == (ADDRESS, 5)
+    assert int(shown(api, added(api, graph, record)).eventRecord.event) == int(event)
+    assert int(shown(api, added(api, graph, wait)).eventWait.event) == int(event)
+    alloc = shown(api, added(api, graph, take)).alloc
+    assert (alloc.bytesize, int(alloc.dptr)) == (1000, int(take.alloc.dptr))
+    assert alloc.poolProps.location.id == 1
+    give = of_type(T.CU_GRAPH_NODE_TYPE_MEM_FREE)
+    give.free.dptr = take.alloc.dptr
+    assert int(shown(api, added(api, graph, give)).free.dptr) == int(take.alloc.dptr)
+
+
+def test_conditional_nodes_tell_their_condition_and_bodies(api: Emulator) -> None:
+    graph = ok(api.cuGraphCreate(0))
+    context = ok(api.cuCtxGetCurrent())
+    given = of_type(T.CU_GRAPH_NODE_TYPE_CONDITIONAL)
+    given.conditional.handle = ok(api.cuGraphConditionalHandleCreate(graph, context, 0, 0))
+    given.conditional.type = CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH
+    given.conditional.size = 3
+    node = added(api, graph, given)
+    told = shown(api, node).conditional
+    assert int(told.handle) == int(given.conditional.handle)
+    assert (told.type, told.size) == (given.conditional.type, 3)
+    bodies = [int(each) for each in given.conditional.phGraph_out]
+    assert [int(each) for each in told.phGraph_out] == bodies
+
+
+def test_nodes_tell_what_they_come_after_and_what_comes_after_them(api: Emulator) -> None:
+    first = a_node(api)
+    graph = graph_of(api, first)
+    second = ok(api.cuGraphAddNode(graph, [first], None, 1, empty()))
+    third = ok(api.cuGraphAddNode(graph, [first, second], None, 2, empty()))
+
+    def numbers(found: tuple[CUresult, list[CUgraphNode] | None, object, int]) -> list[int]:
+        assert found[3] == len(found[1] or [])
+        return [int(node) for node in found[1] or []]
+
+    assert numbers(api.cuGraphNodeGetDependencies(third, 9)) == [int(first), int(second)]
+    assert numbers(api.cuGraphNodeGetDependencies(third, 1)) == [int(first)]
+    assert api.cuGraphNodeGetDependencies(third)[3] == 2
+    assert numbers(api.cuGraphNodeGetDependentNodes(first, 9)) == [int(second), int(third)]
+    assert api.cuGraphNodeGetDependentNodes(third)[3] == 0
+    _, roots, count = api.cuGraphGetRootNodes(graph, 5)
+    assert ([int(node) for node in roots or []], count) == ([int(first)], 1)
+
+
+def test_a_child_graph_is_its_nodes_own(api: Emulator) -> None:
+    inner = a_node(api)
+    given = of_type(T.CU_GRAPH_NODE_TYPE_GRAPH)
+    given.graph.graph = graph_of(api, inner)
+    outer = ok(api.cuGraphCreate(0))
+    node = added(api, outer, given)
+    child = ok(api.cuGraphChildGraphNodeGetGraph(node))
+    assert int(child) == int(shown(api, node).graph.graph)
+    assert int(child) != int(graph_of(api, inner))
+    assert api.cuGraphGetNodes(child)[2] == 1
+    assert code(api.cuGraphDestroy(child)) == 1
+    assert code(api.cuGraphChildGraphNodeGetGraph(inner)) == 1
+    found = ok(api.cuGraphNodeFindInClone(inner, child))
+    assert int(found) != int(inner)
+    assert code(api.cuGraphNodeFindInClone(node, child)) == 1
+    ok(api.cuGraphDestroy(outer))
+    assert api.cuGraphGetNodes(child)[0] == CUresult.CUDA_ERROR_INVALID_VALUE
+
+
+def test_a_clone_has_a_node_for_each_of_the_original(api: Emulator) -> None:
+    node = a_node(api)
+    clone = ok(api.cuGraphClone(graph_of(api, node)))
+    found = ok(api.cuGraphNodeFindInClone(node, clone))
+    assert int(graph_of(api, found)) == int(clone)
+
+
+def test_attributes_of_a_kernels_node_are_told_and_copied(api: Emulator) -> None:
+    (kernel,) = functions(api, load(api, EMPTY), "empty")
+    nodes = []
+    for _ in range(2):
+        given = of_type(T.CU_GRAPH_NODE_TYPE_KERNEL)
+        given.kernel.func = kernel
+        given.kernel.gridDimX, given.kernel.gridDimY, given.kernel.gridDimZ = 2, 1, 1
+        given.kernel.blockDimX = given.kernel.blockDimY = given.kernel.blockDimZ = 1
+        nodes.append(added(api, ok(api.cuGraphCreate(0)), given))
+    one, other = nodes
+    assert ok(api.cuGraphKernelNodeGetAttribute(one, CLUSTER)).clusterDim.x == 0
+    value = CUkernelNodeAttrValue()
+    value.cooperative = 1
+    ok(api.cuGraphKernelNodeSetAttribute(one, COOPERATIVE, value))
+    assert ok(api.cuGraphKernelNodeGetAttribute(one, COOPERATIVE)).cooperative == 1
+    assert ok(api.cuGraphKernelNodeGetAttribute(other, COOPERATIVE)).cooperative == 0
+    ok(api.cuGraphKernelNodeCopyAttributes(other, one))
+    assert ok(api.cuGraphKernelNodeGetAttribute(other, COOPERATIVE)).cooperative == 1
+    assert code(api.cuGraphKernelNodeGetAttribute(a_node(api), COOPERATIVE)) == 1
+
+
+def test_memory_of_graphs_is_that_of_devices(api: Emulator) -> None:
+    take = of_type(T.CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+    take.alloc.bytesize = 64
+    take.alloc.poolProps.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    take.alloc.poolProps.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
+    assert code(api.cuGraphAddNode(ok(api.cuGraphCreate(0)), None, None, 0, take)) == 801
+    assert b"devices alone" in (api.cuGetErrorString(CUresult.CUDA_ERROR_NOT_SUPPORTED)[1] or b"")
