@@ -21,6 +21,7 @@ from ptx.emulate.model.errors import EmulationFault, OutOfMemory
 from ..driver._api import CUresult
 from .attributes import device_attributes
 from .device_account import DeviceAccount
+from .graph_account import GraphAccount
 from .interprocess.shared_file import SharedFile
 from .interprocess.shared_pages import SharedPages
 from .origin import caller
@@ -62,6 +63,7 @@ class DeviceState:
         account: what its memory is taken for.
         pool: its own one, which it has from the beginning.
         pool_in_use: that of cuMemAllocAsync.
+        graph_account: what of its memory graphs take.
         pieces: live allocations by address; module variables are not among them.
         opened: address and count of openings, by context and handle of another process's memory.
         counters: where its launches are counted, each everywhere; none unless asked for.
@@ -91,6 +93,7 @@ class DeviceState:
         self.pool: Pool = Pool(pool_handle)
         self.pool_in_use: Pool = self.pool
         self.account: DeviceAccount = DeviceAccount(self.memory, profile.total_memory, self.pool)
+        self.graph_account: GraphAccount = GraphAccount()
         self.reservations: dict[int, Reservation] = {}
         self.physical: dict[int, PhysicalMemory] = {}
         self.shared: SharedPages = SharedPages(self.memory)

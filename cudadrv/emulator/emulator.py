@@ -12,8 +12,10 @@ from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ..driver.driver_api import DriverApi
 from .calls.array import ArrayCalls
 from .calls.blocking import BlockingCalls
+from .calls.checkpoint import CheckpointCalls
 from .calls.context_settings import ContextSettingCalls
 from .calls.device import DeviceCalls
+from .calls.graph_memory_calls import GraphMemoryCalls
 from .calls.graph_read import GraphReadCalls
 from .calls.green_context import GreenContextCalls
 from .calls.interprocess import InterprocessCalls
@@ -46,6 +48,8 @@ class Emulator(
     TextureCalls,
     TensorMapCalls,
     GraphReadCalls,
+    GraphMemoryCalls,
+    CheckpointCalls,
     LinkCalls,
     VirtualCalls,
     InterprocessCalls,

@@ -23,12 +23,14 @@ class GraphMemory:
 
     Attributes:
         live: allocated by a launch and not freed since.
+        is_reserved: whether a launch has allocated it, and nothing was trimmed since.
         owners: the graph and its executables, counted.
     """
 
     device: DeviceState
     nbytes: int
     live: bool = False
+    is_reserved: bool = False
     owners: int = 1
     piece: Piece = field(init=False)
 
@@ -40,8 +42,14 @@ class GraphMemory:
         """What the allocation node does."""
         with self.device.lock:
             self.refuse_if_live()
-            self.live = True
+            self.mark_live()
             self.device.begin(self.piece)
+
+    def mark_live(self) -> None:
+        """It is allocated; the device's high-water marks follow."""
+        with self.device.lock:
+            self.live = self.is_reserved = True
+            self.device.graph_account.note(self.device.pieces.values())
 
     def refuse_if_live(self) -> None:
         """What a launch checks first.

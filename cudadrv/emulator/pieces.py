@@ -14,9 +14,11 @@ class OfGraph(Protocol):
 
     Attributes:
         live: whether it is allocated.
+        is_reserved: whether it is kept for the graph.
     """
 
     live: bool
+    is_reserved: bool
 
     def free(self) -> None:
         """Free it now."""

@@ -146,8 +146,10 @@ class GraphCalls(StreamCalls, UserObjectCalls):
         for memory in allocated:
             memory.retain()
         for step in executable.steps:
-            if step.work.memory is not None:
-                step.work.memory.live = step.kind is NodeKind.ALLOC
+            if step.work.memory is not None and step.kind is NodeKind.ALLOC:
+                step.work.memory.mark_live()
+            elif step.work.memory is not None:
+                step.work.memory.live = False
 
         def end() -> None:
             for memory in allocated:

@@ -175,6 +175,13 @@ cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags 7000 >int size int size uin
 cuOccupancyAvailableDynamicSMemPerBlock 10020 >size size int int
 cuLaunchKernel 4000 size uint uint uint uint uint uint uint stream size size
 cuLaunchCooperativeKernel 9000 size uint uint uint uint uint uint uint stream size
+cuDeviceGraphMemTrim 11040 int
+cuCheckpointProcessGetState 12080 int >int
+cuCheckpointProcessGetRestoreThreadId 12080 int >int
+cuCheckpointProcessLock 12080 int size
+cuCheckpointProcessCheckpoint 12080 int size
+cuCheckpointProcessRestore 12080 int size
+cuCheckpointProcessUnlock 12080 int size
 cuProfilerStart 4000
 cuProfilerStop 4000
 cuGraphCreate 10000 >size uint

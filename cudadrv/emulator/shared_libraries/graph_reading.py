@@ -151,3 +151,18 @@ def node_attribute(api: Emulator, node: int, attribute: int, result: int) -> int
 def copy_attributes(api: Emulator, target: int, source: int) -> int:
     """Let a kernel's node launch as another one does."""
     return int(call(api, "cuGraphKernelNodeCopyAttributes", target, source)[0])
+
+
+@GRAPH_READING("cuDeviceGetGraphMemAttribute 11040 int int size")
+def graph_memory(api: Emulator, device: int, attribute: int, result: int) -> int:
+    """Bytes that graphs take."""
+    return passed_on(api, "cuDeviceGetGraphMemAttribute", (device, attribute), result)
+
+
+@GRAPH_READING("cuDeviceSetGraphMemAttribute 11040 int int size")
+def reset_graph_memory(api: Emulator, device: int, attribute: int, value: int) -> int:
+    """Reset a high-water mark."""
+    if not value:
+        return INVALID_VALUE
+    number = ctypes.c_size_t.from_address(value).value
+    return int(call(api, "cuDeviceSetGraphMemAttribute", device, attribute, number)[0])

@@ -1,0 +1,59 @@
+"""Checkpoints of processes, which the emulator does not take.
+
+CUDA Driver API: "CUDA Checkpointing".
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...driver._api import CUresult
+from ..core import Core
+from ..refusal import SUCCESS, Refusal, invalid_value
+from .call import call
+
+_RUNNING = 0  # CU_PROCESS_STATE_RUNNING
+
+
+class CheckpointCalls(Core):
+    """Checkpoints of processes."""
+
+    @call(1)
+    def cuCheckpointProcessGetState(self, pid: int, /) -> tuple[CUresult, int]:
+        """This process runs; of others the emulator knows nothing."""
+        if pid != os.getpid():
+            raise invalid_value(f"process {pid} is not this one, of which alone the state is known")
+        return SUCCESS, _RUNNING
+
+    @call(1)
+    def cuCheckpointProcessGetRestoreThreadId(self, pid: int, /) -> tuple[CUresult, int]:
+        """Refused."""
+        raise _refusal()
+
+    @call()
+    def cuCheckpointProcessLock(self, pid: int, args: object, /) -> tuple[CUresult]:
+        """Refused."""
+        raise _refusal()
+
+    @call()
+    def cuCheckpointProcessCheckpoint(self, pid: int, args: object, /) -> tuple[CUresult]:
+        """Refused."""
+        raise _refusal()
+
+    @call()
+    def cuCheckpointProcessRestore(self, pid: int, args: object, /) -> tuple[CUresult]:
+        """Refused."""
+        raise _refusal()
+
+    @call()
+    def cuCheckpointProcessUnlock(self, pid: int, args: object, /) -> tuple[CUresult]:
+        """Refused."""
+        raise _refusal()
+
+
+def _refusal() -> Refusal:
+    return Refusal(
+        CUresult.CUDA_ERROR_NOT_SUPPORTED,
+        "the emulator's devices are memory of the process itself, and take no checkpoints: use a "
+        "tool that takes those of processes",
+    )
