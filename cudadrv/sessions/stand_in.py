@@ -17,6 +17,7 @@ from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice
 from ..emulator.shared_libraries.libcuda import Libcuda
 from ..emulator.shared_libraries.libnvjitlink import LibnvJitLink
+from ..emulator.shared_libraries.runtime_module import RuntimeModule
 from ..emulator.timeline.choice import OrderName
 from ..errors import DriverSelectionError
 from .session import devices_of, judged
@@ -27,6 +28,7 @@ class _Process:
 
     Attributes:
         libcuda, libnvjitlink: made for the first stand-in; others keep their addresses.
+        runtime: what is replaced in `cuda.bindings.runtime`.
         standing: the stand-in there is, which nobody else may hold.
     """
 
@@ -34,6 +36,7 @@ class _Process:
         self.lock = process_lock()
         self.libcuda: Libcuda | None = None
         self.libnvjitlink: LibnvJitLink | None = None
+        self.runtime = RuntimeModule()
         self.standing: StandIn | None = None
 
 
@@ -59,11 +62,13 @@ class StandIn(AbstractContextManager[Emulator]):
             stack.callback(self._leave, libcuda, libnvjitlink)
             libcuda.use(self.emulator)
             libnvjitlink.use()
+            _PROCESS.runtime.use(self.emulator)
             self._stack = stack.pop_all()
             _PROCESS.standing = self
 
     @staticmethod
     def _leave(libcuda: Libcuda, libnvjitlink: LibnvJitLink) -> None:
+        _PROCESS.runtime.leave()
         libcuda.leave()
         libnvjitlink.leave()
         _PROCESS.standing = None

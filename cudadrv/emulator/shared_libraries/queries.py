@@ -31,8 +31,8 @@ _OF_RUNTIME: Final = bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
 _NO_RUNTIME: Final = (
     "cudadrv: the emulator has the functions of the CUDA driver, and the CUDA runtime (libcudart, "
     "cuda.bindings.runtime) does not run on it, as it needs functions of the driver that are in no "
-    "manual: call the driver instead, as cuda.core and cuda.bindings.driver do (of cuda.core "
-    "Device.pci_bus_id asks the runtime: cuDeviceGetPCIBusId tells it)"
+    "manual: call the driver instead, as cuda.core and cuda.bindings.driver do (of "
+    "cuda.bindings.runtime there is what cuda.core calls: cudaDeviceSynchronize and the like)"
 )
 
 _Narrow = type[ctypes.c_uint] | type[ctypes.c_int] | type[ctypes.c_ubyte]

@@ -165,9 +165,43 @@ def test_the_runtime_is_told_what_to_do_instead() -> None:
         told, writing = os.pipe()
         os.dup2(writing, 2)
         stand_in()
-        print([int(runtime.cudaGetDeviceCount()[0]) for _ in range(2)])
+        print([int(runtime.cudaMalloc(64)[0]) for _ in range(2)])
         sys.stderr.flush()
         text = os.read(told, 10000).decode()
         print(text.count("cudadrv:"), "call the driver instead" in text)
     """)
     assert out.splitlines() == ["[500, 500]", "1 True"]
+
+
+@pytest.mark.parametrize("first", ["stand_in(2)", "from cuda.bindings import runtime"])
+def test_what_cuda_core_asks_the_runtime_for_is_there(first: str) -> None:
+    then = "stand_in(2)" if first != "stand_in(2)" else "from cuda.bindings import runtime"
+    out = run_program(f"{first}\n{then}\n" + textwrap.dedent("""
+        print(runtime.cudaGetDevice(), runtime.cudaGetDeviceCount())
+        print(int(ok(driver.cuCtxGetCurrent())) == int(ok(driver.cuDevicePrimaryCtxRetain(0))))
+        print(runtime.cudaSetDevice(1), runtime.cudaGetDevice())
+        print(runtime.cudaDeviceGetPCIBusId(13, 1), runtime.cudaSetDevice(7)[0].name)
+        memory = ok(driver.cuMemAlloc(64))
+        launch(kernel(b"misaligned"), memory)
+        print(runtime.cudaDeviceSynchronize()[0].name)
+    """), {"CUDADRV_EMULATOR_ORDER": "late"})  # fmt: skip
+    success = "<cudaError_t.cudaSuccess: 0>"
+    assert out.splitlines() == [
+        f"({success}, 0) ({success}, 2)", "True", f"({success},) ({success}, 1)",
+        f"({success}, b'0000:02:00.0\\x00') cudaErrorInvalidDevice", "cudaErrorMisalignedAddress",
+    ]  # fmt: skip
+
+
+def test_a_device_of_cuda_core_is_waited_for_and_has_an_address() -> None:
+    told("""
+        machine = stand_in()
+        core, utils, device, stream = core()
+        buffer = filled(device.memory_resource, 3, stream)
+        device.sync()
+        print(device.pci_bus_id)
+        machine.close()
+        try:
+            device.sync()
+        except core._utils.cuda_utils.CUDAError as error:
+            print("cudaErrorCudartUnloading" in str(error))
+    """, "late", ["0000:01:00.0", "True"])  # fmt: skip

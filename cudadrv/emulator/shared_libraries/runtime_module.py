@@ -1,0 +1,141 @@
+"""The functions of the CUDA runtime that cuda.core calls, in `cuda.bindings.runtime`.
+
+The runtime itself does not run on the emulator (`queries.py`), and is linked into that module. So
+the module's own functions are replaced, where it is loaded or when it will be. They take the
+primary context of device 0 where a thread has none, as the runtime does, whose codes are the
+driver's (CUDA Runtime API, "Interactions with the CUDA Driver API", cudaError_t).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any, Final
+
+from ...driver._api import CUdevice, CUresult
+from ..emulator import Emulator
+
+NAME: Final = "cuda.bindings.runtime"
+_GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
+_UNKNOWN: Final = int(CUresult.CUDA_ERROR_UNKNOWN)
+_Answer = tuple[Any, ...]  # a CUresult and its values
+
+
+def _device_count(api: Emulator) -> _Answer:
+    return api.cuDeviceGetCount()
+
+
+def _bus_id(api: Emulator, length: int, device: int) -> _Answer:
+    return api.cuDeviceGetPCIBusId(length, CUdevice(int(device)))
+
+
+def _set_device(api: Emulator, device: int) -> _Answer:
+    code, context = api.cuDevicePrimaryCtxRetain(CUdevice(int(device)))
+    return (code,) if code else api.cuCtxSetCurrent(context)
+
+
+def _in_context(api: Emulator) -> _Answer:
+    """Let the thread have a context."""
+    code, current = api.cuCtxGetCurrent()
+    return (code,) if code or int(current) else _set_device(api, 0)
+
+
+def _device(api: Emulator) -> _Answer:
+    code = _in_context(api)[0]
+    if code:
+        return code, None
+    found, device = api.cuCtxGetDevice()
+    return found, None if found else int(device)
+
+
+def _synchronise(api: Emulator) -> _Answer:
+    code = _in_context(api)[0]
+    return (code,) if code else api.cuCtxSynchronize()
+
+
+_FUNCTIONS: Final[dict[str, tuple[int, Callable[..., _Answer]]]] = {
+    "cudaDeviceGetPCIBusId": (1, _bus_id),
+    "cudaDeviceSynchronize": (0, _synchronise),
+    "cudaGetDevice": (1, _device),
+    "cudaGetDeviceCount": (1, _device_count),
+    "cudaSetDevice": (0, _set_device),
+}
+"""How many values each gives beside the code, and what it does."""
+
+
+class RuntimeModule(MetaPathFinder):
+    """The replaced functions; one a process, as libraries keep the module."""
+
+    def __init__(self) -> None:
+        self.api: Emulator | None = None
+        self._module: ModuleType | None = None
+
+    def use(self, api: Emulator) -> None:
+        """Let the functions call this emulator."""
+        self.api = api
+        found = sys.modules.get(NAME)
+        if found is not None:
+            self.replace(found)
+        elif self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def leave(self) -> None:
+        """Let the functions call nobody."""
+        self.api = None
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module as it is found anyway, with a loader that replaces the functions."""
+        if fullname != NAME:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _ReplacingLoader(spec.loader, self)
+        return spec
+
+    def replace(self, module: ModuleType) -> None:
+        """Put the functions into the module, once."""
+        if self._module is module:
+            return
+        self._module = module
+        for name, (values, function) in _FUNCTIONS.items():
+            if hasattr(module, name):
+                setattr(module, name, self._function(module, values, function))
+
+    def _function(
+        self, module: ModuleType, values: int, function: Callable[..., _Answer]
+    ) -> Callable[..., _Answer]:
+        def call(*given: object) -> _Answer:
+            api = self.api
+            found: _Answer = (_GONE, *[None] * values)
+            if api is not None:
+                api.cuInit(0)
+                found = function(api, *given)
+            try:
+                code = module.cudaError_t(int(found[0]))
+            except ValueError:
+                code = module.cudaError_t(_UNKNOWN)
+            return (code, *found[1:])
+
+        return call
+
+
+class _ReplacingLoader(Loader):
+    """A loader that replaces the functions of what another one loads."""
+
+    def __init__(self, loader: Loader, runtime: RuntimeModule) -> None:
+        self._loader = loader
+        self._runtime = runtime
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """As the other one does."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """As the other one does, and then replace."""
+        self._loader.exec_module(module)
+        self._runtime.replace(module)
