@@ -17,12 +17,12 @@ from .calls.context_settings import ContextSettingCalls
 from .calls.device import DeviceCalls
 from .calls.graph_memory_calls import GraphMemoryCalls
 from .calls.graph_read import GraphReadCalls
-from .calls.green_context import GreenContextCalls
 from .calls.interprocess import InterprocessCalls
 from .calls.linking import LinkCalls
 from .calls.managed_attributes import ManagedAttributeCalls
 from .calls.pointer import PointerCalls
 from .calls.registered import RegistrationCalls
+from .calls.sm_groups import SmGroupCalls
 from .calls.tensor_map import TensorMapCalls
 from .calls.texture import TextureCalls
 from .calls.virtual import VirtualCalls
@@ -38,7 +38,7 @@ NEWEST_DRIVER: Final = (13, 9)
 
 class Emulator(
     DeviceCalls,
-    GreenContextCalls,
+    SmGroupCalls,
     RegistrationCalls,
     ManagedAttributeCalls,
     PointerCalls,

@@ -14,6 +14,18 @@ _BYTES: Final = 144  # sizeof(CUdevResource), of CUDA 12 and 13
 _KINDS: Final = frozenset(map(int, CUdevResourceType))
 
 
+class _Group(ctypes.Structure):
+    """CU_DEV_SM_RESOURCE_GROUP_PARAMS."""
+
+    _fields_ = (
+        ("smCount", ctypes.c_uint),
+        ("coscheduledSmCount", ctypes.c_uint),
+        ("preferredCoscheduledSmCount", ctypes.c_uint),
+        ("flags", ctypes.c_uint),
+        ("reserved", ctypes.c_uint * 12),
+    )
+
+
 def _resource(address: int) -> CUdevResource:
     """The bindings' view of what a caller has; of what is no resource, an invalid one."""
     kind = ctypes.c_int.from_address(address).value
@@ -67,6 +79,26 @@ def split(
         put_uint(count, made)
         for at, part in enumerate(parts):
             _put(result + _BYTES * at, part)
+        if remainder:
+            _put(remainder, rest)
+    return int(code)
+
+
+@GREEN_CONTEXTS("cuDevSmResourceSplit 13010 size uint size size uint size")
+def split_into_groups(
+    api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, params: int
+) -> int:
+    """Divide multiprocessors into groups; without a place for them only tell their counts."""
+    if not given or not params:
+        return INVALID_VALUE
+    seen = [_Group.from_address(params + ctypes.sizeof(_Group) * at) for at in range(count)]
+    asked = (count, _resource(given), flags, seen)
+    if not result:
+        return int(call(api, "_look_at_groups", *asked)[0])
+    code, groups, rest = call(api, "cuDevSmResourceSplit", *asked)
+    if not code:
+        for at, group in enumerate(groups):
+            _put(result + _BYTES * at, group)
         if remainder:
             _put(remainder, rest)
     return int(code)

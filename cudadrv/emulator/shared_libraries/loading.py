@@ -15,6 +15,7 @@ _TEXTS: Final = Texts()
 _ELF: Final = b"\x7fELF"
 _FATBIN: Final = b"\x50\xed\x55\xba"
 _WRAPPED: Final = b"\xb1\x43\x62\x46"  # __fatBinC_Wrapper_t, whose third field is the fatbin
+_UPLOAD: Final = 2  # CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
 _LOGS: Final = {
     int(CUjit_option.CU_JIT_INFO_LOG_BUFFER), int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER),
 }  # fmt: skip
@@ -178,8 +179,11 @@ def graph_nodes(api: Emulator, graph: int, results: int, count: int) -> int:
 @LOADING("cuGraphInstantiateWithParams 12000 >size size size")
 def instantiate_with_parameters(api: Emulator, result: int, graph: int, params: int) -> int:
     """CUDA_GRAPH_INSTANTIATE_PARAMS: flags, the stream of an upload, the node of an error, how."""
-    flags = ctypes.c_size_t.from_address(params).value
+    flags, stream = sizes_at(params, 2)
     put_size(params + 16, 0)
-    code = passed_on(api, "cuGraphInstantiate", (graph, flags), result)
+    code = passed_on(api, "cuGraphInstantiate", (graph, flags & ~_UPLOAD), result)
+    if not code and flags & _UPLOAD:
+        executable = ctypes.c_size_t.from_address(result).value
+        code = int(call(api, "cuGraphUpload", executable, stream)[0])
     put_uint(params + 24, 0 if not code else 1)
     return code

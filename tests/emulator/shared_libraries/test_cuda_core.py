@@ -124,7 +124,7 @@ def test_graphs_are_read_and_their_nodes_updated(order: str) -> None:
     told("""
         stand_in()
         core, utils, device, stream = core()
-        from cuda.core.graph import GraphDefinition
+        from cuda.core.graph import GraphCompleteOptions, GraphDefinition
         code = ".version 8.0\\n.target sm_80\\n.address_size 64\\n" + FILL_PTX
         kernel = core.ObjectCode.from_ptx(code.encode()).get_kernel("fill")
         one = core.LaunchConfig(grid=1, block=1)
@@ -150,7 +150,9 @@ def test_graphs_are_read_and_their_nodes_updated(order: str) -> None:
             print(read(driver.CUdeviceptr(address), 2))
         recorder = device.create_graph_builder().begin_building()
         core.launch(recorder, one, kernel, *given)
-        recorded = recorder.end_building().graph_definition
+        recorder.end_building()
+        recorder.complete(options=GraphCompleteOptions(upload_stream=stream)).launch(stream)
+        recorded = recorder.graph_definition
         print([(type(node).__name__, node.grid) for node in recorded.nodes()])
     """, order, [
         "['ChildGraphNode', 'HostCallbackNode', 'KernelNode', 'MemsetNode'] 3", "['MemsetNode']",
@@ -205,3 +207,19 @@ def test_a_device_of_cuda_core_is_waited_for_and_has_an_address() -> None:
         except core._utils.cuda_utils.CUDAError as error:
             print("cudaErrorCudartUnloading" in str(error))
     """, "late", ["0000:01:00.0", "True"])  # fmt: skip
+
+
+def test_a_device_of_cuda_core_is_divided_into_green_contexts() -> None:
+    told("""
+        stand_in(sm_count=40)
+        core, utils, device, stream = core()
+        whole = device.resources.sm
+        groups, rest = whole.split(core.SMResourceOptions(count=(8, 16)))
+        print([each.sm_count for each in groups], rest.sm_count)
+        looked, _ = whole.split(core.SMResourceOptions(count=None), dry_run=True)
+        print([each.sm_count for each in looked])
+        context = device.create_context(core.ContextOptions(resources=[groups[1]]))
+        print(context.is_green, context.resources.sm.sm_count)
+        own = context.create_stream()
+        print(seen(filled(device.memory_resource, 6, own), own))
+    """, "late", ["[8, 16] 16", "[40]", "True 16", "[6]"])  # fmt: skip
