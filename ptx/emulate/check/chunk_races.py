@@ -18,6 +18,7 @@ from ptx.emulate.check.same_values import SameValues
 from ptx.emulate.check.stamps import Stamps, threads_of
 from ptx.emulate.check.step import Step
 from ptx.emulate.memory.cluster_shared import owners
+from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Geometry, Value
@@ -54,6 +55,12 @@ class ChunkRaces:
         self._updates = LostUpdates(self._comparison, geometry.threads)
         self._copies = Copies(geometry.threads)
         self._bulk = Copies(geometry.threads)
+        self._own: LateStores | None = None
+
+    def hide(self, stores: LateStores) -> None:
+        """Other chunks do not see these stores of this one."""
+        self._own = stores
+        self._launch.hidden.append(stores)
 
     # What accesses tell.
 
@@ -215,7 +222,7 @@ class ChunkRaces:
 
     def _same(self, space: str, values: tuple[Value, ...], step: Step) -> SameValues:
         data = self._launch.memory.data if space == "global" else self._data
-        return SameValues(data, values, step)
+        return SameValues(data, values, step, self._launch.hidden_from(self._own))
 
     def _groups_of(self, site: Site) -> Copies:
         return self._bulk if "bulk" in site.instruction.modifiers else self._copies

@@ -31,6 +31,7 @@ from ptx.emulate.check.stamps import (
 )
 from ptx.emulate.check.step import Step
 from ptx.emulate.memory.device_memory import DeviceMemory, reserve
+from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, coordinates
@@ -84,6 +85,7 @@ class RaceCheck:
         levels: how many scopes there are: a block, a cluster if it has several, and all.
         counted: the copies that mbarrier objects count.
         has_copies: whether any asynchronous copy was begun.
+        hidden: of each chunk, the stores that the others do not see yet.
         guesses: the sites, by number, that have read what a compare-and-swap checks.
     """
 
@@ -124,6 +126,7 @@ class RaceCheck:
         self._shared = sorted((offset, name) for name, offset in shared.items())
         self._numbers: dict[Site, int] = {}
         self._sites: list[tuple[Site, AccessRole]] = []
+        self.hidden: list[LateStores] = []
         self.guesses: list[int] = []
         self._checked = checked
         self._updates = updates
@@ -137,6 +140,10 @@ class RaceCheck:
     def site_count(self) -> int:
         """How many sites have accessed memory."""
         return len(self._sites)
+
+    def hidden_from(self, own: LateStores | None) -> list[LateStores]:
+        """The stores that the chunk with its `own` ones does not see yet."""
+        return [each for each in self.hidden if each is not own and each]
 
     def is_wide(self, number: int) -> bool:
         """Whether a site's accesses may meet those of other launches: atomic or volatile ones."""

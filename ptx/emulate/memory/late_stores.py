@@ -34,6 +34,15 @@ class _Store:
         self.elements[self.index] = self.other
         self.other = now
 
+    def lay_over(self, address: int, seen: bytearray) -> None:
+        """Put the other view's elements over bytes from an address of this process on."""
+        size = self.elements.itemsize
+        starts = self.elements.ctypes.data + self.index * size - address
+        for at in np.flatnonzero((starts > -size) & (starts < len(seen))).tolist():
+            start, data = int(starts[at]), self.other[at : at + 1].tobytes()
+            for place in range(max(start, 0), min(start + size, len(seen))):
+                seen[place] = data[place - start]
+
     def without(self, words: Words) -> _Store | None:
         """The store less what lies in some words."""
         stays = ~_lies_in(self.elements, self.index, words)
@@ -59,6 +68,11 @@ class LateStores:
         places = np.atleast_1d(np.asarray(index, dtype=np.intp))
         for k in range(count):
             self._stores.append(_Store(elements, places + k, elements[places + k]))
+
+    def lay_over(self, address: int, seen: bytearray) -> None:
+        """Put what is hidden over bytes that others see from an address of this process on."""
+        for store in self._stores:
+            store.lay_over(address, seen)
 
     def publish(self) -> None:
         """Let all blocks see what was stored."""

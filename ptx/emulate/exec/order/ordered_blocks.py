@@ -29,6 +29,8 @@ class OrderedBlocks(ResidentBlocks):
         self.decisions: Decisions = launch.decisions
         self.late_copies: LateCopies = LateCopies(geometry.threads, launch.decisions)
         self.late_stores: LateStores = LateStores()
+        if self.races is not None:
+            self.races.hide(self.late_stores)
         self.ways_given = 0
 
 

@@ -73,7 +73,7 @@ def note_write(
         return
     blocks = ordered_blocks(fibre)
     try:
-        elements, index = locate(fibre, addresses, offset, site)
+        elements, index = locate(fibre, addresses, offset, site, is_access=False)
     except SeveralMemories as several:
         every = addresses.every(fibre.n)
         for positions in several.groups:

@@ -212,6 +212,11 @@ KERNEL counted_by_volatile_in_phases(int* a, int* o, int n) {
 }
 KERNEL same_value(int* a, int* o, int n) { o[0] = 1; }
 KERNEL same_value_by_some(int* a, int* o, int n) { if (a[I] > 5) o[0] = 1; }
+KERNEL same_value_beside_a_flag(int* a, int* o, int n) {
+  o[0] = 1;
+  if (I == 0) *(volatile int*)(o + 1) = 1;
+  if (T == 0) while (*(volatile int*)(o + 1) == 0) ;
+}
 KERNEL other_value(int* a, int* o, int n) { o[0] = I; }
 KERNEL chain_of_blocks_taken_narrowly(int* a, int* o, int n) {
   volatile int* flags = a;

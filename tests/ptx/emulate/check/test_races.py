@@ -11,6 +11,7 @@ import pytest
 import ptx
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.exec.limits import Limits
+from ptx.emulate.model.order import LaunchOrder
 
 from ..kernel_runner import KernelRunner
 
@@ -67,6 +68,7 @@ MEANT_SO = {
     "fenced_by_all_before_a_barrier": "each fence comes before that",
     "same_value": "both write the same value",
     "same_value_by_some": "both write the same value",
+    "same_value_beside_a_flag": "both write the same value",
     "counted_by_volatile": "an update is lost",
     "counted_by_volatile_in_blocks": "an update is lost",
     "counted_by_one_of_each_block": "an update is lost",
@@ -85,14 +87,17 @@ def text() -> str:
     return made
 
 
-def found_in(kernel: str, grid: int, block: int, *, chunk_threads: int = 65536) -> list[Finding]:
+def found_in(
+    kernel: str, grid: int, block: int, *, chunk_threads: int = 65536,
+    order: LaunchOrder | None = None,
+) -> list[Finding]:  # fmt: skip
     """What the check finds in a launch."""
     runner = KernelRunner(text())
     findings = Findings()
     a = runner.put(np.arange(grid * block, dtype=np.int32))
     o = runner.put(np.zeros(grid * block, dtype=np.int32))
     limits = Limits(findings=findings, chunk_threads=chunk_threads, share_from=1)
-    runner.launch(kernel, grid, block, a, o, grid * block, limits=limits)
+    runner.launch(kernel, grid, block, a, o, grid * block, limits=limits, order=order)
     return findings.found
 
 
@@ -123,6 +128,14 @@ def test_what_may_be_meant_so_is_told_apart(kernel: str, grid: int, block: int) 
     found = found_in(kernel, grid, block)
     assert found
     assert all(MEANT_SO[kernel] in each.benign for each in found)
+
+
+@pytest.mark.parametrize("order", [LaunchOrder("late"), LaunchOrder("random", 1)], ids=str)
+def test_the_values_of_late_stores_are_known_to_the_check(order: LaunchOrder) -> None:
+    found = found_in("same_value_beside_a_flag", 3, 64, order=order)
+    assert found
+    assert [str(each) for each in found if each.benign != "both write the same value"] == []
+    assert found_in("bit_set_by_volatile", 3, 64, order=order) == []
 
 
 @pytest.mark.parametrize(
