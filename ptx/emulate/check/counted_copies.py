@@ -35,6 +35,7 @@ class CountedCopies:
         self._phases: dict[Place, int] = {}
         self._blocks: list[int] = []
         self._issuers: dict[tuple[int, int], int] = {}
+        self._last_issuers: dict[int, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._numbers)
@@ -51,7 +52,7 @@ class CountedCopies:
             if thread is None:
                 thread = self._numbers[place] = _LAST - len(self._blocks)
                 self._blocks.append(int(blocks[first[k]]))
-            self._issuers[thread, site] = int(issuers[first[k]])
+            self._issuers[thread, site] = self._last_issuers[thread] = int(issuers[first[k]])
             phase = min(self._phases.get(place, 0), _LATEST)
             stamps[k] = (thread + 1) << THREAD_SHIFT | phase << EPOCH_SHIFT
         return stamps[of]
@@ -69,8 +70,11 @@ class CountedCopies:
         return found
 
     def issuer(self, thread: int, site: int) -> int:
-        """The number of a thread, or of the one that issued what an object counts."""
-        return self._issuers.get((thread, site), thread)
+        """The number of a thread, or of one that issued what an object counts.
+
+        What threads copied before an object was told to count it has no site here.
+        """
+        return self._issuers.get((thread, site), self._last_issuers.get(thread, thread))
 
     def blocks(self, threads: Stamps, shift: int) -> Stamps:
         """The numbers of the threads' blocks, or of those that the objects lie in."""

@@ -311,6 +311,15 @@ KERNEL copied_to_an_mbarrier(int* a, int* o, int n) {
   do asm volatile("{.reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], 0; selp.s32 %0, 1, 0, p;}" : "=r"(done) : "r"(at) : "memory"); while (!done);
   o[I] = s[255 - T];
 }
+KERNEL copied_to_an_mbarrier_and_overwritten(int* a, int* o, int n) {
+  __shared__ int s[256]; __shared__ unsigned long long bar;
+  unsigned at = __cvta_generic_to_shared(&bar);
+  if (T == 0) asm volatile("mbarrier.init.shared.b64 [%0], 256;" ::"r"(at) : "memory");
+  __syncthreads();
+  COPY(s + T, a + I);
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(at) : "memory");
+  __syncthreads(); s[255 - T] = T; __syncthreads(); o[I] = s[T];
+}
 KERNEL copied_without_wait(int* a, int* o, int n) {
   __shared__ int s[256];
   COPY(s + T, a + I); COMMIT; __syncthreads(); o[I] = s[255 - T];

@@ -44,6 +44,7 @@ FAULTY = {
     "relaxed_alone": "__threadfence() on both sides",
     "other_value": "",
     "one_word_without_barrier_in_some": "__syncthreads() between them",
+    "copied_to_an_mbarrier_and_overwritten": "a wait for the phase of the mbarrier object",
     "copied_without_wait": "a wait for the asynchronous copy",
     "copied_without_ones_own_wait": "a wait for the asynchronous copy",
     "copied_with_one_group_under_way": "a wait for the asynchronous copy",
@@ -173,3 +174,13 @@ def test_a_finding_names_both_accesses_and_the_memory() -> None:
     assert "the result" in said
     assert said.count("races.cu:") == 2
     assert len(said.splitlines()) == 4
+
+
+def test_what_an_mbarrier_counts_was_written_by_a_thread_of_the_launch() -> None:
+    blocks = {(number, 0, 0) for number in range(3)}
+    threads = {(number, 0, 0) for number in range(256)}
+    for finding in found_in("copied_to_an_mbarrier_and_overwritten", 3, 256):
+        for place in finding.places:
+            assert place.where is not None
+            assert place.where.block in blocks
+            assert place.where.thread in threads
