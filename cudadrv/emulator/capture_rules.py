@@ -95,16 +95,22 @@ class CaptureRules(Waits):
         """Refuse a call that may synchronise while a capture forbids such calls.
 
         It does if this thread began it and its mode is not relaxed, or any thread began it in
-        global mode.
+        global mode; less if the thread has said so (cuThreadExchangeStreamCaptureMode).
         """
         if not self._captures:
             return
-        own = threading.get_ident()
+        own, wants = threading.get_ident(), self._thread.capture_mode
+        if wants == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED:
+            return
+        minds_others = wants == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
         with self._lock:
             forbidding = [
                 capture
                 for capture in self._captures
-                if capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+                if (
+                    capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+                    and (minds_others or capture.thread == own)
+                )
                 or (
                     capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
                     and capture.thread == own

@@ -23,6 +23,7 @@ from .calls.managed_attributes import ManagedAttributeCalls
 from .calls.pointer import PointerCalls
 from .calls.registered import RegistrationCalls
 from .calls.sm_groups import SmGroupCalls
+from .calls.stream_attributes import StreamAttributeCalls
 from .calls.tensor_map import TensorMapCalls
 from .calls.texture import TextureCalls
 from .calls.virtual import VirtualCalls
@@ -39,6 +40,7 @@ NEWEST_DRIVER: Final = (13, 9)
 class Emulator(
     DeviceCalls,
     SmGroupCalls,
+    StreamAttributeCalls,
     RegistrationCalls,
     ManagedAttributeCalls,
     PointerCalls,

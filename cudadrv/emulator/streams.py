@@ -33,6 +33,7 @@ class Stream:
         capture: the capture it takes part in, and `tip` where it stands there.
         number: counts the streams that were used, in the timeline.
         identity: what cuStreamGetId says, once that was asked.
+        attributes: the values that were set, by number, as the driver's 64 bytes.
     """
 
     handle: int
@@ -43,6 +44,7 @@ class Stream:
     tip: Tip = frozenset()
     number: int = 0
     identity: int = 0
+    attributes: dict[int, bytes] = field(default_factory=dict)
 
     @property
     def is_legacy(self) -> bool:

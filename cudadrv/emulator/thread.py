@@ -25,6 +25,7 @@ class CallingThread(threading.local):
         put_off: what finalizers gave back in the middle of a call, with the stack of that moment.
         failure: its last failed call.
         runs_host_function: whether it runs one, which makes no calls.
+        capture_mode: which captures keep it from unsafe calls, a CUstreamCaptureMode.
         depth: how many calls are under way, one in the other.
     """
 
@@ -32,6 +33,7 @@ class CallingThread(threading.local):
     put_off: deque[tuple[tuple[Context, ...], Callable[[], object]]]
     failure: Failure | None = None
     runs_host_function: bool = False
+    capture_mode: int = 0
     depth: int = 0
     _makes_up = False
 

@@ -18,16 +18,13 @@ from cudadrv.driver._api import (
     CUlaunchAttributeID,
     CUlaunchConfig,
     CUmem_advise,
-    CUmemcpyAttributes,
-    CUmemLocation,
-    CUmemLocationType,
     CUmemoryPool,
     CUresult,
     CUstream,
-    driver,
 )
 from cudadrv.emulator import Emulator
 
+from .batch_handle_calls import BATCH_CALLS, on_host
 from .calls import LEGACY, ok
 from .descriptors import (
     ARRAY,
@@ -72,19 +69,6 @@ def a_pool(api: Emulator) -> CUmemoryPool:
     _, device = api.cuDeviceGet(0)
     _, pool = api.cuDeviceGetDefaultMemPool(device)
     return pool
-
-
-def on_host() -> CUmemLocation:
-    location = CUmemLocation()
-    location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
-    return location
-
-
-def in_stream() -> CUmemcpyAttributes:
-    """Attributes of a copy."""
-    found = CUmemcpyAttributes()
-    found.srcAccessOrder = driver.CUmemcpySrcAccessOrder.CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
-    return found
 
 
 def peer_box(memory: CUdeviceptr) -> CUDA_MEMCPY3D_PEER:
@@ -137,6 +121,10 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
     ("cuStreamGetPriority", "h_stream"): ("stream", lambda api, h: api.cuStreamGetPriority(h)),
     ("cuStreamGetFlags", "h_stream"): ("stream", lambda api, h: api.cuStreamGetFlags(h)),
     ("cuStreamGetCtx", "h_stream"): ("stream", lambda api, h: api.cuStreamGetCtx(h)),
+    ("cuStreamGetAttribute", "h_stream"): (
+        "stream", lambda api, h: api.cuStreamGetAttribute(h, 8)),
+    ("cuStreamCopyAttributes", "dst"): (
+        "stream", lambda api, h: api.cuStreamCopyAttributes(h, a_stream(api))),
     ("cuLaunchHostFunc", "h_stream"): (
         "stream", lambda api, h: api.cuLaunchHostFunc(h, ADDRESS, 0)),
     ("cuStreamWaitEvent", "h_stream"): (
@@ -171,29 +159,6 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "memory of a pool of the host", lambda api, h: api.cuMemFree(h)),
     ("cuMemFreeAsync", "dptr of a pool of the host"): (
         "memory of a pool of the host", lambda api, h: api.cuMemFreeAsync(h, LEGACY)),
-    ("cuMemRangeGetAttribute", "dev_ptr"): (
-        "managed memory", lambda api, h: api.cuMemRangeGetAttribute(4, 1, h, 8)),
-    ("cuMemcpyWithAttributesAsync", "h_stream"): (
-        "stream", lambda api, h: api.cuMemcpyWithAttributesAsync(
-            memory(api), memory(api), 8, in_stream(), h)),
-    ("cuMemcpyWithAttributesAsync", "dst"): (
-        "memory", lambda api, h: api.cuMemcpyWithAttributesAsync(
-            h, elsewhere(api), 8, in_stream(), a_stream(api))),
-    ("cuMemcpyWithAttributesAsync", "src"): (
-        "memory", lambda api, h: api.cuMemcpyWithAttributesAsync(
-            elsewhere(api), h, 8, in_stream(), a_stream(api))),
-    ("cuMemcpyBatchAsync", "h_stream"): (
-        "stream", lambda api, h: api.cuMemcpyBatchAsync(
-            [memory(api)], [memory(api)], [8], 1, [in_stream()], [0], 1, h)),
-    ("cuMemcpyBatchAsync", "dsts"): (
-        "memory", lambda api, h: api.cuMemcpyBatchAsync(
-            [h], [elsewhere(api)], [8], 1, [in_stream()], [0], 1, a_stream(api))),
-    ("cuMemPrefetchBatchAsync", "h_stream"): (
-        "stream", lambda api, h: api.cuMemPrefetchBatchAsync(
-            [managed(api)], [8], 1, [on_host()], [0], 1, 0, h)),
-    ("cuMemDiscardBatchAsync", "dptrs"): (
-        "managed memory", lambda api, h: api.cuMemDiscardBatchAsync(
-            [h], [8], 1, 0, a_stream(api))),
     ("cuMemFreeAsync", "dptr of no pool"): (
         "memory", lambda api, h: api.cuMemFreeAsync(h, LEGACY)),
     ("cuMemFreeAsync", "h_stream"): (
@@ -311,6 +276,7 @@ CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
     ("cuLaunchKernelEx", "f"): (
         "function", lambda api, h: api.cuLaunchKernelEx(launch_in(api, LEGACY), h, 0, 0)),
     **GRAPH_CALLS,
+    **BATCH_CALLS,
     ("cuGraphInstantiate", "h_graph"): ("graph", lambda api, h: api.cuGraphInstantiate(h, 0)),
     ("cuGraphExecUpdate", "h_graph_exec"): (
         "executable", lambda api, h: api.cuGraphExecUpdate(h, graph_of(api, a_node(api)))),

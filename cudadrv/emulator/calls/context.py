@@ -189,6 +189,19 @@ class ContextCalls(CaptureRules):
             context.peers.append(peer)
         return OK
 
+    @call()
+    def cuCtxDisablePeerAccess(self, peer_context: CUcontext, /) -> tuple[CUresult]:
+        """Let kernels of the current context access memory of a peer no more."""
+        context, peer = self._current(), self._context(peer_context)
+        with self._lock:
+            if peer not in context.peers:
+                raise Refusal(
+                    CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,
+                    f"access to context {peer.handle:#x} is not enabled",
+                )
+            context.peers.remove(peer)
+        return OK
+
     @call(2)
     def cuCtxGetStreamPriorityRange(self) -> tuple[CUresult, int, int]:
         """Least and greatest priority, as on every device that has priorities."""

@@ -47,6 +47,8 @@ cuCtxGetCacheConfig 3020 >int
 cuCtxSetCacheConfig 3020 int
 cuCtxSynchronize 2000
 cuCtxEnablePeerAccess 4000 size uint
+cuCtxDisablePeerAccess 4000 size
+cuStreamCopyAttributes 11000 stream stream
 cuCtxGetStreamPriorityRange 5050 >int >int
 cuGreenCtxCreate 12040 >size size int uint
 cuGreenCtxDestroy 12040 size

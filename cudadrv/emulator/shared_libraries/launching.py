@@ -6,15 +6,16 @@ import ctypes
 from types import SimpleNamespace
 from typing import Final
 
-from ...driver._api import CUlaunchAttribute
+from ...driver._api import CUkernelNodeAttrValue, CUlaunchAttribute
 from ..emulator import Emulator
-from .special import INVALID_VALUE, Handlers, call, passed_on, put_size, put_uint
+from .special import INVALID_VALUE, Handlers, call, passed_on, put_bytes, put_size, put_uint
 
 LAUNCHING: Final = Handlers()
 # The nodes and edges that cuStreamGetCaptureInfo told of, by stream.
 _NODES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _EDGES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _ATTRIBUTE_BYTES: Final = 72  # sizeof(CUlaunchAttribute)
+_VALUE_BYTES: Final = 64  # sizeof(CUstreamAttrValue)
 
 
 class _LaunchConfig(ctypes.Structure):
@@ -147,6 +148,36 @@ def capture_info_with_edges(
         kept = _EDGES[stream] = (ctypes.c_size_t * len(_NODES[stream]))()
         put_size(edges, ctypes.addressof(kept))
     return code
+
+
+@LAUNCHING("cuStreamGetAttribute 11000 stream int size")
+def stream_attribute(api: Emulator, stream: int, attribute: int, result: int) -> int:
+    """What is set on a stream."""
+    if not result:
+        return INVALID_VALUE
+    code, value = call(api, "cuStreamGetAttribute", stream, attribute)
+    if not code:
+        put_bytes(result, ctypes.string_at(int(value.getPtr()), _VALUE_BYTES))
+    return int(code)
+
+
+@LAUNCHING("cuStreamSetAttribute 11000 stream int size")
+def set_stream_attribute(api: Emulator, stream: int, attribute: int, value: int) -> int:
+    """Set it."""
+    seen = CUkernelNodeAttrValue(_ptr=value) if value else None
+    return int(call(api, "cuStreamSetAttribute", stream, attribute, seen)[0])
+
+
+@LAUNCHING("cuThreadExchangeStreamCaptureMode 10010 size")
+def exchange_capture_mode(api: Emulator, mode: int) -> int:
+    """Say which captures a thread minds, and be told what was said before."""
+    if not mode:
+        return INVALID_VALUE
+    place = ctypes.c_int.from_address(mode)
+    code, former = call(api, "cuThreadExchangeStreamCaptureMode", place.value)
+    if not code:
+        place.value = int(former)
+    return int(code)
 
 
 @LAUNCHING("cuGraphExecUpdate_v2 12000 size size size")

@@ -1,0 +1,49 @@
+"""A call of every driver function that copies with attributes, or moves managed memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cudadrv.driver._api import CUmemcpyAttributes, CUmemLocation, CUmemLocationType, driver
+
+from .handles import Call, a_stream, elsewhere, managed, memory
+
+
+def on_host() -> CUmemLocation:
+    location = CUmemLocation()
+    location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
+    return location
+
+
+def in_stream() -> CUmemcpyAttributes:
+    """Attributes of a copy."""
+    found = CUmemcpyAttributes()
+    found.srcAccessOrder = driver.CUmemcpySrcAccessOrder.CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
+    return found
+
+
+BATCH_CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
+    ("cuMemRangeGetAttribute", "dev_ptr"): (
+        "managed memory", lambda api, h: api.cuMemRangeGetAttribute(4, 1, h, 8)),
+    ("cuMemcpyWithAttributesAsync", "h_stream"): (
+        "stream", lambda api, h: api.cuMemcpyWithAttributesAsync(
+            memory(api), memory(api), 8, in_stream(), h)),
+    ("cuMemcpyWithAttributesAsync", "dst"): (
+        "memory", lambda api, h: api.cuMemcpyWithAttributesAsync(
+            h, elsewhere(api), 8, in_stream(), a_stream(api))),
+    ("cuMemcpyWithAttributesAsync", "src"): (
+        "memory", lambda api, h: api.cuMemcpyWithAttributesAsync(
+            elsewhere(api), h, 8, in_stream(), a_stream(api))),
+    ("cuMemcpyBatchAsync", "h_stream"): (
+        "stream", lambda api, h: api.cuMemcpyBatchAsync(
+            [memory(api)], [memory(api)], [8], 1, [in_stream()], [0], 1, h)),
+    ("cuMemcpyBatchAsync", "dsts"): (
+        "memory", lambda api, h: api.cuMemcpyBatchAsync(
+            [h], [elsewhere(api)], [8], 1, [in_stream()], [0], 1, a_stream(api))),
+    ("cuMemPrefetchBatchAsync", "h_stream"): (
+        "stream", lambda api, h: api.cuMemPrefetchBatchAsync(
+            [managed(api)], [8], 1, [on_host()], [0], 1, 0, h)),
+    ("cuMemDiscardBatchAsync", "dptrs"): (
+        "managed memory", lambda api, h: api.cuMemDiscardBatchAsync(
+            [h], [8], 1, 0, a_stream(api))),
+}  # fmt: skip
