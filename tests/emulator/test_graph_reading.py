@@ -51,6 +51,7 @@ def added(api: Emulator, graph: CUgraph, given: CUgraphNodeParams) -> CUgraphNod
 
 
 def shown(api: Emulator, node: CUgraphNode) -> CUgraphNodeParams:
+    """The parameters of a node: hold them, as what is taken from them is a view."""
     return ok(api.cuGraphNodeGetParams(node))
 
 
@@ -99,7 +100,8 @@ def test_a_kernel_of_a_library_is_told_by_its_handle(api: Emulator) -> None:
     given.kernel.gridDimX = given.kernel.gridDimY = given.kernel.gridDimZ = 1
     given.kernel.blockDimX = given.kernel.blockDimY = given.kernel.blockDimZ = 1
     node = added(api, ok(api.cuGraphCreate(0)), given)
-    assert int(shown(api, node).kernel.kern) == int(kernel)
+    found = shown(api, node)
+    assert int(found.kernel.kern) == int(kernel)
 
 
 def test_fills_and_copies_tell_what_they_were_given(api: Emulator) -> None:
@@ -112,19 +114,23 @@ def test_fills_and_copies_tell_what_they_were_given(api: Emulator) -> None:
         ("cuMemcpyDtoHAsync", host.ctypes.data, memory, 64),
         ("cuMemcpyDtoDAsync", other, memory, 32),
     )
-    told = shown(api, fill).memset
+    found = shown(api, fill)
+    told = found.memset
     assert (int(told.dst), told.value, told.elementSize, told.width, told.height) == (
         int(memory), 7, 4, 4, 1,
     )  # fmt: skip
-    told = shown(api, rows).memset
+    found = shown(api, rows)
+    told = found.memset
     assert (told.pitch, told.value, told.elementSize, told.width, told.height) == (16, 5, 1, 8, 3)
     assert int(told.ctx) == int(ok(api.cuCtxGetCurrent()))
-    copy = shown(api, back).memcpy.copyParams
+    found = shown(api, back)
+    copy = found.memcpy.copyParams
     assert copy.srcMemoryType == CUmemorytype.CU_MEMORYTYPE_DEVICE
     assert copy.dstMemoryType == CUmemorytype.CU_MEMORYTYPE_HOST
     assert (int(copy.srcDevice), int(copy.dstHost)) == (int(memory), host.ctypes.data)
     assert (copy.WidthInBytes, copy.Height, copy.Depth) == (64, 1, 1)
-    copy = shown(api, across).memcpy.copyParams
+    found = shown(api, across)
+    copy = found.memcpy.copyParams
     assert (int(copy.srcDevice), int(copy.dstDevice)) == (int(memory), int(other))
     assert copy.WidthInBytes == 32
     # What is told makes the same node.
@@ -140,7 +146,8 @@ def test_a_changed_node_tells_what_it_does_now(api: Emulator) -> None:
     given = shown(api, node)
     given.memset.value = 9
     ok(api.cuGraphNodeSetParams(node, given))
-    assert shown(api, node).memset.value == 9
+    found = shown(api, node)
+    assert found.memset.value == 9
 
 
 def test_host_functions_events_and_memory_are_told(api: Emulator) -> None:
@@ -156,16 +163,21 @@ def test_host_functions_events_and_memory_are_told(api: Emulator) -> None:
     take.alloc.poolProps.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     take.alloc.poolProps.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     take.alloc.poolProps.location.id = 1
-    host = shown(api, added(api, graph, call)).host
+    found = shown(api, added(api, graph, call))
+    host = found.host
     assert (int(host.fn), int(host.userData)) == (ADDRESS, 5)
-    assert int(shown(api, added(api, graph, record)).eventRecord.event) == int(event)
-    assert int(shown(api, added(api, graph, wait)).eventWait.event) == int(event)
-    alloc = shown(api, added(api, graph, take)).alloc
+    found = shown(api, added(api, graph, record))
+    assert int(found.eventRecord.event) == int(event)
+    found = shown(api, added(api, graph, wait))
+    assert int(found.eventWait.event) == int(event)
+    found = shown(api, added(api, graph, take))
+    alloc = found.alloc
     assert (alloc.bytesize, int(alloc.dptr)) == (1000, int(take.alloc.dptr))
     assert alloc.poolProps.location.id == 1
     give = of_type(T.CU_GRAPH_NODE_TYPE_MEM_FREE)
     give.free.dptr = take.alloc.dptr
-    assert int(shown(api, added(api, graph, give)).free.dptr) == int(take.alloc.dptr)
+    found = shown(api, added(api, graph, give))
+    assert int(found.free.dptr) == int(take.alloc.dptr)
 
 
 def test_conditional_nodes_tell_their_condition_and_bodies(api: Emulator) -> None:
@@ -176,7 +188,8 @@ def test_conditional_nodes_tell_their_condition_and_bodies(api: Emulator) -> Non
     given.conditional.type = CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH
     given.conditional.size = 3
     node = added(api, graph, given)
-    told = shown(api, node).conditional
+    found = shown(api, node)
+    told = found.conditional
     assert int(told.handle) == int(given.conditional.handle)
     assert (told.type, told.size) == (given.conditional.type, 3)
     bodies = [int(each) for each in given.conditional.phGraph_out]
@@ -209,7 +222,8 @@ def test_a_child_graph_is_its_nodes_own(api: Emulator) -> None:
     outer = ok(api.cuGraphCreate(0))
     node = added(api, outer, given)
     child = ok(api.cuGraphChildGraphNodeGetGraph(node))
-    assert int(child) == int(shown(api, node).graph.graph)
+    params = shown(api, node)
+    assert int(child) == int(params.graph.graph)
     assert int(child) != int(graph_of(api, inner))
     assert api.cuGraphGetNodes(child)[2] == 1
     assert code(api.cuGraphDestroy(child)) == 1
@@ -238,7 +252,8 @@ def test_attributes_of_a_kernels_node_are_told_and_copied(api: Emulator) -> None
         given.kernel.blockDimX = given.kernel.blockDimY = given.kernel.blockDimZ = 1
         nodes.append(added(api, ok(api.cuGraphCreate(0)), given))
     one, other = nodes
-    assert ok(api.cuGraphKernelNodeGetAttribute(one, CLUSTER)).clusterDim.x == 0
+    clusters = ok(api.cuGraphKernelNodeGetAttribute(one, CLUSTER))
+    assert clusters.clusterDim.x == 0
     value = CUkernelNodeAttrValue()
     value.cooperative = 1
     ok(api.cuGraphKernelNodeSetAttribute(one, COOPERATIVE, value))
