@@ -35,9 +35,10 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, place: _Place
         return True
     waiting, known = [block], {block.index}
     while waiting:
-        following = list(waiting.pop().successors)
-        if not following:  # the function ends, and nothing was swapped
-            return False
+        here = waiting.pop()
+        following = list(here.successors)
+        if not following and here.steps[-1].instruction.opcode != "trap":
+            return False  # the function ends, and nothing was swapped
         for each in following:
             if each not in known and not _swaps(blocks[each].steps, place):
                 known.add(each)

@@ -170,6 +170,12 @@ KERNEL guarded_swap_loop_of_the_word_around(int* a, int* o, int n) {
   if (T % 64) return;
   if (((char*)o)[0] < a[I] % 128) RAISE(o, a[I] % 128);
 }
+KERNEL swap_loop_of_what_must_not_be_negative(int* a, int* o, int n) {
+  if (T % 64) return;
+  int old = o[0], seen;
+  if (old < 0) __trap();
+  do { seen = old; old = atomicCAS(o, seen, seen + 1); } while (old != seen);
+}
 KERNEL unguarded_swap_loop(int* a, int* o, int n) { if (T % 64 == 0) RAISE(o, a[I]); }
 KERNEL counted_by_volatile(int* a, int* o, int n) { volatile int* v = o; if (a[I] >= 0) v[a[I] % 7] = v[a[I] % 7] + 1; }
 KERNEL counted_by_volatile_in_blocks(int* a, int* o, int n) {

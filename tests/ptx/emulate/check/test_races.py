@@ -64,6 +64,7 @@ FAULTY = {
 }
 MEANT_SO = {
     "swap_loop": "a compare-and-swap checks",
+    "swap_loop_of_what_must_not_be_negative": "a compare-and-swap checks",
     "unguarded_swap_loop": "a compare-and-swap checks",
     "last_block_without_second_fence": "no fence comes between",
     "fenced_by_all_before_a_barrier": "each fence comes before that",
