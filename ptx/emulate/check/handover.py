@@ -37,16 +37,13 @@ class Chain:
         self._known: dict[int, list[int]] = {}
         # What all of it knows of other chains, how that grew, and how far with each writer.
         self._others: Knowledge = {}
-        self._log: list[tuple[Chain, int]] = []
+        self._log: Log = []
         self._ends: list[int] = [0]
-        # What each block told last.
-        self._heard: dict[int, Knowledge] = {}
+        # How much of what all of a block know was told here.
+        self._heard: dict[int, tuple[Log, int]] = {}
 
-    def add(self, known: Iterable[tuple[int, int]], block: int, told: Iterable[Knowledge]) -> None:
-        """One more writer hands over what it knows, by keys and by beginnings of other chains.
-
-        The first that is `told` is what all of its `block` know, and never changes.
-        """
+    def add(self, known: Iterable[tuple[int, int]], block: int, told: Told) -> None:
+        """One more writer, of a block, hands over what it knows, by keys and by other chains."""
         at = self.length << _BITS
         for key, epoch in known:
             epochs = self._known.get(key)
@@ -54,17 +51,17 @@ class Chain:
                 self._known[key] = [at | epoch]
             elif epoch > epochs[-1] & _EPOCH:
                 epochs.append(at | epoch)
-        for number, others in enumerate(told):
-            if number or self._heard.get(block) is not others:
-                self._hear(others)
-            if not number:
-                self._heard[block] = others
+        log, end, own = told
+        heard, start = self._heard.get(block, (log, 0))
+        self._hear(log[start if heard is log else 0 : end])
+        self._heard[block] = log, end
+        self._hear(own)
         self.length += 1
         self._ends.append(len(self._log))
 
-    def _hear(self, others: Knowledge) -> None:
+    def _hear(self, others: Iterable[tuple[Chain, int]]) -> None:
         mine, log = self._others, self._log
-        for each in others.items():
+        for each in others:
             other, length = each
             if mine.get(other, 0) < length and other is not self:
                 mine[other] = length
@@ -89,6 +86,12 @@ class Chain:
 Knowledge = dict[Chain, int]
 """How much of each chain is known; with it, what that much of a chain knows of others."""
 
+
+Log = list[tuple[Chain, int]]
+"""The same in the order in which it was learned; it grows, and is never changed else."""
+
+Told = tuple[Log, int, Log]
+"""What a thread may hand over: so much of what its block knows, and what it knows beyond that."""
 
 _NOTHING: Final[Knowledge] = {}
 
@@ -126,13 +129,14 @@ class Handovers:
         self._shift = shift
         self.chains: dict[Place, Chain] = {}
         self._knows: dict[int, Knowledge] = {}
-        self._block_knows: dict[int, Knowledge] = {}  # never changed, but replaced
+        self._block_knows: dict[int, Knowledge] = {}
+        self._block_logs: dict[int, Log] = {}
         self._block_heard: dict[int, Knowledge] = {}
         # Of each block the threads that have taken over what it heard.
         self._took: dict[int, set[int]] = {}
         # Of each level, by threads.
         self._read: list[dict[int, Knowledge]] = [{} for _ in range(levels)]
-        self._fenced: list[dict[int, list[Knowledge]]] = [{} for _ in range(levels)]
+        self._fenced: list[dict[int, Told]] = [{} for _ in range(levels)]
         # Up to where those who wait at a place know its chain; all of it where nothing is said.
         self._complete: dict[Place, int] = {}
 
@@ -164,13 +168,15 @@ class Handovers:
             level: how far.
             at_once: the write is itself a release.
         """
-        told = self._told(thread) if at_once else self._fenced[level].get(thread, [])
+        told = self._told(thread) if at_once else self._fenced[level].get(thread, ([], 0, []))
         self._chain(place).add(known, thread >> self._shift, told)
 
     def write_of_block(self, place: Place, block: int, known: tuple[int, int]) -> None:
         """All threads of a block hand over what they know now."""
-        each = [mine for thread, mine in self._knows.items() if thread >> self._shift == block]
-        self._chain(place).add((known,), block, [self._block_knows.get(block, _NOTHING), *each])
+        own = [mine for thread, mine in self._knows.items() if thread >> self._shift == block]
+        log = self._block_logs.get(block, [])
+        told = log, len(log), [each for mine in own for each in mine.items()]
+        self._chain(place).add((known,), block, told)
 
     def read(self, place: Place, thread: int, level: int, *, at_once: bool) -> None:
         """What is read here is known after the next fence, or at once where that is an acquire."""
@@ -188,8 +194,9 @@ class Handovers:
         chain = self.chains.get(place)
         if chain is not None:
             read = {chain: self._complete.get(place, chain.length)}
-            self._block_knows[block] = dict(self._block_knows.get(block, _NOTHING))
-            _join_with_beginnings(self._block_knows[block], read)
+            learned: Knowledge = {}
+            _join_with_beginnings(learned, read, self._block_knows.get(block, _NOTHING))
+            self._learn(block, learned)
 
     def complete(self, place: Place) -> None:
         """A phase is complete: who waits for it knows what was handed over so far, and no more."""
@@ -202,10 +209,20 @@ class Handovers:
             chain = self.chains[place] = Chain()
         return chain
 
-    def _told(self, thread: int) -> list[Knowledge]:
-        """What a thread may hand over: what its block knows, and what it knows beyond that."""
-        together = self._block_knows.get(thread >> self._shift, _NOTHING)
-        return [together, dict(self._knows.get(thread, _NOTHING))]
+    def _told(self, thread: int) -> Told:
+        log = self._block_logs.get(thread >> self._shift, [])
+        return log, len(log), list(self._knows.get(thread, _NOTHING).items())
+
+    def _learn(self, block: int, learned: Knowledge) -> None:
+        """All threads of a block know this from now on."""
+        knows, log = self._block_knows.setdefault(block, {}), self._block_logs.setdefault(block, [])
+        for each in learned.items():
+            chain, length = each
+            if knows.get(chain, 0) < length:
+                knows[chain] = length
+                log.append(each)
+        if len(log) > 4 * len(knows):  # much of it is out of date
+            self._block_logs[block] = list(knows.items())
 
     def _take(self, thread: int, read: Knowledge) -> None:
         if read:
@@ -235,11 +252,8 @@ class Handovers:
         for read in self._read:
             for thread in [each for each in read if each >> self._shift == block]:
                 _join_with_beginnings(self._block_heard.setdefault(block, {}), read.pop(thread))
-        threads = [each for each in self._knows if each >> self._shift == block]
-        if threads:
-            together = self._block_knows[block] = dict(self._block_knows.get(block, _NOTHING))
-            for thread in threads:
-                join(together, self._knows.pop(thread))
+        for thread in [each for each in self._knows if each >> self._shift == block]:
+            self._learn(block, self._knows.pop(thread))
 
     def meet_threads(self, threads: list[int]) -> None:
         """These threads know what each of them knew."""
