@@ -51,12 +51,14 @@ class CompileOptions:
 
     `target` None leaves the choice to whoever knows the device: a context fills in its own;
     `ptx.compile` by itself takes `DEFAULT_TARGET`. `fmad`, `ftz`, `prec_div` and `prec_sqrt` None
-    leave NVRTC's own default, which `use_fast_math` changes. `include_paths` are searched in their
-    order, before CUDA's own headers. `defines` maps a macro to its text, None for a macro without
-    one. `maxrregcount` is registers a thread. `extra` are further NVRTC options, one string each;
-    what has a field here is refused there. `cuda_headers` are folders of CUDA's headers to use
-    whatever their version, and no others, such as "/usr/local/cuda/include"; without them those of
-    `CUDADRV_HEADERS` are used, else those of NVRTC's own version (`ptx.cuda_headers`).
+    leave NVRTC's own default, which `use_fast_math` changes. `lineinfo` None has the code say which
+    lines it is of where a context of the emulator compiles it, and nowhere else. `include_paths`
+    are searched in their order, before CUDA's own headers. `defines` maps a macro to its text, None
+    for a macro without one. `maxrregcount` is registers a thread. `extra` are further NVRTC
+    options, one string each; what has a field here is refused there. `cuda_headers` are folders of
+    CUDA's headers to use whatever their version, and no others, such as "/usr/local/cuda/include";
+    without them those of `CUDADRV_HEADERS` are used, else those of NVRTC's own version
+    (`ptx.cuda_headers`).
 
     Source: NVRTC manual, "Supported Compile Options".
     """
@@ -70,7 +72,7 @@ class CompileOptions:
     prec_div: bool | None = None
     prec_sqrt: bool | None = None
     use_fast_math: bool = False
-    lineinfo: bool = False
+    lineinfo: bool | None = None
     debug: bool = False
     maxrregcount: int | None = None
     extra: tuple[str, ...] = ()
@@ -82,7 +84,7 @@ class CompileOptions:
         folders = _several("include_paths", self.include_paths)
         paths = tuple(border.path_text("include_paths", path) for path in folders)
         border.instance("defines", self.defines, Mapping)
-        for name in ("fmad", "ftz", "prec_div", "prec_sqrt"):
+        for name in ("fmad", "ftz", "prec_div", "prec_sqrt", "lineinfo"):
             border.instance(name, getattr(self, name), (bool, NoneType))
         macros = {name: _define(name, value) for name, value in self.defines.items()}
         extra = tuple(border.text("extra", each) for each in _several("extra", self.extra))
@@ -118,7 +120,7 @@ class CompileOptions:
             prec_div=switches.get("prec_div"),
             prec_sqrt=switches.get("prec_sqrt"),
             use_fast_math=switches.get("use_fast_math", False),
-            lineinfo=switches.get("lineinfo", False),
+            lineinfo=switches.get("lineinfo"),
             debug=switches.get("debug", False),
             maxrregcount=None if registers is None else _count(registers),
             extra=found.extra,
@@ -127,12 +129,16 @@ class CompileOptions:
     def __hash__(self) -> int:
         return hash((self.target, tuple(sorted(self.flags())), self.include_paths))
 
-    def for_target(self, target: Target) -> CompileOptions:
-        """These options with `target` filled in where none is named yet."""
-        if self.target is not None:
-            border.instance("CompileOptions.for_target: target", target, Target)
-            return self
-        return replace(self, target=target)
+    def for_target(self, target: Target, *, lineinfo: bool = False) -> CompileOptions:
+        """These options with `target` filled in where none is named yet.
+
+        Lines as well, if `lineinfo`, where nothing is said of them; code for debuggers has its own.
+        """
+        border.instance("CompileOptions.for_target: target", target, Target)
+        takes_lines = lineinfo and self.lineinfo is None and not self.debug
+        return replace(
+            self, target=self.target or target, lineinfo=True if takes_lines else self.lineinfo
+        )
 
     def flags(self) -> tuple[str, ...]:
         """The options as NVRTC spells them, without target and include folders."""

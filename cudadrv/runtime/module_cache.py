@@ -128,7 +128,8 @@ class PtxModuleCache:
     def _image(self, context: Context, label: str, source: Source, which: str) -> ptx.Image:
         try:
             options = self._options.for_target(
-                self._options.target if self._options.target is not None else context.target
+                self._options.target if self._options.target is not None else context.target,
+                lineinfo=context.device.is_emulated,
             )
             assert options.target is not None  # for_target filled it in
             image = self._images.get(options.target)

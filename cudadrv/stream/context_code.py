@@ -78,7 +78,7 @@ class ContextCode(ContextCore):
         if options is None:
             options = ptx.CompileOptions()
         if isinstance(options, ptx.CompileOptions):  # anything else, `compile` refuses
-            options = options.for_target(self.target)
+            options = options.for_target(self.target, lineinfo=self.device.is_emulated)
         image = ptx.compile(
             source, options, name=name, name_expressions=name_expressions, headers=headers
         )

@@ -154,11 +154,15 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """A line of the CUDA source, from `.loc`; `file` is the number of a `.file` directive."""
+    """A line of the CUDA source, from `.loc`; `file` is the number of a `.file` directive.
+
+    `caller` is where the function that the line is of was inlined, if it was.
+    """
 
     file: int
     line: int
     column: int
+    caller: SourceLocation | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class BodyContent:
 
     Attributes:
         location: of the last `.loc`.
+        inlined: the last `.loc` of each place in a function that was inlined.
         used_bytes: what a pragma says of the next instruction.
         opcodes: opcode and modifiers of the dotted words so far.
     """
@@ -50,6 +51,7 @@ class BodyContent:
         self.tables: dict[str, tuple[str, ...]] = {}
         self.prototypes: dict[str, Prototype] = {}
         self.location: SourceLocation | None = None
+        self.inlined: dict[tuple[int, int, int], SourceLocation] = {}
         self.used_bytes: int = 0
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
 
@@ -147,16 +149,25 @@ class Statement:
         """`.loc file line column [, function_name label [+ n]] [, inlined_at file line column]`."""
         cursor = self._cursor
         cursor.advance()
-        self._body.location = SourceLocation(integer(cursor), integer(cursor), integer(cursor))
+        place = self._place()
+        caller = None
         while cursor.accept(","):
             kind = cursor.expect_kind("word")
             if kind == "function_name":
                 cursor.expect_kind("word")
                 signed_offset(cursor)
             elif kind == "inlined_at":
-                integer(cursor), integer(cursor), integer(cursor)
+                where = self._place()
+                caller = self._body.inlined.get(where) or SourceLocation(*where)
             else:
                 cursor.fail(f"unknown part of .loc: {kind}")
+        location = self._body.location = SourceLocation(*place, caller)
+        if caller is not None:
+            self._body.inlined[place] = location
+
+    def _place(self) -> tuple[int, int, int]:
+        """File, line and column."""
+        return integer(self._cursor), integer(self._cursor), integer(self._cursor)
 
     def _pragma(self) -> None:
         """`.pragma string {, string};`; one that means nothing here is ignored, as the ISA asks."""

@@ -35,6 +35,7 @@ from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, coordinates
+from ptx.isa.source_place import source_place
 
 if TYPE_CHECKING:
     from ptx.isa.model import Instruction
@@ -283,15 +284,15 @@ class RaceCheck:
         return Access(what, self._where(thread, site.instruction))
 
     def _where(self, thread: int, instruction: Instruction) -> Where:
-        location = instruction.location
+        file, line = source_place(instruction.location, self._files)
         return Where(
             kernel=self.kernel,
             block=self._block_at(thread >> self.shift),
             thread=coordinates(thread & (1 << self.shift) - 1, self._block),
             instruction=instruction.text,
             ptx_line=instruction.line,
-            source_file=self._files.get(location.file) if location is not None else None,
-            source_line=location.line if location is not None else None,
+            source_file=file,
+            source_line=line,
         )
 
     def _missing(self, threads: list[int], first: int, second: int, space: str) -> str:

@@ -19,6 +19,7 @@ from ptx.emulate.count.counts import (
 from ptx.emulate.count.instruction_class import InstructionClass, class_of
 from ptx.emulate.memory.site import Site
 from ptx.isa.model import Instruction
+from ptx.isa.source_place import source_place
 
 
 class LaunchCounts:
@@ -95,7 +96,5 @@ def _of_atomics(traffic: AtomicTraffic, space: str) -> Counts:
 
 
 def _line(instruction: Instruction, files: Mapping[int, str]) -> Line:
-    location = instruction.location
-    if location is None:
-        return Line("", instruction.line)
-    return Line(files.get(location.file, ""), location.line)
+    file, line = source_place(instruction.location, files)
+    return Line(file or "", instruction.line if line is None else line)

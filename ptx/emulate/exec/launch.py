@@ -32,6 +32,7 @@ from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, geometry
 from ptx.emulate.model.types import NUMPY
 from ptx.isa.model import Instruction
+from ptx.isa.source_place import source_place
 
 _SHARED_ALIGN = 128
 _WORKSPACE_BYTES = 64
@@ -285,14 +286,15 @@ class Launch:
 
     def _where(self, block: Dim3, thread: Dim3, instruction: Instruction | None) -> Where:
         location = instruction.location if instruction is not None else None
+        file, line = source_place(location, self.code.files)
         return Where(
             kernel=self.code.kernel,
             block=block,
             thread=thread,
             instruction=instruction.text if instruction is not None else "the branch",
             ptx_line=instruction.line if instruction is not None else 0,
-            source_file=self.code.files.get(location.file) if location is not None else None,
-            source_line=location.line if location is not None else None,
+            source_file=file,
+            source_line=line,
         )
 
 

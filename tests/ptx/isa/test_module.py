@@ -112,6 +112,23 @@ def test_lines_and_source_locations_follow_the_text() -> None:
     assert ret.location.line == 9
 
 
+def test_a_location_knows_where_what_it_is_of_was_inlined() -> None:
+    body = """.loc 1 7 3
+    .loc 2 40 1, function_name $L__a, inlined_at 1 7 3
+    .loc 3 5 2, function_name $L__b, inlined_at 2 40 1
+    bar.sync 0;
+    .loc 1 9 3
+    .loc 2 40 1, function_name $L__a, inlined_at 1 9 3
+    .loc 3 5 2, function_name $L__b, inlined_at 2 40 1
+    bar.sync 0;"""
+    for barrier, line in zip(instructions(body), (7, 9), strict=True):
+        chain, each = [], barrier.location
+        while each is not None:
+            chain.append((each.file, each.line))
+            each = each.caller
+        assert chain == [(3, 5), (2, 40), (1, line)]
+
+
 def test_branch_tables_and_prototypes_are_kept_by_label() -> None:
     body = """.reg .b32 %r<2>; .reg .b64 %rd<2>;
     ts: .branchtargets A, B;

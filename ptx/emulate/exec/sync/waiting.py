@@ -13,6 +13,7 @@ from ptx.emulate.exec.sync.timed_waits import TimedWaits
 from ptx.emulate.exec.sync.warp_sync import WarpSync
 from ptx.emulate.model.errors import BarrierDivergence, Deadlock
 from ptx.isa.model import Instruction
+from ptx.isa.source_place import source_place
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.scheduler import Scheduler
@@ -132,8 +133,6 @@ class WaitingFibres:
     def _line(self, instruction: Instruction | None) -> str:
         if instruction is None:
             return ""
-        location = instruction.location
-        source = ""
-        if location is not None:
-            source = f", {self._blocks.code.files.get(location.file)}:{location.line}"
+        file, line = source_place(instruction.location, self._blocks.code.files)
+        source = "" if line is None else f", {file}:{line}"
         return f" (PTX line {instruction.line}{source})"
