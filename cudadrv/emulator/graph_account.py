@@ -20,8 +20,8 @@ class GraphAccount:
     """
 
     def __init__(self) -> None:
-        self.used_high = 0
-        self.reserved_high = 0
+        self.used_high: int = 0
+        self.reserved_high: int = 0
 
     @staticmethod
     def now(pieces: Iterable[Piece]) -> tuple[int, int]:
