@@ -102,7 +102,7 @@ GRAPH_CALLS: Final[dict[tuple[str, str], tuple[str, Call]]] = {
         "node", lambda api, h: api.cuGraphNodeSetParams(h, params())),
     ("cuGraphKernelNodeSetAttribute", "h_node"): ("kernel node", cooperative),
     ("cuGraphConditionalHandleCreate", "h_graph"): (
-        "graph", lambda api, h: condition(api, h, CUcontext(0))),
+        "graph", lambda api, h: condition(api, h, ok(api.cuCtxGetCurrent()))),
     ("cuGraphConditionalHandleCreate", "ctx"): (
         "context", lambda api, h: condition(api, a_graph(api), h)),
     ("cuGraphDestroyNode", "h_node"): ("node", lambda api, h: api.cuGraphDestroyNode(h)),

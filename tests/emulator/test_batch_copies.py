@@ -98,7 +98,7 @@ def test_a_batch_copies_between_host_and_device_in_every_direction(
     given, taken, other = host(9), host(0), host(0)
     ok(batch(api, stream, [
         (second, first, 64), (third, at(given), 64), (at(taken), first, 32),
-        (at(other), at(given), 8), (first, at(given), 0),
+        (at(other), at(given), 8),
     ], order))  # fmt: skip
     ok(api.cuStreamSynchronize(stream))
     assert [read(api, each, stream) for each in (first, second, third)] == [[1], [1], [9]]
@@ -168,6 +168,7 @@ def test_a_batch_with_one_wrong_copy_copies_nothing(api: Emulator) -> None:
     one, two = on_device(api, 1, stream), on_device(api, 2, stream)
     assert code(batch(api, stream, [(one, two, 64), (two, CUdeviceptr(0), 64)])) == 1
     assert code(batch(api, stream, [(one, two, 64), (two, one, 65)])) == 1
+    assert code(batch(api, stream, [(one, two, 64), (two, one, 0)])) == 1
     assert read(api, one, stream) == [1]
 
 
@@ -176,7 +177,7 @@ def test_a_capture_takes_no_batch(api: Emulator) -> None:
     one, two = on_device(api, 1, stream), on_device(api, 2, stream)
     ok(api.cuStreamBeginCapture(stream, RELAXED))
     assert code(batch(api, stream, [(one, two, 64)])) == 900
-    assert code(api.cuStreamEndCapture(stream)) == 901
+    ok(api.cuStreamEndCapture(stream))
 
 
 def test_a_single_copy_has_attributes(api: Emulator) -> None:
@@ -190,7 +191,7 @@ def test_a_single_copy_has_attributes(api: Emulator) -> None:
     assert code(api.cuMemcpyWithAttributesAsync(one, two, 64, good, LEGACY)) == 1
     ok(api.cuStreamBeginCapture(stream, RELAXED))
     assert code(api.cuMemcpyWithAttributesAsync(one, two, 64, good, stream)) == 900
-    assert code(api.cuStreamEndCapture(stream)) == 901
+    ok(api.cuStreamEndCapture(stream))
 
 
 def box(extent: tuple[int, int, int], order: int = IN_STREAM) -> CUDA_MEMCPY3D_BATCH_OP:

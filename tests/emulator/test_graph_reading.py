@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cudadrv.driver._api import (
+    CUcontext,
     CUgraph,
     CUgraphConditionalNodeType,
     CUgraphNode,
@@ -187,6 +188,9 @@ def test_conditional_nodes_tell_their_condition_and_bodies(api: Emulator) -> Non
     given.conditional.handle = ok(api.cuGraphConditionalHandleCreate(graph, context, 0, 0))
     given.conditional.type = CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH
     given.conditional.size = 3
+    assert code(api.cuGraphAddNode(graph, None, None, 0, given)) == 201
+    assert code(api.cuGraphConditionalHandleCreate(graph, CUcontext(0), 0, 0)) == 201
+    given.conditional.ctx = context
     node = added(api, graph, given)
     found = shown(api, node)
     told = found.conditional

@@ -12,11 +12,13 @@ import pytest
 from numpy.typing import NDArray
 
 from cudadrv.driver._api import (
+    CUDA_MEMCPY3D,
     CUdeviceptr,
     CUmemAccess_flags,
     CUmemAccessDesc,
     CUmemLocationType,
     CUmemoryPool,
+    CUmemorytype,
     CUmemPool_attribute as M,
     CUpointer_attribute as P,
     CUresult,
@@ -133,14 +135,18 @@ def test_a_pool_is_used_for_what_it_was_made_for(api: Emulator) -> None:
 
 def test_places_without_pools_are_refused(api: Emulator) -> None:
     for kind, where in (
-        (PINNED, Place(NONE)), (PINNED, Place(HOST_NUMA_CURRENT)), (PINNED, Place(HOST_NUMA, 1)),
-        (0, Place(DEVICE)), (3, Place(DEVICE)), (MANAGED, Place(HOST_NUMA_CURRENT)), (PINNED, None),
+        (PINNED, Place(NONE)), (PINNED, Place(HOST_NUMA, 1)), (PINNED, Place(DEVICE, 2)),
+        (0, Place(DEVICE)), (3, Place(DEVICE)), (MANAGED, Place(DEVICE, -1)), (PINNED, None),
     ):  # fmt: skip
         assert code(api.cuMemGetMemPool(where, kind)) == 1
         assert code(api.cuMemGetDefaultMemPool(where, kind)) == 1
         if where is not None:
             assert code(api.cuMemPoolCreate(Properties(kind, where))) == 1
-    assert code(api.cuMemGetMemPool(Place(DEVICE, 2), PINNED)) == 101
+    for kind, created in ((PINNED, 1), (MANAGED, 0)):
+        current = Place(HOST_NUMA_CURRENT)
+        assert code(api.cuMemGetMemPool(current, kind)) == 801
+        assert code(api.cuMemGetDefaultMemPool(current, kind)) == 801
+        assert code(api.cuMemPoolCreate(Properties(kind, current))) == created
     assert code(api.cuMemPoolCreate(Properties(PINNED, Place(HOST), handleTypes=1))) == 1
     assert code(api.cuMemPoolCreate(Properties(MANAGED, Place(DEVICE), handleTypes=1))) == 1
     assert code(api.cuMemPoolCreate(Properties(MANAGED, Place(DEVICE), 1 << 20))) == 1
@@ -154,7 +160,10 @@ def test_the_host_writes_what_a_copy_reads_and_reads_what_a_fill_writes(api: Emu
         memory = ok(api.cuMemAllocFromPoolAsync(4096, pool, stream))
         bytes_at(memory, 4096)[:] = 7
         other = ok(api.cuMemAlloc(4096))
-        ok(api.cuMemcpyDtoDAsync(other, memory, 4096, stream))
+        ok(api.cuMemcpyAsync(other, memory, 4096, stream))
+        if kind == PINNED:
+            assert code(api.cuMemsetD8Async(memory, 9, 4096, stream)) == 1
+            ok(api.cuMemPoolSetAccess(pool, [access(3)], 1))
         ok(api.cuMemsetD8Async(memory, 9, 4096, stream))
         found = np.zeros(4096, np.uint8)
         ok(api.cuMemcpyDtoHAsync(found.ctypes.data, other, 4096, stream))
@@ -169,7 +178,7 @@ def test_memory_is_there_until_its_stream_has_freed_it(api: Emulator) -> None:
     pool, stream = made(api, PINNED, HOST), a_stream(api)
     memory, target = ok(api.cuMemAllocFromPoolAsync(64, pool, stream)), ok(api.cuMemAlloc(64))
     bytes_at(memory, 64)[:] = 3
-    ok(api.cuMemcpyDtoDAsync(target, memory, 64, stream))
+    ok(api.cuMemcpyHtoDAsync(target, int(memory), 64, stream))
     ok(api.cuMemFreeAsync(memory, stream))
     assert code(api.cuMemFreeAsync(memory, stream)) == 1
     assert code(api.cuMemFree(memory)) == 1
@@ -255,9 +264,53 @@ def test_kernels_of_every_device_reach_managed_memory_of_a_pool(api: Emulator) -
     pool, stream = made(api, MANAGED, HOST), a_stream(api)
     memory = ok(api.cuMemAllocFromPoolAsync(64, pool, stream))
     assert attribute(api, P.CU_POINTER_ATTRIBUTE_IS_MANAGED, int(memory)) is True
-    assert int(ok(api.cuMemPoolGetAccess(pool, Place(DEVICE, 1)))) == 3
+    for place in (Place(DEVICE), Place(DEVICE, 1), Place(HOST)):
+        assert int(ok(api.cuMemPoolGetAccess(pool, place))) == 0
     assert kernel_fills(api, memory, stream) == 0
-    assert code(api.cuMemPoolSetAccess(pool, [access(0)], 1)) == 801
+    for flags in (3, 0):
+        ok(api.cuMemPoolSetAccess(pool, [access(flags)], 1))
+        assert int(ok(api.cuMemPoolGetAccess(pool, Place(DEVICE)))) == flags
+        assert kernel_fills(api, memory, stream) == 0
+
+
+def test_page_locked_memory_of_a_pool_is_the_hosts_side_of_a_copy(api: Emulator) -> None:
+    """The codes were measured with driver 580, before and after access was given."""
+    pool, stream, context = made(api, PINNED, HOST), a_stream(api), ok(api.cuCtxGetCurrent())
+    memory, other = ok(api.cuMemAllocFromPoolAsync(64, pool, stream)), ok(api.cuMemAlloc(64))
+    host, address = np.full(64, 8, np.uint8), int(memory)
+    for flags in (0, 3):
+        ok(api.cuMemPoolSetAccess(pool, [access(flags)], 1))
+        for refused in (
+            api.cuMemcpyDtoDAsync(other, memory, 64, stream),
+            api.cuMemcpyDtoDAsync(memory, other, 64, stream),
+            api.cuMemcpyHtoDAsync(memory, host.ctypes.data, 64, stream),
+            api.cuMemcpyDtoHAsync(host.ctypes.data, memory, 64, stream),
+            api.cuMemcpyPeerAsync(memory, context, other, context, 64, stream),
+        ):
+            assert code(refused) == 1
+        assert "cuMemcpyAsync" in why(api, CUresult.CUDA_ERROR_INVALID_VALUE)
+        bytes_at(memory, 64)[:] = 4 + flags
+        ok(api.cuMemcpyHtoDAsync(other, address, 64, stream))
+        ok(api.cuStreamSynchronize(stream))
+        bytes_at(memory, 64)[:] = 0
+        ok(api.cuMemcpyDtoHAsync(address, other, 32, stream))
+        ok(api.cuMemcpyAsync(CUdeviceptr(address + 32), other, 32, stream))
+        ok(api.cuStreamSynchronize(stream))
+        assert (bytes_at(memory, 64) == 4 + flags).all()
+    rows = rows_between(other, memory)
+    assert code(api.cuMemcpy3DAsync(rows, stream)) == 1
+    rows.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_UNIFIED
+    ok(api.cuMemcpy3DAsync(rows, stream))
+    assert code(api.cuMemPoolSetAccess(pool, [access(1)], 1)) == 801
+
+
+def rows_between(target: CUdeviceptr, source: CUdeviceptr) -> CUDA_MEMCPY3D:
+    found = CUDA_MEMCPY3D()
+    found.srcMemoryType = found.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE
+    found.srcDevice, found.dstDevice = source, target
+    found.srcPitch = found.dstPitch = found.WidthInBytes = 32
+    found.Height, found.Depth = 2, 1
+    return found
 
 
 def test_graphs_refuse_memory_of_the_host_and_say_what_to_do(api: Emulator) -> None:

@@ -72,14 +72,13 @@ def test_advice_is_told_of_all_of_a_range_and_not_of_a_part(api: Emulator) -> No
 
 def test_a_preferred_place_is_told_in_both_forms(api: Emulator) -> None:
     memory = ok(api.cuMemAllocManaged(PAGE, 1))
-    for place, old in (
-        (Place(DEVICE, 1), 1), (Place(HOST), CPU), (Place(HOST_NUMA), CPU),
-        (Place(HOST_NUMA_CURRENT), CPU),
+    for place, expected in (
+        (Place(DEVICE, 1), [1, DEVICE, 1]), (Place(HOST), [CPU, HOST, CPU]),
+        (Place(HOST_NUMA), [CPU, HOST, CPU]), (Place(HOST_NUMA_CURRENT), [CPU, HOST, CPU]),
     ):  # fmt: skip
         ok(api.cuMemAdvise(memory, PAGE, PREFER, place))
-        assert told(api, PREFERRED, memory) == old
-        assert told(api, PREFERRED_TYPE, memory) == place.type
-        assert told(api, PREFERRED_ID, memory) == place.id
+        each = (PREFERRED, PREFERRED_TYPE, PREFERRED_ID)
+        assert [told(api, number, memory) for number in each] == expected
     ok(api.cuMemAdvise(memory, PAGE, PREFER_NOTHING, Place(HOST)))
     assert [told(api, each, memory) for each in (PREFERRED, PREFERRED_TYPE)] == [NOWHERE, 0]
 

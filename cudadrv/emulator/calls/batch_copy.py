@@ -21,7 +21,7 @@ from ...driver._api import (
     CUstream,
 )
 from ..node_kind import NodeKind
-from ..refusal import OK, invalid_value
+from ..refusal import OK, Refusal, invalid_value
 from ..streams import LEGACY_HANDLE, Stream
 from .call import call
 from .copy import Move, look_at
@@ -56,10 +56,11 @@ class BatchCopyCalls(BoxCopyCalls):
         orders = [0] * count
         for (start, end), each in zip(pairwise((*starts, count)), attrs or (), strict=False):
             orders[start:end] = [_order_of(each)] * (end - start)
+        if min(sizes[:count]) <= 0:
+            raise invalid_value(f"copy {sizes.index(min(sizes[:count]))} of a batch has no bytes")
         moves = [
             (self._move(int(dst), int(src), size, to_host=True, from_host=True), order)
             for dst, src, size, order in zip(dsts, srcs, sizes, orders, strict=False)
-            if size > 0
         ]
         self._submit_batch(stream, moves)
         return OK
@@ -111,7 +112,12 @@ class BatchCopyCalls(BoxCopyCalls):
         if int(handle) in (0, LEGACY_HANDLE):
             raise invalid_value("such a copy needs a stream other than the legacy one")
         stream = self._stream(handle)
-        self._refuse_in_capture(stream)
+        if stream.capture is not None:
+            self._refuse_if_invalid(stream.capture)
+            raise Refusal(
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                "a graph takes no such copy; the capture goes on, as with driver 580",
+            )
         return stream
 
     def _submit_batch(self, stream: Stream, moves: Sequence[tuple[Move, int]]) -> None:

@@ -184,6 +184,11 @@ class CopyCalls(CaptureRules):
         """A copy of bytes; `to_host` and `from_host` say that any memory of the host will do."""
         dst_device, src_device = self._device_of(dst), self._device_of(src)
 
+        if not from_host:
+            self._refuse_host_pool(src_device, src)
+        if not to_host:
+            self._refuse_host_pool(dst_device, dst)
+
         def places(later: bool) -> tuple[int, int]:
             return (
                 self._place(src_device, src, nbytes, from_host, later),
@@ -201,6 +206,18 @@ class CopyCalls(CaptureRules):
             self._note_move((src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
 
         return Move(places, run, (src_device, src, nbytes), (dst_device, dst, nbytes))
+
+    def _refuse_host_pool(self, device: DeviceState | None, address: int) -> None:
+        """Refuse page-locked memory of a pool as the device's side of a copy.
+
+        So does driver 580, whoever has access; managed memory of a pool it takes.
+        """
+        piece = self._host.find(address) if device is None else None
+        if piece is not None and piece.pool is not None and not piece.managed:
+            raise invalid_value(
+                f"{address:#x} is page-locked memory of a pool: copy with cuMemcpyAsync, or name "
+                "it as the host's side of cuMemcpyHtoDAsync or cuMemcpyDtoHAsync"
+            )
 
     def _submit_move(self, stream: Stream, move: Move) -> None:
         """Move bytes in the order of a stream, and wait where the driver does."""

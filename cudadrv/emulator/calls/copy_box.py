@@ -178,6 +178,8 @@ class BoxCopyCalls(CopyCalls):
     ) -> int:
         if side.array is not None and side.array.destroyed:
             raise invalid_value("the array of the copy was destroyed")
+        if not side.any_host:
+            self._refuse_host_pool(device, side.address)
         return self._place(device, side.address, side.span(box), side.any_host, recording)
 
 

@@ -164,6 +164,8 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
     ) -> tuple[CUresult, CUgraphConditionalHandle]:
         """A condition for one conditional node of the graph."""
         graph = self._graph(h_graph)
+        if not int(ctx):
+            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a condition has a context")
         self._given(ctx)
         if flags & ~_ASSIGN_DEFAULT:
             raise invalid_value(f"invalid flags of a condition {flags:#x}")
@@ -295,6 +297,8 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
             raise invalid_value(
                 f"a conditional node of kind {int(params.type)} with {params.size} bodies"
             )
+        if not int(params.ctx):
+            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a conditional node has a context")
         if params.size > _MOST_BODIES:
             text = f"the emulator has no memory for {params.size} bodies of a conditional node"
             raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, text)

@@ -83,9 +83,10 @@ class LibraryCalls(FunctionCalls):
     def cuLibraryEnumerateKernels(
         self, num_kernels: int, library: int, /
     ) -> tuple[CUresult, list[int]]:
-        """Its first kernels."""
+        """Its first kernels, and a null for each that is asked for beyond them."""
         kernels = self._library(library).kernels.values()
-        return SUCCESS, [kernel.handle for kernel in kernels][:num_kernels]
+        found = [kernel.handle for kernel in kernels] + [0] * num_kernels
+        return SUCCESS, found[:num_kernels]
 
     @call(1)
     def cuLibraryGetModule(self, library: int, /) -> tuple[CUresult, CUmodule]:

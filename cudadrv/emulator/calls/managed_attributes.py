@@ -13,7 +13,7 @@ from ..managed_ranges import Somewhere
 from ..refusal import SUCCESS, invalid_value
 from .call import call
 from .managed import ManagedCalls
-from .pool import DEVICE
+from .pool import DEVICE, HOST
 
 _NOWHERE: Final = -2  # CU_DEVICE_INVALID
 _CPU: Final = -1  # CU_DEVICE_CPU
@@ -79,4 +79,5 @@ def _number_of(attribute: int, place: Somewhere | None) -> int:
         return _NOWHERE
     if place.kind == DEVICE:
         return place.number
-    return place.number if attribute in (_PREFERRED_ID, _PREFETCHED_ID) else _CPU
+    is_node = place.kind != HOST and attribute in (_PREFERRED_ID, _PREFETCHED_ID)
+    return place.number if is_node else _CPU

@@ -121,12 +121,15 @@ class ModuleCalls(CaptureRules):
     def cuModuleEnumerateFunctions(
         self, num_functions: int, mod: CUmodule, /
     ) -> tuple[CUresult, list[CUfunction]]:
-        """The first kernels of the module, also those that the emulator cannot run."""
+        """The first kernels of the module, also those that the emulator cannot run.
+
+        There is a null for each that is asked for beyond them.
+        """
         module = self._module(mod)
         if num_functions < 1:
             raise invalid_value("no functions were asked for")
         handles = [CUfunction(function.handle) for function in module.functions.values()]
-        return SUCCESS, handles[:num_functions]
+        return SUCCESS, (handles + [CUfunction(0)] * num_functions)[:num_functions]
 
     def _module(self, handle: CUmodule) -> Module:
         module = self._modules.get(int(handle))

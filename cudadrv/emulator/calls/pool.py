@@ -49,6 +49,8 @@ _ANYWHERE: Final = 0  # CU_MEM_LOCATION_TYPE_NONE
 DEVICE: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
 HOST: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
 HOST_NUMA: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA)
+HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+_THE_HOST: Final = -1  # among the ordinals of who may access a pool
 
 
 class PoolCalls(CaptureRules):
@@ -120,17 +122,21 @@ class PoolCalls(CaptureRules):
     def cuMemPoolGetAccess(
         self, mem_pool: CUmemoryPool, location: Location | None, /
     ) -> tuple[CUresult, CUmemAccess_flags]:
-        """What access a device has to a pool, or the host to one of its memory."""
+        """What access a device has to a pool, or the host to one of its memory.
+
+        To a pool of managed memory that is what cuMemPoolSetAccess said, though everybody reaches
+        its memory: measured with driver 580.
+        """
         owner, pool = self._pool(mem_pool)
         if location is None:
             raise invalid_value("access to a pool is asked for of a device")
         if owner is None and int(location.type) in (HOST, HOST_NUMA):
-            return SUCCESS, CUmemAccess_flags(_READ_AND_WRITE)
-        if location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
+            is_open = not _is_managed(pool) or _THE_HOST in pool.peers
+        elif location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
             raise invalid_value("access to a pool is asked for of a device")
-        device = self._device_at(location.id)
-        is_managed = pool.place is not None and pool.place.is_managed
-        is_open = device is owner or is_managed or device.ordinal in pool.peers
+        else:
+            device = self._device_at(location.id)
+            is_open = device is owner or device.ordinal in pool.peers
         return SUCCESS, CUmemAccess_flags(_READ_AND_WRITE if is_open else _NO_ACCESS)
 
     @call()
@@ -202,31 +208,27 @@ class PoolCalls(CaptureRules):
             raise invalid_value(f"{count} descriptors of access, of which {len(map)} were given")
         asked = [self._access(owner, opened, each) for each in map[:count]]
         with self._lock_of_pool(owner):
-            for device, is_granted in asked:
-                if device is None:
-                    continue
+            for ordinal, is_granted in asked:
                 if is_granted:
-                    opened.peers.add(device.ordinal)
+                    opened.peers.add(ordinal)
                 else:
-                    opened.peers.discard(device.ordinal)
+                    opened.peers.discard(ordinal)
         return OK
 
     def _access(
         self, owner: DeviceState | None, pool: Pool, asked: CUmemAccessDesc
-    ) -> tuple[DeviceState | None, bool]:
-        """Which device shall have access, or the host, and whether."""
+    ) -> tuple[int, bool]:
+        """The ordinal of who shall have access, and whether."""
         flags, kind = int(asked.flags), int(asked.location.type)
         if flags not in (_NO_ACCESS, _READ_AND_WRITE):
             raise _not_supported(f"access to a pool is none or to read and write, not {flags}")
         if owner is None and kind in (HOST, HOST_NUMA):
-            if flags == _NO_ACCESS:
-                raise invalid_value("the host has access to its own memory")
-            return None, True
+            if flags == _NO_ACCESS and not _is_managed(pool):
+                raise _not_supported("the host has access to its own memory")
+            return _THE_HOST, bool(flags)
         if kind != DEVICE:
             raise _not_supported("access to a pool of a device is given to devices")
         device = self._device_at(asked.location.id)
-        if pool.place is not None and pool.place.is_managed and flags == _NO_ACCESS:
-            raise _not_supported("every device has access to managed memory")
         if device is owner and flags == _NO_ACCESS:
             raise Refusal(
                 CUresult.CUDA_ERROR_INVALID_DEVICE, "a pool's own device has access to it"
@@ -236,7 +238,7 @@ class PoolCalls(CaptureRules):
                 CUresult.CUDA_ERROR_INVALID_DEVICE,
                 f"device {device.ordinal} cannot access memory of device {owner.ordinal}",
             )
-        return device, bool(flags)
+        return device.ordinal, bool(flags)
 
     def _pool(self, handle: CUmemoryPool) -> tuple[DeviceState | None, Pool]:
         """A pool, and the device whose memory it has; None of the host's."""
@@ -257,6 +259,8 @@ class PoolCalls(CaptureRules):
     def _place_of_pools(self, location: Location | None, typename: int) -> PoolPlace:
         """What a location and a type of allocation mean.
 
+        The codes were measured with driver 580.
+
         Raises:
             Refusal: there are no pools of that.
         """
@@ -267,12 +271,20 @@ class PoolCalls(CaptureRules):
         if not is_managed and int(typename) != _PINNED:
             raise invalid_value(f"memory of type {int(typename)} has no pool")
         if kind == DEVICE:
-            return PoolPlace(kind, self._device_at(number).ordinal, is_managed)
+            if not 0 <= number < len(self._devices):
+                raise invalid_value(f"there is no device {number} of {len(self._devices)}")
+            return PoolPlace(kind, number, is_managed)
         if kind == HOST_NUMA and number:
             raise invalid_value(f"the emulated host has NUMA node 0, and no node {number}")
-        if kind in (HOST, HOST_NUMA) or (is_managed and kind == _ANYWHERE):
+        if kind in (HOST, HOST_NUMA) or (is_managed and kind in (_ANYWHERE, HOST_NUMA_CURRENT)):
             return PoolPlace(kind, 0, is_managed)
         raise invalid_value(f"there are no pools of memory at locations of type {kind}")
+
+    def _place_of_chosen_pools(self, location: Location | None, typename: int) -> PoolPlace:
+        """The same, of a place that has a pool in use: that of a thread is not one."""
+        if location is not None and int(location.type) == HOST_NUMA_CURRENT:
+            raise _not_supported("the NUMA node of a thread has no pool in use: name the node")
+        return self._place_of_pools(location, typename)
 
     @staticmethod
     def _is_of_device(place: PoolPlace) -> bool:
@@ -284,6 +296,10 @@ class PoolCalls(CaptureRules):
             return PoolPlace(DEVICE, device.ordinal)
         assert pool.place is not None
         return pool.place
+
+
+def _is_managed(pool: Pool) -> bool:
+    return pool.place is not None and pool.place.is_managed
 
 
 def shared_file(kind: str, device: DeviceState, nbytes: int) -> SharedFile:

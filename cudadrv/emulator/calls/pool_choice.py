@@ -37,7 +37,7 @@ class PoolChoiceCalls(PoolCalls):
         self, location: Location | None, typename: int, /
     ) -> tuple[CUresult, CUmemoryPool]:
         """The pool that a place has from the beginning for a kind of memory."""
-        place = self._place_of_pools(location, typename)
+        place = self._place_of_chosen_pools(location, typename)
         if self._is_of_device(place):
             return SUCCESS, CUmemoryPool(self._device_at(place.number).pool.handle)
         with self._lock:
@@ -48,7 +48,7 @@ class PoolChoiceCalls(PoolCalls):
         self, location: Location | None, typename: int, /
     ) -> tuple[CUresult, CUmemoryPool]:
         """The pool in use for a place and a kind of memory."""
-        place = self._place_of_pools(location, typename)
+        place = self._place_of_chosen_pools(location, typename)
         return SUCCESS, CUmemoryPool(self._pool_in_use(place).handle)
 
     @call()
@@ -56,7 +56,7 @@ class PoolChoiceCalls(PoolCalls):
         self, location: Location | None, typename: int, pool: CUmemoryPool, /
     ) -> tuple[CUresult]:
         """Choose a pool for the place and the kind of memory that it was made for."""
-        self._use_pool(self._place_of_pools(location, typename), pool)
+        self._use_pool(self._place_of_chosen_pools(location, typename), pool)
         return OK
 
     def _pool_in_use(self, place: PoolPlace) -> Pool:

@@ -98,7 +98,7 @@ def enumerate_kernels(api: Emulator, results: int, count: int, library: int) -> 
 def _put_handles(api: Emulator, name: str, results: int, count: int, owner: int) -> int:
     code, handles = call(api, name, count, owner)
     if not code:
-        for at, handle in enumerate(handles):
+        for at, handle in enumerate(filter(None, map(int, handles))):
             put_size(results + 8 * at, handle)
     return int(code)
 

@@ -73,8 +73,18 @@ def test_pinned_memory_comes_from_pools(order: str) -> None:
         core, utils, device, stream = core()
         for options in (None, core.PinnedMemoryResourceOptions(max_size=1 << 20)):
             pool = core.PinnedMemoryResource(options)
-            buffer = filled(pool, 5, stream)
-            print(seen(buffer, stream), pool.attributes.used_mem_current, pool.is_handle_owned)
+            buffer = pool.allocate(4096, stream=stream)
+            try:
+                buffer.fill(5, stream=stream)
+            except core._utils.cuda_utils.CUDAError as error:
+                print("CUDA_ERROR_INVALID_VALUE" in str(error))
+            device_memory = filled(device.memory_resource, 5, stream)
+            device_memory.copy_to(buffer, stream=stream)
+            stream.sync()
+            found = np.from_dlpack(buffer)
+            print(sorted(set(found.tolist())), pool.attributes.used_mem_current,
+                  pool.is_handle_owned)
+            del found
             buffer.close(stream)
             stream.sync()
             print(pool.attributes.used_mem_current)
@@ -84,7 +94,9 @@ def test_pinned_memory_comes_from_pools(order: str) -> None:
         except core._utils.cuda_utils.CUDAError as error:
             print("CUDA_ERROR_NOT_SUPPORTED" in str(error))
             print(b"without handle types" in driver.cuGetErrorString(driver.CUresult(801))[1])
-    """, order, ["[5] 4096 False", "0", "[5] 4096 True", "0", "True", "True"])  # fmt: skip
+    """, order, [
+        "True", "[5] 4096 False", "0", "True", "[5] 4096 True", "0", "True", "True",
+    ])  # fmt: skip
 
 
 @ORDERS
