@@ -10,7 +10,6 @@ import struct
 from typing import Final, NamedTuple
 
 from ...driver._api import CUdeviceptr, CUresult, CUstream
-from ..emulated_device import DeviceState
 from ..node_kind import NodeKind
 from ..refusal import OK, invalid_value
 from ..streams import Stream
@@ -150,17 +149,6 @@ class FillCalls(CopyCalls):
         if stream.capture is not None:
             told = (address, rows.pitch, value, width, count, height, stream.context.handle)
             stream.capture.tell(stream, _PARAMS.pack(*told))
-
-
-    def _refuse_if_shut(self, device: DeviceState | None, address: int, stream: Stream) -> None:
-        """Refuse memory of the host that the stream's device may not reach."""
-        piece = self._host.find(address) if device is None else None
-        ordinal = stream.context.device.ordinal
-        if piece is not None and not piece.is_open_to(ordinal):
-            raise invalid_value(
-                f"{address:#x} is memory of a pool that cuMemPoolSetAccess has not opened to "
-                f"device {ordinal}"
-            )
 
 
 def _set(place: int, pattern: bytes, nbytes: int) -> None:
