@@ -38,6 +38,16 @@ def emulator() -> Emulator:
     return emulator
 
 
+@pytest.fixture(params=["immediate", "late"])
+def in_either_order(request: pytest.FixtureRequest) -> Iterator[Emulator]:
+    """An emulator with two devices and a context of the first, in the order of calls and late."""
+    emulator = Emulator(2, order=request.param)
+    ok(emulator.cuInit(0))
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    yield emulator
+    emulator.finish()
+
+
 @pytest.fixture(params=["emulator", "cuda"])
 def api(request: pytest.FixtureRequest, emulator: Emulator) -> OpenApi:
     """The emulator, and the CUDA driver where there is one: tests with it hold for both."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -32,13 +31,9 @@ COOPERATIVE = CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
 CLUSTER = CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
 
-@pytest.fixture(params=["immediate", "late"])
-def api(request: pytest.FixtureRequest) -> Iterator[Emulator]:
-    emulator = Emulator(2, order=request.param)
-    ok(emulator.cuInit(0))
-    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
-    yield emulator
-    emulator.finish()
+@pytest.fixture
+def api(in_either_order: Emulator) -> Emulator:
+    return in_either_order
 
 
 def of_type(kind: T) -> CUgraphNodeParams:

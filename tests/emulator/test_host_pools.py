@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,13 +76,9 @@ def why(api: Emulator, code: CUresult) -> str:
     return (api.cuGetErrorString(code)[1] or b"").decode()
 
 
-@pytest.fixture(params=["immediate", "late"])
-def api(request: pytest.FixtureRequest) -> Iterator[Emulator]:
-    emulator = Emulator(2, order=request.param)
-    ok(emulator.cuInit(0))
-    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
-    yield emulator
-    emulator.finish()
+@pytest.fixture
+def api(in_either_order: Emulator) -> Emulator:
+    return in_either_order
 
 
 def bytes_at(address: CUdeviceptr, nbytes: int) -> NDArray[np.uint8]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,13 +35,9 @@ class Place:
     id: int = 0
 
 
-@pytest.fixture(params=["immediate", "late"])
-def api(request: pytest.FixtureRequest) -> Iterator[Emulator]:
-    emulator = Emulator(2, order=request.param)
-    ok(emulator.cuInit(0))
-    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
-    yield emulator
-    emulator.finish()
+@pytest.fixture
+def api(in_either_order: Emulator) -> Emulator:
+    return in_either_order
 
 
 def told(api: Emulator, attribute: int, memory: CUdeviceptr, nbytes: int = PAGE) -> object:
