@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ptx.emulate.codegen.analysis.places import Place, Places
 from ptx.emulate.codegen.cfg import Block, BlockStep
-from ptx.isa.model import Address, Instruction, Operand
-
-_Place = tuple[Operand | None, int]
 
 
 def guessed_reads(blocks: Sequence[Block]) -> set[int]:
@@ -16,22 +14,37 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
     It has the same address. The value that was loaded is a guess then: where it is old, the swap
     fails and gives the present one. A load that may decide that there is nothing to swap is none.
     """
-    steps = [step for block in blocks for step in block.steps]
-    swapped = {place_of(step.instruction) for step in steps if _is_swap(step)}
-    if not swapped:
+    swaps = [step.instruction for block in blocks for step in block.steps if _is_swap(step)]
+    if not swaps:
         return set()
+    places = Places(blocks)
+    swapped = {places.of(each) for each in swaps}
     return {
         id(step.instruction)
         for block in blocks
         for at, step in enumerate(block.steps)
         if step.instruction.opcode == "ld"
-        and place_of(step.instruction) in swapped
-        and _is_checked(blocks, block, at + 1, place_of(step.instruction))
+        and (place := places.of(step.instruction)) in swapped
+        and _is_checked(blocks, block, at + 1, _Swaps(places, place))
     }
 
 
-def _is_checked(blocks: Sequence[Block], block: Block, start: int, place: _Place | None) -> bool:
-    if _swaps(block.steps[start:], place):
+class _Swaps:
+    """The compare-and-swaps of a place."""
+
+    def __init__(self, places: Places, place: Place | None) -> None:
+        self._places = places
+        self._place = place
+
+    def any_of(self, steps: Iterable[BlockStep]) -> bool:
+        """Whether one of these is one."""
+        return any(
+            _is_swap(each) and self._places.of(each.instruction) == self._place for each in steps
+        )
+
+
+def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps) -> bool:
+    if swaps.any_of(block.steps[start:]):
         return True
     waiting, known = [block], {block.index}
     while waiting:
@@ -40,23 +53,11 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, place: _Place
         if not following and here.steps[-1].instruction.opcode != "trap":
             return False  # the function ends, and nothing was swapped
         for each in following:
-            if each not in known and not _swaps(blocks[each].steps, place):
+            if each not in known and not swaps.any_of(blocks[each].steps):
                 known.add(each)
                 waiting.append(blocks[each])
     return True
 
 
-def _swaps(steps: Iterable[BlockStep], place: _Place | None) -> bool:
-    return any(_is_swap(each) and place_of(each.instruction) == place for each in steps)
-
-
 def _is_swap(step: BlockStep) -> bool:
     return "cas" in step.instruction.modifiers
-
-
-def place_of(instruction: Instruction) -> _Place | None:
-    """The register and the offset that an instruction takes an address from."""
-    for operand in instruction.operands:
-        if isinstance(operand, Address):
-            return operand.base, operand.offset
-    return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ptx.emulate.check.access_role import Update, is_atomic_or_volatile
-from ptx.emulate.codegen.analysis.guessed_reads import place_of
+from ptx.emulate.codegen.analysis.places import Places
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
 from ptx.isa.model import Register
@@ -34,14 +34,14 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
     found: dict[int, Update] = {}
     if not loads or not stores:
         return found
-    writers = _writers(blocks)
+    writers, places = _writers(blocks), Places(blocks)
     numbers: dict[object, int] = {}
     for store in stores:
-        place, value = place_of(store.instruction), store.instruction.operands[-1]
+        place, value = places.of(store.instruction), store.instruction.operands[-1]
         if not isinstance(value, Register):
             continue
         sources, last = _sources(writers, store.reads[-1])
-        used = [s for s in loads if id(s) in sources and place_of(s.instruction) == place]
+        used = [s for s in loads if id(s) in sources and places.of(s.instruction) == place]
         if used:
             number = numbers.setdefault(place, first + len(numbers))
             update = Update(number, is_idempotent=last <= _IDEMPOTENT)

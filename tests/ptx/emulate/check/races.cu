@@ -177,6 +177,24 @@ KERNEL swap_loop_of_what_must_not_be_negative(int* a, int* o, int n) {
   do { seen = old; old = atomicCAS(o, seen, seen + 1); } while (old != seen);
 }
 KERNEL unguarded_swap_loop(int* a, int* o, int n) { if (T % 64 == 0) RAISE(o, a[I]); }
+#define SWAP(at, old, next) asm volatile("atom.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(at), "r"(old), "r"(next) : "memory")
+KERNEL swap_loop_by_a_generic_address(int* a, int* o, int n) {
+  if (T % 64) return;
+  int* at = o + a[I] / 64 % 2;
+  int old = *at, seen;
+  do { seen = old; SWAP(at, old, seen + 1); } while (old != seen);
+}
+KERNEL swap_loop_of_the_next_by_a_generic_address(int* a, int* o, int n) {
+  if (T % 64) return;
+  int* at = o + a[I] / 64 % 2;
+  int old = *at, seen;
+  do { seen = old; SWAP(at + 1, old, seen + 1); } while (old != seen);
+}
+KERNEL swap_of_where_an_index_has_come_to(int* a, int* o, int n) {
+  if (T % 64) return;
+  int k = 0, old = 0, seen = 0;
+  do { seen += o[k]; k += a[k + 1] > 0; SWAP(o + k, old, seen); } while (k < 3);
+}
 KERNEL counted_by_volatile(int* a, int* o, int n) { volatile int* v = o; if (a[I] >= 0) v[a[I] % 7] = v[a[I] % 7] + 1; }
 KERNEL counted_by_volatile_in_blocks(int* a, int* o, int n) {
   __shared__ volatile int s;
