@@ -38,7 +38,7 @@ class Pool:
 
     Attributes:
         handle: its number.
-        most: bytes that it may reserve; 0 is no limit.
+        most: bytes that it may reserve, rounded up to chunks (driver 580 does so); 0 is no limit.
         is_open: whether it was not destroyed; what it gave lives on.
         threshold: bytes that a synchronisation leaves reserved.
         used: bytes asked for and not freed.
@@ -80,7 +80,7 @@ class Pool:
         A whole number of chunks where they fit, else just what is needed.
         """
         if self.most:
-            available = min(available, self.most - self.reserved)
+            available = min(available, _in_chunks(self.most) - self.reserved)
         missing = held - self.slack
         if missing <= 0:
             return 0

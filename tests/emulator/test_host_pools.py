@@ -199,12 +199,12 @@ def test_memory_is_freed_at_once_without_a_stream_and_only_where_it_begins(api: 
 def test_pools_of_the_host_have_accounts_and_a_limit(api: Emulator) -> None:
     pool = made(api, PINNED, HOST, most=1 << 20)
     first = ok(api.cuMemAllocFromPoolAsync(1000, pool, LEGACY))
-    assert code(api.cuMemAllocFromPoolAsync(2 << 20, pool, LEGACY)) == 2
-    assert account(api, pool) == [4096, 4096, 1000, 1000]
+    assert code(api.cuMemAllocFromPoolAsync(32 << 20, pool, LEGACY)) == 2
+    assert account(api, pool) == [32 << 20, 32 << 20, 1000, 1000]
     ok(api.cuMemPoolSetAttribute(pool, M.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, cuuint64_t(1 << 30)))
     ok(api.cuMemFreeAsync(first, LEGACY))
     ok(api.cuCtxSynchronize())
-    assert account(api, pool) == [4096, 4096, 0, 1000]
+    assert account(api, pool) == [32 << 20, 32 << 20, 0, 1000]
     ok(api.cuMemPoolTrimTo(pool, 0))
     assert int(ok(api.cuMemPoolGetAttribute(pool, M.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT))) == 0
 

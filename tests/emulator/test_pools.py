@@ -128,12 +128,16 @@ def test_pools_have_accounts_of_their_own(emulator: Emulator, pool: CUmemoryPool
     assert account(emulator, other)[0] == 0
 
 
-def test_a_pool_reserves_its_limit_at_most(emulator: Emulator, pool: CUmemoryPool) -> None:
-    other = a_pool(emulator, 40 * MIB)
-    first = ok(emulator.cuMemAllocFromPoolAsync(36 * MIB, other, LEGACY))
-    assert code(emulator.cuMemAllocFromPoolAsync(8 * MIB, other, LEGACY)) == 2
-    ok(emulator.cuMemFreeAsync(first, LEGACY))
-    ok(emulator.cuMemAllocFromPoolAsync(8 * MIB, other, LEGACY))
+def test_a_pool_reserves_its_limit_at_most_rounded_up_to_chunks(
+    emulator: Emulator, pool: CUmemoryPool
+) -> None:
+    for limit, room in ((1, 32), (32 * MIB, 32), (33 * MIB, 64), (64 * MIB, 64)):
+        other = a_pool(emulator, limit)
+        first = ok(emulator.cuMemAllocFromPoolAsync((room - 5) * MIB, other, LEGACY))
+        assert code(emulator.cuMemAllocFromPoolAsync(6 * MIB, other, LEGACY)) == 2
+        ok(emulator.cuMemAllocFromPoolAsync(4 * MIB, other, LEGACY))
+        ok(emulator.cuMemFreeAsync(first, LEGACY))
+        ok(emulator.cuMemAllocFromPoolAsync(6 * MIB, other, LEGACY))
 
 
 def test_a_destroyed_pool_goes_with_what_it_gave(emulator: Emulator, pool: CUmemoryPool) -> None:

@@ -59,7 +59,8 @@ class MemoryPool(Closing):
 
     Args:
         device: the device, or its ordinal.
-        max_bytes: the most that the pool takes from the device; 0 is no limit.
+        max_bytes: the most that the pool takes from the device; 0 is no limit. The driver (580)
+            rounds it up to a multiple of 32 MiB.
         release_threshold: what the pool keeps reserved when streams synchronise.
         shareable: whether other processes of the host may have it, with its memory: it goes through
             multiprocessing, as arrays over its memory do, or by its `descriptor`.
