@@ -4,8 +4,8 @@ A thread that writes a place by an atomic or volatile access after a fence hands
 happened before the fence; a thread that reads the place so, and then executes a fence, takes it
 over. PTX ISA, "Memory Consistency Model": release and acquire patterns.
 
-Each place has a chain, to which every writer adds. A thread knows a beginning of each chain that
-it has read.
+Each place has a chain, to which every writer adds what it says of itself and what it knows. Who
+reads the place knows what the chain knows then.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
+from ptx.emulate.check.knowledge import NOTHING, Few, Knowledge, epoch_of, joined, joined_all
 from ptx.emulate.check.stamps import EPOCH_BITS, WARP_SHIFT
+from ptx.emulate.check.told_so_far import ToldSoFar
 
 Place = tuple[str, int]
 """A space and a unit of it."""
@@ -27,80 +29,58 @@ _EPOCH: Final = (1 << _BITS) - 1
 
 
 class Chain:
-    """What was handed over at one place, oldest first; who knows `n` of it knows the first `n`."""
+    """What was handed over at one place; who has read `n` writers of it knows the first `n`.
 
-    __slots__ = ("_ends", "_heard", "_known", "_log", "_others", "length")
+    Attributes:
+        length: how many have written.
+        told: what all of them said, and knew of others.
+        taken: the threads that have taken over all of it.
+    """
+
+    __slots__ = ("_heard", "_said", "length", "taken", "told")
 
     def __init__(self) -> None:
         self.length: int = 0
-        # For a thread, warp or block: positions, each with the epoch that is known from there on.
-        self._known: dict[int, list[int]] = {}
-        # What all of it knows of other chains, how that grew, and how far with each writer.
-        self._others: Knowledge = {}
-        self._log: Log = []
-        self._ends: list[int] = [0]
-        # How much of what all of a block know was told here.
-        self._heard: dict[int, tuple[Log, int]] = {}
+        self.told: ToldSoFar = ToldSoFar()
+        self.taken: set[int] = set()
+        # For a thread, warp or block: positions, each with the epoch that is said from there on.
+        self._said: dict[int, list[int]] = {}
+        # What all of a block knew when it told so last.
+        self._heard: dict[int, Knowledge] = {}
 
-    def add(self, known: Iterable[tuple[int, int]], block: int, told: Told) -> None:
-        """One more writer, of a block, hands over what it knows, by keys and by other chains."""
+    def add(self, said: Few, block: int, told: Told) -> None:
+        """One more writer, of a block, hands over what it says itself and what it knows."""
+        if self.taken:
+            self.taken = set()
         at = self.length << _BITS
-        for key, epoch in known:
-            epochs = self._known.get(key)
+        for number, epoch in said.items():
+            epochs = self._said.get(number)
             if epochs is None:
-                self._known[key] = [at | epoch]
+                self._said[number] = [at | epoch]
             elif epoch > epochs[-1] & _EPOCH:
                 epochs.append(at | epoch)
-        log, end, own = told
-        heard, start = self._heard.get(block, (log, 0))
-        self._hear(log[start if heard is log else 0 : end])
-        self._heard[block] = log, end
-        self._hear(own)
+        together, own = told
+        if self._heard.get(block, NOTHING) is together:
+            together = NOTHING
+        else:
+            self._heard[block] = together
+        self.told = self.told.then(said, together, own)
         self.length += 1
-        self._ends.append(len(self._log))
 
-    def _hear(self, others: Iterable[tuple[Chain, int]]) -> None:
-        mine, log = self._others, self._log
-        for each in others:
-            other, length = each
-            if mine.get(other, 0) < length and other is not self:
-                mine[other] = length
-                log.append(each)
-
-    def knows(self, key: int, epoch: int, length: int) -> bool:
-        """Whether the first `length` say that an epoch of a thread, warp or block is over."""
-        epochs = self._known.get(key)
+    def says(self, number: int, epoch: int, length: int) -> bool:
+        """Whether the first `length` themselves say that an epoch of one of them is over."""
+        epochs = self._said.get(number)
         if epochs is None:
             return False
         told = bisect_left(epochs, length << _BITS)
         return told > 0 and epochs[told - 1] & _EPOCH > epoch
 
-    def beginnings(self, after: int, length: int) -> Iterable[tuple[Chain, int]]:
-        """What the first `length` know of other chains, at least what the first `after` do not."""
-        start, end = self._ends[after], self._ends[length]
-        if length == self.length and end - start > len(self._others):
-            return self._others.items()
-        return self._log[start:end]
 
+Told = tuple[Knowledge, Knowledge]
+"""What a thread may hand over: what all of its block know, and what it knows beyond that."""
 
-Knowledge = dict[Chain, int]
-"""How much of each chain is known; with it, what that much of a chain knows of others."""
-
-
-Log = list[tuple[Chain, int]]
-"""The same in the order in which it was learned; it grows, and is never changed else."""
-
-Told = tuple[Log, int, Log]
-"""What a thread may hand over: so much of what its block knows, and what it knows beyond that."""
-
-_NOTHING: Final[Knowledge] = {}
-
-
-def join(into: Knowledge, more: Knowledge) -> None:
-    """Know what `more` knows as well."""
-    for chain, length in more.items():
-        if into.get(chain, 0) < length:
-            into[chain] = length
+Read = dict[Chain, tuple[int, ToldSoFar]]
+"""How much of each chain was read, and what that much of it knows."""
 
 
 class Order(IntEnum):
@@ -128,17 +108,17 @@ class Handovers:
     def __init__(self, shift: int, levels: int) -> None:
         self._shift = shift
         self.chains: dict[Place, Chain] = {}
+        self._numbers: dict[int, int] = {}  # by keys
         self._knows: dict[int, Knowledge] = {}
         self._block_knows: dict[int, Knowledge] = {}
-        self._block_logs: dict[int, Log] = {}
         self._block_heard: dict[int, Knowledge] = {}
         # Of each block the threads that have taken over what it heard.
         self._took: dict[int, set[int]] = {}
         # Of each level, by threads.
-        self._read: list[dict[int, Knowledge]] = [{} for _ in range(levels)]
+        self._read: list[dict[int, Read]] = [{} for _ in range(levels)]
         self._fenced: list[dict[int, Told]] = [{} for _ in range(levels)]
-        # Up to where those who wait at a place know its chain; all of it where nothing is said.
-        self._complete: dict[Place, int] = {}
+        # What those who wait at a place know; all that its chain knows where nothing is said.
+        self._complete: dict[Place, tuple[int, ToldSoFar]] = {}
 
     @property
     def anything(self) -> bool:
@@ -150,10 +130,29 @@ class Handovers:
         if level:
             self._take_heard(thread)
         for each in self._read[: level + 1]:
-            self._take(thread, each.pop(thread, {}))
-        known = self._told(thread)
+            read = each.pop(thread, None)
+            if read is not None:
+                self._take(thread, _known_of(read))
+        told = self._told(thread)
         for fenced in self._fenced[: level + 1]:
-            fenced[thread] = known
+            if told[0] is NOTHING and told[1] is NOTHING:
+                fenced.pop(thread, None)
+            else:
+                fenced[thread] = told
+
+    def fence_all(self, threads: list[int], level: int) -> None:
+        """A fence of each of these threads; of those that know nothing it tells nothing."""
+        if self._block_knows or self._block_heard:
+            some = set(threads)
+        else:
+            every = set(threads)
+            some = every & self._knows.keys()
+            for read in self._read:
+                some |= every & read.keys()
+            for fenced in self._fenced:
+                some |= every & fenced.keys()
+        for thread in sorted(some):
+            self.fence(thread, level)
 
     def write(
         self, place: Place, thread: int, known: Iterable[tuple[int, int]], level: int, *,
@@ -168,40 +167,41 @@ class Handovers:
             level: how far.
             at_once: the write is itself a release.
         """
-        told = self._told(thread) if at_once else self._fenced[level].get(thread, ([], 0, []))
-        self._chain(place).add(known, thread >> self._shift, told)
+        nothing = NOTHING, NOTHING
+        told = self._told(thread) if at_once else self._fenced[level].get(thread, nothing)
+        self._chain(place).add(self._said(known), thread >> self._shift, told)
 
     def write_of_block(self, place: Place, block: int, known: tuple[int, int]) -> None:
         """All threads of a block hand over what they know now."""
         own = [mine for thread, mine in self._knows.items() if thread >> self._shift == block]
-        log = self._block_logs.get(block, [])
-        told = log, len(log), [each for mine in own for each in mine.items()]
-        self._chain(place).add((known,), block, told)
+        told = self._block_knows.get(block, NOTHING), joined_all(own)
+        self._chain(place).add(self._said((known,)), block, told)
 
     def read(self, place: Place, thread: int, level: int, *, at_once: bool) -> None:
         """What is read here is known after the next fence, or at once where that is an acquire."""
         chain = self.chains.get(place)
         if chain is None:
             return
-        read = {chain: self._complete.get(place, chain.length)}
+        read = self._complete.get(place) or (chain.length, chain.told)
         if at_once:
-            self._take(thread, read)
+            if thread not in chain.taken:
+                self._take(thread, read[1].known())
+                if place not in self._complete:
+                    chain.taken.add(thread)
         else:
-            join(self._read[level].setdefault(thread, {}), read)
+            self._read[level].setdefault(thread, {})[chain] = read
 
     def read_by_block(self, place: Place, block: int) -> None:
         """All threads of a block know at once what is read here."""
         chain = self.chains.get(place)
         if chain is not None:
-            read = {chain: self._complete.get(place, chain.length)}
-            learned: Knowledge = {}
-            _join_with_beginnings(learned, read, self._block_knows.get(block, _NOTHING))
-            self._learn(block, learned)
+            _, told = self._complete.get(place) or (chain.length, chain.told)
+            self._learn(block, told.known())
 
     def complete(self, place: Place) -> None:
         """A phase is complete: who waits for it knows what was handed over so far, and no more."""
         chain = self.chains.get(place)
-        self._complete[place] = 0 if chain is None else chain.length
+        self._complete[place] = (0, ToldSoFar()) if chain is None else (chain.length, chain.told)
 
     def _chain(self, place: Place) -> Chain:
         chain = self.chains.get(place)
@@ -209,28 +209,24 @@ class Handovers:
             chain = self.chains[place] = Chain()
         return chain
 
+    def _said(self, known: Iterable[tuple[int, int]]) -> Few:
+        """What a writer says of itself, by numbers."""
+        numbers = self._numbers
+        return {numbers.setdefault(key, len(numbers)): epoch for key, epoch in known if epoch}
+
     def _told(self, thread: int) -> Told:
-        log = self._block_logs.get(thread >> self._shift, [])
-        return log, len(log), list(self._knows.get(thread, _NOTHING).items())
+        together = self._block_knows.get(thread >> self._shift, NOTHING)
+        return together, self._knows.get(thread, NOTHING)
 
-    def _learn(self, block: int, learned: Knowledge) -> None:
+    def _learn(self, block: int, known: Knowledge) -> None:
         """All threads of a block know this from now on."""
-        knows, log = self._block_knows.setdefault(block, {}), self._block_logs.setdefault(block, [])
-        for each in learned.items():
-            chain, length = each
-            if knows.get(chain, 0) < length:
-                knows[chain] = length
-                log.append(each)
-        if len(log) > 4 * len(knows):  # much of it is out of date
-            self._block_logs[block] = list(knows.items())
+        self._block_knows[block] = joined(self._block_knows.get(block, NOTHING), known)
 
-    def _take(self, thread: int, read: Knowledge) -> None:
-        if read:
-            together = self._block_knows.get(thread >> self._shift, _NOTHING)
-            _join_with_beginnings(self._knows.setdefault(thread, {}), read, together)
+    def _take(self, thread: int, known: Knowledge) -> None:
+        self._knows[thread] = joined(self._knows.get(thread, NOTHING), known)
 
     def _take_heard(self, thread: int) -> None:
-        """Know what the block has heard, once; what that knows was heard with it."""
+        """Know what the block has heard, once."""
         block = thread >> self._shift
         heard = self._block_heard.get(block)
         if heard is None:
@@ -238,9 +234,7 @@ class Handovers:
         took = self._took.setdefault(block, set())
         if thread not in took:
             took.add(thread)
-            together = self._block_knows.get(block, _NOTHING)
-            mine = self._knows.setdefault(thread, {})
-            join(mine, {c: n for c, n in heard.items() if together.get(c, 0) < n})
+            self._take(thread, heard)
 
     def meet_block(self, block: int) -> None:
         """All threads of a block know what each of them knew, and hear what each has read.
@@ -251,25 +245,29 @@ class Handovers:
             del self._block_heard[block]
         for read in self._read:
             for thread in [each for each in read if each >> self._shift == block]:
-                _join_with_beginnings(self._block_heard.setdefault(block, {}), read.pop(thread))
-        for thread in [each for each in self._knows if each >> self._shift == block]:
-            self._learn(block, self._knows.pop(thread))
+                heard = self._block_heard.get(block, NOTHING)
+                self._block_heard[block] = joined(heard, _known_of(read.pop(thread)))
+        threads = [each for each in self._knows if each >> self._shift == block]
+        if threads:
+            self._learn(block, joined_all(self._knows.pop(each) for each in threads))
 
     def meet_threads(self, threads: list[int]) -> None:
         """These threads know what each of them knew."""
         known = [self._knows[each] for each in threads if each in self._knows]
-        if not known:
-            return
-        together: Knowledge = {}
-        for each in known:
-            join(together, each)
-        for thread in threads:
-            self._knows[thread] = dict(together)
+        if known:
+            self._knows.update(dict.fromkeys(threads, joined_all(known)))
+
+    def knows_thread(self, thread: int, other: int, epoch: int) -> bool:
+        """Whether a thread has itself taken over that an epoch of another one is over."""
+        number = self._numbers.get(key_of_thread(other))
+        known = self._knows.get(thread)
+        return number is not None and known is not None and epoch_of(known, number) > epoch
 
     def is_over_for_block(self, block: int, epoch: int, for_block: int) -> bool:
         """Whether all threads of a block know that an epoch of all of another one is over."""
-        keys = [key_of_block(block << self._shift, self._shift)]
-        return _tells(self._block_knows.get(for_block), keys, epoch)
+        number = self._numbers.get(key_of_block(block << self._shift, self._shift))
+        known = self._block_knows.get(for_block, NOTHING)
+        return number is not None and epoch_of(known, number) > epoch
 
     def order(
         self, thread: int, epoch: int, for_thread: int, *, strong: bool, as_strong: bool
@@ -287,41 +285,36 @@ class Handovers:
         if strong:
             keys.append(key_of_strong(thread))
         block = for_thread >> self._shift
-        known = [self._knows.get(for_thread), self._block_knows.get(block)]
-        if strong and as_strong:
-            known += [each.get(for_thread) for each in self._read]
-        if any(_tells(each, keys, epoch) for each in known):
+        known = [self._knows.get(for_thread, NOTHING), self._block_knows.get(block, NOTHING)]
+        read = [each.get(for_thread, {}) for each in self._read if strong and as_strong]
+        if self._tells(known, keys, epoch) or self._says(read, keys, epoch):
             return Order.KNOWN
-        heard = self._block_heard.get(block)
-        if _tells(heard, keys, epoch):
+        heard = [self._block_heard.get(block, NOTHING)]
+        if self._tells(heard, keys, epoch):
             return Order.HEARD
         fenced = [key_of_fenced(thread, self._shift)]
-        if any(_tells(each, fenced, epoch) for each in (*known, heard)):
+        if self._tells(known + heard, fenced, epoch) or self._says(read, fenced, epoch):
             return Order.FENCED
         return Order.NONE
 
+    def _tells(self, known: list[Knowledge], keys: list[int], epoch: int) -> bool:
+        """Whether any of this says that an epoch of any of these is over."""
+        numbers = [self._numbers[key] for key in keys if key in self._numbers]
+        return any(epoch_of(each, number) > epoch for each in known for number in numbers)
 
-def _tells(knowledge: Knowledge | None, keys: list[int], epoch: int) -> bool:
-    """Whether what is known says that an epoch of any of these is over."""
-    return any(
-        chain.knows(key, epoch, length)
-        for chain, length in (knowledge or {}).items()
-        for key in keys
-    )
+    def _says(self, read: list[Read], keys: list[int], epoch: int) -> bool:
+        """Whether a writer that was read has said so itself."""
+        numbers = [self._numbers[key] for key in keys if key in self._numbers]
+        return any(
+            chain.says(number, epoch, length)
+            for each in read
+            for chain, (length, _) in each.items()
+            for number in numbers
+        )
 
 
-def _join_with_beginnings(into: Knowledge, read: Knowledge, known: Knowledge = _NOTHING) -> None:
-    """Know what is read and what that knows, beyond what is `known` already.
-
-    Who knows a part of a chain knows as well what that part knows of others.
-    """
-    for chain, length in read.items():
-        part = max(into.get(chain, 0), known.get(chain, 0))
-        if part < length:
-            into[chain] = length
-            for other, beginning in chain.beginnings(part, length):
-                if into.get(other, 0) < beginning and known.get(other, 0) < beginning:
-                    into[other] = beginning
+def _known_of(read: Read) -> Knowledge:
+    return joined_all(told.known() for _, told in read.values())
 
 
 def key_of_thread(thread: int) -> int:

@@ -9,8 +9,6 @@ import pytest
 
 from ptx.emulate.check.handover import Handovers, Order, key_of_thread
 
-SHIFT, BLOCKS = 2, 3  # blocks of four threads
-THREADS = range(BLOCKS << SHIFT)
 PLACES = [("global", unit) for unit in range(5)]
 Writes = set["Write"]
 
@@ -28,14 +26,30 @@ class Write:
 class Model:
     """Everything as sets of writes: who reads a place learns of all before and what they knew."""
 
+    shift: int
+    blocks: int
     at: dict[tuple[str, int], list[Write]] = field(default_factory=dict)
-    knows: list[Writes] = field(default_factory=lambda: [set() for _ in THREADS])
-    read: list[Writes] = field(default_factory=lambda: [set() for _ in THREADS])
-    fenced: list[frozenset[Write]] = field(default_factory=lambda: [frozenset() for _ in THREADS])
-    heard: list[Writes] = field(default_factory=lambda: [set() for _ in range(BLOCKS)])
+    complete: dict[tuple[str, int], int] = field(default_factory=dict)
+    knows: list[Writes] = field(init=False)
+    read: list[Writes] = field(init=False)
+    fenced: list[frozenset[Write]] = field(init=False)
+    heard: list[Writes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.knows = [set() for _ in self.threads]
+        self.read = [set() for _ in self.threads]
+        self.fenced = [frozenset() for _ in self.threads]
+        self.heard = [set() for _ in range(self.blocks)]
+
+    @property
+    def threads(self) -> range:
+        return range(self.blocks << self.shift)
+
+    def of_block(self, block: int) -> list[int]:
+        return [each for each in self.threads if each >> self.shift == block]
 
     def fence(self, thread: int) -> None:
-        self.knows[thread] |= self.read[thread] | self.heard[thread >> SHIFT]
+        self.knows[thread] |= self.read[thread] | self.heard[thread >> self.shift]
         self.read[thread] = set()
         self.fenced[thread] = frozenset(self.knows[thread])
 
@@ -43,10 +57,25 @@ class Model:
         knew = frozenset(self.knows[thread]) if at_once else self.fenced[thread]
         self.at.setdefault(place, []).append(Write(thread, epoch, knew))
 
-    def reads(self, place: tuple[str, int], thread: int, at_once: bool) -> None:
+    def write_of_block(self, place: tuple[str, int], block: int, epoch: int) -> None:
+        threads = self.of_block(block)
+        knew: Writes = set().union(*(self.knows[each] for each in threads))
+        self.at.setdefault(place, []).append(Write(threads[0], epoch, frozenset(knew)))
+
+    def learned(self, place: tuple[str, int]) -> Writes:
         found = self.at.get(place, [])
-        learned = set(found).union(*(each.knew for each in found))
-        (self.knows if at_once else self.read)[thread] |= learned
+        found = found[: self.complete.get(place, len(found))]
+        return set(found).union(*(each.knew for each in found))
+
+    def reads(self, place: tuple[str, int], thread: int, at_once: bool) -> None:
+        (self.knows if at_once else self.read)[thread] |= self.learned(place)
+
+    def read_by_block(self, place: tuple[str, int], block: int) -> None:
+        for each in self.of_block(block):
+            self.knows[each] |= self.learned(place)
+
+    def is_complete(self, place: tuple[str, int]) -> None:
+        self.complete[place] = len(self.at.get(place, []))
 
     def meet(self, threads: list[int]) -> None:
         together: Writes = set().union(*(self.knows[each] for each in threads))
@@ -54,7 +83,7 @@ class Model:
             self.knows[each] = set(together)
 
     def meet_block(self, block: int) -> None:
-        threads = [each for each in THREADS if each >> SHIFT == block]
+        threads = self.of_block(block)
         self.meet(threads)
         for each in threads:
             self.heard[block] |= self.read[each]
@@ -62,38 +91,79 @@ class Model:
 
     def order(self, thread: int, epoch: int, for_thread: int) -> Order:
         for known, order in (
-            (self.knows[for_thread], Order.KNOWN), (self.heard[for_thread >> SHIFT], Order.HEARD),
+            (self.knows[for_thread], Order.KNOWN),
+            (self.heard[for_thread >> self.shift], Order.HEARD),
         ):  # fmt: skip
             if any(each.thread == thread and each.epoch > epoch for each in known):
                 return order
         return Order.NONE
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_what_is_told_only_once_is_known_as_if_it_was_told_each_time(seed: int) -> None:
-    draw, model, given = random.Random(seed), Model(), Handovers(SHIFT, 2)
+ACTS = {
+    "write": 6, "read": 6, "fence": 5, "warp": 1, "block": 1, "write of block": 0.3,
+    "read by block": 0.2, "complete": 1.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("shift", "steps"), [(2, 250), (5, 1500)], ids=["few", "many"])
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_told_is_known_as_if_every_write_was_kept(
+    seed: int, shift: int, steps: int
+) -> None:
+    draw, model, given = random.Random(seed), Model(shift, 3), Handovers(shift, 2)
     seen = set()
-    for epoch in range(1, 250):
-        thread, place, at_once = draw.choice(THREADS), draw.choice(PLACES), draw.random() < 0.3
-        act = draw.choices(("write", "read", "fence", "warp", "block"), (6, 6, 5, 1, 1))[0]
-        if act == "write":
-            model.write(place, thread, epoch, at_once)
-            given.write(place, thread, [(key_of_thread(thread), epoch)], 1, at_once=at_once)
-        elif act == "read":
-            model.reads(place, thread, at_once)
-            given.read(place, thread, 1, at_once=at_once)
-        elif act == "fence":
-            model.fence(thread)
-            given.fence(thread, 1)
-        elif act == "warp":
-            pair = [thread, thread ^ 1]
-            model.meet(pair)
-            given.meet_threads(pair)
-        else:
-            model.meet_block(thread >> SHIFT)
-            given.meet_block(thread >> SHIFT)
-        thread, since, other = draw.choice(THREADS), draw.randrange(epoch), draw.choice(THREADS)
-        found = given.order(thread, since, other, strong=False, as_strong=False)
-        assert found is model.order(thread, since, other)
-        seen.add(found)
+    for epoch in range(1, steps):
+        thread, place = draw.choice(model.threads), draw.choice(PLACES)
+        act = draw.choices(list(ACTS), list(ACTS.values()))[0]
+        _do(act, model, given, thread, place, epoch, at_once=draw.random() < 0.3)
+        for _ in range(3):
+            thread, other = draw.choice(model.threads), draw.choice(model.threads)
+            since = draw.randrange(epoch)
+            found = given.order(thread, since, other, strong=False, as_strong=False)
+            assert found is model.order(thread, since, other)
+            seen.add(found)
     assert {Order.NONE, Order.KNOWN} <= seen
+
+
+def _do(
+    act: str, model: Model, given: Handovers, thread: int, place: tuple[str, int], epoch: int, *,
+    at_once: bool,
+) -> None:  # fmt: skip
+    block = thread >> model.shift
+    if act == "write":
+        model.write(place, thread, epoch, at_once)
+        given.write(place, thread, [(key_of_thread(thread), epoch)], 1, at_once=at_once)
+    elif act == "write of block":
+        model.write_of_block(place, block, epoch)
+        given.write_of_block(place, block, (key_of_thread(block << model.shift), epoch))
+    elif act == "read":
+        model.reads(place, thread, at_once)
+        given.read(place, thread, 1, at_once=at_once)
+    elif act == "read by block":
+        model.read_by_block(place, block)
+        given.read_by_block(place, block)
+    elif act == "complete":
+        model.is_complete(place)
+        given.complete(place)
+    elif act == "fence":
+        model.fence(thread)
+        given.fence(thread, 1)
+    elif act == "warp":
+        model.meet([thread, thread ^ 1])
+        given.meet_threads([thread, thread ^ 1])
+    else:
+        model.meet_block(block)
+        given.meet_block(block)
+
+
+def test_who_waits_again_knows_what_came_before_the_later_phase() -> None:
+    given, place = Handovers(2, 2), PLACES[0]
+    known = []
+    for epoch in (1, 2):
+        given.write(place, 0, [(key_of_thread(0), epoch)], 1, at_once=True)
+        for _ in range(2):
+            given.read(place, 4, 1, at_once=True)
+            order = given.order(0, epoch - 1, 4, strong=False, as_strong=False)
+            known.append(order is Order.KNOWN)
+            given.complete(place)
+    assert known == [True, True, False, True]

@@ -1,0 +1,38 @@
+"""What writers told up to each of them, asked in any order, against dicts that keep all of it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ptx.emulate.check.knowledge import Few, epoch_of
+from ptx.emulate.check.told_so_far import ToldSoFar
+
+NUMBERS = 150
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_writer_adds_to_what_was_told_before_it_and_to_nothing_else(seed: int) -> None:
+    draw = random.Random(seed)
+    told, expected = ToldSoFar(), Few()
+    kept: list[tuple[ToldSoFar, Few]] = []
+    for _ in range(400):
+        said, knew, together = (
+            {draw.randrange(NUMBERS): draw.randrange(1, 99) for _ in range(count)}
+            for count in (1, *draw.choice([(0, 0), (0, 0), (3, 0), (3, 60)]))
+        )
+        told = told.then(said, knew, together)
+        for each in (said, knew, together):
+            expected = {n: max(expected.get(n, 0), each.get(n, 0)) for n in expected | each}
+        kept.append((told, expected))
+        if draw.random() < 0.1:
+            assert known(told) == expected
+    draw.shuffle(kept)
+    for each_told, each_expected in kept:
+        assert known(each_told) == each_expected
+
+
+def known(told: ToldSoFar) -> Few:
+    every = {number: epoch_of(told.known(), number) for number in range(NUMBERS)}
+    return {number: epoch for number, epoch in every.items() if epoch}
