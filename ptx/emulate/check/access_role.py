@@ -9,6 +9,9 @@ from ptx.isa.model import Instruction
 
 _STRONG: Final = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 _SCOPES: Final = ("cta", "cluster", "gpu", "sys")
+NARROW: Final = ("cta", "cluster")
+"""The scopes that do not reach all blocks."""
+_FENCES: Final = ("fence", "membar", "tensormap")
 _COPIES: Final = ("cp", "st", "red")
 
 
@@ -63,6 +66,12 @@ _NEEDS: Final = AccessRole(True, False, True, "sys", False, False)
 def is_atomic_or_volatile(instruction: Instruction) -> bool:
     """Whether an access is strong by its words: volatile, relaxed, or a fence as well."""
     return any(word in instruction.modifiers for word in _STRONG)
+
+
+def is_narrow_fence(instruction: Instruction) -> bool:
+    """Whether it is a fence of a scope that does not reach all blocks."""
+    words = instruction.modifiers
+    return instruction.opcode in _FENCES and any(each in NARROW for each in words)
 
 
 def role_of(

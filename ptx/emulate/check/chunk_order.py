@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ptx.emulate.check.access_role import AccessRole
+from ptx.emulate.check.chunk_handovers import ChunkHandovers
 from ptx.emulate.check.clocks import Clocks, Fences, Words
 from ptx.emulate.check.handover import (
     Order,
     Place,
     key_of_block,
-    key_of_fenced,
-    key_of_strong,
-    key_of_thread,
-    key_of_warp,
 )
-from ptx.emulate.check.stamps import EPOCH_BITS, WARP_SHIFT, Bools, Stamps, epochs_of, threads_of
+from ptx.emulate.check.stamps import (
+    EPOCH_BITS,
+    EPOCH_SHIFT,
+    MOST_EPOCHS,
+    MOST_SITES,
+    THREAD_SHIFT,
+    WARP_SHIFT,
+    Bools,
+    Stamps,
+    epochs_of,
+    threads_of,
+)
 from ptx.emulate.check.step import Step
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Geometry
@@ -41,11 +49,8 @@ class ChunkOrder:
         self._known = launch.handovers
         self._first = first
         self._threads = geometry.threads
-        self._fences = [Fences(geometry.threads) for _ in range(launch.levels)]
+        self._handovers = ChunkHandovers(launch, geometry, first, self.clocks)
         self._meeting = Fences(geometry.threads)
-        self._has_fences = False
-        # The epoch below which all of a block had been before a fence of each, at its last barrier.
-        self._fenced = np.zeros(geometry.blocks, dtype=np.int64)
         self._begun = np.zeros(geometry.blocks, dtype=np.bool_)
 
     # What is asked.
@@ -58,21 +63,25 @@ class ChunkOrder:
         """
         own = self.clocks.slots(lanes)
         early: Bools = (own != slots) & ~self._begun[own]
+        self._launch.handover_log.settle()
         return early & (not self._known.anything)
 
     def of(self, old: int, new: int) -> Order:
         """The order that memory gives two accesses, by their stamps."""
         launch = self._launch
+        launch.handover_log.settle()
         if not self._known.anything:
             return Order.NONE
-        both = np.array([old, new], dtype=np.int64)
-        one, other = threads_of(both).tolist()
-        strong, as_strong = (role.strong for role in launch.roles_of(both))
-        epoch = int(epochs_of(both)[0])
+        one, other = (old >> THREAD_SHIFT) - 1, (new >> THREAD_SHIFT) - 1
+        epoch = old >> EPOCH_SHIFT & MOST_EPOCHS
+        if self._known.knows_thread(other, one, epoch):
+            return Order.KNOWN
+        strong, as_strong = (launch.role(each & MOST_SITES - 1).strong for each in (old, new))
         return self._known.order(one, epoch, other, strong=strong, as_strong=as_strong)
 
     def over_for_blocks(self, old: Stamps, lanes: Index) -> Bools:
         """Whether all of a lane's block knows that all of an old access's block has got so far."""
+        self._launch.handover_log.settle()
         if not self._known.anything:
             return np.zeros(len(old), dtype=np.bool_)
         slots = self.clocks.slots(lanes)
@@ -105,42 +114,25 @@ class ChunkOrder:
     def pass_block(self, lanes: Index) -> bool:
         """These threads, all that their blocks have, pass a barrier; whether all threads do."""
         every = len(lanes) == self._threads
-        if self._has_fences:
-            self._note_fenced(lanes)
+        self._handovers.meet_before_barrier(lanes)
         if every:
             self.clocks.pass_blocks()
             slots = np.arange(len(self.clocks.block_known))
         else:
             slots = self.clocks.pass_block(lanes)
-        if self._known.anything:
-            for slot in slots.tolist():
-                self._known.meet_block(self._first + slot)
+        self._handovers.meet_blocks(slots)
         return every
-
-    def _note_fenced(self, lanes: Index) -> None:
-        """Threads that meet at a barrier of their blocks may all have had a fence before it."""
-        slots = self.clocks.slots(lanes)
-        least = np.full(len(self._fenced), np.iinfo(np.int64).max)
-        np.minimum.at(least, slots, self._fences[-1].ended[lanes])
-        here = np.unique(slots)
-        self._fenced[here] = least[here] + 1
 
     def pass_warps(self) -> None:
         """All threads of the chunk meet those of their warps."""
         self.clocks.pass_warps()
-        if self._known.anything:
-            threads = threads_of(self.clocks.now)
-            for warp in np.unique(threads >> WARP_SHIFT).tolist():
-                self._known.meet_threads(threads[threads >> WARP_SHIFT == warp].tolist())
+        self._handovers.meet_all_warps()
 
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
         """These threads meet those of their warps that their masks name; `whole`: all of them."""
         self.clocks.pass_warp(lanes, masks, whole)
-        if self._known.anything:
-            threads = threads_of(self.clocks.now[lanes])
-            keys = (threads >> WARP_SHIFT << 32) | masks
-            for key in np.unique(keys).tolist():
-                self._known.meet_threads(threads[keys == key].tolist())
+        warps = threads_of(self.clocks.now[lanes]) >> WARP_SHIFT
+        self._handovers.meet(warps << 32 | masks, lanes)
 
     def arrive(
         self, lanes: Index, what: str, numbers: Index, scope: str = "", *, releases: bool = True
@@ -149,6 +141,7 @@ class ChunkOrder:
 
         Without a scope all who wait are in it.
         """
+        self._launch.handover_log.settle()
         if not releases:
             self._arrive_relaxed(lanes, what, numbers, self._launch.level_of(scope))
             return
@@ -163,20 +156,21 @@ class ChunkOrder:
             lanes, numbers = lanes[~whole], numbers[~whole]
         if not len(lanes):
             return
-        self.clocks.advance(lanes, self._meeting)
+        before = self.clocks.block_known, self.clocks.warp_known
+        self.clocks.end(self._meeting, lanes, self.clocks.advance(lanes), *before)
         threads = threads_of(self.clocks.now[lanes]).tolist()
         for lane, thread, number in zip(lanes.tolist(), threads, numbers.tolist(), strict=True):
-            known = self._ended(self._meeting, lane)
+            known = self._handovers.ended(self._meeting, lane)
             place = self._object(what, number, scope, thread >> self.clocks.shift)
             self._known.write(place, thread, known, 0, at_once=True)
 
     def _arrive_relaxed(self, lanes: Index, what: str, numbers: Index, level: int) -> None:
         """Only what was before a fence of each thread is handed over."""
-        fences = self._fences[level]
+        fences = self._handovers.fences[level]
         threads = threads_of(self.clocks.now[lanes]).tolist()
         fenced = fences.ended[lanes] >= 0
         for at in np.flatnonzero(fenced).tolist():
-            known = self._ended(fences, int(lanes[at]))
+            known = self._handovers.ended(fences, int(lanes[at]))
             place = f"{what} {self._first}", int(numbers[at])
             self._known.write(place, threads[at], known, level, at_once=False)
 
@@ -188,6 +182,7 @@ class ChunkOrder:
 
     def complete(self, what: str, numbers: Index) -> None:
         """A phase of these objects is complete: who waits for it knows what came before."""
+        self._launch.handover_log.settle()
         for number in numbers.tolist():
             place = f"{what} {self._first}", number
             self._launch.counted.complete(place, self._known)
@@ -195,6 +190,7 @@ class ChunkOrder:
 
     def take(self, lanes: Index, what: str, numbers: Index, *, acquires: bool = True) -> None:
         """These threads have waited for all who arrived there."""
+        self._launch.handover_log.settle()
         if what == "cluster":
             self._begun[self.clocks.slots(lanes)] = True
         shift, level = self.clocks.shift, self._launch.level_of("cluster")
@@ -214,64 +210,8 @@ class ChunkOrder:
 
     def fence(self, lanes: Index, scope: str) -> None:
         """These threads execute a fence."""
-        level = self._launch.level_of(scope)
-        self._end(lanes, level)
-        if self._known.anything:
-            for thread in threads_of(self.clocks.now[lanes]).tolist():
-                self._known.fence(thread, level)
-
-    def _end(self, lanes: Index, level: int) -> None:
-        """What these threads did so far is handed over by what they write from now on."""
-        self._has_fences = True
-        self.clocks.advance(lanes, *self._fences[: level + 1])
+        self._handovers.fence(lanes, scope)
 
     def pass_on(self, space: str, step: Step, role: AccessRole) -> None:
         """What these threads take over at a place and hand over there, one after the other."""
-        if not (self._has_fences or role.releases or self._known.anything):
-            return
-        lanes, top = step.lanes, self._launch.level_of(role.scope)
-        if role.releases:
-            self._end(lanes, top)
-        for level in range(top, -1, -1):
-            fences = self._fences[level]
-            fenced = fences.ended[lanes] >= 0 if role.writes else np.zeros(len(lanes), np.bool_)
-            if not (role.reads and self._known.anything) and not fenced.any():
-                continue
-            threads = threads_of(self.clocks.now[lanes]).tolist()
-            for at, thread in enumerate(threads):
-                place = self._place(space, step.unit(at), thread, level)
-                if role.reads:
-                    self._known.read(place, thread, level, at_once=role.acquires)
-                if fenced[at]:
-                    lane = int(lanes[at])
-                    before = int(self._fenced[self.clocks.slots(lanes[at : at + 1])[0]])
-                    known = (
-                        *self._ended(fences, lane),
-                        self._strong(lane),
-                        (key_of_fenced(thread, self.clocks.shift), before),
-                    )
-                    self._known.write(place, thread, known, level, at_once=role.releases)
-
-    def _strong(self, lane: int) -> tuple[int, int]:
-        """Up to where a thread's atomic and volatile writes are seen by who sees its last one."""
-        now = self.clocks.now[lane : lane + 1]
-        return key_of_strong(int(threads_of(now)[0])), int(epochs_of(now)[0]) + 1
-
-    def _ended(self, fences: Fences, lane: int) -> tuple[tuple[int, int], ...]:
-        """What a thread hands over: up to where it, its warp and its block are over for it."""
-        thread = int(threads_of(self.clocks.now[lane : lane + 1])[0])
-        return (
-            (key_of_thread(thread), int(fences.ended[lane]) + 1),
-            (key_of_warp(thread), int(fences.warp[lane])),
-            (key_of_block(thread, self.clocks.shift), int(fences.block[lane])),
-        )
-
-    def _place(self, space: str, unit: int, thread: int, level: int) -> Place:
-        # What is handed over within blocks has a place of its own in each, and so in clusters.
-        name = space if space == "global" else f"shared {self._first}"
-        if level == self._launch.levels - 1:
-            return name, unit
-        block = thread >> self.clocks.shift
-        if level:
-            return f"{name} in cluster {block // self._launch.cluster_blocks}", unit
-        return f"{name} in {block}", unit
+        self._handovers.pass_on(space, step, role)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import AccessRole
+from ptx.emulate.check.access_role import NARROW, AccessRole
 from ptx.emulate.check.accesses import LastAccesses, in_memory
 from ptx.emulate.check.chunk_order import ChunkOrder
 from ptx.emulate.check.comparison import Comparison
 from ptx.emulate.check.copies import Copies, Kind
 from ptx.emulate.check.lost_updates import LostUpdates
-from ptx.emulate.check.races import NARROW, RaceCheck
+from ptx.emulate.check.races import RaceCheck
 from ptx.emulate.check.same_values import SameValues
 from ptx.emulate.check.stamps import Stamps, threads_of
 from ptx.emulate.check.step import Step

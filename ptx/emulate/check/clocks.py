@@ -28,6 +28,9 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP, Geometry
 
 Words = NDArray[np.uint32]
+Small = NDArray[np.int32]
+"""Epochs or numbers of a chunk's threads, as they are kept."""
+
 _FULL = np.uint32(0xFFFFFFFF)
 
 
@@ -41,6 +44,12 @@ class Fences:
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
+
+    def end(self, lanes: Index | Small, ended: Stamps | Small, block: Stamps, warp: Stamps) -> None:
+        """Take these for what some threads hand over from now on."""
+        self.ended[lanes] = ended
+        self.block[lanes] = block
+        self.warp[lanes] = warp
 
     @cached_property
     def ended(self) -> Stamps:
@@ -65,7 +74,7 @@ class Clocks:
         shift: what makes a block's number of a thread's.
         moment: the epochs of all threads; another object after each change.
         block_known, warp_known: the epoch below which everything is over for all of a block, or of
-            a warp.
+            a warp; other arrays after each change.
     """
 
     def __init__(self, geometry: Geometry, first: int) -> None:
@@ -121,7 +130,7 @@ class Clocks:
             known |= same_warp & (epoch < self._lane_known[lanes, thread & (WARP - 1)])
         return known
 
-    def slots(self, lanes: Index) -> Index:
+    def slots(self, lanes: Index | Small) -> Index:
         """The blocks of these threads, by their places in the chunk."""
         return self._slot[lanes]
 
@@ -152,6 +161,7 @@ class Clocks:
         latest = np.zeros(self._geometry.blocks, dtype=np.int64)
         np.maximum.at(latest, slots, epochs_of(self.now[lanes]))
         here = np.unique(slots)
+        self.block_known = self.block_known.copy()
         self.block_known[here] = latest[here] + 1
         self._set(lanes, self.block_known[slots])
         return here
@@ -189,20 +199,36 @@ class Clocks:
         if not whole.all():
             self._pass_parts(lanes[~whole], masks[~whole])
 
-    def advance(self, lanes: Index, *fences: Fences) -> None:
-        """What these threads did is of an earlier epoch than what follows, and handed over so."""
+    def advance(self, lanes: Index) -> Stamps:
+        """What these threads did is of an earlier epoch than what follows; the epochs it is of."""
         ended = epochs_of(self.now[lanes])
-        for each in fences:
-            each.ended[lanes] = ended
-            each.block[lanes] = self.block_known[self._slot[lanes]]
-            each.warp[lanes] = self.warp_known[self._warp[lanes]]
         self._set(lanes, ended + 1)
+        return ended
+
+    def end(
+        self,
+        fences: Fences,
+        lanes: Index | Small,
+        ended: Stamps | Small,
+        block: Stamps,
+        warp: Stamps,
+    ) -> None:  # fmt: skip
+        """What these threads did is handed over from now on.
+
+        Args:
+            fences: where that is kept.
+            lanes: the threads.
+            ended: their epochs.
+            block, warp: what `block_known` and `warp_known` were then.
+        """
+        fences.end(lanes, ended, block[self._slot[lanes]], warp[self._warp[lanes]])
 
     def _pass_whole_warps(self, lanes: Index) -> None:
         warps = self._warp[lanes]
         latest = np.zeros(len(self.warp_known), dtype=np.int64)
         np.maximum.at(latest, warps, epochs_of(self.now[lanes]))
         here = np.unique(warps)
+        self.warp_known = self.warp_known.copy()
         self.warp_known[here] = latest[here] + 1
         self._set(lanes, self.warp_known[warps])
 

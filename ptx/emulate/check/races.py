@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptx.emulate.check.access_role import AccessRole, Update, role_of
+from ptx.emulate.check.access_role import NARROW, AccessRole, Update, role_of
 from ptx.emulate.check.accesses import LastAccesses
 from ptx.emulate.check.counted_copies import CountedCopies
 from ptx.emulate.check.findings import Access, Finding, Findings, demangled
 from ptx.emulate.check.handover import Handovers
+from ptx.emulate.check.handover_log import HandoverLog
 from ptx.emulate.check.stamps import (
     MOST_SITES,
     WARP_SHIFT,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from ptx.isa.model import Instruction
 
 _MOST_ELSEWHERE = 1 << 23  # accesses of threads
-NARROW = ("cta", "cluster")
 # Why a race may be meant so.
 GUESS = "the value read is a guess that a compare-and-swap checks"
 SAME_VALUE = "both write the same value"
@@ -81,9 +81,12 @@ class RaceCheck:
         cluster_blocks: blocks of a cluster.
         checked: the loads, by identity, that a compare-and-swap checks.
         updates: the loads and stores, by identity, that update a place without an atomic operation.
+        narrow_fences: whether there may be a fence of a scope that does not reach all blocks.
 
     Attributes:
         levels: how many scopes there are: a block, a cluster if it has several, and all.
+        handovers: what threads know through memory, but for what `handover_log` has.
+        lowest_level: the first level at which anything can be handed over by accesses.
         counted: the copies that mbarrier objects count.
         has_copies: whether any asynchronous copy was begun.
         hidden: of each chunk, the stores that the others do not see yet.
@@ -103,6 +106,7 @@ class RaceCheck:
         cluster_blocks: int,
         checked: Container[int],
         updates: Mapping[int, Update],
+        narrow_fences: bool,
     ) -> None:
         self.kernel = kernel
         self.cluster_blocks = cluster_blocks
@@ -113,11 +117,14 @@ class RaceCheck:
         self.has_narrow: bool = any(
             role_of(site.instruction, writes=site.writes).scope in NARROW for site in sites
         )
+        # Without narrow scopes a narrower level tells no more than the last one.
+        self.lowest_level: int = 0 if self.has_narrow or narrow_fences else self.levels - 1
         self.memory = memory
         self.in_global: LastAccesses = LastAccesses(
             memory.nbytes >> self.global_shift, _reserved, self.shift
         )
         self.handovers: Handovers = Handovers(self.shift, self.levels)
+        self.handover_log: HandoverLog = HandoverLog()
         self.counted: CountedCopies = CountedCopies()
         self.has_copies: bool = False
         self._files = files
@@ -172,6 +179,10 @@ class RaceCheck:
         self.in_global = LastAccesses(0, _reserved, self.shift)
         self.elsewhere.clear()
 
+    def end(self) -> None:
+        """The launch is at its end: nobody asks any more what its threads know."""
+        self.handovers, self.handover_log = Handovers(self.shift, self.levels), HandoverLog()
+
     def number_of(self, site: Site) -> int:
         """The number of a site; those beyond what a stamp holds share the last one."""
         number = self._numbers.get(site)
@@ -191,10 +202,6 @@ class RaceCheck:
     def role(self, number: int) -> AccessRole:
         """The role of a site by its number."""
         return self._sites[number][1]
-
-    def roles_of(self, stamps: Stamps) -> list[AccessRole]:
-        """The roles of what some stamps tell of."""
-        return [self._sites[number][1] for number in sites_of(stamps).tolist()]
 
     def level_of(self, scope: str) -> int:
         """How far a scope reaches: from 0, the block, to the last level, all blocks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ptx.emulate.check.access_role import is_narrow_fence
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.analysis.guessed_reads import guessed_reads
 from ptx.emulate.codegen.analysis.kernel_origins import KernelOrigins
@@ -221,6 +222,7 @@ class _KernelWriter:
             code.is_pure.append(block.pure)
             instructions = [step.instruction for step in block.steps]
             code.reads_clock |= any(map(_reads_clock, instructions))
+            code.fences_narrowly |= any(map(is_narrow_fence, instructions))
             code.first.append(instructions[0] if instructions else None)
             code.last.append(instructions[-1] if instructions else None)
         code.zeros.append(unit.scope.zeros())

@@ -70,6 +70,7 @@ class KernelCode:
         uses_of: what becomes of each element that an instruction loads; () where it loads none.
         guesses: the loads, by identity, whose value a compare-and-swap checks.
         updates: the loads and stores, by identity, that update a place without an atomic operation.
+        fences_narrowly: whether it has a fence that not all blocks take part in.
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
         stack_bytes: local memory of the deepest chain of calls that the module tells of.
         reads_clock: whether it reads a clock, so that what it does depends on time.
@@ -103,6 +104,7 @@ class KernelCode:
     uses_of: Callable[[Instruction], tuple[Use, ...]] = _all_used
     guesses: set[int] = field(default_factory=set)
     updates: dict[int, Update] = field(default_factory=dict)
+    fences_narrowly: bool = False
     calls_by_address: bool = False
     reads_clock: bool = False
     may_be_late: Late = NOTHING_LATE

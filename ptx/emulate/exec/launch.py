@@ -154,7 +154,7 @@ class Launch:
         return RaceCheck(
             code.kernel, code.files, self.block, self.cluster.block, self.memory,
             code.shared_offsets, code.sites, findings, self.cluster.blocks, code.guesses,
-            code.updates,
+            code.updates, code.fences_narrowly or code.calls_by_address,
         )  # fmt: skip
 
     def _extents(self) -> Extents:
@@ -189,7 +189,10 @@ class Launch:
     def tell_accesses(self) -> None:
         """At the end: what was accessed, if somebody compares that with other launches."""
         races, accessed = self._races, self.limits.accessed
-        if races is not None and accessed is not None:
+        if races is None:
+            return
+        races.end()
+        if accessed is not None:
             accessed(LaunchAccesses(races))
 
     def cache_for(self, shape: Geometry) -> LaunchCache:

@@ -1,0 +1,98 @@
+"""Codes over graphs whose threads meet by `cuda::atomic`, each operation a fence as well."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import ptx
+from ptx.emulate.check import handover_log
+from ptx.emulate.check.findings import Finding, Findings
+from ptx.emulate.exec.limits import Limits
+
+from ..kernel_runner import KernelRunner
+
+SOURCE = r"""
+#include <cuda/atomic>
+using Atomic = cuda::atomic<int, cuda::thread_scope_device>;
+#define KERNEL(name, UPDATE, PUBLISH, LOOK)                                                     \
+  extern "C" __global__ void name(int n, const int* row, const int* col, Atomic* value,          \
+                                  Atomic* ends, Atomic* list, int* plain) {                      \
+    int i = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;             \
+    for (int v = i; v < n; v += threads) {                                                       \
+      int mine = value[v].load();                                                                \
+      for (int e = row[v]; e < row[v + 1]; e++) {                                                \
+        int to = col[e];                                                                         \
+        if (UPDATE) { int at = ends[0].fetch_add(1); plain[at] = to; PUBLISH; }                  \
+      }                                                                                          \
+    }                                                                                            \
+    for (int at = i; at < ends[0].load(); at += threads)                                         \
+      if (LOOK) value[plain[at]].fetch_add(1);                                                   \
+  }
+#define MIN value[to].fetch_min(mine) > mine
+#define PLAIN(x) (*(int*)&(x))
+KERNEL(right, MIN, list[at].store(1), list[at].load() == 1)
+KERNEL(update_by_a_plain_store, PLAIN(value[to]) > mine && (PLAIN(value[to]) = mine, true),
+       list[at].store(1), list[at].load() == 1)
+KERNEL(published_by_a_plain_store, MIN, PLAIN(list[at]) = 1, list[at].load() == 1)
+KERNEL(not_looked_at, MIN, list[at].store(1), at >= 0)
+KERNEL(published_without_fence, MIN, list[at].store(1, cuda::std::memory_order_relaxed),
+       list[at].load() == 1)
+KERNEL(taken_without_fence, MIN, list[at].store(1),
+       list[at].load(cuda::std::memory_order_relaxed) == 1)
+"""
+FAULTY = (
+    "update_by_a_plain_store", "published_by_a_plain_store", "not_looked_at",
+    "published_without_fence", "taken_without_fence",
+)  # fmt: skip
+VERTICES = 300
+
+
+@functools.cache
+def text() -> str:
+    options = ptx.CompileOptions(target=ptx.Target.ptx("compute_90"), lineinfo=True)
+    made = ptx.compile(SOURCE, options, name="sequentially_consistent.cu").ptx
+    assert made is not None
+    return made
+
+
+def found_in(kernel: str, blocks: int, threads: int) -> list[Finding]:
+    rng = np.random.default_rng(0)
+    runner, findings = KernelRunner(text()), Findings()
+    row = (np.arange(VERTICES + 1) * 3).astype(np.int32)
+    arrays = (
+        row, rng.integers(0, VERTICES, 3 * VERTICES).astype(np.int32),
+        rng.permutation(VERTICES).astype(np.int32), np.zeros(1, np.int32),
+        np.zeros(3 * VERTICES, np.int32), np.zeros(3 * VERTICES, np.int32),
+    )  # fmt: skip
+    places = [runner.put(each) for each in arrays]
+    runner.launch(kernel, blocks, threads, VERTICES, *places, limits=Limits(findings=findings))
+    return [each for each in findings.found if not each.benign]
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 128), (3, 64)])
+def test_what_atomics_publish_in_order_is_no_race(blocks: int, threads: int) -> None:
+    assert found_in("right", blocks, threads) == []
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 128), (3, 64)])
+@pytest.mark.parametrize("kernel", FAULTY)
+def test_a_plain_or_relaxed_access_in_place_of_one_of_them_is_found(
+    kernel: str, blocks: int, threads: int
+) -> None:
+    assert found_in(kernel, blocks, threads)
+
+
+@pytest.mark.parametrize("kernel", ["right", *FAULTY])
+def test_what_is_put_off_is_told_as_if_it_was_not(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = [_lines(each) for each in found_in(kernel, 3, 64)]
+    monkeypatch.setattr(handover_log, "_MOST_NUMBERS", 0)
+    assert [_lines(each) for each in found_in(kernel, 3, 64)] == late
+
+
+def _lines(finding: Finding) -> list[int | None]:
+    return [place.where.ptx_line for place in finding.places if place.where is not None]
