@@ -10,6 +10,7 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,8 @@ from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from .cases import Case, cases
 from .device import Device, Launch
 from .goals import SIZES
+from .graph_kernels import SOURCE as GRAPH, graph_cases
+from .kernels import SOURCE
 
 _PAIRS: Final = 5
 _PAIRS_OF_EMPTY: Final = 100
@@ -71,25 +74,29 @@ class _Kept:
 
 def lines(target: str) -> Iterator[CheckCost]:
     """The lines of the table, each when it is measured."""
-    device = Device(target)
-    device.memory.watch_writes()
-    for case in cases(SIZES):
-        launch, _ = device.prepare(case)
-        ratios: list[list[float]] = []
-        end = time.perf_counter() + _SECONDS
-        found = Findings()
-        kept = _Kept()
-        chosen = _limits(found, kept)
-        for pair in range(_PAIRS_OF_EMPTY if case.kernel == "empty" else _PAIRS):
-            base, *others = (_seconds(launch, limits) for limits in chosen)
-            if pair:  # the first one makes code
-                ratios.append([other / base for other in others])
-                if time.perf_counter() > end:
-                    break
-        more = _peak(launch, chosen[-1]) - _peak(launch, chosen[0]) + kept.most
-        assert not found.found
-        race, init, every = map(statistics.median, zip(*ratios, strict=True))
-        yield CheckCost(case.title, race, init, every, more / _accessible(case))
+    for source, launches in ((SOURCE, cases(SIZES)), (GRAPH, graph_cases())):
+        device = Device(target, source=source)
+        device.memory.watch_writes()
+        yield from map(partial(_cost, device), launches)
+
+
+def _cost(device: Device, case: Case) -> CheckCost:
+    launch, _ = device.prepare(case)
+    ratios: list[list[float]] = []
+    end = time.perf_counter() + _SECONDS
+    found = Findings()
+    kept = _Kept()
+    chosen = _limits(found, kept)
+    for pair in range(_PAIRS_OF_EMPTY if case.kernel == "empty" else _PAIRS):
+        base, *others = (_seconds(launch, limits) for limits in chosen)
+        if pair:  # the first one makes code
+            ratios.append([other / base for other in others])
+            if time.perf_counter() > end:
+                break
+    more = _peak(launch, chosen[-1]) - _peak(launch, chosen[0]) + kept.most
+    assert not found.found
+    race, init, every = map(statistics.median, zip(*ratios, strict=True))
+    return CheckCost(case.title, race, init, every, more / _accessible(case))
 
 
 def _limits(found: Findings, kept: _Kept) -> list[Limits]:
