@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -152,20 +152,36 @@ class ChunkHandovers:
     ) -> None:
         """What `pass_on` says; `epochs`: those of threads that write."""
         threads = threads_of(self._clocks.now[lanes]).tolist()
-        at = range(units.start, units.stop) if isinstance(units, slice) else units.tolist()
         for level in range(self._launch.level_of(role.scope), self._launch.lowest_level - 1, -1):
             if epochs is None:
                 told = _NOTHING_TOLD * len(threads)
             else:
                 told = self._told(self.fences[level], lanes, threads, epochs)
-            if not (role.reads and self._known.anything) and not any(told):
+            if not any(told):
+                if role.reads and self._known.anything:
+                    self._read_now(space, threads, units, level, at_once=role.acquires)
                 continue
+            at = _numbers(units)
             for thread, unit, known in zip(threads, at, told, strict=True):
                 place = self._place(space, unit, thread, level)
                 if role.reads:
                     self._known.read(place, thread, level, at_once=role.acquires)
                 if known:
                     self._known.write(place, thread, known, level, at_once=role.releases)
+
+    def _read_now(
+        self, space: str, threads: list[int], units: Units, level: int, *, at_once: bool
+    ) -> None:
+        """These threads read and hand over nothing; those that poll one place do so together."""
+        if level == self._launch.levels - 1 and not isinstance(units, slice):
+            unit = int(units[0])
+            if (units == unit).all():
+                place = self._place(space, unit, threads[0], level)
+                self._known.read_together(place, threads, level, at_once=at_once)
+                return
+        for thread, unit in zip(threads, _numbers(units), strict=True):
+            place = self._place(space, unit, thread, level)
+            self._known.read(place, thread, level, at_once=at_once)
 
     def _told(
         self, fences: Fences, lanes: Small, threads: list[int], epochs: Small
@@ -231,6 +247,10 @@ class ChunkHandovers:
         if level:
             return f"{name} in cluster {block // self._launch.cluster_blocks}", unit
         return f"{name} in {block}", unit
+
+
+def _numbers(units: Units) -> Sequence[int]:
+    return range(units.start, units.stop) if isinstance(units, slice) else units.tolist()
 
 
 def _same(one: Index, other: Index) -> bool:

@@ -85,6 +85,8 @@ class ChunkRaces:
         accesses = launch.in_global if space == "global" else self._in_shared
         if role.strong:
             self.order.pass_on(space, step, role)
+            if step.is_uniform and step.count > 2 and not role.writes and role.update is None:
+                step = step.ends()
             if (
                 role.scope in NARROW
                 or not role.writes

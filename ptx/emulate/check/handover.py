@@ -117,6 +117,8 @@ class Handovers:
         # Of each level, by threads.
         self._read: list[dict[int, Read]] = [{} for _ in range(levels)]
         self._fenced: list[dict[int, Told]] = [{} for _ in range(levels)]
+        # Of each level, the threads for which a fence tells what their last one did not.
+        self._unfenced: list[set[int]] = [set() for _ in range(levels)]
         # What those who wait at a place know; all that its chain knows where nothing is said.
         self._complete: dict[Place, tuple[int, ToldSoFar]] = {}
 
@@ -134,25 +136,19 @@ class Handovers:
             if read is not None:
                 self._take(thread, _known_of(read))
         told = self._told(thread)
-        for fenced in self._fenced[: level + 1]:
-            if told[0] is NOTHING and told[1] is NOTHING:
-                fenced.pop(thread, None)
-            else:
-                fenced[thread] = told
+        for fenced, unfenced in zip(self._fenced[: level + 1], self._unfenced, strict=False):
+            fenced[thread] = told
+            unfenced.discard(thread)
 
     def fence_all(self, threads: list[int], level: int) -> None:
-        """A fence of each of these threads; of those that know nothing it tells nothing."""
-        if self._block_knows or self._block_heard:
-            some = set(threads)
-        else:
-            every = set(threads)
-            some = every & self._knows.keys()
-            for read in self._read:
-                some |= every & read.keys()
-            for fenced in self._fenced:
-                some |= every & fenced.keys()
-        for thread in sorted(some):
+        """A fence of each of these threads; most have learned nothing since their last one."""
+        for thread in sorted(self._unfenced[level].intersection(threads)):
             self.fence(thread, level)
+
+    def _learns(self, threads: Iterable[int]) -> None:
+        """The next fence of these threads tells more."""
+        for unfenced in self._unfenced:
+            unfenced.update(threads)
 
     def write(
         self, place: Place, thread: int, known: Iterable[tuple[int, int]], level: int, *,
@@ -182,14 +178,23 @@ class Handovers:
         chain = self.chains.get(place)
         if chain is None:
             return
+        if thread in chain.taken:
+            return
         read = self._complete.get(place) or (chain.length, chain.told)
         if at_once:
-            if thread not in chain.taken:
-                self._take(thread, read[1].known())
-                if place not in self._complete:
-                    chain.taken.add(thread)
+            self._take(thread, read[1].known())
+            if place not in self._complete:
+                chain.taken.add(thread)
         else:
             self._read[level].setdefault(thread, {})[chain] = read
+            self._learns((thread,))
+
+    def read_together(self, place: Place, threads: list[int], level: int, *, at_once: bool) -> None:
+        """These threads read one place; most may know all that it tells."""
+        chain = self.chains.get(place)
+        if chain is not None:
+            for thread in sorted(set(threads) - chain.taken):
+                self.read(place, thread, level, at_once=at_once)
 
     def read_by_block(self, place: Place, block: int) -> None:
         """All threads of a block know at once what is read here."""
@@ -221,9 +226,16 @@ class Handovers:
     def _learn(self, block: int, known: Knowledge) -> None:
         """All threads of a block know this from now on."""
         self._block_knows[block] = joined(self._block_knows.get(block, NOTHING), known)
+        self._learns(self._threads_of(block))
+
+    def _threads_of(self, block: int) -> range:
+        return range(block << self._shift, block + 1 << self._shift)
 
     def _take(self, thread: int, known: Knowledge) -> None:
-        self._knows[thread] = joined(self._knows.get(thread, NOTHING), known)
+        before = self._knows.get(thread, NOTHING)
+        after = self._knows[thread] = joined(before, known)
+        if after is not before:
+            self._learns((thread,))
 
     def _take_heard(self, thread: int) -> None:
         """Know what the block has heard, once."""
@@ -247,6 +259,7 @@ class Handovers:
             for thread in [each for each in read if each >> self._shift == block]:
                 heard = self._block_heard.get(block, NOTHING)
                 self._block_heard[block] = joined(heard, _known_of(read.pop(thread)))
+                self._learns(self._threads_of(block))
         threads = [each for each in self._knows if each >> self._shift == block]
         if threads:
             self._learn(block, joined_all(self._knows.pop(each) for each in threads))
@@ -256,6 +269,7 @@ class Handovers:
         known = [self._knows[each] for each in threads if each in self._knows]
         if known:
             self._knows.update(dict.fromkeys(threads, joined_all(known)))
+            self._learns(threads)
 
     def knows_thread(self, thread: int, other: int, epoch: int) -> bool:
         """Whether a thread has itself taken over that an epoch of another one is over."""

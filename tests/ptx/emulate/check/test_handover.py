@@ -101,7 +101,7 @@ class Model:
 
 ACTS = {
     "write": 6, "read": 6, "fence": 5, "warp": 1, "block": 1, "write of block": 0.3,
-    "read by block": 0.2, "complete": 1.5,
+    "read by block": 0.2, "complete": 1.5, "read together": 0.5, "fence together": 1,
 }  # fmt: skip
 
 
@@ -139,6 +139,14 @@ def _do(
     elif act == "read":
         model.reads(place, thread, at_once)
         given.read(place, thread, 1, at_once=at_once)
+    elif act == "read together":
+        for each in model.of_block(block):
+            model.reads(place, each, at_once)
+        given.read_together(place, model.of_block(block), 1, at_once=at_once)
+    elif act == "fence together":
+        for each in model.of_block(block):
+            model.fence(each)
+        given.fence_all(model.of_block(block), 1)
     elif act == "read by block":
         model.read_by_block(place, block)
         given.read_by_block(place, block)
@@ -154,6 +162,27 @@ def _do(
     else:
         model.meet_block(block)
         given.meet_block(block)
+
+
+@pytest.mark.parametrize("way", ["acquire", "read", "warp", "block", "barrier", "heard"])
+def test_a_fence_of_many_tells_what_each_has_learned_since_its_last_one(way: str) -> None:
+    given, (first, second, *_) = Handovers(2, 2), PLACES
+    given.write(first, 0, [(key_of_thread(0), 5)], 1, at_once=True)
+    given.fence_all([4, 5], 1)
+    if way in ("acquire", "read"):
+        given.read(first, 4, 1, at_once=way == "acquire")
+    elif way == "block":
+        given.read_by_block(first, 1)
+    else:
+        given.read(first, 5, 1, at_once=way != "heard")
+        if way == "warp":
+            given.meet_threads([4, 5])
+        else:
+            given.meet_block(1)
+    given.fence_all([4, 5], 1)
+    given.write(second, 4, [(key_of_thread(4), 9)], 1, at_once=False)
+    given.read(second, 8, 1, at_once=True)
+    assert given.order(0, 4, 8, strong=False, as_strong=False) is Order.KNOWN
 
 
 def test_who_waits_again_knows_what_came_before_the_later_phase() -> None:
