@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import cudadrv
 import ptx
+from cudadrv.client.module_registry import registry
 
 from ..outcome import Outcome
 from .surface import Parameter, Target
@@ -43,6 +44,7 @@ def attack_round(number: int, seed: int, targets: list[Target], outcome: Outcome
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
         _caching_in(_cache().name),
+        _forgetting_modules(),
         _quiet(unraised),
     ):
         with opened(Path(folder)) as world:
@@ -218,6 +220,18 @@ def _caching_in(folder: str) -> Iterator[None]:
             del os.environ["CUDADRV_CACHE_DIR"]
         else:
             os.environ["CUDADRV_CACHE_DIR"] = former
+
+
+@contextlib.contextmanager
+def _forgetting_modules() -> Iterator[None]:
+    """Leave no source registered for the process, which would answer a later round."""
+    entries = registry._entries
+    former = dict(entries)
+    try:
+        yield
+    finally:
+        entries.clear()
+        entries.update(former)
 
 
 @contextlib.contextmanager
