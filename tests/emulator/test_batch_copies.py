@@ -67,6 +67,10 @@ def batch(
     )
 
 
+def told(api: Emulator, code: CUresult) -> bytes:
+    return api.cuGetErrorString(code)[1] or b""
+
+
 def at(array: NDArray[np.uint8]) -> CUdeviceptr:
     return CUdeviceptr(array.ctypes.data)
 
@@ -169,6 +173,7 @@ def test_a_batch_with_one_wrong_copy_copies_nothing(api: Emulator) -> None:
     assert code(batch(api, stream, [(one, two, 64), (two, CUdeviceptr(0), 64)])) == 1
     assert code(batch(api, stream, [(one, two, 64), (two, one, 65)])) == 1
     assert code(batch(api, stream, [(one, two, 64), (two, one, 0)])) == 1
+    assert b"copy 1 of a batch has no bytes" in told(api, CUresult.CUDA_ERROR_INVALID_VALUE)
     assert read(api, one, stream) == [1]
 
 
@@ -177,6 +182,8 @@ def test_a_capture_takes_no_batch(api: Emulator) -> None:
     one, two = on_device(api, 1, stream), on_device(api, 2, stream)
     ok(api.cuStreamBeginCapture(stream, RELAXED))
     assert code(batch(api, stream, [(one, two, 64)])) == 900
+    unsupported = CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+    assert b"the capture goes on" in told(api, unsupported)
     ok(api.cuStreamEndCapture(stream))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from cudadrv.driver._api import CUdevice, CUdeviceptr, CUgraphExec
@@ -15,13 +13,9 @@ from .handles import RELAXED, a_stream
 USED, USED_HIGH, RESERVED, RESERVED_HIGH = range(4)
 
 
-@pytest.fixture(params=["immediate", "late"])
-def api(request: pytest.FixtureRequest) -> Iterator[Emulator]:
-    emulator = Emulator(1, order=request.param)
-    ok(emulator.cuInit(0))
-    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
-    yield emulator
-    emulator.finish()
+@pytest.fixture
+def api(in_either_order: Emulator) -> Emulator:
+    return in_either_order
 
 
 def account(api: Emulator) -> list[int]:
@@ -66,7 +60,7 @@ def test_memory_that_a_graph_leaves_is_used_until_it_is_freed(api: Emulator) -> 
 def test_attributes_that_cannot_be_asked_or_set_are_refused(api: Emulator) -> None:
     device = CUdevice(0)
     assert code(api.cuDeviceGetGraphMemAttribute(device, 4)) == 1
-    assert code(api.cuDeviceGetGraphMemAttribute(CUdevice(1), USED)) == 101
+    assert code(api.cuDeviceGetGraphMemAttribute(CUdevice(2), USED)) == 101
     assert code(api.cuDeviceSetGraphMemAttribute(device, USED, 0)) == 1
     assert code(api.cuDeviceSetGraphMemAttribute(device, RESERVED_HIGH, 1)) == 1
-    assert code(api.cuDeviceGraphMemTrim(CUdevice(1))) == 101
+    assert code(api.cuDeviceGraphMemTrim(CUdevice(2))) == 101

@@ -184,6 +184,8 @@ def test_conditional_nodes_tell_their_condition_and_bodies(api: Emulator) -> Non
     given.conditional.type = CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH
     given.conditional.size = 3
     assert code(api.cuGraphAddNode(graph, None, None, 0, given)) == 201
+    _, said = api.cuGetErrorString(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+    assert b"a conditional node has a context" in (said or b"")
     assert code(api.cuGraphConditionalHandleCreate(graph, CUcontext(0), 0, 0)) == 201
     given.conditional.ctx = context
     node = added(api, graph, given)

@@ -137,9 +137,12 @@ def test_places_without_pools_are_refused(api: Emulator) -> None:
         assert code(api.cuMemGetDefaultMemPool(where, kind)) == 1
         if where is not None:
             assert code(api.cuMemPoolCreate(Properties(kind, where))) == 1
+    assert code(api.cuMemGetMemPool(Place(DEVICE, 2), PINNED)) == 1
+    assert "no device 2 of 2" in why(api, CUresult.CUDA_ERROR_INVALID_VALUE)
     for kind, created in ((PINNED, 1), (MANAGED, 0)):
         current = Place(HOST_NUMA_CURRENT)
         assert code(api.cuMemGetMemPool(current, kind)) == 801
+        assert "name the node" in why(api, CUresult.CUDA_ERROR_NOT_SUPPORTED)
         assert code(api.cuMemGetDefaultMemPool(current, kind)) == 801
         assert code(api.cuMemPoolCreate(Properties(kind, current))) == created
     assert code(api.cuMemPoolCreate(Properties(PINNED, Place(HOST), handleTypes=1))) == 1
@@ -158,6 +161,7 @@ def test_the_host_writes_what_a_copy_reads_and_reads_what_a_fill_writes(api: Emu
         ok(api.cuMemcpyAsync(other, memory, 4096, stream))
         if kind == PINNED:
             assert code(api.cuMemsetD8Async(memory, 9, 4096, stream)) == 1
+            assert "has not opened to device 0" in why(api, CUresult.CUDA_ERROR_INVALID_VALUE)
             ok(api.cuMemPoolSetAccess(pool, [access(3)], 1))
         ok(api.cuMemsetD8Async(memory, 9, 4096, stream))
         found = np.zeros(4096, np.uint8)

@@ -8,15 +8,16 @@ PTX ISA, "Memory Consistency Model", "Data-Race".
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptx.emulate.check.access_role import NARROW, AccessRole, Update, role_of
+from ptx.emulate.check.access_role import NARROW, AccessRole, role_of
 from ptx.emulate.check.accesses import LastAccesses
+from ptx.emulate.check.checked_code import CheckedCode
 from ptx.emulate.check.counted_copies import CountedCopies
 from ptx.emulate.check.findings import Access, Finding, Findings, demangled
 from ptx.emulate.check.handover import Handovers
@@ -62,7 +63,7 @@ def _reserved(units: int) -> Stamps:
     return reserve(units * 8).view(np.int64)
 
 
-def _least_element(sites: list[Site], space: str) -> int:
+def _least_element(sites: Sequence[Site], space: str) -> int:
     """The bytes of the smallest element that a kernel accesses in a space, at most 4."""
     return min([site.nbytes for site in sites if site.space in (space, "generic")] + [4])
 
@@ -71,17 +72,12 @@ class RaceCheck:
     """The races of one launch.
 
     Args:
-        kernel: its name; files: the names of its source files by number.
+        code: what it runs.
         block: threads of a block.
         block_at: gives the coordinates of a block by its number.
         memory: the device's memory.
-        shared: where each variable lies in a block's shared memory.
-        sites: what the kernel accesses memory with.
         findings: where races are put.
         cluster_blocks: blocks of a cluster.
-        checked: the loads, by identity, that a compare-and-swap checks.
-        updates: the loads and stores, by identity, that update a place without an atomic operation.
-        narrow_fences: whether there may be a fence of a scope that does not reach all blocks.
 
     Attributes:
         levels: how many scopes there are: a block, a cluster if it has several, and all.
@@ -95,30 +91,26 @@ class RaceCheck:
 
     def __init__(
         self,
-        kernel: str,
-        files: dict[int, str],
+        code: CheckedCode,
         block: Dim3,
         block_at: Callable[[int], Dim3],
         memory: DeviceMemory,
-        shared: dict[str, int],
-        sites: list[Site],
         findings: Findings,
         cluster_blocks: int,
-        checked: Container[int],
-        updates: Mapping[int, Update],
-        narrow_fences: bool,
     ) -> None:
-        self.kernel = kernel
+        self.kernel: str = code.kernel
         self.cluster_blocks = cluster_blocks
         self.levels: int = 3 if cluster_blocks > 1 else 2
         self.shift: int = block_shift(block[0] * block[1] * block[2])
-        self.global_shift: int = _least_element(sites, "global").bit_length() - 1
-        self.shared_shift: int = _least_element(sites, "shared").bit_length() - 1
+        self.global_shift: int = _least_element(code.sites, "global").bit_length() - 1
+        self.shared_shift: int = _least_element(code.sites, "shared").bit_length() - 1
         self.has_narrow: bool = any(
-            role_of(site.instruction, writes=site.writes).scope in NARROW for site in sites
+            role_of(site.instruction, writes=site.writes).scope in NARROW for site in code.sites
         )
         # Without narrow scopes a narrower level tells no more than the last one.
-        self.lowest_level: int = 0 if self.has_narrow or narrow_fences else self.levels - 1
+        self.lowest_level: int = (
+            0 if self.has_narrow or code.may_fence_narrowly else self.levels - 1
+        )
         self.memory = memory
         self.in_global: LastAccesses = LastAccesses(
             memory.nbytes >> self.global_shift, _reserved, self.shift
@@ -127,17 +119,15 @@ class RaceCheck:
         self.handover_log: HandoverLog = HandoverLog()
         self.counted: CountedCopies = CountedCopies()
         self.has_copies: bool = False
-        self._files = files
+        self._code = code
         self._block = block
         self._block_at = block_at
         self._findings = findings
-        self._shared = sorted((offset, name) for name, offset in shared.items())
+        self._shared = sorted((at, name) for name, at in code.shared_offsets.items())
         self._numbers: dict[Site, int] = {}
         self._sites: list[tuple[Site, AccessRole]] = []
         self.hidden: list[LateStores] = []
         self.guesses: list[int] = []
-        self._checked = checked
-        self._updates = updates
         self._reported: set[tuple[int, int]] = set()
         self._lost: set[tuple[int, int]] = set()
         self._early: set[int] = set()
@@ -190,8 +180,8 @@ class RaceCheck:
             number = min(len(self._sites), MOST_SITES - 1)
             if number == len(self._sites):
                 instruction, writes = site.instruction, site.writes
-                is_guess = id(instruction) in self._checked
-                update = self._updates.get(id(instruction))
+                is_guess = id(instruction) in self._code.guesses
+                update = self._code.updates.get(id(instruction))
                 role = role_of(instruction, writes=writes, is_guess=is_guess, update=update)
                 self._sites.append((site, role))
                 if is_guess:
@@ -291,7 +281,7 @@ class RaceCheck:
         return Access(what, self._where(thread, site.instruction))
 
     def _where(self, thread: int, instruction: Instruction) -> Where:
-        file, line = source_place(instruction.location, self._files)
+        file, line = source_place(instruction.location, self._code.files)
         return Where(
             kernel=self.kernel,
             block=self._block_at(thread >> self.shift),

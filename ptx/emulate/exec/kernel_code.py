@@ -117,6 +117,11 @@ class KernelCode:
     lanes: LaneCode | None = None
     _dtypes: dict[int, list[np.dtype[Any]]] = field(default_factory=dict)
 
+    @property
+    def may_fence_narrowly(self) -> bool:
+        """Whether it, or what it calls by address, may have a fence of less than all blocks."""
+        return self.fences_narrowly or self.calls_by_address
+
     def dtypes(self, function: int) -> list[np.dtype[Any]]:
         """The types of a function's registers."""
         found = self._dtypes.get(function)

@@ -152,10 +152,8 @@ class Launch:
         if findings is None:
             return None
         return RaceCheck(
-            code.kernel, code.files, self.block, self.cluster.block, self.memory,
-            code.shared_offsets, code.sites, findings, self.cluster.blocks, code.guesses,
-            code.updates, code.fences_narrowly or code.calls_by_address,
-        )  # fmt: skip
+            code, self.block, self.cluster.block, self.memory, findings, self.cluster.blocks
+        )
 
     def _extents(self) -> Extents:
         """How far accesses may reach: the arrays that parameters point into now, and variables."""
