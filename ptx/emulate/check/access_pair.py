@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
-from ptx.emulate.check.stamps import WARP_SHIFT, Bools, Stamps, sites_of, threads_of
+from ptx.emulate.check.stamps import THREAD_SHIFT, WARP_SHIFT, Stamps, sites_of, threads_of
 from ptx.emulate.check.step import Units, chosen
 from ptx.emulate.model.addresses import Index
+
+_TWO: Final = 2
 
 
 class Pair:
@@ -49,17 +52,41 @@ class Pair:
         """These threads access these units; several may access the same one."""
         if self.last is None or self.other is None:
             self.last, self.other = self._make(), self._make()
+        if len(stamps) == _TWO and self._is_again(units, stamps):
+            return
         before = self.last[units]
         if before.any():
-            self._put_aside(units, stamps, before.copy())
-        self.last[units] = stamps
+            before = before.copy()
+            self.last[units] = stamps
+            self._put_aside(units, self.last[units], before)
+        else:
+            self.last[units] = stamps
         if isinstance(units, slice):
             return
         winners = self.last[units]
-        if (winners != stamps).any():
-            for distance in (0, WARP_SHIFT, self._shift):  # the farthest last, so that it stays
-                apart = threads_of(winners) >> distance != threads_of(stamps) >> distance
-                self.other[units[apart]] = stamps[apart]
+        beside = np.flatnonzero(winners != stamps)
+        if len(beside):
+            self._put_aside(units[beside], winners[beside], stamps[beside])
+
+    def _is_again(self, units: Units, stamps: Stamps) -> bool:
+        """Whether the very two threads access one unit which did so last; they do it later now.
+
+        So do threads that poll a place.
+        """
+        assert self.last is not None
+        assert self.other is not None
+        if isinstance(units, slice):
+            return False
+        unit, same = units.tolist()
+        first, second = stamps.tolist()
+        if (
+            unit != same
+            or second >> THREAD_SHIFT != int(self.last[unit]) >> THREAD_SHIFT
+            or first >> THREAD_SHIFT != int(self.other[unit]) >> THREAD_SHIFT
+        ):
+            return False
+        self.last[unit], self.other[unit] = second, first
+        return True
 
     def change(self, units: Index, old: Stamps, new: Stamps) -> None:
         """What had these stamps has new ones, where it is still there."""
@@ -87,21 +114,22 @@ class Pair:
             self.last[:] = 0
             self.other[:] = 0
 
-    def _put_aside(self, units: Units, stamps: Stamps, before: Stamps) -> None:
+    def _put_aside(self, units: Units, last: Stamps, stamps: Stamps) -> None:
+        """Keep these accesses beside the last ones, unless what is kept is farther from them."""
         assert self.other is not None
-        mine, theirs = threads_of(stamps), threads_of(before)
-        changed = (before != 0) & (mine != theirs)
+        mine, theirs = threads_of(last), threads_of(stamps)
+        changed = (stamps != 0) & (mine != theirs)
         if not changed.any():
             return
         kept = self.other[units]
-        held = threads_of(kept)
-        nearer = np.flatnonzero(changed & ((kept == 0) | self._is_farther(theirs, held, mine)))
-        self.other[chosen(units, nearer)] = before[nearer]
+        held, far = threads_of(kept), self._distance(theirs, mine)
+        changed &= (kept == 0) | (far >= self._distance(held, mine)) | (held == mine)
+        there = np.flatnonzero(changed)
+        there = there[np.argsort(far[there], kind="stable")]  # of one unit's, the farthest stays
+        self.other[chosen(units, there)] = stamps[there]
 
-    def _is_farther(self, one: Stamps, than: Stamps, mine: Stamps) -> Bools:
-        """Whether one thread is at least as far from mine as another one is."""
-        block, warp = self._shift, WARP_SHIFT
-        far = (one >> block != mine >> block) * 2 + (one >> warp != mine >> warp)
-        known = (than >> block != mine >> block) * 2 + (than >> warp != mine >> warp)
-        farther: Bools = (far >= known) | (than == mine)
-        return farther
+    def _distance(self, one: Stamps, other: Stamps) -> Index:
+        """How far two threads are apart: 0 within a warp, then in the block, 2 in others."""
+        far: Index = (one >> self._shift != other >> self._shift).astype(np.intp)
+        far += one >> WARP_SHIFT != other >> WARP_SHIFT
+        return far
