@@ -18,10 +18,11 @@ from ptx.emulate.check.handover import (
     key_of_thread,
     key_of_warp,
 )
-from ptx.emulate.check.stamps import WARP_SHIFT, Stamps, epochs_of, threads_of
+from ptx.emulate.check.polls import Polls
+from ptx.emulate.check.stamps import WARP_SHIFT, Stamps, epochs_of
 from ptx.emulate.check.step import Step, Units
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.geometry import Geometry
+from ptx.emulate.model.geometry import Geometry, Value
 
 if TYPE_CHECKING:
     from ptx.emulate.check.races import RaceCheck
@@ -52,6 +53,7 @@ class ChunkHandovers:
         self._unit_type = np.int32 if launch.memory.nbytes < 1 << 31 else np.int64
         self._last_known = clocks.block_known, clocks.warp_known
         self._last_lanes: tuple[Index, Small] | None = None
+        self._polls: dict[tuple[int, int], Polls] = {}  # by sites and levels
         # Numbers of four bytes that are not counted yet, at first the chunk's fences and stamps.
         self._uncounted = geometry.threads * (6 * launch.levels + 2)
 
@@ -96,22 +98,33 @@ class ChunkHandovers:
         work = partial(self._fence_now, self._small(lanes), ended, block, warp, level, takes)
         self._soon(work, len(lanes) + self._new_numbers())
 
-    def pass_on(self, space: str, step: Step, role: AccessRole) -> None:
-        """What these threads take over at a place and hand over there, one after the other."""
+    def pass_on(self, space: str, step: Step, role: AccessRole, wrote: Value | None) -> None:
+        """What these threads take over at a place and hand over there, one after the other.
+
+        `wrote`: which of them did so; None for all, if it is a write.
+        """
         if not (self.has_fences or role.releases or self.hands_over):
             return
         lanes, top = step.lanes, self._launch.level_of(role.scope)
-        if role.releases:
-            self._begin_epoch(lanes, top, takes=False)
-        if not self.hands_over and not (role.writes and self._any_fenced(lanes, top)):
+        writers = lanes if role.writes else lanes[:0]
+        if wrote is not None:
+            wrote = step.spread(wrote)
+            writers = lanes[wrote]
+        if role.releases and len(writers):
+            self._begin_epoch(writers, top, takes=False)
+        if not self.hands_over and not self._any_fenced(writers, top):
             return
-        units = step.units
-        if not isinstance(units, slice):
-            units = units.astype(self._unit_type)
-        epochs = epochs_of(self._clocks.now[lanes]).astype(np.int32) if role.writes else None
-        work = partial(self._pass_on_now, space, self._small(lanes), units, epochs, role)
-        numbers = len(lanes) * (1 if epochs is None else 2) + self._new_numbers()
-        self._launch.handover_log.put_off(work, numbers)
+        places = step.places
+        if isinstance(places, np.ndarray):
+            places = places.astype(self._unit_type)
+        epochs: Small | None = None
+        if len(writers):
+            epochs = epochs_of(self._clocks.now[lanes]).astype(np.int32)
+            if wrote is not None:
+                epochs[~wrote] = -1
+        work = partial(self._pass_on_now, space, self._small(lanes), places, epochs, step.site)
+        kept = isinstance(places, np.ndarray) + (epochs is not None)
+        self._launch.handover_log.put_off(work, len(lanes) * kept + self._new_numbers())
 
     def meet_before_barrier(self, lanes: Index) -> None:
         """These threads, all that their blocks have, come to a barrier."""
@@ -131,7 +144,7 @@ class ChunkHandovers:
     def meet(self, keys: Stamps, lanes: Index) -> None:
         """Those of these threads meet that have the same key."""
         if self.hands_over:
-            threads = threads_of(self._clocks.now[lanes])
+            threads = self._clocks.threads[lanes]
             self._soon(partial(self._meet_now, keys, threads), 4 * len(lanes))
 
     def _any_fenced(self, lanes: Index, top: int) -> bool:
@@ -145,13 +158,14 @@ class ChunkHandovers:
         for fences in self.fences[: level + 1]:
             self._clocks.end(fences, lanes, ended, block, warp)
         if takes and self._known.anything:
-            self._known.fence_all(threads_of(self._clocks.now[lanes]).tolist(), level)
+            self._known.fence_all(self._clocks.threads[lanes].tolist(), level)
 
     def _pass_on_now(
-        self, space: str, lanes: Small, units: Units, epochs: Small | None, role: AccessRole
+        self, space: str, lanes: Small, places: Units | int, epochs: Small | None, site: int
     ) -> None:
         """What `pass_on` says; `epochs`: those of threads that write."""
-        threads = threads_of(self._clocks.now[lanes]).tolist()
+        role = self._launch.role(site)
+        threads = self._clocks.threads[lanes].tolist()
         for level in range(self._launch.level_of(role.scope), self._launch.lowest_level - 1, -1):
             if epochs is None:
                 told = _NOTHING_TOLD * len(threads)
@@ -159,10 +173,9 @@ class ChunkHandovers:
                 told = self._told(self.fences[level], lanes, threads, epochs)
             if not any(told):
                 if role.reads and self._known.anything:
-                    self._read_now(space, threads, units, level, at_once=role.acquires)
+                    self._read_now(space, lanes, places, site, level)
                 continue
-            at = _numbers(units)
-            for thread, unit, known in zip(threads, at, told, strict=True):
+            for thread, unit, known in zip(threads, _numbers(places, lanes), told, strict=True):
                 place = self._place(space, unit, thread, level)
                 if role.reads:
                     self._known.read(place, thread, level, at_once=role.acquires)
@@ -170,23 +183,42 @@ class ChunkHandovers:
                     self._known.write(place, thread, known, level, at_once=role.releases)
 
     def _read_now(
-        self, space: str, threads: list[int], units: Units, level: int, *, at_once: bool
+        self, space: str, lanes: Small, places: Units | int, site: int, level: int
     ) -> None:
         """These threads read and hand over nothing; those that poll one place do so together."""
-        if level == self._launch.levels - 1 and not isinstance(units, slice):
-            unit = int(units[0])
-            if (units == unit).all():
-                place = self._place(space, unit, threads[0], level)
-                self._known.read_together(place, threads, level, at_once=at_once)
-                return
-        for thread, unit in zip(threads, _numbers(units), strict=True):
-            place = self._place(space, unit, thread, level)
-            self._known.read(place, thread, level, at_once=at_once)
+        threads, at_once = self._clocks.threads[lanes], self._launch.role(site).acquires
+        if level == self._launch.levels - 1 and isinstance(places, int):
+            place = self._place(space, places, 0, level)
+            self._known.read_together(place, threads.tolist(), level, at_once=at_once)
+            return
+        units = np.asarray(_numbers(places, lanes))
+        if not at_once:
+            self._read_each(space, threads, units, level, at_once=False)
+            return
+        polls = self._polls.get((site, level))
+        if polls is None:
+            polls = self._polls[site, level] = Polls(len(self._clocks.threads))
+        new = polls.new(lanes, units, self._known.lengths.every)
+        numbers = self._read_each(space, threads[new], units[new], level, at_once=True)
+        polls.note(lanes[new], units[new], numbers, self._known.lengths.every)
+
+    def _read_each(
+        self, space: str, threads: Stamps, units: Index, level: int, *, at_once: bool
+    ) -> list[int]:
+        """The numbers of the chains that these threads read."""
+        return [
+            self._known.read(self._place(space, unit, thread, level), thread, level,
+                             at_once=at_once)
+            for thread, unit in zip(threads.tolist(), units.tolist(), strict=True)
+        ]  # fmt: skip
 
     def _told(
         self, fences: Fences, lanes: Small, threads: list[int], epochs: Small
     ) -> list[_Known]:
-        """What each of these threads hands over by a write in these epochs, if it had a fence."""
+        """What each of these threads hands over by a write in these epochs, if it had a fence.
+
+        Epoch -1 is of one that does not write.
+        """
         shift, ended = self._clocks.shift, fences.ended[lanes]
         if not (ended >= 0).any():
             return _NOTHING_TOLD * len(threads)
@@ -201,7 +233,7 @@ class ChunkHandovers:
                 (key_of_strong(thread), strong + 1),
                 (key_of_fenced(thread, shift), fenced),
             )
-            if epoch >= 0
+            if epoch >= 0 and strong >= 0
             else ()
             for thread, epoch, warp, block, strong, fenced in zip(
                 threads, *(each.tolist() for each in columns), strict=True
@@ -221,7 +253,7 @@ class ChunkHandovers:
         self._fenced[here] = least[here] + 1
 
     def _meet_all_warps_now(self) -> None:
-        threads = threads_of(self._clocks.now)
+        threads = self._clocks.threads
         self._meet_now(threads >> WARP_SHIFT, threads)
 
     def _meet_now(self, keys: Stamps, threads: Stamps) -> None:
@@ -231,7 +263,7 @@ class ChunkHandovers:
 
     def ended(self, fences: Fences, lane: int) -> tuple[tuple[int, int], ...]:
         """What a thread hands over: up to where it, its warp and its block are over for it."""
-        thread = int(threads_of(self._clocks.now[lane : lane + 1])[0])
+        thread = int(self._clocks.threads[lane])
         return (
             (key_of_thread(thread), int(fences.ended[lane]) + 1),
             (key_of_warp(thread), int(fences.warp[lane])),
@@ -249,8 +281,10 @@ class ChunkHandovers:
         return f"{name} in {block}", unit
 
 
-def _numbers(units: Units) -> Sequence[int]:
-    return range(units.start, units.stop) if isinstance(units, slice) else units.tolist()
+def _numbers(places: Units | int, lanes: Small) -> Sequence[int]:
+    if isinstance(places, int):
+        return [places] * len(lanes)
+    return range(places.start, places.stop) if isinstance(places, slice) else places.tolist()
 
 
 def _same(one: Index, other: Index) -> bool:

@@ -28,7 +28,7 @@ from ptx.emulate.check.stamps import (
 )
 from ptx.emulate.check.step import Step
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.geometry import Geometry
+from ptx.emulate.model.geometry import Geometry, Value
 
 if TYPE_CHECKING:
     from ptx.emulate.check.races import RaceCheck
@@ -131,7 +131,7 @@ class ChunkOrder:
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
         """These threads meet those of their warps that their masks name; `whole`: all of them."""
         self.clocks.pass_warp(lanes, masks, whole)
-        warps = threads_of(self.clocks.now[lanes]) >> WARP_SHIFT
+        warps = self.clocks.threads[lanes] >> WARP_SHIFT
         self._handovers.meet(warps << 32 | masks, lanes)
 
     def arrive(
@@ -158,7 +158,7 @@ class ChunkOrder:
             return
         before = self.clocks.block_known, self.clocks.warp_known
         self.clocks.end(self._meeting, lanes, self.clocks.advance(lanes), *before)
-        threads = threads_of(self.clocks.now[lanes]).tolist()
+        threads = self.clocks.threads[lanes].tolist()
         for lane, thread, number in zip(lanes.tolist(), threads, numbers.tolist(), strict=True):
             known = self._handovers.ended(self._meeting, lane)
             place = self._object(what, number, scope, thread >> self.clocks.shift)
@@ -167,7 +167,7 @@ class ChunkOrder:
     def _arrive_relaxed(self, lanes: Index, what: str, numbers: Index, level: int) -> None:
         """Only what was before a fence of each thread is handed over."""
         fences = self._handovers.fences[level]
-        threads = threads_of(self.clocks.now[lanes]).tolist()
+        threads = self.clocks.threads[lanes].tolist()
         fenced = fences.ended[lanes] >= 0
         for at in np.flatnonzero(fenced).tolist():
             known = self._handovers.ended(fences, int(lanes[at]))
@@ -202,7 +202,7 @@ class ChunkOrder:
                 for scope in ("", "cta"):
                     self._known.read_by_block(self._object(what, number, scope, block), block)
             lanes, numbers = lanes[~whole], numbers[~whole]
-        threads = threads_of(self.clocks.now[lanes]).tolist()
+        threads = self.clocks.threads[lanes].tolist()
         for thread, number in zip(threads, numbers.tolist(), strict=True):
             for scope in ("", "cta"):
                 place = self._object(what, number, scope, thread >> shift)
@@ -212,6 +212,6 @@ class ChunkOrder:
         """These threads execute a fence."""
         self._handovers.fence(lanes, scope)
 
-    def pass_on(self, space: str, step: Step, role: AccessRole) -> None:
+    def pass_on(self, space: str, step: Step, role: AccessRole, wrote: Value | None = None) -> None:
         """What these threads take over at a place and hand over there, one after the other."""
-        self._handovers.pass_on(space, step, role)
+        self._handovers.pass_on(space, step, role, wrote)

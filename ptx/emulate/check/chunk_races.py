@@ -15,7 +15,7 @@ from ptx.emulate.check.copies import Copies, Kind
 from ptx.emulate.check.lost_updates import LostUpdates
 from ptx.emulate.check.races import RaceCheck
 from ptx.emulate.check.same_values import SameValues
-from ptx.emulate.check.stamps import Stamps, threads_of
+from ptx.emulate.check.stamps import Stamps
 from ptx.emulate.check.step import Step
 from ptx.emulate.memory.cluster_shared import owners
 from ptx.emulate.memory.late_stores import LateStores
@@ -72,8 +72,13 @@ class ChunkRaces:
         offset: int,
         site: Site,
         values: tuple[Value, ...] = (),
+        wrote: Value | None = None,
     ) -> None:
-        """These threads are about to access memory; nothing of it is done yet."""
+        """These threads are about to access memory, or have done so and `wrote` tells who wrote.
+
+        Who compared in vain hands nothing over, and is looked at like the others otherwise: in
+        another run it may write.
+        """
         launch = self._launch
         number = launch.number_of(site)
         role = launch.role(number)
@@ -84,7 +89,7 @@ class ChunkRaces:
             return
         accesses = launch.in_global if space == "global" else self._in_shared
         if role.strong:
-            self.order.pass_on(space, step, role)
+            self.order.pass_on(space, step, role, wrote)
             if step.is_uniform and step.count > 2 and not role.writes and role.update is None:
                 step = step.ends()
             if (
@@ -165,7 +170,7 @@ class ChunkRaces:
     def _counted(self, lanes: Index, objects: Index, site: int) -> Stamps:
         clocks = self._clocks
         blocks = objects * 8 // self._shared_stride + self._first
-        issuers = threads_of(clocks.now[lanes])
+        issuers = clocks.threads[lanes]
         what = f"mbarrier {self._first}"
         return self._launch.counted.stamps(what, objects, blocks, issuers, site)
 

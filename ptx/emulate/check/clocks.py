@@ -99,6 +99,11 @@ class Clocks:
         return (numbers + 1) << THREAD_SHIFT
 
     @cached_property
+    def threads(self) -> Stamps:
+        """(threads,) their numbers in the launch."""
+        return threads_of(self._threads)
+
+    @cached_property
     def _threads(self) -> Stamps:
         """The stamps of the chunk's threads in epoch 0."""
         return self._first_chunk + self._start

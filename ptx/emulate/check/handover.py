@@ -16,6 +16,7 @@ from enum import IntEnum
 from typing import Final
 
 from ptx.emulate.check.knowledge import NOTHING, Few, Knowledge, epoch_of, joined, joined_all
+from ptx.emulate.check.polls import ChainLengths
 from ptx.emulate.check.stamps import EPOCH_BITS, WARP_SHIFT
 from ptx.emulate.check.told_so_far import ToldSoFar
 
@@ -32,14 +33,16 @@ class Chain:
     """What was handed over at one place; who has read `n` writers of it knows the first `n`.
 
     Attributes:
+        number: of the chain, from 1.
         length: how many have written.
         told: what all of them said, and knew of others.
         taken: the threads that have taken over all of it.
     """
 
-    __slots__ = ("_heard", "_said", "length", "taken", "told")
+    __slots__ = ("_heard", "_said", "length", "number", "taken", "told")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self.number: int = number
         self.length: int = 0
         self.told: ToldSoFar = ToldSoFar()
         self.taken: set[int] = set()
@@ -103,11 +106,13 @@ class Handovers:
 
     Attributes:
         chains: of the places where something was handed over.
+        lengths: of these chains.
     """
 
     def __init__(self, shift: int, levels: int) -> None:
         self._shift = shift
         self.chains: dict[Place, Chain] = {}
+        self.lengths: ChainLengths = ChainLengths()
         self._numbers: dict[int, int] = {}  # by keys
         self._knows: dict[int, Knowledge] = {}
         self._block_knows: dict[int, Knowledge] = {}
@@ -165,21 +170,24 @@ class Handovers:
         """
         nothing = NOTHING, NOTHING
         told = self._told(thread) if at_once else self._fenced[level].get(thread, nothing)
-        self._chain(place).add(self._said(known), thread >> self._shift, told)
+        self._add(place, self._said(known), thread >> self._shift, told)
 
     def write_of_block(self, place: Place, block: int, known: tuple[int, int]) -> None:
         """All threads of a block hand over what they know now."""
         own = [mine for thread, mine in self._knows.items() if thread >> self._shift == block]
         told = self._block_knows.get(block, NOTHING), joined_all(own)
-        self._chain(place).add(self._said((known,)), block, told)
+        self._add(place, self._said((known,)), block, told)
 
-    def read(self, place: Place, thread: int, level: int, *, at_once: bool) -> None:
-        """What is read here is known after the next fence, or at once where that is an acquire."""
+    def read(self, place: Place, thread: int, level: int, *, at_once: bool) -> int:
+        """What is read here is known after the next fence, or at once where that is an acquire.
+
+        Gives the number of the place's chain, 0 where nothing was handed over.
+        """
         chain = self.chains.get(place)
         if chain is None:
-            return
+            return 0
         if thread in chain.taken:
-            return
+            return chain.number
         read = self._complete.get(place) or (chain.length, chain.told)
         if at_once:
             self._take(thread, read[1].known())
@@ -188,13 +196,20 @@ class Handovers:
         else:
             self._read[level].setdefault(thread, {})[chain] = read
             self._learns((thread,))
+        return chain.number
 
     def read_together(self, place: Place, threads: list[int], level: int, *, at_once: bool) -> None:
         """These threads read one place; most may know all that it tells."""
         chain = self.chains.get(place)
-        if chain is not None:
-            for thread in sorted(set(threads) - chain.taken):
-                self.read(place, thread, level, at_once=at_once)
+        if chain is None:
+            return
+        new = set(threads) - chain.taken
+        if at_once and place not in self._complete:
+            self._take_together(new, chain.told.known())
+            chain.taken |= new
+            return
+        for thread in sorted(new):
+            self.read(place, thread, level, at_once=at_once)
 
     def read_by_block(self, place: Place, block: int) -> None:
         """All threads of a block know at once what is read here."""
@@ -208,11 +223,12 @@ class Handovers:
         chain = self.chains.get(place)
         self._complete[place] = (0, ToldSoFar()) if chain is None else (chain.length, chain.told)
 
-    def _chain(self, place: Place) -> Chain:
+    def _add(self, place: Place, said: Few, block: int, told: Told) -> None:
         chain = self.chains.get(place)
         if chain is None:
-            chain = self.chains[place] = Chain()
-        return chain
+            chain = self.chains[place] = Chain(self.lengths.add())
+        chain.add(said, block, told)
+        self.lengths.every[chain.number] = chain.length
 
     def _said(self, known: Iterable[tuple[int, int]]) -> Few:
         """What a writer says of itself, by numbers."""
@@ -236,6 +252,20 @@ class Handovers:
         after = self._knows[thread] = joined(before, known)
         if after is not before:
             self._learns((thread,))
+
+    def _take_together(self, threads: Iterable[int], known: Knowledge) -> None:
+        """These threads know this; those that knew the same before have one knowledge again."""
+        knows = self._knows
+        # By what a thread knew: that, which stays alive for its number, and what it knows now.
+        after: dict[int, tuple[Knowledge, Knowledge]] = {}
+        for thread in threads:
+            before = knows.get(thread, NOTHING)
+            pair = after.get(id(before))
+            if pair is None:
+                pair = after[id(before)] = before, joined(before, known)
+            knows[thread] = pair[1]
+        if any(now is not before for before, now in after.values()):
+            self._learns(threads)
 
     def _take_heard(self, thread: int) -> None:
         """Know what the block has heard, once."""

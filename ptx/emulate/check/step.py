@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ptx.emulate.check.stamps import Stamps
+from ptx.emulate.check.stamps import Bools, Stamps
 from ptx.emulate.model.addresses import Addresses, Index, Varying
 
 Units = Index | slice
@@ -148,6 +148,15 @@ class Step:
         return units
 
     @property
+    def places(self) -> Units | int:
+        """The units, or the one that all threads access."""
+        units = self.units
+        if self.is_uniform and self._starts is None and self._each == 1:
+            assert not isinstance(units, slice)
+            return int(units[0])
+        return units
+
+    @property
     def first_units(self) -> Index:
         """(count,) the first unit of each thread."""
         units = self.units
@@ -173,6 +182,10 @@ class Step:
         stamps = now if self._lanes is None else now[self._lanes]
         stamps = stamps | self.site
         return np.repeat(stamps, self._each) if self._each > 1 else stamps
+
+    def spread(self, of_threads: Bools) -> Bools:
+        """What each thread has, for each unit."""
+        return np.repeat(of_threads, self._each) if self._each > 1 else of_threads
 
     def by(self, stamps: Stamps) -> Step:
         """The same by others, with these stamps without a site for its threads; to be listed."""

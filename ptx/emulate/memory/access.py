@@ -69,6 +69,17 @@ def locate(
     return elements, index
 
 
+def note_swap(
+    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, wrote: Value
+) -> None:
+    """A compare-and-swap is done, by those of these threads which found what they wanted."""
+    space = site.space
+    if space == "generic":
+        space, addresses = in_window(addresses, offset)
+    if threads.blocks.races is not None:
+        threads.blocks.races.note(threads, space, addresses, offset, site, wrote=wrote)
+
+
 def _global(
     threads: AccessingThreads,
     addresses: Addresses,

@@ -82,8 +82,12 @@ class AccessCheck(Protocol):
         offset: int,
         site: Site,
         values: tuple[Value, ...] = (),
+        wrote: Value | None = None,
     ) -> None:
-        """These threads are about to access memory."""
+        """These threads are about to access memory.
+
+        `values`: what is stored; `wrote`: which have written, where that is known, behind it.
+        """
 
 
 class ReadCheck(Protocol):

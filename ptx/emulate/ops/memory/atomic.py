@@ -13,13 +13,13 @@ from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Elements, locate
+from ptx.emulate.memory.access import Elements, locate, note_swap
 from ptx.emulate.memory.generic_addresses import divide, is_mixed
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.ops.memory.combine import Rule, rule
+from ptx.emulate.ops.memory.combine import Rule, rule, same_bits
 from ptx.emulate.ops.memory.in_order import at, combine_in_order
 from ptx.emulate.ops.memory.late_store import note_write, publish, releases
 from ptx.isa.model import Immediate, Instruction, Vector
@@ -51,7 +51,9 @@ def atomic(
         site.space == "generic" and SHARED_WINDOW <= low < SHARED_WINDOW + WINDOW_BYTES
     )
     how = rule(name, ptx_type, in_shared or (keeps_subnormals and ptx_type == "f32"))
-    elements, index = locate(fibre, addresses, offset, site)
+    # Whether a compare-and-swap writes is known behind it.
+    is_swap = name == "cas" and fibre.blocks.races is not None
+    elements, index = locate(fibre, addresses, offset, site, is_access=not is_swap)
     found: list[Value] = []
     for position, value in enumerate(values):
         part = elements[position:]
@@ -60,6 +62,8 @@ def atomic(
             found.append(value)
         else:
             found.append(combine_in_order(part, index, fibre.n, how, value, other))
+    if is_swap:
+        note_swap(fibre, addresses, offset, site, same_bits(found[0], values[0]))
     return found
 
 

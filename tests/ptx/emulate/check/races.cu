@@ -126,6 +126,38 @@ KERNEL beside_the_lock(int* a, int* o, int n) {
   atomicExch(&lock, 0);
   o[0] += 1;
 }
+KERNEL turns_by_swaps(int* a, int* o, int n) {
+  if (T) return;
+  while (atomicCAS(o, blockIdx.x, -1) != blockIdx.x) ;
+  __threadfence(); a[0] += 1; __threadfence();
+  atomicCAS(o, -1, blockIdx.x + 1);
+}
+KERNEL turns_by_wide_swaps(int* a, int* o, int n) {
+  unsigned long long *turn = (unsigned long long*)o, mine = blockIdx.x, taken = 1ull << 40;
+  if (T) return;
+  while (atomicCAS(turn, mine, taken) != mine) ;
+  __threadfence(); a[0] += 1; __threadfence();
+  atomicCAS(turn, taken, mine + 1);
+}
+KERNEL handed_over_by_swaps_in_vain(int* a, int* o, int n) {
+  if (T) return;
+  if (blockIdx.x == 0) { o[0] = 5; __threadfence(); }
+  atomicCAS(a, -7, -8);
+  __threadfence();
+  if (blockIdx.x) a[I] = o[0];
+}
+KERNEL one_of_two_swaps_in_vain(int* a, int* o, int n) {
+  if (T > 1) return;
+  if (blockIdx.x == 0) { o[T] = 5; __threadfence(); }
+  atomicCAS(a + T, 0, -8);
+  __threadfence();
+  if (blockIdx.x && T) a[I] = o[1];
+}
+KERNEL cleared_by_the_last_block(int* a, int* o, int n) {
+  o[I] = a[0];
+  __syncthreads();
+  if (T == 0 && blockIdx.x == gridDim.x - 1) a[0] = 7;
+}
 KERNEL chain_of_blocks(int* a, int* o, int n) {
   volatile int* flags = a;
   if (T == 0) {

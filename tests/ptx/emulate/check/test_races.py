@@ -18,7 +18,8 @@ from ..kernel_runner import KernelRunner
 RIGHT = (
     "own_elements", "tile", "tile_reused", "stencil", "histogram", "histogram_in_blocks", "bytes",
     "reduction", "reduction_by_warps", "half_warps", "named_barriers", "producers", "last_block",
-    "second_of_two", "locked", "chain_of_blocks", "released_and_acquired",
+    "second_of_two", "locked", "turns_by_swaps", "turns_by_wide_swaps", "chain_of_blocks",
+    "released_and_acquired",
     "flag_passed_on_in_the_block", "bit_set_by_volatile", "turns_by_volatile",
     "turns_of_what_was_polled", "own_places_by_volatile", "counted_by_volatile_in_a_lock",
     "counted_by_volatile_in_phases", "copied", "copied_and_all_awaited", "copied_to_an_mbarrier",
@@ -40,6 +41,9 @@ FAULTY = {
     "second_of_two_without_fences": "__threadfence() on both sides",
     "locked_without_fences": "",
     "beside_the_lock": "",
+    "cleared_by_the_last_block": "two launches",
+    "handed_over_by_swaps_in_vain": "__threadfence() on both sides",
+    "one_of_two_swaps_in_vain": "__threadfence() on both sides",
     "chain_of_blocks_published_early": "__threadfence() on both sides",
     "relaxed_alone": "__threadfence() on both sides",
     "other_value": "",
@@ -125,6 +129,11 @@ def test_a_race_is_found_with_what_would_order_it(kernel: str, grid: int, block:
             assert line is not None
             above = [text for text in lines[:line] if text.startswith("KERNEL")]
             assert above[-1].split("(")[0].split()[-1] == kernel
+
+
+def test_what_blocks_read_before_the_last_one_is_executed_is_kept() -> None:
+    found = found_in("cleared_by_the_last_block", 3, 256, chunk_threads=256)
+    assert [each.first.what for each in found] == ["read"]
 
 
 @pytest.mark.parametrize(("grid", "block"), SIZES)

@@ -42,6 +42,42 @@ KERNEL(published_without_fence, MIN, list[at].store(1, cuda::std::memory_order_r
        list[at].load() == 1)
 KERNEL(taken_without_fence, MIN, list[at].store(1),
        list[at].load(cuda::std::memory_order_relaxed) == 1)
+#define LOCKS(name, TAKEN, PLACE)                                                               \
+  extern "C" __global__ void name(int n, Atomic* lock, int* data) {                              \
+    int i = blockIdx.x * blockDim.x + threadIdx.x;                                               \
+    for (int round = 0; round < 3; round++) {                                                    \
+      int at = (i * 7 + round * 13) % n;                                                         \
+      for (bool done = false; !done;) {                                                          \
+        int zero = 0;                                                                            \
+        if (TAKEN) { data[PLACE] += 1; lock[at].store(0); done = true; }                         \
+      }                                                                                          \
+    }                                                                                            \
+  }
+LOCKS(locks, lock[at].compare_exchange_strong(zero, 1), at)
+LOCKS(locks_of_others, lock[at].compare_exchange_strong(zero, 1), at / 2)
+LOCKS(locks_without_fence,
+      lock[at].compare_exchange_strong(zero, 1, cuda::std::memory_order_relaxed), at)
+#define PHASES(name, BEFORE, BEHIND)                                                            \
+  extern "C" __global__ void name(int last, Atomic* phase, int* data) {                          \
+    int i = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;             \
+    int other = (i + 37) % threads;                                                              \
+    for (int now = 1; now <= last; now++) {                                                      \
+      int sum = now > 1 ? data[now * threads - threads + other] + 1 : 1;                         \
+      BEFORE;                                                                                    \
+      phase[i].store(now);                                                                       \
+      BEHIND;                                                                                    \
+      while (phase[other].load() < now) ;                                                        \
+    }                                                                                            \
+  }
+#define STORED data[now * threads + i] = sum
+extern "C" __global__ void one_after_the_other(int last, Atomic* phase, int* data) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x * last;
+  if (i) while (phase[i - 1].load() == 0) ;
+  data[all + i] = i ? data[all + i - 1] + (i < last) : 1;
+  phase[i].store(1);
+}
+PHASES(phases, STORED, )
+PHASES(phases_stored_too_early, , STORED)
 """
 FAULTY = (
     "update_by_a_plain_store", "published_by_a_plain_store", "not_looked_at",
@@ -92,6 +128,49 @@ def test_what_is_put_off_is_told_as_if_it_was_not(
     late = [_lines(each) for each in found_in(kernel, 3, 64)]
     monkeypatch.setattr(handover_log, "_MOST_NUMBERS", 0)
     assert [_lines(each) for each in found_in(kernel, 3, 64)] == late
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 128), (3, 64)])
+def test_threads_that_spin_for_many_locks_know_what_each_of_them_hands_over(
+    blocks: int, threads: int
+) -> None:
+    assert found_in_locks("locks", blocks, threads) == []
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 128), (3, 64)])
+@pytest.mark.parametrize("kernel", ["locks_of_others", "locks_without_fence"])
+def test_a_lock_that_does_not_hand_over_the_data_is_found(
+    kernel: str, blocks: int, threads: int
+) -> None:
+    assert found_in_locks(kernel, blocks, threads)
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 128), (3, 64)])
+def test_threads_that_poll_many_places_take_over_what_is_handed_over_there_later(
+    blocks: int, threads: int
+) -> None:
+    assert found_in_phases("one_after_the_other", blocks, threads) == []
+    assert found_in_phases("phases", blocks, threads) == []
+    assert found_in_phases("phases_stored_too_early", blocks, threads)
+
+
+def found_in_phases(kernel: str, blocks: int, threads: int) -> list[Finding]:
+    runner, findings, count = KernelRunner(text()), Findings(), blocks * threads
+    phase, data = (runner.put(np.zeros(5 * count, np.int32)) for _ in range(2))
+    runner.launch(kernel, blocks, threads, 4, phase, data, limits=Limits(findings=findings))
+    if not findings.found:
+        last = runner.get(data + 16 * count, count, np.int32)
+        np.testing.assert_array_equal(last[3:], np.full(count - 3, 4))
+    return [each for each in findings.found if not each.benign]
+
+
+def found_in_locks(kernel: str, blocks: int, threads: int) -> list[Finding]:
+    runner, findings, count = KernelRunner(text()), Findings(), 64
+    lock, data = (runner.put(np.zeros(count, np.int32)) for _ in range(2))
+    runner.launch(kernel, blocks, threads, count, lock, data, limits=Limits(findings=findings))
+    if not findings.found:
+        assert runner.get(data, count, np.int32).sum() == 3 * blocks * threads
+    return [each for each in findings.found if not each.benign]
 
 
 def _lines(finding: Finding) -> list[int | None]:
