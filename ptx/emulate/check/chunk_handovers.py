@@ -51,6 +51,8 @@ class ChunkHandovers:
         # The epoch below which all of a block had been before a fence of each, at its last barrier.
         self._fenced = np.zeros(geometry.blocks, dtype=np.int64)
         self._unit_type = np.int32 if launch.memory.nbytes < 1 << 31 else np.int64
+        # Those who may have told, since their epoch began, of their strong accesses in it.
+        self._has_told = np.zeros(geometry.threads, dtype=np.bool_)
         self._last_known = clocks.block_known, clocks.warp_known
         self._last_lanes: tuple[Index, Small] | None = None
         self._polls: dict[tuple[int, int], Polls] = {}  # by sites and levels
@@ -95,6 +97,7 @@ class ChunkHandovers:
         self.has_fences = True
         block, warp = self._clocks.block_known, self._clocks.warp_known
         ended = self._clocks.advance(lanes).astype(np.int32)
+        self._has_told[lanes] = False
         work = partial(self._fence_now, self._small(lanes), ended, block, warp, level, takes)
         self._soon(work, len(lanes) + self._new_numbers())
 
@@ -105,6 +108,7 @@ class ChunkHandovers:
         """
         if not (self.has_fences or role.releases or self.hands_over):
             return
+        self._part(step)
         lanes, top = step.lanes, self._launch.level_of(role.scope)
         writers = lanes if role.writes else lanes[:0]
         if wrote is not None:
@@ -123,8 +127,17 @@ class ChunkHandovers:
             if wrote is not None:
                 epochs[~wrote] = -1
         work = partial(self._pass_on_now, space, self._small(lanes), places, epochs, step.site)
+        self._has_told[writers] = True
         kept = isinstance(places, np.ndarray) + (epochs is not None)
         self._launch.handover_log.put_off(work, len(lanes) * kept + self._new_numbers())
+
+    def _part(self, step: Step) -> None:
+        """Begin an epoch for a strong access behind what a thread told of its others so far."""
+        told = step.threads[self._has_told[step.threads]]
+        if len(told):
+            self._clocks.advance(told)
+            self._has_told[told] = False
+            step.moment = self._clocks.moment
 
     def meet_before_barrier(self, lanes: Index) -> None:
         """These threads, all that their blocks have, come to a barrier."""

@@ -55,6 +55,14 @@ class ChunkOrder:
 
     # What is asked.
 
+    @property
+    def is_uneven(self) -> bool:
+        """Whether some threads may know less than the first and the last of them.
+
+        Not where barriers of whole blocks and warps alone tell them of each other.
+        """
+        return self._handovers.hands_over or self.clocks.tells_lanes
+
     def may_not_have_begun(self, lanes: Index, slots: Index) -> Bools:
         """Which of these threads access another block of their cluster that may not have begun.
 

@@ -47,7 +47,7 @@ class ChunkRaces:
         self._several = geometry.blocks > 1
         units = geometry.blocks * shared_stride >> launch.shared_shift
         self._in_shared = LastAccesses(units, in_memory, launch.shift, _FEWEST_IN_SHARED)
-        self._first = first
+        self.first: int = first
         self.order: ChunkOrder = ChunkOrder(launch, geometry, first)
         self._clocks = self.order.clocks
         self._comparison = Comparison(launch, self.order, first, shared_stride)
@@ -90,8 +90,8 @@ class ChunkRaces:
         accesses = launch.in_global if space == "global" else self._in_shared
         if role.strong:
             self.order.pass_on(space, step, role, wrote)
-            if step.is_uniform and step.count > 2 and not role.writes and role.update is None:
-                step = step.ends()
+            if not role.writes and role.update is None:
+                step = self._compared(step)
             if (
                 role.scope in NARROW
                 or not role.writes
@@ -105,10 +105,8 @@ class ChunkRaces:
                 accesses.settle(step)
                 self._write(space, accesses, step, self._same(space, values, step))
         elif role.is_guess or not accesses.lists_read(step):
-            if step.is_uniform and step.count > 2:
-                step = step.ends()
-            self._read(space, accesses, step)
-            accesses.read(step, launch.guesses)
+            self._read(space, accesses, self._compared(step))
+            accesses.read(_kept(step), launch.guesses)
 
     def issue(
         self,
@@ -169,9 +167,9 @@ class ChunkRaces:
 
     def _counted(self, lanes: Index, objects: Index, site: int) -> Stamps:
         clocks = self._clocks
-        blocks = objects * 8 // self._shared_stride + self._first
+        blocks = objects * 8 // self._shared_stride + self.first
         issuers = clocks.threads[lanes]
-        what = f"mbarrier {self._first}"
+        what = f"mbarrier {self.first}"
         return self._launch.counted.stamps(what, objects, blocks, issuers, site)
 
     def _put_counted(self, kind: Kind, accesses: LastAccesses, step: Step, objects: Index) -> None:
@@ -225,7 +223,7 @@ class ChunkRaces:
         if len(early):
             at = int(early[0])
             stamp = int(self._clocks.now[step.threads[at]]) | step.site
-            self._launch.report_early(stamp, int(within[at]), self._first + int(slots[at]))
+            self._launch.report_early(stamp, int(within[at]), self.first + int(slots[at]))
 
     def _same(self, space: str, values: tuple[Value, ...], step: Step) -> SameValues:
         data = self._launch.memory.data if space == "global" else self._data
@@ -266,6 +264,10 @@ class ChunkRaces:
         if lost is not None:
             self._comparison.same_step(space, step, same)
 
+    def _compared(self, step: Step) -> Step:
+        """Those of threads that read which are compared with what others did."""
+        return step if self.order.is_uneven else _kept(step)
+
     def _copied(self, accesses: LastAccesses, step: Step) -> list[Stamps]:
         """The copies that may still read these units."""
         found = [each.reads_of(accesses, step) for each in (self._copies, self._bulk) if each]
@@ -287,7 +289,8 @@ class ChunkRaces:
         if role.is_copy:
             return
         if not role.writes:
-            accesses.strong_reads.add(units, stamps)
+            kept = step if role.update else _kept(step)
+            accesses.strong_reads.add(kept.units, kept.stamps)
             if role.update:
                 self._updates.load(space, accesses, step, role.update)
             return
@@ -319,3 +322,8 @@ class ChunkRaces:
         copies = self._bulk if bulk else self._copies
         if copies:
             copies.wait(lanes, pending, self._clocks.now, reads_alone=reads_alone)
+
+
+def _kept(step: Step) -> Step:
+    """Those of threads that read whose reads are kept: of many that read one place, the ends."""
+    return step.ends() if step.is_uniform and step.count > 2 else step

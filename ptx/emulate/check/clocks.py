@@ -117,6 +117,11 @@ class Clocks:
         return self._geometry.index("thread") % WARP
 
     @property
+    def tells_lanes(self) -> bool:
+        """Whether parts of warps have met."""
+        return self._lane_known is not None
+
+    @property
     def now(self) -> Stamps:
         """(threads,) each thread's stamp, without a site; another array after each change."""
         return self.moment.stamps

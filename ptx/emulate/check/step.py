@@ -38,6 +38,7 @@ class Step:
         low, high: the bytes of the memory, or of each block's, that they are within.
         count: how many threads there are.
         site: the number of the site.
+        moment: when it is; of no use to change once the stamps are known.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Step:
             unit_shift: what makes a unit of a byte.
             starts: where each thread's part begins, in bytes.
         """
-        self._now = now
+        self.moment: Moment = now
         self._lanes = lanes
         self.site = site
         self._addresses = addresses
@@ -120,7 +121,7 @@ class Step:
     def is_at(self, other: Step) -> bool:
         """Whether the same threads access the same places, each its own, as far as soon seen."""
         return (
-            self._now.chunk == other._now.chunk >= 0
+            self.moment.chunk == other.moment.chunk >= 0
             and self.low == other.low
             and self.high == other.high
             and self._lanes is other._lanes
@@ -178,7 +179,7 @@ class Step:
     @cached_property
     def stamps(self) -> Stamps:
         """The stamp for each unit."""
-        now = self._now.stamps
+        now = self.moment.stamps
         stamps = now if self._lanes is None else now[self._lanes]
         stamps = stamps | self.site
         return np.repeat(stamps, self._each) if self._each > 1 else stamps
@@ -192,14 +193,14 @@ class Step:
         step = Step.__new__(Step)
         step.__dict__.update({name: self.__dict__[name] for name in _KEPT})
         step.__dict__.update(
-            count=self.count, first_of_run=self.first_of_run, _now=Moment(stamps), _lanes=None
+            count=self.count, first_of_run=self.first_of_run, moment=Moment(stamps), _lanes=None
         )
         return step
 
     def ends(self) -> Step:
         """The first and the last thread alone, of each block where each has a place of its own.
 
-        Of those that read one place, they say enough.
+        Of those that read one place, they say enough where barriers alone tell of the others.
         """
         kept = np.array([0, self.count - 1])
         starts = self._starts
@@ -231,7 +232,7 @@ class Step:
 
 _NOWHERE = Addresses(0, None)
 _KEPT = (
-    "_now", "site", "_addresses", "_offset", "_nbytes", "_each", "_unit_shift", "_starts", "low",
+    "moment", "site", "_addresses", "_offset", "_nbytes", "_each", "_unit_shift", "_starts", "low",
     "high", "is_uniform",
 )  # fmt: skip
 

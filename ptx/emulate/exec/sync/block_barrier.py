@@ -47,6 +47,7 @@ class _Barrier:
         self.waiting: list[BarrierWait] = []
         self.arrived: Counts = np.zeros(blocks, dtype=np.int64)
         self.expected: Counts = np.zeros(blocks, dtype=np.int64)  # 0: all that are alive
+        self.some_went_on: Bools = np.zeros(blocks, dtype=np.bool_)  # arrived without waiting
 
 
 class BlockBarriers:
@@ -103,7 +104,8 @@ class BlockBarriers:
                 lanes = part[0].lane_numbers()
                 slots = self._blocks.geometry.index("slot")[lanes]
                 self._blocks.races.order.arrive(lanes, f"barrier {number}", slots)
-            self._arrives(part[0], number, count, instruction)
+            barrier = self._arrives(part[0], number, count, instruction)
+            barrier.some_went_on |= self._counts.of(part[0]) > 0
 
     def reduce(
         self, fibre: Fibre, which: Value, threads: Value | None, block: int, flag: Value
@@ -241,6 +243,7 @@ class BlockBarriers:
             self._tell(self._blocks.races, number, barrier, go)
         barrier.arrived[complete] = extra[complete]
         barrier.expected[complete & (extra == 0)] = 0
+        barrier.some_went_on[complete & (extra == 0)] = False
         if not barrier.arrived.any():
             del self._barriers[number]
         self._release(go)
@@ -253,7 +256,7 @@ class BlockBarriers:
         lanes = np.concatenate([entry.fibre.lane_numbers() for entry in go])
         slots = self._blocks.geometry.index("slot")[lanes]
         everyone = self._blocks.geometry.warps_per_block * WARP
-        part = (barrier.expected > 0) & (barrier.expected < everyone)
+        part = (barrier.expected > 0) & (barrier.expected < everyone) | barrier.some_went_on
         if not part[slots].all():
             races.pass_block(lanes[~part[slots]])
         if part[slots].any():

@@ -1,0 +1,246 @@
+"""A model of what is before what in a straight kernel: vector clocks, and every access is kept.
+
+It is told twice. Strictly, by what the PTX ISA promises (chapter "Memory Consistency Model"): what
+is before by that must not be reported. And leniently, where each strong write hands over and each
+strong read takes over, as if a fence stood beside it: what is not even before by that is a race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .operations import SCOPES, WARP, Kernel, Operation
+
+Clock = NDArray[np.int64]
+Place = tuple[str, int, int]
+"""A space, the block whose memory it is (0 for all), and a word or a byte."""
+
+
+_NEVER = 1 << 40
+
+
+@dataclass(eq=False, slots=True)
+class Access:
+    """Who accessed a place, at which time of its own, and how.
+
+    A copy that nobody has waited for has no time yet: nobody knows of it.
+    """
+
+    thread: int
+    time: int
+    writes: bool
+    operation: Operation
+    number: int
+
+
+@dataclass
+class Clocks:
+    """What each thread knows of each, by one of the two rules."""
+
+    count: int
+    lenient: bool
+    knows: Clock = field(init=False)
+    fenced: list[Clock] = field(init=False)
+    """By levels: what each thread knew at its last fence."""
+    read: list[Clock] = field(init=False)
+    """By levels: what each thread has read and not taken over yet."""
+    told: list[dict[tuple[Place, int], Clock]] = field(init=False)
+    """By levels: what was handed over at a place, within a block or to all."""
+
+    def __post_init__(self) -> None:
+        self.knows = np.zeros((self.count, self.count), np.int64)
+        self.fenced = [np.zeros_like(self.knows) for _ in SCOPES]
+        self.read = [np.zeros_like(self.knows) for _ in SCOPES]
+        self.told = [{} for _ in SCOPES]
+
+    def meet(self, threads: list[int]) -> None:
+        """These threads meet."""
+        self.knows[threads] = self.knows[threads].max(axis=0)
+
+    def fence(self, thread: int, level: int) -> None:
+        """A fence."""
+        for each in range(level + 1):
+            np.maximum(self.knows[thread], self.read[each][thread], out=self.knows[thread])
+        for each in range(level + 1):
+            self.fenced[each][thread] = self.knows[thread]
+
+    def read_at(self, place: Place, thread: int, block: int, level: int, acquires: bool) -> None:
+        """A strong read."""
+        for each in range(level + 1):
+            told = self.told[each].get((place, 0 if each else block))
+            if told is not None:
+                kept = self.knows if acquires or self.lenient else self.read[each]
+                np.maximum(kept[thread], told, out=kept[thread])
+
+    def write_at(self, place: Place, thread: int, block: int, level: int, releases: bool) -> None:
+        """A strong write."""
+        for each in range(level + 1):
+            now = self.knows if releases or self.lenient else self.fenced[each]
+            key = place, 0 if each else block
+            told = self.told[each].setdefault(key, np.zeros(self.count, np.int64))
+            np.maximum(told, now[thread], out=told)
+
+
+Step = tuple[int, list[int]]
+"""An access as it was executed: the operation's number, and the threads."""
+
+
+@dataclass
+class Walk:
+    """A kernel executed: its accesses in the order in which they happened."""
+
+    kernel: Kernel
+    steps: Iterable[Step]
+    races: list[tuple[int, int]] = field(default_factory=list)
+    """Operations that race by the lenient rule."""
+    open: list[tuple[int, int]] = field(default_factory=list)
+    """Operations that are not in order by the strict rule."""
+
+    def __post_init__(self) -> None:
+        count = self.kernel.geometry.everyone
+        self._strict, self._lenient = Clocks(count, False), Clocks(count, True)
+        self._both = self._strict, self._lenient
+        self._done: dict[Place, list[Access]] = {}
+        self._next = [0] * count  # of each thread, the operation that comes next
+        self._met: set[tuple[int, int, int]] = set()
+        self._arrived: dict[tuple[int, int], list[Clock]] = {}  # by blocks and objects
+        self._flying: dict[int, list[Access]] = {}
+        for number, threads in self.steps:
+            for who in threads:
+                self._bring(who, number)
+                self._next[who] = number + 1
+                self._access(number, self.kernel.operations[number], who)
+
+    def _bring(self, who: int, to: int) -> None:
+        """A thread has come to an operation: what is before it, beside accesses, is done."""
+        size = self.kernel.geometry.threads
+        while self._next[who] < to:
+            number = self._next[who]
+            operation = self.kernel.operations[number]
+            self._next[who] += 1
+            if operation.guard.holds(*divmod(who, size)):
+                self._pass(who, number, operation)
+
+    def _pass(self, who: int, number: int, operation: Operation) -> None:
+        block = who // self.kernel.geometry.threads
+        if operation.kind == "fence":
+            for clocks in self._both:
+                clocks.fence(who, SCOPES.index(operation.scope))
+        elif operation.kind == "await":
+            for access in self._flying.pop(who, []):
+                access.time = self._tick(who)
+        elif operation.kind in ("arrive", "arrive at object"):
+            now = [clocks.knows[who].copy() for clocks in self._both]
+            told = self._arrived.setdefault((block, operation.word), now)
+            for each, more in zip(told, now, strict=True):
+                np.maximum(each, more, out=each)
+        elif not operation.is_access:
+            self._meet(who, number, operation)
+
+    def _meet(self, who: int, number: int, operation: Operation) -> None:
+        size = self.kernel.geometry.threads
+        block, thread = divmod(who, size)
+        warp = thread // WARP if operation.kind == "warp barrier" else -1
+        if (number, block, warp) in self._met:
+            return
+        self._met.add((number, block, warp))
+        group = [
+            block * size + each
+            for each in range(size)
+            if operation.guard.holds(block, each) and warp in (-1, each // WARP)
+        ]
+        for each in group:
+            self._bring(each, number + 1)
+        if operation.kind.startswith("wait"):
+            for each in range(block * size, block * size + size):
+                self._bring(each, min(number, self._arrival(operation) + 1))
+            told = self._arrived.get((block, operation.word), [])
+            for clocks, known in zip(self._both, told, strict=False):
+                clocks.knows[group] = np.maximum(clocks.knows[group], known)
+        if operation.kind != "wait at object":
+            for clocks in self._both:
+                clocks.meet(group)
+
+    def _arrival(self, wait: Operation) -> int:
+        """The operation by which others arrive where these wait."""
+        return next(
+            number
+            for number, each in enumerate(self.kernel.operations)
+            if each.kind.startswith("arrive") and each.word == wait.word
+        )
+
+    def _tick(self, who: int) -> int:
+        """A thread's time, and one step on."""
+        time = int(self._strict.knows[who, who])
+        for clocks in self._both:
+            clocks.knows[who, who] = time + 1
+        return time
+
+    def _access(self, number: int, operation: Operation, who: int) -> None:
+        block, thread = divmod(who, self.kernel.geometry.threads)
+        index = operation.index(block, thread, self.kernel.geometry)
+        if operation.kind == "copy":
+            for space, writes in (("global", False), ("shared", True)):
+                access = Access(who, _NEVER, writes, replace(operation, space=space), number)
+                self._flying.setdefault(who, []).append(access)
+                self._note(access, (space, block if space == "shared" else 0, index))
+            return
+        space = operation.space
+        place = space, block if space == "shared" else 0, index
+        reads, writes = operation.kind != "store", operation.kind != "load"
+        is_strong, order = operation.order != "weak", operation.order
+        level = SCOPES.index("gpu" if order == "volatile" else operation.scope)
+        for clocks in self._both:
+            # Leniently, who writes comes after those who wrote the place before.
+            if is_strong and (reads or clocks.lenient):
+                clocks.read_at(place, who, block, level, order in ("acquire", "acq_rel"))
+        before = [clocks.knows[who].copy() for clocks in self._both]
+        self._note(Access(who, self._tick(who), writes, operation, number), place)
+        if not is_strong or not writes:
+            return
+        releases = order in ("release", "acq_rel")
+        # A failing swap writes nothing; leniently it hands over all the same.
+        if operation.kind != "swap":
+            after, self._strict.knows[who] = self._strict.knows[who].copy(), before[0]
+            self._strict.write_at(place, who, block, level, releases)
+            self._strict.knows[who] = after
+        self._lenient.write_at(place, who, block, level, releases)
+
+    def _note(self, now: Access, place: Place) -> None:
+        space, block, index = place
+        for byte in range(4 * index, 4 * index + now.operation.nbytes):
+            done = self._done.setdefault((space, block, byte), [])
+            for old in done:
+                self._compare(old, now)
+            done.append(now)
+
+    def _compare(self, old: Access, now: Access) -> None:
+        if not (old.writes or now.writes):
+            return
+        if old.thread == now.thread and old.time < _NEVER:
+            return
+        if self._may_meet(old, now):
+            return
+        if self._strict.knows[now.thread, old.thread] <= old.time:
+            self.open.append((old.number, now.number))
+        swaps = "swap" in (old.operation.kind, now.operation.kind)
+        in_vain = swaps and not _writes_for_sure(old) and not _writes_for_sure(now)
+        if self._lenient.knows[now.thread, old.thread] <= old.time and not in_vain:
+            self.races.append((old.number, now.number))
+
+    def _may_meet(self, old: Access, now: Access) -> bool:
+        """Whether both are strong, in a scope that has both."""
+        orders = {old.operation.order, now.operation.order}
+        if "weak" in orders:
+            return False
+        size = self.kernel.geometry.threads
+        scopes = {each.operation.scope for each in (old, now) if each.operation.order != "volatile"}
+        return "cta" not in scopes or old.thread // size == now.thread // size
+
+
+def _writes_for_sure(access: Access) -> bool:
+    return access.writes and access.operation.kind != "swap"
