@@ -15,6 +15,7 @@ from tests.emulator.order_faults.bench import Bench as OrderBench, Body as Order
 from tests.emulator.order_faults.programs import PROGRAMS as PROGRAMS_OF_ORDER
 
 from .bench import Bench, Body, N, findings_of
+from .order_model import complaint_about
 from .programs import (
     PROGRAMS,
     copy_beside_a_kernel,
@@ -136,3 +137,9 @@ def test_a_wait_counts_for_what_another_thread_is_still_running() -> None:
 def test_nothing_is_compared_where_nothing_is_checked() -> None:
     assert emulator.Emulator(check=())._accesses is None
     assert emulator.Emulator(check=("init",))._accesses is None
+
+
+@pytest.mark.parametrize("order", ["immediate", "late", "random"])
+def test_random_programs_race_where_a_model_says_so(order: OrderName) -> None:
+    for seed in range(100):
+        assert not (complaint := complaint_about(str(seed), order)), complaint
