@@ -1,7 +1,8 @@
 """`python -m tests.ptx.emulate.check.happens_before [--seconds N] [--seed S]`: more kernels.
 
 Prints each kernel about which the check and the model do not agree, made as small as it gets; ends
-with status 1 if there was any.
+with status 1 if there was any. One in thousands is known: of three threads as far apart, which
+read a place, the check keeps two, and a write may be behind these alone (docs/checks.md).
 """
 
 from __future__ import annotations

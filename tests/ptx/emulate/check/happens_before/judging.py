@@ -65,7 +65,10 @@ def judged(kernel: Kernel) -> tuple[list[Finding], Walk]:
         findings=findings, chunk_threads=geometry.chunk_blocks * geometry.threads, share_from=1
     )
     with _listed(kernel) as steps:
-        runner.launch("k", geometry.blocks, geometry.threads, memory, limits=limits)
+        runner.launch(
+            "k", geometry.blocks, geometry.threads, memory, limits=limits,
+            cluster=(geometry.cluster, 1, 1),
+        )  # fmt: skip
     return [each for each in findings.found if _LOST not in each.benign], Walk(kernel, steps)
 
 

@@ -43,6 +43,8 @@ class Clocks:
 
     count: int
     lenient: bool
+    sizes: tuple[int, ...]
+    """How many blocks each scope has, as far as they tell blocks apart."""
     knows: Clock = field(init=False)
     fenced: list[Clock] = field(init=False)
     """By levels: what each thread knew at its last fence."""
@@ -71,7 +73,7 @@ class Clocks:
     def read_at(self, place: Place, thread: int, block: int, level: int, acquires: bool) -> None:
         """A strong read."""
         for each in range(level + 1):
-            told = self.told[each].get((place, 0 if each else block))
+            told = self.told[each].get((place, block // self.sizes[each]))
             if told is not None:
                 kept = self.knows if acquires or self.lenient else self.read[each]
                 np.maximum(kept[thread], told, out=kept[thread])
@@ -80,7 +82,7 @@ class Clocks:
         """A strong write."""
         for each in range(level + 1):
             now = self.knows if releases or self.lenient else self.fenced[each]
-            key = place, 0 if each else block
+            key = place, block // self.sizes[each]
             told = self.told[each].setdefault(key, np.zeros(self.count, np.int64))
             np.maximum(told, now[thread], out=told)
 
@@ -101,8 +103,9 @@ class Walk:
     """Operations that are not in order by the strict rule."""
 
     def __post_init__(self) -> None:
-        count = self.kernel.geometry.everyone
-        self._strict, self._lenient = Clocks(count, False), Clocks(count, True)
+        geometry = self.kernel.geometry
+        count, self._sizes = geometry.everyone, (1, geometry.cluster, geometry.blocks)
+        self._strict, self._lenient = (Clocks(count, each, self._sizes) for each in (False, True))
         self._both = self._strict, self._lenient
         self._done: dict[Place, list[Access]] = {}
         self._next = [0] * count  # of each thread, the operation that comes next
@@ -145,13 +148,15 @@ class Walk:
         size = self.kernel.geometry.threads
         block, thread = divmod(who, size)
         warp = thread // WARP if operation.kind == "warp barrier" else -1
-        if (number, block, warp) in self._met:
+        blocks = self._sizes[1] if operation.kind == "cluster barrier" else 1
+        if (number, block // blocks, warp) in self._met:
             return
-        self._met.add((number, block, warp))
+        self._met.add((number, block // blocks, warp))
         group = [
-            block * size + each
+            one * size + each
+            for one in range(block // blocks * blocks, block // blocks * blocks + blocks)
             for each in range(size)
-            if operation.guard.holds(block, each) and warp in (-1, each // WARP)
+            if operation.guard.holds(one, each) and warp in (-1, each // WARP)
         ]
         for each in group:
             self._bring(each, number + 1)
@@ -161,7 +166,11 @@ class Walk:
             told = self._arrived.get((block, operation.word), [])
             for clocks, known in zip(self._both, told, strict=False):
                 clocks.knows[group] = np.maximum(clocks.knows[group], known)
-        if operation.kind != "wait at object":
+        if operation.order == "relaxed":
+            fenced = self._strict.fenced[SCOPES.index("cluster")][group].max(axis=0)
+            self._strict.knows[group] = np.maximum(self._strict.knows[group], fenced)
+            self._lenient.meet(group)
+        elif operation.kind != "wait at object":
             for clocks in self._both:
                 clocks.meet(group)
 
@@ -187,10 +196,10 @@ class Walk:
             for space, writes in (("global", False), ("shared", True)):
                 access = Access(who, _NEVER, writes, replace(operation, space=space), number)
                 self._flying.setdefault(who, []).append(access)
-                self._note(access, (space, block if space == "shared" else 0, index))
+                owner = access.operation.owner(block, self.kernel.geometry)
+                self._note(access, (space, owner, index))
             return
-        space = operation.space
-        place = space, block if space == "shared" else 0, index
+        place = operation.space, operation.owner(block, self.kernel.geometry), index
         reads, writes = operation.kind != "store", operation.kind != "load"
         is_strong, order = operation.order != "weak", operation.order
         level = SCOPES.index("gpu" if order == "volatile" else operation.scope)
@@ -238,8 +247,10 @@ class Walk:
         if "weak" in orders:
             return False
         size = self.kernel.geometry.threads
-        scopes = {each.operation.scope for each in (old, now) if each.operation.order != "volatile"}
-        return "cta" not in scopes or old.thread // size == now.thread // size
+        scopes = [each.operation.scope for each in (old, now) if each.operation.order != "volatile"]
+        least = min((SCOPES.index(each) for each in scopes), default=len(SCOPES) - 1)
+        one, other = (each.thread // size // self._sizes[least] for each in (old, now))
+        return one == other
 
 
 def _writes_for_sure(access: Access) -> bool:

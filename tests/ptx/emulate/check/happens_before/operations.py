@@ -12,16 +12,17 @@ WORDS: Final = 4
 """Words that all threads access; so many more each block has for itself, and one each thread."""
 WARP: Final = 32
 HALF: Final = 16
-SCOPES: Final = ("cta", "gpu")
+SCOPES: Final = ("cta", "cluster", "gpu")
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Blocks and threads of a block, of which a chunk has so many blocks."""
+    """Blocks and threads of a block, of which a chunk and a cluster have so many blocks."""
 
     blocks: int
     threads: int
     chunk_blocks: int
+    cluster: int = 1
 
     @property
     def everyone(self) -> int:
@@ -71,11 +72,12 @@ class Operation:
         kind: an access: "load", "store", "add", "swap" (which finds another value) or "copy" (from
             a global word to the same shared one, until an "await"); "fence"; "barrier", "named
             barrier" (of all that the guard names in a block), "warp barrier" (of all that it names
-            in a warp); "arrive" and, behind it, "wait" of others at one named barrier; "arrive at
-            object" and "wait at object", an mbarrier object.
+            in a warp), "cluster barrier" ("relaxed" or not); "arrive" and, behind it, "wait" of
+            others at one named barrier; "arrive at object" and "wait at object", an mbarrier.
         order: "weak", "volatile", "relaxed", "acquire", "release" or "acq_rel".
-        scope: "cta" or "gpu", where there is an order.
+        scope: one of `SCOPES`, where there is an order.
         space: "global" or "shared".
+        rank: of the block of the cluster whose shared memory it is; None for the own one.
         place: "word", "block" (one of each block) or "own" (one of each thread).
         word: its number, or that of the barrier; of objects there is one.
         count: how many of a block arrive and wait at it.
@@ -91,11 +93,20 @@ class Operation:
     word: int = 0
     nbytes: int = 4
     count: int = 0
+    rank: int | None = None
 
     @property
     def is_access(self) -> bool:
         """Whether it reads or writes memory."""
         return self.kind in ("load", "store", "add", "swap", "copy")
+
+    def owner(self, block: int, geometry: Geometry) -> int:
+        """The block whose memory it is, 0 for that of all."""
+        if self.space == "global":
+            return 0
+        return (
+            block if self.rank is None else block // geometry.cluster * geometry.cluster + self.rank
+        )
 
     def index(self, block: int, thread: int, geometry: Geometry) -> int:
         """The word that a thread accesses."""
@@ -108,12 +119,14 @@ class Operation:
         """As PTX in one line; `number` tells its values from those of others."""
         if self.is_access:
             return self._access(number)
+        how = ".relaxed" if self.order == "relaxed" else ""
         masks = {None: "0xffffffff", 0: "0x0000ffff", 1: "0xffff0000"}
         return (
             "@%p "
             + {
                 "fence": f"fence.{'acq_rel' if self.order == 'weak' else 'sc'}.{self.scope};",
                 "barrier": "bar.sync 0;",
+                "cluster barrier": f"barrier.cluster.arrive{how}; barrier.cluster.wait;",
                 "named barrier": f"bar.sync 1, {self.guard.stop - self.guard.start};",
                 "warp barrier": f"bar.warp.sync {masks[self.guard.half]};",
                 "arrive": f"bar.arrive {self.word}, {self.count};",
@@ -126,7 +139,8 @@ class Operation:
 
     def _access(self, number: int) -> str:
         words = {"weak": "", "volatile": ".volatile"}.get(self.order, f".{self.order}.{self.scope}")
-        where, bits = f"{words}.{self.space}", 8 * self.nbytes
+        space = self.space if self.rank is None else "shared::cluster"
+        where, bits = f"{words}.{space}", 8 * self.nbytes
         if self.kind == "load":
             what = f"@%p ld{where}.u{bits} %value, [%at];"
         elif self.kind == "store":
@@ -144,10 +158,11 @@ class Operation:
 
     def _address(self) -> str:
         base = "%memory" if self.space == "global" else "%tile"
+        far = "" if self.rank is None else f" mapa.shared::cluster.u64 %at, %at, {self.rank};"
         if self.place == "word":
-            return f"add.u64 %at, {base}, {4 * self.word};"
+            return f"add.u64 %at, {base}, {4 * self.word};{far}"
         index, first = ("%block", "%words") if self.place == "block" else ("%global", "%blocks")
-        return f"add.u32 %i, {index}, {first}; mad.wide.u32 %at, %i, 4, {base};"
+        return f"add.u32 %i, {index}, {first}; mad.wide.u32 %at, %i, 4, {base};{far}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +188,8 @@ class Kernel:
             f"mov.u32 %words, {WORDS}; mov.u32 %blocks, {WORDS + self.geometry.blocks};",
             "ld.param.u64 %memory, [memory]; mov.u64 %tile, tile;",
         ]
+        if self.geometry.cluster > 1:  # all of them have begun
+            lines.append("barrier.cluster.arrive; barrier.cluster.wait;")
         arriving = [each.count for each in self.operations if each.kind == "arrive at object"]
         if arriving:
             lines.append("setp.eq.u32 %p, %thread, 0;")
@@ -186,8 +203,10 @@ class Kernel:
 
 def random_kernel(rng: random.Random) -> Kernel:
     """A kernel in which something is handed over, mostly but for one mistake or two."""
-    blocks = rng.choice([1, 1, 2, 3])
-    geometry = Geometry(blocks, rng.choice([2, 32, 64, 64, 96]), rng.choice([1, blocks]))
+    blocks, cluster = rng.choice([(1, 1), (1, 1), (2, 1), (3, 1), (2, 2), (4, 2)])
+    geometry = Geometry(
+        blocks, rng.choice([2, 32, 64, 64, 96]), rng.choice([cluster, blocks]), cluster
+    )
     operations: list[Operation] = []
     for _ in range(rng.randint(1, 3)):
         operations += _handed_over(rng, geometry) if rng.random() < 0.6 else _some(rng, geometry)
@@ -246,12 +265,15 @@ def _access(rng: random.Random, geometry: Geometry) -> Operation:
         "load": ["weak", "weak", "volatile", "relaxed", "acquire"],
         "store": ["weak", "weak", "volatile", "relaxed", "release"],
     }.get(kind, ["relaxed", "relaxed", "acquire", "release", "acq_rel"])
+    rank = rng.randrange(2) if geometry.cluster > 1 and rng.random() < 0.7 else None
     made = Operation(
         _guard(rng, geometry), kind, rng.choice(orders), rng.choice(SCOPES),
         rng.choice(["global", "global", "shared"]), rng.choice(["word", "word", "block", "own"]),
         rng.randrange(WORDS),
     )  # fmt: skip
-    return replace(made, nbytes=rng.choice([1, 2, 4, 4])) if made.order == "weak" else made
+    if made.order == "weak":
+        made = replace(made, nbytes=rng.choice([1, 2, 4, 4]))
+    return replace(made, rank=rank) if made.space == "shared" else made
 
 
 def _meeting(rng: random.Random, geometry: Geometry) -> Operation:
@@ -263,6 +285,8 @@ def _meeting(rng: random.Random, geometry: Geometry) -> Operation:
     if kind == "fence":
         order, scope = rng.choice(["weak", "acq_rel"]), rng.choice(SCOPES)
         return Operation(_guard(rng, geometry), kind, order, scope)
+    if kind == "barrier" and geometry.cluster > 1 and rng.random() < 0.7:
+        return Operation(Guard(), "cluster barrier", rng.choice(["weak", "weak", "relaxed"]))
     if kind == "barrier" or geometry.threads % WARP:
         return Operation(Guard(), "barrier")
     guard = _warps(rng, geometry)
@@ -283,8 +307,10 @@ def _handed_over(rng: random.Random, geometry: Geometry) -> list[Operation]:
     writers, readers = _guard(rng, geometry), _guard(rng, geometry)
     scope = rng.choice([*SCOPES, "gpu"])
     data = replace(_access(rng, geometry), order="weak", kind="store", guard=writers)
-    flag = replace(data, space="global", place="word", word=rng.randrange(WORDS), scope=scope,
-                   nbytes=4)  # fmt: skip
+    flag = replace(
+        data, space="global", rank=None, place="word", word=rng.randrange(WORDS), scope=scope,
+        nbytes=4,
+    )  # fmt: skip
     if rng.random() < 0.5:
         first = [
             Operation(writers, "fence", scope=scope),
