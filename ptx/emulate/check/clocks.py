@@ -18,6 +18,7 @@ from ptx.emulate.check.stamps import (
     THREAD_SHIFT,
     WARP_SHIFT,
     Bools,
+    EpochsExhausted,
     Stamps,
     block_shift,
     epochs_of,
@@ -190,7 +191,7 @@ class Clocks:
         if latest is None:
             latest = int(epochs_of(self.now).max())
         if latest + 1 >= MOST_EPOCHS:
-            raise OverflowError("more epochs than a stamp holds")
+            raise EpochsExhausted
         self._common = latest + 1
         more = self._start + (self._common << EPOCH_SHIFT)
         self.moment = Moment(self._first_chunk, more, self._first)
@@ -260,7 +261,7 @@ class Clocks:
 
     def _set(self, lanes: Index, epochs: Stamps) -> None:
         if len(epochs) and int(epochs.max()) >= MOST_EPOCHS:
-            raise OverflowError("more epochs than a stamp holds")
+            raise EpochsExhausted
         now = self.now.copy()  # steps that are remembered have the former one
         now[lanes] = self._threads[lanes] | epochs << EPOCH_SHIFT
         self.moment, self._common = Moment(now, 0, self._first), None

@@ -30,6 +30,17 @@ _EPOCHS: Final = np.int64(MOST_EPOCHS)
 _SITES: Final = np.int64(MOST_SITES - 1)
 
 
+class EpochsExhausted(Exception):
+    """Threads that go on to more epochs than a stamp holds."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"after {MOST_EPOCHS - 1} barriers, fences and operations that hand over, which is as"
+            ' far as the race check counts\n  check a smaller input, or leave "race" out of'
+            " the checks"
+        )
+
+
 def block_shift(threads_per_block: int) -> int:
     """By how much a thread's number is shifted to give its block's."""
     return max(WARP_SHIFT, (threads_per_block - 1).bit_length())

@@ -278,14 +278,23 @@ class Launch:
 
     def where_of_block(self, fibre: Fibre, block: int) -> Where:
         """The place of the fibre's first thread, at the first instruction of a block."""
-        table = self.code.first
-        instruction = table[block] if 0 <= block < len(table) else None
+        instruction = self._first_of(block)
         position = 0 if fibre.present is None else int(np.argmax(fibre.present))
         lane = int(fibre.lane_numbers()[position])
         blocks = fibre.blocks
         return self._where(blocks.block_of(lane), blocks.thread_of(lane), instruction)
 
-    def _where(self, block: Dim3, thread: Dim3, instruction: Instruction | None) -> Where:
+    def where_in_code(self, block: int) -> Where:
+        """The first instruction of a block, by no thread in particular."""
+        return self._where(None, None, self._first_of(block))
+
+    def _first_of(self, block: int) -> Instruction | None:
+        table = self.code.first
+        return table[block] if 0 <= block < len(table) else None
+
+    def _where(
+        self, block: Dim3 | None, thread: Dim3 | None, instruction: Instruction | None
+    ) -> Where:
         location = instruction.location if instruction is not None else None
         file, line = source_place(location, self.code.files)
         return Where(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
+from ptx.emulate.check.stamps import EpochsExhausted
 from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.exec.endless import EndlessWait
 from ptx.emulate.exec.fibre import GONE, Fibre
@@ -124,6 +125,13 @@ class Scheduler:
         Raises:
             EmulationFault: what the kernel did wrong.
         """
+        try:
+            return self._go_on(turn)
+        except EpochsExhausted as error:
+            here = self.blocks.launch.where_in_code(self._place[-1])
+            raise Runaway(str(error), here) from None
+
+    def _go_on(self, turn: int) -> bool:
         self._turn_end = self.steps + turn
         if self.steps and self._heap:  # a turn may be shorter than the patience
             self.waiting.resolve()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ptx
+from ptx.emulate.check import clocks
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.order import LaunchOrder
@@ -129,6 +130,16 @@ def test_a_race_is_found_with_what_would_order_it(kernel: str, grid: int, block:
             assert line is not None
             above = [text for text in lines[:line] if text.startswith("KERNEL")]
             assert above[-1].split("(")[0].split()[-1] == kernel
+
+
+@pytest.mark.parametrize("kernel", ["chain_of_blocks", "tile_reused", "released_and_acquired"])
+def test_more_meetings_than_the_check_counts_are_told(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clocks, "MOST_EPOCHS", 1)
+    with pytest.raises(ptx.emulate.Runaway, match='leave "race" out of the checks') as caught:
+        found_in(kernel, 3, 256)
+    assert caught.value.where.kernel == kernel
 
 
 def test_what_blocks_read_before_the_last_one_is_executed_is_kept() -> None:
