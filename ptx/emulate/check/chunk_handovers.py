@@ -10,8 +10,8 @@ import numpy as np
 
 from ptx.emulate.check.access_role import AccessRole
 from ptx.emulate.check.clocks import Clocks, Fences, Small
-from ptx.emulate.check.handover import (
-    Place,
+from ptx.emulate.check.handover import Place
+from ptx.emulate.check.keys import (
     key_of_block,
     key_of_fenced,
     key_of_strong,

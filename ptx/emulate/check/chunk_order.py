@@ -9,11 +9,8 @@ import numpy as np
 from ptx.emulate.check.access_role import AccessRole
 from ptx.emulate.check.chunk_handovers import ChunkHandovers
 from ptx.emulate.check.clocks import Clocks, Fences, Words
-from ptx.emulate.check.handover import (
-    Order,
-    Place,
-    key_of_block,
-)
+from ptx.emulate.check.handover import Order, Place
+from ptx.emulate.check.keys import key_of_block
 from ptx.emulate.check.stamps import (
     EPOCH_BITS,
     EPOCH_SHIFT,

@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from ptx.emulate.check.handover import Handovers, Place, key_of_thread
+from ptx.emulate.check.handover import Handovers, Place
+from ptx.emulate.check.keys import key_of_thread
 from ptx.emulate.check.stamps import (
     EPOCH_SHIFT,
     MOST_EPOCHS,

@@ -10,77 +10,22 @@ reads the place knows what the chain knows then.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Final
 
+from ptx.emulate.check.chain import Chain, ChainLengths, Told
+from ptx.emulate.check.keys import (
+    key_of_block,
+    key_of_fenced,
+    key_of_strong,
+    key_of_thread,
+    key_of_warp,
+)
 from ptx.emulate.check.knowledge import NOTHING, Few, Knowledge, epoch_of, joined, joined_all
-from ptx.emulate.check.polls import ChainLengths
-from ptx.emulate.check.stamps import EPOCH_BITS, WARP_SHIFT
 from ptx.emulate.check.told_so_far import ToldSoFar
 
 Place = tuple[str, int]
 """A space and a unit of it."""
-
-_THREAD, _WARP, _BLOCK, _STRONG, _FENCED = range(5)
-_KINDS: Final = 5
-_BITS: Final = EPOCH_BITS + 1
-_EPOCH: Final = (1 << _BITS) - 1
-
-
-class Chain:
-    """What was handed over at one place; who has read `n` writers of it knows the first `n`.
-
-    Attributes:
-        number: of the chain, from 1.
-        length: how many have written.
-        told: what all of them said, and knew of others.
-        taken: the threads that have taken over all of it.
-    """
-
-    __slots__ = ("_heard", "_said", "length", "number", "taken", "told")
-
-    def __init__(self, number: int) -> None:
-        self.number: int = number
-        self.length: int = 0
-        self.told: ToldSoFar = ToldSoFar()
-        self.taken: set[int] = set()
-        # For a thread, warp or block: positions, each with the epoch that is said from there on.
-        self._said: dict[int, list[int]] = {}
-        # What all of a block knew when it told so last.
-        self._heard: dict[int, Knowledge] = {}
-
-    def add(self, said: Few, block: int, told: Told) -> None:
-        """One more writer, of a block, hands over what it says itself and what it knows."""
-        if self.taken:
-            self.taken = set()
-        at = self.length << _BITS
-        for number, epoch in said.items():
-            epochs = self._said.get(number)
-            if epochs is None:
-                self._said[number] = [at | epoch]
-            elif epoch > epochs[-1] & _EPOCH:
-                epochs.append(at | epoch)
-        together, own = told
-        if self._heard.get(block, NOTHING) is together:
-            together = NOTHING
-        else:
-            self._heard[block] = together
-        self.told = self.told.then(said, together, own)
-        self.length += 1
-
-    def says(self, number: int, epoch: int, length: int) -> bool:
-        """Whether the first `length` themselves say that an epoch of one of them is over."""
-        epochs = self._said.get(number)
-        if epochs is None:
-            return False
-        told = bisect_left(epochs, length << _BITS)
-        return told > 0 and epochs[told - 1] & _EPOCH > epoch
-
-
-Told = tuple[Knowledge, Knowledge]
-"""What a thread may hand over: what all of its block know, and what it knows beyond that."""
 
 Read = dict[Chain, tuple[int, ToldSoFar]]
 """How much of each chain was read, and what that much of it knows."""
@@ -359,28 +304,3 @@ class Handovers:
 
 def _known_of(read: Read) -> Knowledge:
     return joined_all(told.known() for _, told in read.values())
-
-
-def key_of_thread(thread: int) -> int:
-    """The key of a thread alone."""
-    return thread * _KINDS + _THREAD
-
-
-def key_of_strong(thread: int) -> int:
-    """The key of a thread's atomic and volatile writes, which are seen by who takes over."""
-    return thread * _KINDS + _STRONG
-
-
-def key_of_fenced(thread: int, shift: int) -> int:
-    """The key of what each thread of a block had before a fence and a barrier behind it."""
-    return (thread >> shift) * _KINDS + _FENCED
-
-
-def key_of_warp(thread: int) -> int:
-    """The key of a thread's warp."""
-    return (thread >> WARP_SHIFT) * _KINDS + _WARP
-
-
-def key_of_block(thread: int, shift: int) -> int:
-    """The key of a thread's block."""
-    return (thread >> shift) * _KINDS + _BLOCK

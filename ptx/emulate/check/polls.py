@@ -9,31 +9,6 @@ from ptx.emulate.check.clocks import Small
 from ptx.emulate.model.addresses import Index
 
 
-class ChainLengths:
-    """How many have written to each place where something was handed over, by their numbers.
-
-    Number 0 stands for all others, where nothing was; it counts the places instead, so that who
-    polls such a one looks again when there is another place.
-    """
-
-    def __init__(self) -> None:
-        self._lengths: NDArray[np.int64] = np.zeros(16, dtype=np.int64)
-
-    @property
-    def every(self) -> NDArray[np.int64]:
-        """By numbers; an array that changes."""
-        return self._lengths
-
-    def add(self) -> int:
-        """The number of one more place."""
-        lengths = self._lengths
-        lengths[0] += 1
-        number = int(lengths[0])
-        if number == len(lengths):
-            self._lengths = np.concatenate([lengths, np.zeros_like(lengths)])
-        return number
-
-
 class Polls:
     """What each of a chunk's threads has read last by one instruction, and taken over at once."""
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ptx.emulate.check.handover import Handovers, Order, key_of_thread
+from ptx.emulate.check.handover import Handovers, Order
+from ptx.emulate.check.keys import key_of_thread
 
 PLACES = [("global", unit) for unit in range(5)]
 Writes = set["Write"]
