@@ -27,7 +27,7 @@ def smallest(kernel: Kernel) -> Kernel:
             for number, each in enumerate(kernel.operations)
             if number != at and not (gone.count and each.count and gone.word == each.word)
         )
-        less = Kernel(kernel.geometry, operations)
+        less = Kernel(kernel.geometry, operations, kernel.times)
         if operations and complaint_about(less)[:12] == kind:
             kernel = less
         else:
@@ -49,7 +49,8 @@ def main() -> int:
         if complaint_about(kernel):
             wrong += 1
             kernel = smallest(kernel)
-            print(f"seed {seed!r}: {complaint_about(kernel)}\n  {kernel.geometry}")
+            print(f"seed {seed!r}: {complaint_about(kernel)}")
+            print(f"  {kernel.geometry}, {kernel.times} times")
             for number, each in enumerate(kernel.operations):
                 print(f"  {number} {each}", flush=True)
     print(f"{count} kernels, {wrong} without agreement")

@@ -112,18 +112,20 @@ class Walk:
         self._met: set[tuple[int, int, int]] = set()
         self._arrived: dict[tuple[int, int], list[Clock]] = {}  # by blocks and objects
         self._flying: dict[int, list[Access]] = {}
+        self._operations = self.kernel.operations * self.kernel.times
         for number, threads in self.steps:
             for who in threads:
-                self._bring(who, number)
-                self._next[who] = number + 1
-                self._access(number, self.kernel.operations[number], who)
+                to = self._next[who] + (number - self._next[who]) % len(self.kernel.operations)
+                self._bring(who, to)
+                self._next[who] = to + 1
+                self._access(number, self._operations[to], who)
 
     def _bring(self, who: int, to: int) -> None:
         """A thread has come to an operation: what is before it, beside accesses, is done."""
         size = self.kernel.geometry.threads
         while self._next[who] < to:
             number = self._next[who]
-            operation = self.kernel.operations[number]
+            operation = self._operations[number]
             self._next[who] += 1
             if operation.guard.holds(*divmod(who, size)):
                 self._pass(who, number, operation)
@@ -145,42 +147,50 @@ class Walk:
             self._meet(who, number, operation)
 
     def _meet(self, who: int, number: int, operation: Operation) -> None:
-        size = self.kernel.geometry.threads
-        block, thread = divmod(who, size)
+        block, thread = divmod(who, self.kernel.geometry.threads)
+        if operation.kind == "wait at object":
+            self._take(block, operation, [who])
+            return
         warp = thread // WARP if operation.kind == "warp barrier" else -1
         blocks = self._sizes[1] if operation.kind == "cluster barrier" else 1
-        if (number, block // blocks, warp) in self._met:
+        key = number, block // blocks, warp
+        if key in self._met:
             return
-        self._met.add((number, block // blocks, warp))
-        group = [
-            one * size + each
-            for one in range(block // blocks * blocks, block // blocks * blocks + blocks)
-            for each in range(size)
-            if operation.guard.holds(one, each) and warp in (-1, each // WARP)
-        ]
+        self._met.add(key)
+        group = self._group(operation, block // blocks * blocks, blocks, warp)
         for each in group:
             self._bring(each, number + 1)
-        if operation.kind.startswith("wait"):
-            for each in range(block * size, block * size + size):
-                self._bring(each, min(number, self._arrival(operation) + 1))
-            told = self._arrived.get((block, operation.word), [])
-            for clocks, known in zip(self._both, told, strict=False):
-                clocks.knows[group] = np.maximum(clocks.knows[group], known)
+        if operation.kind == "wait":
+            self._take(block, operation, group)
+        self._lenient.meet(group)
         if operation.order == "relaxed":
             fenced = self._strict.fenced[SCOPES.index("cluster")][group].max(axis=0)
             self._strict.knows[group] = np.maximum(self._strict.knows[group], fenced)
-            self._lenient.meet(group)
-        elif operation.kind != "wait at object":
-            for clocks in self._both:
-                clocks.meet(group)
+        else:
+            self._strict.meet(group)
 
-    def _arrival(self, wait: Operation) -> int:
-        """The operation by which others arrive where these wait."""
-        return next(
+    def _group(self, operation: Operation, first: int, blocks: int, warp: int) -> list[int]:
+        """Who meets: of so many blocks, or of a warp where that is not negative."""
+        size = self.kernel.geometry.threads
+        return [
+            block * size + thread
+            for block in range(first, first + blocks)
+            for thread in range(size)
+            if operation.guard.holds(block, thread) and warp in (-1, thread // WARP)
+        ]
+
+    def _take(self, block: int, wait: Operation, group: list[int]) -> None:
+        """These know what all who have arrived there knew."""
+        arrival = next(
             number
             for number, each in enumerate(self.kernel.operations)
             if each.kind.startswith("arrive") and each.word == wait.word
         )
+        for each in self._group(self._operations[arrival], block, 1, -1):
+            self._bring(each, arrival + 1)
+        told = self._arrived.get((block, wait.word), [])
+        for clocks, known in zip(self._both, told, strict=False):
+            clocks.knows[group] = np.maximum(clocks.knows[group], known)
 
     def _tick(self, who: int) -> int:
         """A thread's time, and one step on."""

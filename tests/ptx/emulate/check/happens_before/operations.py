@@ -119,6 +119,9 @@ class Operation:
         """As PTX in one line; `number` tells its values from those of others."""
         if self.is_access:
             return self._access(number)
+        if self.kind == "wait at object":
+            wait = "mbarrier.try_wait.parity.shared.b64 %q, [object], 0;"
+            return f"@!%p bra GO; WAIT: {wait} @!%q bra WAIT; GO:"
         how = ".relaxed" if self.order == "relaxed" else ""
         masks = {None: "0xffffffff", 0: "0x0000ffff", 1: "0xffff0000"}
         return (
@@ -132,7 +135,6 @@ class Operation:
                 "arrive": f"bar.arrive {self.word}, {self.count};",
                 "wait": f"bar.sync {self.word}, {self.count};",
                 "arrive at object": "mbarrier.arrive.shared.b64 _, [object];",
-                "wait at object": "mbarrier.test_wait.parity.shared.b64 %q, [object], 0;",
                 "await": "cp.async.wait_all;",
             }[self.kind]
         )
@@ -167,10 +169,11 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Operations, one after the other, of all threads that their guards name."""
+    """Operations, one after the other and so many times, of all threads that their guards name."""
 
     geometry: Geometry
     operations: tuple[Operation, ...]
+    times: int = 1
 
     @property
     def words(self) -> int:
@@ -182,7 +185,7 @@ class Kernel:
         """A module with the kernel "k", which takes the global memory's address."""
         lines = [
             ".reg .pred %p, %q; .reg .u64 %memory, %tile, %at, %to;",
-            ".reg .u32 %thread, %block, %half, %global, %value, %i, %words, %blocks;",
+            ".reg .u32 %thread, %block, %half, %global, %value, %i, %words, %blocks, %turn;",
             "mov.u32 %thread, %tid.x; mov.u32 %block, %ctaid.x; bfe.u32 %half, %thread, 4, 1;",
             f"mad.lo.u32 %global, %block, {self.geometry.threads}, %thread;",
             f"mov.u32 %words, {WORDS}; mov.u32 %blocks, {WORDS + self.geometry.blocks};",
@@ -194,9 +197,11 @@ class Kernel:
         if arriving:
             lines.append("setp.eq.u32 %p, %thread, 0;")
             lines.append(f"@%p mbarrier.init.shared.b64 [object], {arriving[0]}; bar.sync 0;")
+        lines.append("mov.u32 %turn, 0; AGAIN:")
         for number, each in enumerate(self.operations):
             lines += [*each.guard.tests, f"{each.text(number + 1)} // {number}"]
-        lines.append("ret;")
+        lines.append(f"add.u32 %turn, %turn, 1; setp.lt.u32 %q, %turn, {self.times};")
+        lines.append("@%q bra AGAIN; ret;")
         before = f".shared .align 8 .b64 object; .shared .align 4 .b8 tile[{4 * self.words}];"
         return ptx_text("\n".join(lines), ".param .u64 memory", before)
 
@@ -212,6 +217,8 @@ def random_kernel(rng: random.Random) -> Kernel:
         operations += _handed_over(rng, geometry) if rng.random() < 0.6 else _some(rng, geometry)
     for _ in range(rng.choice([0, 1, 1, 2])):
         operations = _mistaken(rng, geometry, operations)
+    if rng.random() < 0.25:
+        return Kernel(geometry, tuple(operations), rng.choice([2, 3]))
     for two in _arrivals(rng, geometry):
         first, second = sorted(rng.choices(range(len(operations) + 1), k=2))
         operations.insert(second, two[1])
