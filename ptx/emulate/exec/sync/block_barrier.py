@@ -100,12 +100,13 @@ class BlockBarriers:
         for part in self._alike(fibre, which, threads, ()):
             instruction = self._blocks.code.first[block]
             number, count = self._checked(part, False, instruction)
+            # Those who wait for a phase that is complete take over what came before it first.
+            barrier = self._arrives(part[0], number, count, instruction)
+            barrier.some_went_on |= self._counts.of(part[0]) > 0
             if self._blocks.races is not None:
                 lanes = part[0].lane_numbers()
                 slots = self._blocks.geometry.index("slot")[lanes]
                 self._blocks.races.order.arrive(lanes, f"barrier {number}", slots)
-            barrier = self._arrives(part[0], number, count, instruction)
-            barrier.some_went_on |= self._counts.of(part[0]) > 0
 
     def reduce(
         self, fibre: Fibre, which: Value, threads: Value | None, block: int, flag: Value

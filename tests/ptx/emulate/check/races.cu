@@ -153,6 +153,20 @@ KERNEL one_of_two_swaps_in_vain(int* a, int* o, int n) {
   __threadfence();
   if (blockIdx.x && T) a[I] = o[1];
 }
+KERNEL producers_that_run_ahead(int* a, int* o, int n) {
+  __shared__ int s[2][128];
+  int sum = 0;
+  for (int k = 0; k < 4; k++) {
+    if (T < 128) {
+      s[k % 2][T] = a[I] + k;
+      asm volatile("bar.arrive %0, 256;" :: "r"(1 + k % 2) : "memory");
+    } else {
+      asm volatile("bar.sync %0, 256;" :: "r"(1 + k % 2) : "memory");
+      sum += s[k % 2][T - 128];
+    }
+  }
+  if (T >= 128) o[I] = sum;
+}
 KERNEL cleared_by_the_last_block(int* a, int* o, int n) {
   o[I] = a[0];
   __syncthreads();

@@ -36,6 +36,7 @@ FAULTY = {
     "reduction_without_last_barriers": "__syncwarp() or __syncthreads() between them",
     "half_warps_that_cross": "__syncwarp() or __syncthreads() between them",
     "named_barriers_that_cross": "__syncthreads() between them",
+    "producers_that_run_ahead": "__syncthreads() between them",
     "producers_that_go_on": "__syncthreads() between them",
     "last_block_without_fence": "__threadfence() on both sides",
     "last_block_with_narrow_fence": "__threadfence() on both sides",
