@@ -31,9 +31,10 @@ _FEWEST_IN_SHARED: Final = 1 << 20  # a barrier soon forgets them
 
 
 class ChunkRaces:
-    """The races of the blocks that are executed together, of which `first` is the first.
+    """The races of the blocks that are executed together.
 
     Attributes:
+        first: the number of the first block.
         order: what their threads know of each other.
     """
 
