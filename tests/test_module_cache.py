@@ -11,6 +11,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import KeyedPtxModuleCache, PtxModuleCache, emulator
+from cudadrv.errors import ArgumentValueError
 
 SOURCE = 'extern "C" __global__ void k() {}'
 
@@ -43,7 +44,7 @@ def test_a_cache_that_outlives_its_sessions_keeps_none_alive() -> None:
     assert [ref() is None for ref in seen] == [True, True, True]
 
 
-def test_one_source_is_compiled_once_for_each_architecture() -> None:
+def test_one_source_is_made_once_and_compiled_for_each_architecture() -> None:
     made: list[int] = []
 
     def source() -> str:
@@ -61,17 +62,19 @@ def test_one_source_is_compiled_once_for_each_architecture() -> None:
             for ordinal in range(4)
         ]
         assert [module.context.ordinal for module in modules] == [0, 1, 2, 3]
-        assert len(made) == 2
+        assert len(made) == 1
+        images = [module.image for module in modules if module.image]
+        assert [image.target.arch for image in images] == ["compute_80", "compute_90"] * 2
 
 
 def test_a_pickled_cache_takes_its_images_along_and_no_modules(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cache = PtxModuleCache(name_expressions=("k",))
+    cache, source = PtxModuleCache(name_expressions=("k",)), "__global__ void k() {}"
     keyed = KeyedPtxModuleCache()
     with emulator.session():
         context = cudadrv.cuda_context_for(0)
-        cache.get_or_compile(context, "unit", "__global__ void k() {}")
+        cache.get_or_compile(context, "unit", source)
         keyed.get_or_compile(context, "unit", 7, SOURCE)
         one, several = pickle.loads(pickle.dumps((cache, keyed)))
         assert one.get() is None
@@ -83,5 +86,7 @@ def test_a_pickled_cache_takes_its_images_along_and_no_modules(
     monkeypatch.setattr(ptx, "compile", refuse)
     with emulator.session():
         context = cudadrv.cuda_context_for(0)
-        assert one.get_or_compile(context, "unit", "").kernel("k").name
-        assert several.get_or_compile(context, "unit", 7, "").kernel("k").name == "k"
+        assert one.get_or_compile(context, "unit", source).kernel("k").name
+        assert several.get_or_compile(context, "unit", 7, SOURCE).kernel("k").name == "k"
+        with pytest.raises(ArgumentValueError, match="'unit'"):
+            one.get_or_compile(context, "other", SOURCE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -11,7 +12,12 @@ import ptx
 from .. import border
 from ..driver.in_use import Driver, in_use
 from ..driver.locks import process_lock
-from ..errors import CudadrvError, DriverCallFailed, RuntimeDependencyUnavailable
+from ..errors import (
+    ArgumentValueError,
+    CudadrvError,
+    DriverCallFailed,
+    RuntimeDependencyUnavailable,
+)
 from ..launch.module import Module
 from ..stream import Context
 
@@ -31,12 +37,28 @@ class _Loaded:
         self.by_cache = WeakKeyDictionary()
 
 
-class PtxModuleCache:
-    """One source's module, compiled on first use and kept.
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The one source of a cache.
 
-    gam keeps one module; this keeps one a context, so that a module of one device is never given
-    out for another. Threads that ask at once wait for one compilation. A pickled one takes the
-    compiled images along, and loads them where it is unpickled.
+    Attributes:
+        label: the label of the call that compiled it.
+        given: the source as that call passed it, text or a function.
+        text: the CUDA C++.
+    """
+
+    label: str
+    given: Source
+    text: str
+
+
+class PtxModuleCache:
+    """The module of one source, compiled on first use and cached.
+
+    gam caches one module. This class caches one module a context, so that no device gets the
+    module of another device. Use one cache for each source: another source raises an error.
+    Threads that call at once wait for one compilation. A pickled cache contains the source and its
+    compiled images, which are loaded where the cache is unpickled.
 
     Args:
         options: how to compile; a target left open is the context's.
@@ -56,11 +78,16 @@ class PtxModuleCache:
         )
         # Re-entrant: a finalizer in the middle of a compilation may ask for the module, too.
         self._lock = process_lock()
+        self._held: _Held | None = None
         self._images: dict[ptx.Target, ptx.Image] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         # The images go along, so that no other process compiles what this one has; modules stay.
-        return _made_again, (self._options, self._name_expressions, dict(self._images))
+        # A function that made the source may have no pickled form: its text goes along instead.
+        held = self._held
+        if held is not None:
+            held = _Held(held.label, held.text, held.text)
+        return _made_again, (self._options, self._name_expressions, held, dict(self._images))
 
     def get(self, context: Context | None = None) -> Module | None:
         """The module of a context, or None; without a context the one that was loaded first.
@@ -81,16 +108,19 @@ class PtxModuleCache:
         return driver.one_of(_Loaded).by_cache.setdefault(self, {})
 
     def get_or_compile(self, context: Context, label: str, source: Source) -> Module:
-        """The module of a context; the first call compiles `source` and loads it.
+        """Return the module of a context; the first call compiles `source` and loads it.
 
-        Later calls answer the same module, whatever source they name.
+        Later calls return the same module, and compare the source with the first one. That costs
+        nothing for the same object. A function that is not the first one is called, and its text
+        is compared.
 
         Args:
             context: where the module is loaded.
-            label: who asks, for error messages.
-            source: CUDA C++.
+            label: the caller's name for the source, for error messages.
+            source: CUDA C++, or a function that returns it.
 
         Raises:
+            ArgumentValueError: the cache has the module of another source.
             DriverCallFailed: the source does not compile or does not load; the cause has the log.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
@@ -98,23 +128,59 @@ class PtxModuleCache:
 
     def _get_or_compile(self, context: Context, label: str, source: Source, which: str) -> Module:
         border.instance("get_or_compile: context", context, Context)
-        module = self.get(context)
-        if module is None:
-            border.source("get_or_compile: source", source)
-            label = border.text("get_or_compile: label", label)
-            with self._lock:
-                module = self.get(context)
-                if module is None:
-                    image = self._image(context, label, source, which)
-                    try:
-                        module = context.load_module(image)
-                    except CudadrvError as error:
-                        raise DriverCallFailed(
-                            f"{label} module load failed{which}: {error}"
-                        ) from error
-                    self._forget_closed(context.device.driver)
-                    module = self._kept(context, module)
+        module, held = self.get(context), self._held
+        if module is not None and held is not None and held.given == source:
+            return module
+        border.source("get_or_compile: source", source)
+        label = border.text("get_or_compile: label", label)
+        if module is not None:
+            self._text(label, source, which)
+            return module
+        with self._lock:
+            text = self._text(label, source, which)
+            module = self.get(context)
+            if module is None:
+                image = self._image(context, label, text, which)
+                try:
+                    module = context.load_module(image)
+                except CudadrvError as error:
+                    raise DriverCallFailed(f"{label} module load failed{which}: {error}") from error
+                # Only now: a source that fails may be corrected.
+                self._hold(_Held(label, source, text), image, which)
+                self._forget_closed(context.device.driver)
+                module = self._kept(context, module)
         return module
+
+    def _text(self, label: str, source: Source, which: str) -> str:
+        """Return the text of a source.
+
+        Raises:
+            ArgumentValueError: the cache holds another source.
+        """
+        held = self._held
+        if held is not None and held.given == source:
+            return held.text
+        text = source() if callable(source) else source
+        self._check_same(label, text, which)
+        return text
+
+    def _check_same(self, label: str, text: str, which: str) -> None:
+        held = self._held
+        if held is not None and held.text != text:
+            raise ArgumentValueError(
+                f"get_or_compile: {border.shown(label)} has another source than this cache"
+                f"\n  this cache holds the source of {border.shown(held.label)}{which}"
+                "\n  use one PtxModuleCache for each source, "
+                "or a KeyedPtxModuleCache with a key for each source"
+            )
+
+    def _hold(self, held: _Held, image: ptx.Image, which: str) -> None:
+        """Hold a source that was compiled and loaded, with its image."""
+        if self._held is None:
+            self._held = held
+        # A finalizer may have loaded another source in the middle of this compilation.
+        self._check_same(held.label, held.text, which)
+        self._images.setdefault(image.target, image)
 
     def _kept(self, context: Context, module: Module) -> Module:
         """The module, kept; or the one that a finalizer had loaded in between."""
@@ -125,7 +191,7 @@ class PtxModuleCache:
                 return kept
             modules.pop(context, None)
 
-    def _image(self, context: Context, label: str, source: Source, which: str) -> ptx.Image:
+    def _image(self, context: Context, label: str, text: str, which: str) -> ptx.Image:
         try:
             options = self._options.for_target(
                 self._options.target if self._options.target is not None else context.target,
@@ -134,8 +200,7 @@ class PtxModuleCache:
             assert options.target is not None  # for_target filled it in
             image = self._images.get(options.target)
             if image is None:
-                text = source() if callable(source) else source
-                image = self._images[options.target] = ptx.compile(
+                image = ptx.compile(
                     text, options, name=f"{label}.cu", name_expressions=self._name_expressions
                 )
         except ptx.NvrtcNotFoundError as error:
@@ -155,7 +220,9 @@ class PtxModuleCache:
 
 
 class KeyedPtxModuleCache:
-    """The same for a family of sources, by a value that is baked into the source.
+    """A `PtxModuleCache` for each source of a family, by a value that is baked into the source.
+
+    A key stands for one source: another source under the same key raises an error.
 
     Args:
         options: how to compile; a target left open is the context's.
@@ -187,9 +254,10 @@ class KeyedPtxModuleCache:
         return None if cache is None else cache.get(context)
 
     def get_or_compile(self, context: Context, label: str, key: Hashable, source: Source) -> Module:
-        """The module of a key and context; the first call compiles `source` and loads it.
+        """Return the module of a key and context; the first call compiles `source` and loads it.
 
         Raises:
+            ArgumentValueError: the cache has the module of another source under this key.
             DriverCallFailed: as `PtxModuleCache.get_or_compile`, with ``(key=…)`` in the text.
             RuntimeDependencyUnavailable: NVRTC is not installed.
         """
@@ -203,9 +271,11 @@ class KeyedPtxModuleCache:
 def _made_again(
     options: ptx.CompileOptions,
     name_expressions: tuple[str, ...],
+    held: _Held | None,
     images: dict[ptx.Target, ptx.Image],
 ) -> PtxModuleCache:
     cache = PtxModuleCache(options, name_expressions=name_expressions)
+    cache._held = held
     cache._images.update(images)
     return cache
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import KeyedPtxModuleCache, LaunchConfig, Module, PtxModuleCache
-from cudadrv.errors import ArgumentTypeError, CudaError, DriverCallFailed
+from cudadrv.errors import ArgumentTypeError, ArgumentValueError, CudaError, DriverCallFailed
 from tests.several_threads import all_at_once
 
 SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))
@@ -50,7 +51,51 @@ def test_a_key_has_its_own_source_and_module(context: cudadrv.Context) -> None:
     assert cache.get(3) is modules[3] is cache.get(3, context)
     assert modules[3] is not modules[4]
     assert {key: value_of(module) for key, module in modules.items()} == {3: 3, 4: 4}
-    assert cache.get_or_compile(context, "unit", 4, "never compiled") is modules[4]
+
+
+@pytest.mark.parametrize("make", [str, lambda text: lambda: text], ids=["text", "function"])
+def test_another_source_is_an_error_that_names_both_labels(
+    context: cudadrv.Context, make: Callable[[str], str | Callable[[], str]]
+) -> None:
+    cache = PtxModuleCache()
+    first = cache.get_or_compile(context, "double", make(put(1)))
+    with pytest.raises(ArgumentValueError) as caught:
+        cache.get_or_compile(context, "halve", make(put(2)))
+    said = str(caught.value)
+    assert max(map(len, said.splitlines())) <= 100
+    assert "'halve'" in said
+    assert "'double'" in said
+    assert "one PtxModuleCache for each source" in said
+    assert "KeyedPtxModuleCache" in said
+    assert cache.get_or_compile(context, "double again", make(put(1))) is first
+
+
+def test_another_source_under_one_key_is_an_error(context: cudadrv.Context) -> None:
+    cache = KeyedPtxModuleCache()
+    first = cache.get_or_compile(context, "double", 3, put(1))
+    with pytest.raises(ArgumentValueError, match=r"(?s)'halve'.*'double'.*\(key=3\)"):
+        cache.get_or_compile(context, "halve", 3, put(2))
+    assert value_of(cache.get_or_compile(context, "halve", 4, put(2))) == 2
+    assert cache.get_or_compile(context, "double", 3, lambda: put(1)) is first
+
+
+def test_another_source_for_another_context_is_an_error(
+    context: cudadrv.Context, second_context: cudadrv.Context
+) -> None:
+    cache = PtxModuleCache()
+    cache.get_or_compile(context, "double", put(1))
+    with pytest.raises(ArgumentValueError, match="'halve'"):
+        cache.get_or_compile(second_context, "halve", put(2))
+    assert cache.get(second_context) is None
+
+
+def test_a_source_whose_image_did_not_load_can_be_corrected(context: cudadrv.Context) -> None:
+    if context.target.kind is ptx.ImageKind.CUBIN and context.device.compute_capability == (7, 5):
+        pytest.skip("needs a device of another architecture than sm_75")
+    cache = PtxModuleCache(ptx.CompileOptions(target=ptx.Target.cubin("sm_75")))
+    for text in (put(1), put(2)):
+        with pytest.raises(DriverCallFailed, match=r"^unit module load failed: "):
+            cache.get_or_compile(context, "unit", text)
 
 
 def test_a_source_is_made_only_when_it_is_needed(context: cudadrv.Context) -> None:
