@@ -33,7 +33,7 @@ _END_SECONDS: Final = 5.0
 _MOST_AHEAD_BYTES: Final = 1 << 15  # a socket holds more, so that none waits for the other
 _CODE: Final = (
     "import sys; sys.path[:] = {path!r}; "
-    "from cudadrv.cluster.worker_process import main; main({number})"
+    "from cudadrv.cluster.worker_process import main; main({number}, {parent})"
 )
 
 
@@ -70,11 +70,13 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             number = theirs.fileno()
-            code = _CODE.format(path=sys.path, number=number)
+            code = _CODE.format(path=sys.path, number=number, parent=os.getpid())
             self._popen = subprocess.Popen(
                 [sys.executable, "-c", code],
-                stdin=subprocess.PIPE, env={**os.environ, **seat.environment}, pass_fds=(number,),
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **seat.environment},
+                pass_fds=(number,),
+            )
         self._connection = Connection(ours.detach())
         self.is_broken: bool = False
         self.seconds: float = 0.0
@@ -197,8 +199,6 @@ class WorkerProcess:
         """End it now, in the middle of whatever it does. Idempotent."""
         self._popen.kill()
         self._popen.wait()
-        if self._popen.stdin is not None:
-            self._popen.stdin.close()
         self._connection.close()
 
     def _packed(self, call: Call, *, is_ahead: bool) -> _Sent:

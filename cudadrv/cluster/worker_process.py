@@ -7,6 +7,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from multiprocessing.connection import Connection
 from typing import Final
@@ -20,11 +21,17 @@ from .seats import Seat
 from .segment import CAN_SHARE, Segment
 
 _KEPT_BYTES: Final = 256 << 20  # of the device's memory, from tile to tile
+_WATCH_SECONDS: Final = 0.5
 
 
-def main(number: int) -> None:
-    """Serve the socket of a file number."""
-    _end_with_parent()
+def main(number: int, parent: int) -> None:
+    """Serve the socket of a file number for the process that started this one.
+
+    Args:
+        number: the socket's file number.
+        parent: the process that started this one.
+    """
+    _end_with(parent)
     # Ctrl-C reaches all processes of a terminal: the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = Connection(number)
@@ -34,16 +41,15 @@ def main(number: int) -> None:
         pass  # the parent has closed its end
 
 
-def _end_with_parent() -> None:
-    """End when standard input does, which the parent alone holds open: however it ended."""
-    alive = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended, however that ended.
+
+    A forked child of the parent holds the parent's descriptors, so that none of them tells.
+    """
 
     def watch() -> None:
-        while os.read(alive, 1):
-            pass
+        while os.getppid() == parent:
+            time.sleep(_WATCH_SECONDS)
         os._exit(1)
 
     threading.Thread(target=watch, name="cudadrv parent", daemon=True).start()

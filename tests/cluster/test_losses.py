@@ -145,14 +145,27 @@ print(executor.workers[0].pid, flush=True)
 """
 
 
-@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "raise SystemExit", "os._exit(0)"])
+_FORKED = """
+if os.fork() == 0:  # it has all descriptors of its parent
+    time.sleep(20)
+    os._exit(0)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize(
+    "end", ["os.kill(os.getpid(), 9)", _FORKED, "raise SystemExit", "os._exit(0)"],
+    ids=["killed", "killed after a fork", "exit", "exit at once"],
+)  # fmt: skip
 def test_workers_end_with_the_process_that_started_them(end: str) -> None:
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-c", _ABANDONED.format(end=end)],
-        cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    pid = int(done.stdout)
-    deadline = time.monotonic() + 30
+        cwd=ROOT, stdout=subprocess.PIPE, text=True,
+    ) as started:  # fmt: skip
+        assert started.stdout is not None
+        pid = int(started.stdout.readline())  # the worker has this output too: it may not end yet
+        started.wait(60)
+    deadline = time.monotonic() + 10
     while time.monotonic() < deadline and Path(f"/proc/{pid}/cmdline").exists():
         time.sleep(0.05)
     assert not Path(f"/proc/{pid}/cmdline").exists()
