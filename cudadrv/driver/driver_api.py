@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Never, ParamSpec, Protocol, TypeVar, cast
 
 from ..errors import CudaError, DriverNotFoundError, DriverSymbolMissingError
-from ._api import driver as bindings
+from ._api import CUresult, driver as bindings
 from ._functions.array_functions import ArrayFunctions
 from ._functions.context_functions import ContextFunctions
 from ._functions.copy_functions import CopyFunctions
@@ -58,7 +58,8 @@ _RENAMED_BEFORE_13: Final = {
     "cuMemPrefetchAsync": "cuMemPrefetchAsync_v2",
 }
 
-# Called on the paths where a microsecond counts, so taken from the module as they are.
+# Called on the paths where a microsecond counts, so taken from the module as they are, where the
+# driver has them.
 _HOT: Final = frozenset(
     {
         "cuLaunchKernelEx", "cuGraphLaunch", "cuMemAllocAsync", "cuMemFreeAsync",
@@ -68,6 +69,7 @@ _HOT: Final = frozenset(
         "cuPointerGetAttributes",
     }
 )  # fmt: skip
+_NEWEST_HOT: Final = 12000  # the CUDA version that has them all
 
 
 def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -115,13 +117,30 @@ class _Functions:
     """Driver functions as attributes, which Python reads faster than those of a namespace."""
 
 
+def _has(name: str) -> bool:
+    """Whether the binding and the installed driver are known to have a function."""
+    try:
+        code, address, _ = bindings.cuGetProcAddress(name.encode(), _NEWEST_HOT, 0)
+    except (RuntimeError, KeyError, ValueError):  # it lacks this one, or answers what is not known
+        return False
+    return not code and bool(int(address)) and hasattr(bindings, name)
+
+
 def load_cuda() -> DriverApi:
     """cuda.bindings.driver with the names and signatures of 13, whatever its version."""
     renamed = _RENAMED_BEFORE_13 if bindings.CUDA_VERSION < 13000 else {}
     functions = _Functions()
+
+    def init(flags: int) -> tuple[CUresult]:
+        result = _translated(bindings.cuInit, flags)
+        for name in _HOT:
+            if _has(name):
+                setattr(functions, name, getattr(bindings, name))
+        return result
+
     for name in FUNCTIONS:
         function = getattr(bindings, renamed.get(name, name), None) or partial(_lacked, name)
-        setattr(functions, name, function if name in _HOT else partial(_translated, function))
+        setattr(functions, name, init if name == "cuInit" else partial(_translated, function))
     # What is filled at run time cannot be checked against a protocol;
     # `_module_satisfies_the_protocol` checks the module that fills it.
     return cast(DriverApi, functions)
