@@ -72,6 +72,8 @@ def integer(where: str, value: object) -> int:
         return index(value)  # type: ignore[arg-type]
     except TypeError:
         raise refused(where, value, "give a whole number") from None
+    except Exception as error:  # whatever the object raises
+        raise refused(where, value, "give a whole number") from error
 
 
 def whole(where: str, value: object, least: int = 0, most: int = LARGEST) -> int:
@@ -83,7 +85,9 @@ def whole(where: str, value: object, least: int = 0, most: int = LARGEST) -> int
     """
     number = integer(where, value)
     if not least <= number <= most:
-        raise ArgumentValueError(f"{where} is {number}: give a whole number of {least} to {most}")
+        raise ArgumentValueError(
+            f"{where} is {shown(number)}: give a whole number of {least} to {most}"
+        )
     return number
 
 
@@ -185,4 +189,7 @@ def shown(value: object) -> str:
     """A value in few words, whatever it is."""
     import reprlib  # needed for a refusal alone
 
-    return reprlib.repr(value)
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return f"a value of type {type(value).__name__} with too many digits to show"

@@ -7,25 +7,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from operator import index
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from .. import border
-from ..driver._api import CUcontext, CUmemoryPool, CUpointer_attribute, CUstream
+from ..driver._api import CUcontext, CUdeviceptr, CUmemoryPool, CUpointer_attribute, CUstream
 from ..driver.addresses import known_at
 from ..driver.device import list_devices
 from ..driver.stream_core import StreamCore
-from ..errors import ArgumentTypeError, CopyError, InvalidValueError, WrongDeviceError
+from ..errors import (
+    ArgumentTypeError,
+    CopyError,
+    CudadrvError,
+    InvalidValueError,
+    WrongDeviceError,
+)
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.layout import Layout, is_dense
 from .elements import Elements, name_of_typestr
-from .offer import Offer, offered
+from .offer import offered
 from .ordering import follow_producers
 from .reader import found_for
 
-_LARGEST_HANDLE: Final = 2**64 - 1
+LARGEST_ADDRESS: Final = 2**64 - 1
+_MOST_AXES: Final = 64  # NumPy's
+READ_REMEDY: Final = (
+    "give an object whose memory can be read, or copy its values with Stream.to_device"
+)
 
 _WHERE: Final = (
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT,
@@ -49,11 +60,14 @@ def interface_address(
     Raises:
         AttributeError: it has no interface.
         BufferError: its elements are of another type, or may only be read.
+        TypeError: its address is no integer.
+        ValueError: its address does not fit 64 bits.
         WrongDeviceError: the memory lies on another device.
     """
     interface = value.__cuda_array_interface__
     pointer, is_read_only = interface["data"]
-    pointer = int(pointer)
+    if type(pointer) is not int or not 0 <= pointer <= LARGEST_ADDRESS:
+        pointer = _address_from(pointer)
     if elements is not None:
         elements.check(name_of_typestr(interface["typestr"]), is_read_only=bool(is_read_only))
     producer = interface.get("stream")
@@ -86,14 +100,60 @@ def dlpack_address(
     return pointer
 
 
+class _Found(NamedTuple):
+    """What another library's object says of its memory; strides are in bytes.
+
+    Attributes:
+        address: of the first element.
+        shape: elements along each axis.
+        dtype: of the elements.
+        strides: None where the elements lie in C order.
+        keeper: keeps the memory, beside the object.
+        producers: streams that the memory comes after.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    strides: tuple[int, ...] | None
+    keeper: object = None
+    producers: tuple[int, ...] = ()
+
+
 def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
     """The array that an object of another library is; see `Stream.import_array`."""
+    try:
+        found = _by_dlpack(stream, value) or _by_interface(value)
+    except CudadrvError:
+        raise
+    except Exception as error:  # whatever the library raises
+        raise ArgumentTypeError(
+            f"a {type(value).__name__} has memory that cannot be read ({error!r})\n  {READ_REMEDY}"
+        ) from error
+    follow_producers(stream, found.producers)
+    return _borrowed(stream, value, found)
+
+
+def _by_dlpack(stream: StreamCore, value: object) -> _Found | None:
     # PyTorch exports no tensor that requires a gradient, which memory has nothing to do with.
     detach = getattr(value, "detach", None) if getattr(value, "requires_grad", False) else None
     offer = offered(value if detach is None else detach(), stream)
-    if offer is not None:
-        _examine(value)
-        return _of_offer(stream, value, offer)
+    if offer is None:
+        return None
+    _examine(value)
+    tensor, dtype = offer.tensor, offer.dtype(value)
+    # ctypes reads as many as it is told, from wherever it is told.
+    if not 0 <= tensor.ndim <= _MOST_AXES or (tensor.ndim and not tensor.shape):
+        raise ValueError(f"its DLPack tensor has {tensor.ndim} axes and no such shape")
+    strides = None
+    if tensor.strides:
+        strides = tuple(each * dtype.itemsize for each in tensor.strides[: tensor.ndim])
+    shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
+    return _Found(offer.address, shape, dtype, strides, offer.keeper)
+
+
+# Whatever has the interface; a protocol would say no more than that attribute's name.
+def _by_interface(value: Any) -> _Found:
     interface = getattr(value, "__cuda_array_interface__", None)
     if not isinstance(interface, Mapping):
         raise ArgumentTypeError(
@@ -102,19 +162,14 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
         )
     if interface.get("mask") is not None:
         raise CopyError(f"a {type(value).__name__} with a mask has no counterpart here")
-    try:
-        dtype = np.dtype(interface["typestr"])
-        given = interface.get("strides")
-        strides = None if given is None else tuple(map(int, given))
-        producer = interface.get("stream")
-        producers = () if producer is None else (_stream_number(producer),)
-        pointer, shape = int(interface["data"][0]), tuple(map(int, interface["shape"]))
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise ArgumentTypeError(
-            f"a {type(value).__name__} has a __cuda_array_interface__ that is none ({error!r})"
-        ) from error
-    follow_producers(stream, producers)
-    return _borrowed(stream, value, pointer, shape, dtype, strides, None)
+    strides, producer = interface.get("strides"), interface.get("stream")
+    return _Found(
+        _address_from(interface["data"][0]),
+        tuple(map(index, interface["shape"])),
+        np.dtype(interface["typestr"]),
+        None if strides is None else tuple(map(index, strides)),
+        producers=() if producer is None else (_stream_number(producer),),
+    )
 
 
 def _examine(value: object) -> None:
@@ -127,15 +182,6 @@ def _examine(value: object) -> None:
             raise CopyError(f"a {type(value).__name__} {error}") from error
 
 
-def _of_offer(stream: StreamCore, value: object, offer: Offer) -> AnyDeviceArray:
-    tensor = offer.tensor
-    shape = tuple(tensor.shape[: tensor.ndim])
-    dtype, strides = offer.dtype(value), None
-    if tensor.strides:
-        strides = tuple(each * dtype.itemsize for each in tensor.strides[: tensor.ndim])
-    return _borrowed(stream, value, offer.address, shape, dtype, strides, offer.keeper)
-
-
 def stream_handle(stream: object) -> int:
     """The CUstream, as a number, of what another library calls a stream.
 
@@ -144,8 +190,14 @@ def stream_handle(stream: object) -> int:
     """
     if isinstance(stream, (int, CUstream)):
         return _stream_number(int(stream))
-    offered = getattr(stream, "__cuda_stream__", None)
-    answer: object = offered() if callable(offered) else offered
+    try:
+        offered = getattr(stream, "__cuda_stream__", None)
+        answer: object = offered() if callable(offered) else offered
+    except Exception as error:  # whatever the library raises
+        raise ArgumentTypeError(
+            f"the __cuda_stream__ of a {type(stream).__name__} cannot be read ({error!r})\n"
+            "  give the CUstream as a number"
+        ) from error
     if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == 0:
         return _stream_number(int(answer[1]) if isinstance(answer[1], CUstream) else answer[1])
     what = type(stream).__name__
@@ -159,7 +211,22 @@ def stream_handle(stream: object) -> int:
 
 
 def _stream_number(value: object) -> int:
-    return border.whole("the number of a stream", value, most=_LARGEST_HANDLE)
+    return border.whole("the number of a stream", value, most=LARGEST_ADDRESS)
+
+
+def _address_from(value: object) -> int:
+    """Return the address that another library has in whatever form.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it does not fit 64 bits.
+    """
+    # A CUdeviceptr has an integer, and no index.
+    # What has no index fails.
+    address = int(value) if isinstance(value, CUdeviceptr) else index(value)  # type: ignore[arg-type]
+    if not 0 <= address <= LARGEST_ADDRESS:
+        raise ValueError(f"the address {border.shown(address)} does not fit 64 bits")
+    return address
 
 
 class _Places:
@@ -208,16 +275,9 @@ def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
         )
 
 
-def _borrowed(
-    stream: StreamCore,
-    value: object,
-    pointer: int,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    strides: tuple[int, ...] | None,
-    keeper: object,
-) -> AnyDeviceArray:
-    """An array over memory that `value` and `keeper` keep; strides are in bytes."""
+def _borrowed(stream: StreamCore, value: object, found: _Found) -> AnyDeviceArray:
+    """An array over memory that an object keeps."""
+    pointer, shape, strides, dtype = found.address, found.shape, found.strides, found.dtype
     if strides is not None and len(strides) != len(shape):
         raise ArgumentTypeError(
             f"{border.shown(value)} has strides {strides} for the shape {shape}"
@@ -229,5 +289,5 @@ def _borrowed(
     first, end = 0, math.prod(shape) * dtype.itemsize
     if strides is not None:
         first, end = Layout(0, shape, strides).bounds(dtype.itemsize)
-    buffer = DeviceBuffer.borrowed(stream, pointer + first, end - first, (value, keeper))
+    buffer = DeviceBuffer.borrowed(stream, pointer + first, end - first, (value, found.keeper))
     return DeviceArray(buffer, shape, dtype, -first, strides)

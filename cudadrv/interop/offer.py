@@ -40,8 +40,15 @@ class Offer(NamedTuple):
 
     @property
     def address(self) -> int:
-        """Of the first element."""
-        return (self.tensor.data or 0) + int(self.tensor.byte_offset)
+        """The address of the first element.
+
+        Raises:
+            ValueError: it does not fit 64 bits.
+        """
+        address: int = (self.tensor.data or 0) + self.tensor.byte_offset
+        if address >= 1 << 64:
+            raise ValueError(f"the address {address:#x} does not fit 64 bits")
+        return address
 
     @property
     def dtype_name(self) -> str:

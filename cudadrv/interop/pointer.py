@@ -5,10 +5,11 @@ from __future__ import annotations
 from operator import index
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from .. import border
 from ..driver.stream_core import StreamCore
 from ..errors import CudadrvError, WrongDeviceError
 from .elements import Elements
-from .foreign import dlpack_address, interface_address
+from .foreign import LARGEST_ADDRESS, READ_REMEDY, dlpack_address, interface_address
 from .ordering import follow_producers
 from .reader import Foreign, found_for
 
@@ -49,7 +50,7 @@ def pointer_of(
     except (CudadrvError, BufferError):
         raise
     except Exception as error:  # whatever the library raises
-        raise BufferError(f"has memory that cannot be read ({error!r})") from error
+        raise BufferError(f"has memory that cannot be read ({error!r})\n  {READ_REMEDY}") from error
 
 
 def _by_reader(value: object, stream: StreamCore, elements: Elements | None) -> Pointer | None:
@@ -76,8 +77,8 @@ def _by_reader(value: object, stream: StreamCore, elements: Elements | None) -> 
             address = reader.address(value)
     if address is None:
         return _by_dlpack(value, stream, elements)
-    if not 0 <= index(address) < 1 << 64:
-        raise BufferError(f"has no address: its reader gives {address}")
+    if not 0 <= index(address) <= LARGEST_ADDRESS:
+        raise BufferError(f"has no address: its reader gives {border.shown(address)}")
     if reader.stream is not None:
         follow_producers(stream, (reader.stream(ordinal),))
     if not is_quick or not address or found.type is not kind:
@@ -94,7 +95,9 @@ def _by_interface(value: Any, stream: StreamCore, elements: Elements | None) -> 
     try:
         address = interface_address(value, stream, producers, elements)
     except _NO_INTERFACE as error:
-        raise BufferError(f"has a __cuda_array_interface__ that is none ({error!r})") from error
+        raise BufferError(
+            f"has a __cuda_array_interface__ that cannot be read ({error!r})\n  {READ_REMEDY}"
+        ) from error
     follow_producers(stream, producers)
     return Pointer(address, "foreign")
 

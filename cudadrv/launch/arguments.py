@@ -11,6 +11,7 @@ import numpy as np
 
 import ptx
 
+from ..border import shown
 from ..driver._api import CUdeviceptr
 from ..driver.stream_core import StreamCore
 from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
@@ -161,7 +162,7 @@ class Parameter:
         may_be_negative = self._is_signed is not False and not self.param.is_pointer
         if may_be_negative and -(1 << bits - 1) <= value < most:
             return Argument(value, "signed")
-        raise self._error(f"is {value}, out of range for {self.type_name}")
+        raise self._error(f"is {shown(value)}, out of range for {self.type_name}")
 
     def _read_float(self, value: object) -> Argument:
         if isinstance(value, (int, float, np.floating, np.integer)):
@@ -172,9 +173,9 @@ class Parameter:
             try:
                 # The type checker does not follow hasattr.
                 number = float(value)  # type: ignore[arg-type]
-                return self._of_type(value, REALS, Argument(self._in_float_range(number), "real"))
-            except (TypeError, ValueError):
-                raise self._refused(value) from None
+            except Exception as error:  # whatever the object raises
+                raise self._refused(value) from error
+            return self._of_type(value, REALS, Argument(self._in_float_range(number), "real"))
         raise self._refused(value)
 
     def _in_float_range(
@@ -184,7 +185,7 @@ class Parameter:
             struct.pack("=" + self.code("float" if self._integer else "real"), value)
             return float(value)
         except (OverflowError, struct.error):
-            raise self._error(f"is {value!r}, out of range for {self.type_name}") from None
+            raise self._error(f"is {shown(value)}, out of range for {self.type_name}") from None
 
     def _read_foreign(self, value: object, stream: StreamCore) -> Argument:
         """Memory of another library, None for a null pointer, or a scalar of the right size."""
@@ -206,9 +207,10 @@ class Parameter:
             return Argument(self._structure(value), "converted")
         if hasattr(value, "__index__") and not isinstance(value, np.ndarray):
             try:
-                return self._of_type(value, WHOLE, self._read_integer(operator.index(value)))
-            except TypeError:
-                raise self._refused(value) from None
+                number = operator.index(value)
+            except Exception as error:  # whatever the object raises
+                raise self._refused(value) from error
+            return self._of_type(value, WHOLE, self._read_integer(number))
         raise self._refused(value)
 
     def _read_view(self, value: View, stream: StreamCore) -> Argument:
@@ -285,7 +287,7 @@ class Parameter:
             data = structure_bytes(value, nbytes)
         except OverflowError:
             name = COMPLEX_NAMES[nbytes]
-            raise self._error(f"is {value!r}, out of range for {name}") from None
+            raise self._error(f"is {shown(value)}, out of range for {name}") from None
         if data is None:
             # __half and __nv_bfloat16 are structures too, and nothing tells them apart.
             half = ", such as numpy.float16 for a __half," if nbytes == 2 else ""
@@ -301,7 +303,7 @@ class Parameter:
         return data
 
     def _refused(self, value: object) -> ArgumentError:
-        hint = getattr(value, "argument_hint", "") or self._hint(value)
+        hint = getattr(type(value), "argument_hint", "") or self._hint(value)
         what = f"is {_described(value)}, but the parameter is {self.type_name}"
         return self._error(f"{what}\n  {hint}" if hint else what)
 
@@ -344,5 +346,5 @@ def _described(value: object) -> str:
     if isinstance(value, np.void):
         return "a NumPy structure"
     if isinstance(value, (int, float, np.generic)):
-        return f"{type(value).__name__} {value!r}"
+        return f"{type(value).__name__} {shown(value)}"
     return f"of type {type(value).__name__}"

@@ -122,6 +122,7 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     ready, fill = _filling(kinds, version)
     by_interface = "foreign" in kinds
+    theirs = any(isinstance(kind, Foreign) for kind in kinds)
     launch = _LAUNCH.strip().format(
         version=version,
         ready=" and ".join(["not rest", *ready]),
@@ -130,8 +131,8 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
         # A launch waits once for each stream that its memory comes from.
         collect="\n    producers = []" if by_interface else "",
         order=_ordering(kinds, version),
-        # A reader may raise whatever its library does.
-        refusals="Exception" if any(isinstance(kind, Foreign) for kind in kinds) else "REFUSALS",
+        # Other libraries' objects may raise anything.
+        refusals="Exception" if by_interface or theirs else "REFUSALS",
     )
     fields = {"defaults": names.replace(",", "=MISSING,"), "names": names}
     scope: dict[str, FunctionType] = {}

@@ -256,7 +256,7 @@ class DeviceBuffer(DeviceMemory):
         """
         border.instance("DeviceBuffer.borrowed: stream", stream, StreamCore)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
-        nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes)
+        nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer))
         queue: StreamBox = stream._box
         memory = BorrowedMemory(queue.context, pointer, first_home(queue), owner)
         return over(stream, memory, pointer, nbytes)
@@ -280,7 +280,7 @@ class DeviceBuffer(DeviceMemory):
         """
         border.instance("DeviceBuffer.adopted: stream", stream, StreamCore)
         pointer = border.whole("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
-        nbytes = border.whole("DeviceBuffer.adopted: nbytes", nbytes, 1)
+        nbytes = border.whole("DeviceBuffer.adopted: nbytes", nbytes, 1, _most_from(pointer))
         border.function("DeviceBuffer.adopted: release", release)
         memory = ResourceMemory.adopt(Released(release), pointer, nbytes, stream)
         return over(stream, memory, pointer, nbytes)
@@ -342,6 +342,11 @@ def over(stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> De
 def first_home(queue: StreamBox) -> StreamBox:
     """The first home of memory that was there before: the stream's own box, in a capture too."""
     return queue if queue.capture is None else queue.own
+
+
+def _most_from(pointer: int) -> int:
+    """Return the most bytes that memory at an address can have."""
+    return min(_LARGEST_ADDRESS + 1 - pointer, border.LARGEST)
 
 
 def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:

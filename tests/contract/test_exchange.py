@@ -12,7 +12,7 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.errors import ArgumentError, CopyError, WrongDeviceError
+from cudadrv.errors import ArgumentError, ArgumentTypeError, CopyError, WrongDeviceError
 from cudadrv.interop import Reader, register
 from cudadrv.memory.array import AnyDeviceArray
 
@@ -201,7 +201,7 @@ def test_a_tensor_of_another_version_is_refused_and_given_back(
     stream: cudadrv.Stream, library: Library, twice: cudadrv.Launcher
 ) -> None:
     theirs = library.kind(stream.to_device(HOST), major=2)
-    with pytest.raises(BufferError, match=r"is of DLPack 2\.3, of which 1 is known"):
+    with pytest.raises(ArgumentTypeError, match=r"is of DLPack 2\.3, of which 1 is known"):
         stream.import_array(theirs)
     with pytest.raises(ArgumentError, match=r"is of DLPack 2\.3"):
         twice(theirs)
@@ -210,23 +210,19 @@ def test_a_tensor_of_another_version_is_refused_and_given_back(
 
 
 @pytest.mark.parametrize(
-    ("changed", "kind", "words"),
+    ("changed", "words"),
     [
-        ({"from_object": NO_LENGTH}, TypeError, r"has no len\(\)"),
-        ({"work_stream": BAD_ARGUMENT}, TypeError, "bad argument type"),
-        ({"from_object": silent_failure(2)}, SystemError, "managed_tensor_from_py_object_no_sync"),
-        ({"work_stream": silent_failure(3)}, SystemError, "current_work_stream of a library's"),
+        ({"from_object": NO_LENGTH}, r"has no len\(\)"),
+        ({"work_stream": BAD_ARGUMENT}, "bad argument type"),
+        ({"from_object": silent_failure(2)}, "managed_tensor_from_py_object_no_sync"),
+        ({"work_stream": silent_failure(3)}, "current_work_stream of a library's"),
     ],
 )
-def test_what_a_function_raises_is_raised(
-    stream: cudadrv.Stream,
-    twice: cudadrv.Launcher,
-    changed: dict[str, int],
-    kind: type[Exception],
-    words: str,
+def test_the_error_of_a_function_is_in_an_argument_error(
+    stream: cudadrv.Stream, twice: cudadrv.Launcher, changed: dict[str, int], words: str
 ) -> None:
     library, array = Library(**changed), stream.to_device(HOST)
-    with pytest.raises(kind, match=words):
+    with pytest.raises(ArgumentTypeError, match=f"has memory that cannot be read .*{words}"):
         stream.import_array(library.kind(array))
     with pytest.raises(ArgumentError, match=f"argument 0 of kernel 'twice' .*{words}"):
         twice(library.kind(array))
