@@ -8,14 +8,17 @@ call made here turns that into an error that names the command which brings the 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, ParamSpec, Protocol, Self, TypeVar
 
 from ptx.errors import NvJitLinkNotFoundError, NvrtcError, NvrtcNotFoundError, NvvmNotFoundError
 
 if TYPE_CHECKING:
     from cuda.bindings.nvrtc import nvrtcProgram, nvrtcResult
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 Blobs = tuple[bytes, ...]
 
 _OK = 0
@@ -119,7 +122,7 @@ def api() -> NvrtcApi:
     try:
         from cuda.bindings import nvrtc
 
-        nvrtc.nvrtcVersion()
+        _called(nvrtc.nvrtcVersion)
     except (ImportError, RuntimeError) as error:
         raise NvrtcNotFoundError(install_command(), str(error)) from error
     return nvrtc
@@ -129,7 +132,7 @@ def api() -> NvrtcApi:
 def version() -> tuple[int, int]:
     """Version of the installed NVRTC, such as (13, 4). It loads the library."""
     # nvrtcResult nvrtcVersion(int *major, int *minor)
-    result, major, minor = api().nvrtcVersion()
+    result, major, minor = _called(api().nvrtcVersion)
     _check("nvrtcVersion", result)
     return major, minor
 
@@ -138,7 +141,7 @@ def version() -> tuple[int, int]:
 def supported_archs() -> tuple[int, ...]:
     """The architecture numbers that the installed NVRTC compiles for, ascending."""
     # nvrtcResult nvrtcGetSupportedArchs(int *supportedArchs)
-    result, archs = api().nvrtcGetSupportedArchs()
+    result, archs = _called(api().nvrtcGetSupportedArchs)
     _check("nvrtcGetSupportedArchs", result)
     return tuple(sorted(archs))
 
@@ -244,7 +247,8 @@ class NvrtcProgram(InUse):
         self._api = api()
         # nvrtcResult nvrtcCreateProgram(nvrtcProgram *, const char *src, const char *name,
         #                                int numHeaders, const char *const *headers, … *names)
-        result, self._handle = self._api.nvrtcCreateProgram(
+        result, self._handle = _called(
+            self._api.nvrtcCreateProgram,
             source.encode(),
             _path(name),
             len(headers),
@@ -255,12 +259,12 @@ class NvrtcProgram(InUse):
 
     def _destroy(self) -> None:
         # nvrtcResult nvrtcDestroyProgram(nvrtcProgram *)
-        self._api.nvrtcDestroyProgram(self._handle)
+        _called(self._api.nvrtcDestroyProgram, self._handle)
 
     def add_name_expression(self, expression: str) -> None:
         """Ask for the lowered name of an expression, and instantiate it."""
         # nvrtcResult nvrtcAddNameExpression(nvrtcProgram, const char *)
-        (result,) = self._api.nvrtcAddNameExpression(self._handle, expression.encode())
+        (result,) = _called(self._api.nvrtcAddNameExpression, self._handle, expression.encode())
         _check("nvrtcAddNameExpression", result, expression)
 
     def compile(self, options: Sequence[str]) -> bool:
@@ -271,7 +275,7 @@ class NvrtcProgram(InUse):
         """
         # nvrtcResult nvrtcCompileProgram(nvrtcProgram, int numOptions, const char *const *options)
         encoded = tuple(map(_path, options))
-        (result,) = self._api.nvrtcCompileProgram(self._handle, len(encoded), encoded)
+        (result,) = _called(self._api.nvrtcCompileProgram, self._handle, len(encoded), encoded)
         if result in (_COMPILATION, _INVALID_OPTION):
             return False
         _check("nvrtcCompileProgram", result, self.log())
@@ -280,7 +284,7 @@ class NvrtcProgram(InUse):
     def lowered_name(self, expression: str) -> str:
         """The name in the image of an expression that was added before compiling."""
         # nvrtcResult nvrtcGetLoweredName(nvrtcProgram, const char *, const char **lowered_name)
-        result, lowered = self._api.nvrtcGetLoweredName(self._handle, expression.encode())
+        result, lowered = _called(self._api.nvrtcGetLoweredName, self._handle, expression.encode())
         _check("nvrtcGetLoweredName", result, expression)
         return _text(lowered or b"")
 
@@ -310,11 +314,11 @@ class NvrtcProgram(InUse):
         size_of: Callable[[nvrtcProgram], tuple[nvrtcResult, int]],
         read: Callable[[nvrtcProgram, bytearray], tuple[nvrtcResult]],
     ) -> bytes:
-        result, nbytes = size_of(self._handle)
+        result, nbytes = _called(size_of, self._handle)
         _check("an NVRTC size query", result)
         data = bytearray(nbytes)
         if nbytes:
-            (result,) = read(self._handle, data)
+            (result,) = _called(read, self._handle, data)
             _check("an NVRTC read", result)
         return bytes(data)
 
@@ -326,6 +330,22 @@ def _path(name: str) -> bytes:
 
 def _text(data: bytes) -> str:
     return data.rstrip(b"\0").decode(errors="replace")
+
+
+def _called(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Call a function of the binding, which raises errors of Python for results unknown to it.
+
+    Raises:
+        NvrtcError: the binding does not know the result.
+    """
+    try:
+        return function(*args, **kwargs)
+    except (KeyError, ValueError) as error:
+        found = re.search(r"\d+", str(error))
+        if found is None:
+            raise
+        text = "a result that cuda-bindings does not know"
+        raise NvrtcError(function.__name__, int(found[0]), text, "update cuda-python") from error
 
 
 def _check(call: str, result: nvrtcResult, detail: str = "") -> None:

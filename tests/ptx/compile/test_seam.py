@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Never
 
 import pytest
 from cuda.bindings import nvjitlink, nvrtc
 
 import ptx
+from ptx import _nvrtc
 
 ROOT = Path(ptx.__file__).parents[1]
 
@@ -62,3 +65,59 @@ def test_enum_members_of_the_stub_have_the_values_of_the_module(module: str, enu
     assert len(shared) >= 0.75 * len(stub)
     if nvrtc.nvrtcVersion()[1:] == (13, 4):
         assert stub.keys() <= members.keys()
+
+
+class OtherNvrtc:
+    """An NVRTC newer than its binding: one of its functions returns a result that is not known."""
+
+    def __init__(self, call: str, error: Exception) -> None:
+        self._call, self._error = call, error
+
+    def __getattr__(self, name: str) -> object:
+        return self._failing() if name == self._call else getattr(nvrtc, name)
+
+    def _failing(self) -> Callable[..., Never]:
+        def fail(*_: object) -> Never:
+            raise self._error
+
+        fail.__name__ = self._call
+        return fail
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "nvrtcVersion",
+        "nvrtcGetSupportedArchs",
+        "nvrtcCreateProgram",
+        "nvrtcAddNameExpression",
+        "nvrtcCompileProgram",
+        "nvrtcGetLoweredName",
+        "nvrtcGetProgramLogSize",
+        "nvrtcGetProgramLog",
+        "nvrtcGetPTXSize",
+        "nvrtcGetPTX",
+        "nvrtcDestroyProgram",
+    ],
+)
+# What bindings of CUDA 13 and 12.9 raise.
+@pytest.mark.parametrize(
+    "error", [ValueError("98 is not a valid nvrtcResult"), KeyError(98)], ids=["13", "12"]
+)
+def test_a_result_that_the_binding_does_not_know_is_an_nvrtc_error(
+    call: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in (_nvrtc.api, _nvrtc.version, _nvrtc.supported_archs):
+        monkeypatch.setattr(_nvrtc, each.__name__, each.__wrapped__)
+    other = OtherNvrtc(call, error)
+    monkeypatch.setattr(_nvrtc, "api", lambda: other)
+    with pytest.raises(ptx.NvrtcError, match=f"^{call} failed: .* update cuda-python") as caught:
+        _nvrtc.version()
+        _nvrtc.supported_archs()
+        with _nvrtc.NvrtcProgram("template<int> __global__ void k() {}", "a.cu", ()) as program:
+            program.add_name_expression("k<1>")
+            program.compile(())
+            program.lowered_name("k<1>")
+            program.log()
+            program.ptx()
+    assert (caught.value.call, caught.value.code) == (call, 98)
