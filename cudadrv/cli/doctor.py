@@ -76,10 +76,14 @@ def diagnose(machine: Machine) -> list[Finding]:
 
 
 def _driver(machine: Machine) -> Iterator[Finding]:
-    if machine.driver_code is None:
+    if machine.driver_fault:
+        yield Finding(
+            Severity.ERROR, "driver", f"the driver library does not load: {machine.driver_fault}",
+            "install the NVIDIA driver again, or take this file out of the library path",
+        )  # fmt: skip
+    elif machine.driver_code is None:
         yield _no_driver(machine)
-        return
-    if machine.driver_code == _STUB or "/stubs/" in machine.driver_path:
+    elif machine.driver_code == _STUB or "/stubs/" in machine.driver_path:
         yield Finding(
             Severity.ERROR, "driver", f"{machine.driver_path} is a stub to link against",
             "take the folder out of LD_LIBRARY_PATH",

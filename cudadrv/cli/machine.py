@@ -15,7 +15,8 @@ from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 import ptx
 from ptx.cache.settings import folder_from_environment
 
-from ..driver.driver_api import load_cuda
+from ..driver.driver_api import driver_fault, load_cuda
+from ..driver.in_use import device_count
 from ..errors import CudadrvError
 
 Version: TypeAlias = tuple[int, int]
@@ -32,6 +33,7 @@ class Machine:
         packages: versions of the installed packages of NVIDIA, by name.
         bindings: the version of cuda-bindings.
         driver_path: the library that was loaded; "" if there is none.
+        driver_fault: why a library that was found does not load.
         driver_code: what cuInit answered; None without a library.
         driver: the newest CUDA version that the driver takes.
         devices: the devices' names.
@@ -50,6 +52,7 @@ class Machine:
     packages: dict[str, str] = field(default_factory=dict)
     bindings: Version | None = None
     driver_path: str = ""
+    driver_fault: str = ""
     driver_code: int | None = None
     driver: Version | None = None
     devices: list[str] = field(default_factory=list)
@@ -89,6 +92,7 @@ def _packages() -> dict[str, str]:
 
 def _look_at_driver(machine: Machine) -> None:
     try:
+        machine.driver_fault = driver_fault()
         machine.driver_path = load_nvidia_dynamic_lib("cuda").abs_path or ""
         api = load_cuda()
         (code,) = api.cuInit(0)
@@ -98,8 +102,7 @@ def _look_at_driver(machine: Machine) -> None:
             machine.driver = number // 1000, number % 1000 // 10
         if machine.driver_code:
             return
-        _, count = api.cuDeviceGetCount()
-        for ordinal in range(count):
+        for ordinal in range(device_count(api)):
             _, device = api.cuDeviceGet(ordinal)
             _, name = api.cuDeviceGetName(256, device)
             machine.devices.append(name.rstrip(b"\0").decode(errors="replace"))

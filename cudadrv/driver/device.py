@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .. import border, errors
-from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool, CUresult
+from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
 from .context_box import ContextBox
 from .driver_api import DriverApi
-from .in_use import Driver, call_bound, current, failure
+from .in_use import Driver, call_bound, current, device_count, failure
 
 if TYPE_CHECKING:
     import uuid
@@ -49,7 +49,7 @@ class Device:
         device = cache.get(ordinal) if type(ordinal) is int else None
         if device is None:
             ordinal = border.integer("Device.get: ordinal", ordinal)
-            count = _device_count(driver)
+            count = device_count(driver.api)
             if not 0 <= ordinal < count:
                 if count == 0:
                     raise errors.NoDeviceError(f"taking device {ordinal}")
@@ -258,7 +258,7 @@ def driver_version() -> tuple[int, int]:
 
 def list_devices() -> tuple[Device, ...]:
     """Every device, by ordinal; empty where the driver sees none."""
-    return tuple(Device.get(ordinal) for ordinal in range(_device_count(current())))
+    return tuple(Device.get(ordinal) for ordinal in range(device_count(current().api)))
 
 
 def best_device() -> Device:
@@ -308,15 +308,6 @@ def can_access_peer(device: Device, peer: Device) -> bool:
         doing = f"asking whether device {device.ordinal} can access device {peer.ordinal}"
         raise failure(api, code, "cuDeviceCanAccessPeer", doing)
     return bool(answer)
-
-
-def _device_count(driver: Driver) -> int:
-    code, count = driver.api.cuDeviceGetCount()
-    if code == CUresult.CUDA_ERROR_NO_DEVICE:
-        return 0
-    if code:
-        raise failure(driver.api, code, "cuDeviceGetCount", "counting devices")
-    return count
 
 
 def _text(raw: bytes) -> str:

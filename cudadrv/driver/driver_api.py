@@ -6,11 +6,13 @@ declarations are in the CUDA Driver API manual under the same names.
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Never, ParamSpec, Protocol, TypeVar, cast
 
-from ..errors import CudaError, DriverNotFoundError, DriverSymbolMissingError
+from ..errors import CudaError, DriverLoadError, DriverNotFoundError, DriverSymbolMissingError
 from ._api import CUresult, driver as bindings
 from ._functions.array_functions import ArrayFunctions
 from ._functions.context_functions import ContextFunctions
@@ -70,6 +72,7 @@ _HOT: Final = frozenset(
     }
 )  # fmt: skip
 _NEWEST_HOT: Final = 12000  # the CUDA version that has them all
+_LIBRARY: Final = "libcuda.so.1"
 
 
 def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -90,7 +93,7 @@ def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwar
 
         # Every driver has cuInit; older bindings say no more than that they did not find it.
         if isinstance(error, DynamicLibNotFoundError) or function.__name__ == "cuInit":
-            raise driver_not_found(error) from error
+            raise _driver_not_loaded(error) from error
         raise DriverSymbolMissingError(
             f"{function.__name__} is not in the installed driver ({error}): update the driver"
         ) from error
@@ -104,8 +107,31 @@ def _lacked(name: str, *args: object) -> Never:
     )
 
 
-def driver_not_found(error: Exception) -> DriverNotFoundError:
-    """The error for a binding that found no driver."""
+def driver_fault() -> str:
+    """Return what the system's loader says of a driver library that it finds and cannot load.
+
+    It is empty where there is no such file, and where the loader does not say which it is.
+    """
+    if os.name == "nt":
+        return ""
+    try:
+        ctypes.CDLL(_LIBRARY)
+    except OSError as error:
+        text = str(error)
+        return "" if _LIBRARY in text and "No such file" in text else text
+    return ""
+
+
+def _driver_not_loaded(error: Exception) -> DriverNotFoundError | DriverLoadError:
+    """The error for a binding that found no driver, or could not load it."""
+    fault = driver_fault()
+    if fault:
+        return DriverLoadError(
+            f"the CUDA driver library was found, but does not load\n  {fault}\n"
+            "  install the NVIDIA driver again or take this file out of the library path; "
+            "or run on the emulator: set CUDADRV_DRIVER=emulator",
+            reason=fault,
+        )
     first_line = str(error).partition("\n")[0]
     return DriverNotFoundError(
         "no CUDA driver was found\n  install the NVIDIA driver, or run on the emulator: set "

@@ -9,7 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
-from ..errors import CudadrvError, CudaError, DriverSelectionError, ForkedProcessError
+from ..errors import (
+    CudadrvError,
+    CudaError,
+    DriverAnswerError,
+    DriverSelectionError,
+    ForkedProcessError,
+)
 from ._api import CUcontext, CUresult, HostAccesses, MemoryWatch
 from .driver_api import DriverApi, load_cuda
 from .locks import process_lock
@@ -89,10 +95,7 @@ class Driver:
             CudaError: the driver refused.
         """
         if self._has_several_devices is None:
-            code, count = self.api.cuDeviceGetCount()
-            if code:
-                raise failure(self.api, code, "cuDeviceGetCount", "counting devices")
-            self._has_several_devices = count > 1
+            self._has_several_devices = device_count(self.api) > 1
         return self._has_several_devices
 
     def cache(self, kind: type[_T]) -> dict[int, _T]:
@@ -220,6 +223,8 @@ def emulated_limits() -> Limits:
     return replace(DEFAULT_LIMITS, max_steps=int(steps))
 
 
+_MOST_DEVICES: Final = 1 << 16  # more than any machine, and soon counted
+
 _selection: Final = _Selection()
 
 
@@ -290,6 +295,27 @@ def call_bound(
     if code:
         raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
     return result
+
+
+def device_count(api: DriverApi) -> int:
+    """Return how many devices a driver has.
+
+    Raises:
+        DriverAnswerError: it returned a number that no machine has.
+        CudaError: it failed.
+    """
+    code, count = api.cuDeviceGetCount()
+    if code == CUresult.CUDA_ERROR_NO_DEVICE:
+        return 0
+    if code:
+        raise failure(api, code, "cuDeviceGetCount", "counting devices")
+    if not 0 <= count <= _MOST_DEVICES:
+        raise DriverAnswerError(
+            f"cuDeviceGetCount returned {count} devices: the driver is damaged or no CUDA driver\n"
+            "  update or reinstall the NVIDIA driver, or run on the emulator: set "
+            "CUDADRV_DRIVER=emulator"
+        )
+    return count
 
 
 def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvError:

@@ -114,6 +114,22 @@ class DriverNotFoundError(CudadrvError):
     """No CUDA driver library could be loaded."""
 
 
+class DriverLoadError(CudadrvError):
+    """The CUDA driver library was found, but the system cannot load it.
+
+    Attributes:
+        reason: what the system's loader said, which begins with the file.
+    """
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class DriverAnswerError(CudadrvError):
+    """The CUDA driver library returned a value that no working driver returns."""
+
+
 class DriverSymbolMissingError(CudadrvError):
     """The installed driver lacks a function that the call needs."""
 

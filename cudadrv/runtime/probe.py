@@ -20,6 +20,7 @@ from ..errors import (
     CudadrvError,
     DriverCallFailed,
     DriverLibraryLoadFailed,
+    DriverLoadError,
     DriverNotFoundError,
     DriverSelectionError,
     DriverSymbolMissing,
@@ -260,7 +261,7 @@ def _as_gpu_error(error: CudadrvError | OSError) -> GpuError:
     kind: type[GpuError] = DriverCallFailed
     if isinstance(error, DriverSymbolMissingError):
         kind = DriverSymbolMissing
-    elif isinstance(error, OSError | DriverSelectionError):
+    elif isinstance(error, OSError | DriverSelectionError | DriverLoadError):
         kind = DriverLibraryLoadFailed
     result = kind(f"looking for CUDA devices failed: {error}")
     result.__cause__ = error

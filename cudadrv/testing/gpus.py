@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from ..driver.driver_api import load_cuda
-from ..driver.in_use import Driver, current, failure, in_use
+from ..driver.in_use import Driver, current, device_count, in_use
 from ..errors import CudadrvError
 from .choices import DRIVER, Mode
 
@@ -44,9 +44,7 @@ def gpus() -> Gpus:
     """The GPUs that this process sees."""
     try:
         driver = _driver()
-        code, count = driver.api.cuDeviceGetCount()
-        if code:
-            raise failure(driver.api, code, "cuDeviceGetCount", "counting devices")
+        count = device_count(driver.api)
     except CudadrvError as error:
         return Gpus(None, 0, str(error).partition("\n")[0])
     return Gpus(driver, count, "" if count else "the driver has no device")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Never
 
 import pytest
 
+import cudadrv
+from cudadrv import emulator
 from cudadrv.driver import driver_api
 from cudadrv.driver.driver_api import _translated, load_cuda
-from cudadrv.errors import DriverNotFoundError, DriverSymbolMissingError
+from cudadrv.errors import DriverAnswerError, DriverNotFoundError, DriverSymbolMissingError
 
 
 def cuInit(flags: int) -> Never:
@@ -61,3 +67,47 @@ def test_a_driver_that_lacks_a_function_of_a_quick_path_is_too_old(
             api.cuMemAllocAsync(8, None)  # type: ignore[arg-type]  # never looked at
     with pytest.raises(DriverSymbolMissingError, match="cuMemFreeAsync is not in cuda-bindings of"):
         api.cuMemFreeAsync(None, None)  # type: ignore[arg-type]  # never looked at
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the loader of Windows does not say which it is")
+@pytest.mark.parametrize(("content", "reason"), [(b"", "too short"), (b"no ELF" * 99, "invalid")])
+def test_a_driver_library_that_does_not_load_is_named_with_the_reason(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    library = tmp_path / "libcuda.so.1"
+    library.write_bytes(content)
+    code = """
+import cudadrv
+try:
+    cudadrv.init()
+except cudadrv.errors.DriverLoadError as error:
+    print(error)
+print(type(cudadrv.GpuRuntime.availability().error).__name__)
+from cudadrv.__main__ import main
+main(["doctor"])
+"""
+    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "CUDADRV_DRIVER": "cuda"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    first, fault, remedy, *_ = lines = done.stdout.splitlines()
+    assert first == "the CUDA driver library was found, but does not load"
+    assert fault.startswith(f"  {library}: ")
+    assert reason in fault
+    assert "install the NVIDIA driver again" in remedy
+    assert "DriverLibraryLoadFailed" in lines
+    assert str(library) in "".join(lines[4:]).replace(" ", "")
+    assert "there is no CUDA driver" not in done.stdout
+
+
+@pytest.mark.parametrize("count", [2**31 - 1, -1])
+def test_an_absurd_number_of_devices_is_an_error(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with emulator.session() as machine:
+        monkeypatch.setattr(machine, "cuDeviceGetCount", lambda: (0, count))
+        with pytest.raises(DriverAnswerError, match=f"cuDeviceGetCount returned {count} devices"):
+            cudadrv.list_devices()
+        with pytest.raises(DriverAnswerError, match="update or reinstall the NVIDIA driver"):
+            cudadrv.Device.get(1)
+        assert isinstance(cudadrv.GpuRuntime.probe(), cudadrv.GpuBroken)
