@@ -27,6 +27,10 @@ _SAFE: Final = (
 _UNFINISHED: Final = re.compile(r"\.new-\d+-[0-9a-f]{16}")
 _MOST_SKEW_SECONDS: Final = 3600.0
 """Clocks of machines that share a folder differ by less; later dates are nobody's last use."""
+_NO_FILE: Final = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EMLINK, errno.ENXIO}
+)
+"""There is nothing of the name, or a folder, a link or a socket."""
 _ATTEMPTS: Final = 3
 _DEAD_SECONDS: Final = 10.0
 """A file that is this old and has a writer has that writer's lock."""
@@ -92,12 +96,13 @@ class PrivateFolder:
             pass
 
     def read(self, name: str, most: int | None = None, *, use: bool = False) -> bytes | None:
-        """The bytes of a file, or None where there is none that may be believed.
+        """Return the bytes of a file, or None where there is none that may be trusted.
 
         None as well for more than `most` bytes. With `use` its date says that it was used now.
 
         Raises:
             UntrustedFolderError: the folder itself is not to be trusted.
+            OSError: the file cannot be read.
         """
         try:
             with self._file(name, os.O_RDONLY) as descriptor:
@@ -109,9 +114,10 @@ class PrivateFolder:
                         os.utime(descriptor if _POSIX else self.path / name)
                 with open(descriptor, "rb", closefd=False) as file:
                     return file.read()
-        except UntrustedFolderError:
-            raise
-        except OSError:
+        except OSError as error:
+            # Where there are no POSIX files, one that is being replaced cannot be read, either.
+            if _POSIX and error.errno not in _NO_FILE:
+                raise
             return None
 
     def write(self, name: str, data: bytes) -> None:

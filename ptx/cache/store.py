@@ -41,7 +41,7 @@ class Store:
         """The bytes of an entry, or None; reading it makes it recently used.
 
         Raises:
-            OSError: the folder is not to be trusted.
+            OSError: the entry cannot be read, or the folder is not to be trusted.
         """
         return self.images.read(digest + _SUFFIX, self.max_bytes, use=True)
 

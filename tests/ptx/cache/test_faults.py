@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 
 import ptx
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target
+from ptx.cache.folder import open_into
 from ptx.cache.store import Store
 
 SOURCE = "__global__ void k(int* x) { *x = 1; }"
@@ -103,6 +105,28 @@ def test_read_only_folder_still_gives_hits(tmp_path: Path) -> None:
     assert answer["right"]
     assert answer["origins"] == ["disk", "compiled", "memory"]
     assert len(answer["warnings"]) == 1  # type: ignore[arg-type]  # JSON
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a file in use cannot be read there, either")
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_reads_that_fail_cost_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    sources = (SOURCE, SOURCE + " ")
+    for source in sources:
+        ImageCache(tmp_path).get_or_compile(source, PTX80)
+
+    def fail(opened: list[int], path: str, flags: int, folder: int | None = None) -> int:
+        if str(path).endswith(".image"):
+            raise OSError(code, os.strerror(code), path)
+        return open_into(opened, path, flags, folder)
+
+    monkeypatch.setattr("ptx.cache.folder.open_into", fail)
+    cache = ImageCache(tmp_path)
+    with pytest.warns(ptx.CacheWarning, match=f"{os.strerror(code)}.*CUDADRV_CACHE_DIR") as caught:
+        images = [cache.get_or_compile(source, PTX80) for source in sources]
+    assert len(caught) == 1
+    assert [image.origin for image in images] == [ImageOrigin.COMPILED] * 2
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no RLIMIT_FSIZE")
