@@ -35,8 +35,8 @@ cuCtxGetCurrent 4000 >size
 cuCtxSetCurrent 4000 size
 cuCtxPushCurrent 2000 size
 cuCtxPushCurrent_v2 4000 size
-cuCtxPopCurrent 2000 >size
-cuCtxPopCurrent_v2 4000 >size
+cuCtxPopCurrent 2000 >?size
+cuCtxPopCurrent_v2 4000 >?size
 cuCtxGetDevice 2000 >int
 cuCtxGetFlags 7000 >uint
 cuCtxGetId 12000 size >size
@@ -49,7 +49,7 @@ cuCtxSynchronize 2000
 cuCtxEnablePeerAccess 4000 size uint
 cuCtxDisablePeerAccess 4000 size
 cuStreamCopyAttributes 11000 stream stream
-cuCtxGetStreamPriorityRange 5050 >int >int
+cuCtxGetStreamPriorityRange 5050 >?int >?int
 cuGreenCtxCreate 12040 >size size int uint
 cuGreenCtxDestroy 12040 size
 cuGreenCtxStreamCreate 12050 >size size uint int
@@ -85,7 +85,7 @@ cuMemGetInfo_v2 3020 >size >size
 cuMemAlloc_v2 3020 >size size
 cuMemAllocManaged 6000 >size size uint
 cuMemFree_v2 3020 size
-cuMemGetAddressRange_v2 3020 >size >size size
+cuMemGetAddressRange_v2 3020 >?size >?size size
 cuMemAllocAsync 11020 >size size stream
 cuMemAllocFromPoolAsync 11020 >size size size stream
 cuMemFreeAsync 11020 size stream
@@ -152,26 +152,26 @@ cuSurfObjectCreate 5000 >size *CUDA_RESOURCE_DESC
 cuSurfObjectDestroy 5000 size
 cuModuleUnload 2000 size
 cuModuleGetFunction 2000 >size size text
-cuModuleGetGlobal_v2 3020 >size >size size text
+cuModuleGetGlobal_v2 3020 >?size >?size size text
 cuModuleGetFunctionCount 12040 >uint size
 cuModuleGetLoadingMode 11070 >int
 cuFuncGetAttribute 2020 >int int size
 cuFuncSetAttribute 9000 size int int
 cuFuncSetCacheConfig 3000 size int
-cuFuncGetParamInfo 12040 size size >size >size
+cuFuncGetParamInfo 12040 size size >size >?size
 cuFuncGetParamCount 13020 size >size
 cuFuncGetModule 11000 >size size
 cuLibraryUnload 12000 size
 cuLibraryGetKernel 12000 >size size text
 cuLibraryGetModule 12000 >size size
-cuLibraryGetGlobal 12000 >size >size size text
+cuLibraryGetGlobal 12000 >?size >?size size text
 cuLibraryGetKernelCount 12040 >uint size
 cuKernelGetFunction 12000 >size size
 cuKernelGetLibrary 12050 >size size
 cuKernelGetAttribute 12000 >int int size int
 cuKernelSetAttribute 12000 int int size int
 cuKernelSetCacheConfig 12000 size int int
-cuKernelGetParamInfo 12040 size size >size >size
+cuKernelGetParamInfo 12040 size size >size >?size
 cuOccupancyMaxActiveBlocksPerMultiprocessor 6050 >int size int size
 cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags 7000 >int size int size uint
 cuOccupancyAvailableDynamicSMemPerBlock 10020 >size size int int

@@ -154,13 +154,11 @@ def add_empty_node(api: Emulator, result: int, graph: int, after: int, count: in
     return kind.add(api, result, graph, after, count)
 
 
-@GRAPH_NODES("cuGraphAddMemAllocNode 11040 >size size size size size")
+@GRAPH_NODES("cuGraphAddMemAllocNode 11040 >size size size size &byte")
 def add_allocation(
     api: Emulator, result: int, graph: int, after: int, count: int, params: int
 ) -> int:
     """Add a node that allocates; the address is put into the parameters."""
-    if not params:
-        return INVALID_VALUE
     memory = ctypes.create_string_buffer(
         struct.pack("<i12x", int(_Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC))
         + ctypes.string_at(params, _ALLOC_BYTES),
@@ -201,17 +199,15 @@ def remove_ordinary_edges(
     return remove_edges(api, graph, first, then, count)
 
 
-@GRAPH_NODES("cuGraphGetEdges 10000 size size size size")
+@GRAPH_NODES("cuGraphGetEdges 10000 size size size &size")
 def edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
     """The edges of a graph as far as there is room for them, or how many there are."""
     return edges_with_data(api, graph, first, then, 0, count)
 
 
-@GRAPH_NODES("cuGraphGetEdges_v2 12030 size size size size size")
+@GRAPH_NODES("cuGraphGetEdges_v2 12030 size size size size &size")
 def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int, count: int) -> int:
     """The same; what lies behind the last edge becomes zeros (manual)."""
-    if not count:
-        return INVALID_VALUE
     room = ctypes.c_size_t.from_address(count).value if first or then else 0
     code, befores, afters, _, found = call(api, "cuGraphGetEdges", graph, room)
     if not code:

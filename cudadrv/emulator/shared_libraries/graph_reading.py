@@ -18,7 +18,7 @@ _EDGE_BYTES: Final = 8  # sizeof(CUgraphEdgeData); all edges are ordinary ones, 
 _Type = CUgraphNodeType
 
 
-@GRAPH_READING("cuGraphNodeGetParams 13020 size size")
+@GRAPH_READING("cuGraphNodeGetParams 13020 size >byte")
 def node_params(api: Emulator, node: int, result: int) -> int:
     """The parameters of a node of any kind."""
     return _put_params(api, node, result, 0, _PARAMS_BYTES)
@@ -26,8 +26,6 @@ def node_params(api: Emulator, node: int, result: int) -> int:
 
 def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) -> int:
     """Some of the bytes of a CUgraphNodeParams."""
-    if not result:
-        return INVALID_VALUE
     code, params = call(api, "cuGraphNodeGetParams", node)
     if not code:
         put_bytes(result, ctypes.string_at(int(params.getPtr()) + first, nbytes))
@@ -57,7 +55,7 @@ for _line, _kind, _first, _nbytes in (
     ("cuGraphEventRecordNodeGetEvent 11010", _Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD, _UNION, 8),
     ("cuGraphEventWaitNodeGetEvent 11010", _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT, _UNION, 8),
 ):
-    GRAPH_READING(f"{_line} size size")(_of_kind(_kind, _first, _nbytes))
+    GRAPH_READING(f"{_line} size >byte")(_of_kind(_kind, _first, _nbytes))
 
 
 @GRAPH_READING("cuGraphChildGraphNodeGetGraph 10000 size >size")
@@ -76,8 +74,6 @@ def _list(
     ask: Callable[[int], tuple[int, int, list[object] | None]], result: int, count: int
 ) -> int:
     """Put nodes where the caller wants them; what lies behind the last becomes null (manual)."""
-    if not count:
-        return INVALID_VALUE
     room = ctypes.c_size_t.from_address(count).value if result else 0
     code, number, nodes = ask(room)
     if not code:
@@ -95,25 +91,25 @@ def _neighbours(name: str, api: Emulator, node: int, result: int, count: int) ->
     return _list(ask, result, count)
 
 
-@GRAPH_READING("cuGraphNodeGetDependencies 10000 size size size")
+@GRAPH_READING("cuGraphNodeGetDependencies 10000 size size &size")
 def dependencies(api: Emulator, node: int, result: int, count: int) -> int:
     """The nodes that one comes after."""
     return _neighbours("cuGraphNodeGetDependencies", api, node, result, count)
 
 
-@GRAPH_READING("cuGraphNodeGetDependencies_v2 12030 size size size size")
+@GRAPH_READING("cuGraphNodeGetDependencies_v2 12030 size size size &size")
 def dependencies_with_edges(api: Emulator, node: int, result: int, edges: int, count: int) -> int:
     """The same; edges are ordinary ones."""
     return _with_edges(dependencies(api, node, result, count), edges, count)
 
 
-@GRAPH_READING("cuGraphNodeGetDependentNodes 10000 size size size")
+@GRAPH_READING("cuGraphNodeGetDependentNodes 10000 size size &size")
 def dependents(api: Emulator, node: int, result: int, count: int) -> int:
     """The nodes that come after one."""
     return _neighbours("cuGraphNodeGetDependentNodes", api, node, result, count)
 
 
-@GRAPH_READING("cuGraphNodeGetDependentNodes_v2 12030 size size size size")
+@GRAPH_READING("cuGraphNodeGetDependentNodes_v2 12030 size size size &size")
 def dependents_with_edges(api: Emulator, node: int, result: int, edges: int, count: int) -> int:
     """The same; edges are ordinary ones."""
     return _with_edges(dependents(api, node, result, count), edges, count)
@@ -125,7 +121,7 @@ def _with_edges(code: int, edges: int, count: int) -> int:
     return code
 
 
-@GRAPH_READING("cuGraphGetRootNodes 10000 size size size")
+@GRAPH_READING("cuGraphGetRootNodes 10000 size size &size")
 def roots(api: Emulator, graph: int, result: int, count: int) -> int:
     """The nodes of a graph that come after none."""
 
@@ -136,11 +132,9 @@ def roots(api: Emulator, graph: int, result: int, count: int) -> int:
     return _list(ask, result, count)
 
 
-@GRAPH_READING("cuGraphKernelNodeGetAttribute 11000 size int size")
+@GRAPH_READING("cuGraphKernelNodeGetAttribute 11000 size int >byte")
 def node_attribute(api: Emulator, node: int, attribute: int, result: int) -> int:
     """How a kernel's node launches."""
-    if not result:
-        return INVALID_VALUE
     code, value = call(api, "cuGraphKernelNodeGetAttribute", node, attribute)
     if not code:
         put_bytes(result, ctypes.string_at(int(value.getPtr()), _VALUE_BYTES))
@@ -153,16 +147,14 @@ def copy_attributes(api: Emulator, target: int, source: int) -> int:
     return int(call(api, "cuGraphKernelNodeCopyAttributes", target, source)[0])
 
 
-@GRAPH_READING("cuDeviceGetGraphMemAttribute 11040 int int size")
+@GRAPH_READING("cuDeviceGetGraphMemAttribute 11040 int int >size")
 def graph_memory(api: Emulator, device: int, attribute: int, result: int) -> int:
     """Bytes that graphs take."""
     return passed_on(api, "cuDeviceGetGraphMemAttribute", (device, attribute), result)
 
 
-@GRAPH_READING("cuDeviceSetGraphMemAttribute 11040 int int size")
+@GRAPH_READING("cuDeviceSetGraphMemAttribute 11040 int int &size")
 def reset_graph_memory(api: Emulator, device: int, attribute: int, value: int) -> int:
     """Reset a high-water mark."""
-    if not value:
-        return INVALID_VALUE
     number = ctypes.c_size_t.from_address(value).value
     return int(call(api, "cuDeviceSetGraphMemAttribute", device, attribute, number)[0])

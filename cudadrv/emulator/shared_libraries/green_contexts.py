@@ -37,39 +37,35 @@ def _put(address: int, resource: CUdevResource) -> None:
 
 
 def _get(api: Emulator, name: str, owner: int, result: int, kind: int) -> int:
-    if not result:
-        return INVALID_VALUE
     code, resource = call(api, name, owner, kind)
     if not code:
         _put(result, resource)
     return int(code)
 
 
-@GREEN_CONTEXTS("cuDeviceGetDevResource 12040 int size int")
+@GREEN_CONTEXTS("cuDeviceGetDevResource 12040 int >byte int")
 def of_device(api: Emulator, device: int, result: int, kind: int) -> int:
     """The multiprocessors of a device."""
     return _get(api, "cuDeviceGetDevResource", device, result, kind)
 
 
-@GREEN_CONTEXTS("cuCtxGetDevResource 12040 size size int")
+@GREEN_CONTEXTS("cuCtxGetDevResource 12040 size >byte int")
 def of_context(api: Emulator, context: int, result: int, kind: int) -> int:
     """Those of a context."""
     return _get(api, "cuCtxGetDevResource", context, result, kind)
 
 
-@GREEN_CONTEXTS("cuGreenCtxGetDevResource 12040 size size int")
+@GREEN_CONTEXTS("cuGreenCtxGetDevResource 12040 size >byte int")
 def of_green_context(api: Emulator, context: int, result: int, kind: int) -> int:
     """Those of a green context."""
     return _get(api, "cuGreenCtxGetDevResource", context, result, kind)
 
 
-@GREEN_CONTEXTS("cuDevSmResourceSplitByCount 12040 size size size size uint uint")
+@GREEN_CONTEXTS("cuDevSmResourceSplitByCount 12040 size &int &byte size uint uint")
 def split(
     api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, least: int
 ) -> int:
     """Divide multiprocessors; without a place for the parts only how many there can be."""
-    if not count or not given:
-        return INVALID_VALUE
     name, given_here = "cuDevSmResourceSplitByCount", (_resource(given), flags, least)
     asked = ctypes.c_uint.from_address(count).value if result else 0
     code, parts, made, rest = call(api, name, 0, *given_here)
@@ -84,13 +80,11 @@ def split(
     return int(code)
 
 
-@GREEN_CONTEXTS("cuDevSmResourceSplit 13010 size uint size size uint size")
+@GREEN_CONTEXTS("cuDevSmResourceSplit 13010 size uint &byte size uint &byte")
 def split_into_groups(
     api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, params: int
 ) -> int:
     """Divide multiprocessors into groups; without a place for them only tell their counts."""
-    if not given or not params:
-        return INVALID_VALUE
     seen = [_Group.from_address(params + ctypes.sizeof(_Group) * at) for at in range(count)]
     asked = (count, _resource(given), flags, seen)
     if not result:
@@ -107,7 +101,7 @@ def split_into_groups(
 @GREEN_CONTEXTS("cuDevResourceGenerateDesc 12040 >size size uint")
 def describe(api: Emulator, result: int, resources: int, count: int) -> int:
     """What a green context is to have."""
-    if not result or (count and not resources):
+    if count and not resources:
         return INVALID_VALUE
     given = [_resource(resources + _BYTES * at) for at in range(count)]
     return passed_on(api, "cuDevResourceGenerateDesc", (given, count), result)

@@ -8,7 +8,7 @@ from typing import Final
 
 from ...driver._api import CUkernelNodeAttrValue, CUlaunchAttribute
 from ..emulator import Emulator
-from .special import INVALID_VALUE, Handlers, call, passed_on, put_bytes, put_size, put_uint
+from .special import Handlers, call, passed_on, put_bytes, put_size, put_uint
 
 LAUNCHING: Final = Handlers()
 # The nodes and edges that cuStreamGetCaptureInfo told of, by stream.
@@ -46,29 +46,25 @@ def _configuration(address: int) -> SimpleNamespace:
     )  # fmt: skip
 
 
-@LAUNCHING("cuLaunchKernelEx 11060 size size size size")
+@LAUNCHING("cuLaunchKernelEx 11060 &size size size size")
 def launch_with_config(api: Emulator, config: int, function: int, params: int, extra: int) -> int:
     """Launch a kernel, with its attributes."""
-    if not config:
-        return INVALID_VALUE
     return int(call(api, "cuLaunchKernelEx", _configuration(config), function, params, extra)[0])
 
 
-@LAUNCHING("cuOccupancyMaxActiveClusters 11070 >int size size")
+@LAUNCHING("cuOccupancyMaxActiveClusters 11070 >int size &size")
 def active_clusters(api: Emulator, result: int, function: int, config: int) -> int:
     """How many clusters of a configuration fit on the device."""
     return _of_clusters(api, "cuOccupancyMaxActiveClusters", result, function, config)
 
 
-@LAUNCHING("cuOccupancyMaxPotentialClusterSize 11070 >int size size")
+@LAUNCHING("cuOccupancyMaxPotentialClusterSize 11070 >int size &size")
 def largest_cluster(api: Emulator, result: int, function: int, config: int) -> int:
     """The most blocks of a cluster."""
     return _of_clusters(api, "cuOccupancyMaxPotentialClusterSize", result, function, config)
 
 
 def _of_clusters(api: Emulator, name: str, result: int, function: int, config: int) -> int:
-    if not config or not result:
-        return INVALID_VALUE
     code, number = call(api, name, function, _configuration(config))
     if not code:
         put_uint(result, number)
@@ -120,7 +116,7 @@ def synchronize_context(api: Emulator, context: int) -> int:
         api.cuCtxPopCurrent()
 
 
-@LAUNCHING("cuStreamGetCaptureInfo_v2 11030 stream size size size size size")
+@LAUNCHING("cuStreamGetCaptureInfo_v2 11030 stream >int >?size >?size >?size >?size")
 def capture_info(
     api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, count: int
 ) -> int:
@@ -137,7 +133,7 @@ def capture_info(
     return int(code)
 
 
-@LAUNCHING("cuStreamGetCaptureInfo_v3 12030 stream size size size size size size")
+@LAUNCHING("cuStreamGetCaptureInfo_v3 12030 stream >int >?size >?size >?size >?size >?size")
 def capture_info_with_edges(
     api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, edges: int,
     count: int,
@@ -150,11 +146,9 @@ def capture_info_with_edges(
     return code
 
 
-@LAUNCHING("cuStreamGetAttribute 11000 stream int size")
+@LAUNCHING("cuStreamGetAttribute 11000 stream int >byte")
 def stream_attribute(api: Emulator, stream: int, attribute: int, result: int) -> int:
     """What is set on a stream."""
-    if not result:
-        return INVALID_VALUE
     code, value = call(api, "cuStreamGetAttribute", stream, attribute)
     if not code:
         put_bytes(result, ctypes.string_at(int(value.getPtr()), _VALUE_BYTES))
@@ -168,11 +162,9 @@ def set_stream_attribute(api: Emulator, stream: int, attribute: int, value: int)
     return int(call(api, "cuStreamSetAttribute", stream, attribute, seen)[0])
 
 
-@LAUNCHING("cuThreadExchangeStreamCaptureMode 10010 size")
+@LAUNCHING("cuThreadExchangeStreamCaptureMode 10010 &int")
 def exchange_capture_mode(api: Emulator, mode: int) -> int:
     """Say which captures a thread minds, and be told what was said before."""
-    if not mode:
-        return INVALID_VALUE
     place = ctypes.c_int.from_address(mode)
     code, former = call(api, "cuThreadExchangeStreamCaptureMode", place.value)
     if not code:

@@ -23,7 +23,7 @@ from .memory_pools import MEMORY_POOLS
 from .queries import QUERIES
 from .shared_object import SharedObject
 from .signature import Argument, Signature, signature, without_version
-from .special import INVALID_VALUE, Handler, put_size, put_uint
+from .special import INVALID_VALUE, Handler, NullArrayError, put_size, put_uint
 
 SONAME: Final = "libcuda.so.1"
 _UNKNOWN: Final = int(CUresult.CUDA_ERROR_UNKNOWN)
@@ -37,7 +37,7 @@ _TABLES: Final = (
 )  # fmt: skip
 _PROC_ADDRESS: Final = (
     signature("cuGetProcAddress 11030 text >size int size"),
-    signature("cuGetProcAddress_v2 12000 text >size int size >int"),
+    signature("cuGetProcAddress_v2 12000 text >size int size >?int"),
 )
 
 
@@ -71,7 +71,7 @@ class Libcuda:
         self._library = SharedObject(SONAME, list(functions))
         # ctypes frees a callback with its object, and callers may be in it at any time.
         self._callbacks: Final = {
-            name: each.c_function(self._answering(function))
+            name: each.c_function(self._answering(each, function))
             for name, (each, function) in functions.items()
         }
         atexit.register(self._library.clear)
@@ -87,14 +87,19 @@ class Libcuda:
         self._library.clear()
         self.api = None
 
-    def _answering(self, function: Callable[..., int]) -> Callable[..., int]:
+    def _answering(self, form: Signature, function: Callable[..., int]) -> Callable[..., int]:
         """The function, as long as there is an emulator; what a kernel did wrong is told."""
 
         def answer(*given: Argument) -> int:
             api = self.api
             if api is None:
                 return _GONE
-            code = function(*given)
+            if form.has_null(given):
+                return INVALID_VALUE
+            try:
+                code = function(*given)
+            except NullArrayError:
+                return INVALID_VALUE
             if code:
                 self._tell(api.last_fault)
             return code
@@ -142,11 +147,9 @@ class Libcuda:
         return answer
 
     def _proc_address(
-        self, name: bytes | None, result: int, version: int, flags: int, status: int = 0
+        self, name: bytes, result: int, version: int, flags: int, status: int = 0
     ) -> int:
         """The function of a name, in the newest form that a version of CUDA has."""
-        if name is None or not result:
-            return INVALID_VALUE
         put_size(result, 0)
         known = self._forms.get(name.decode(errors="replace"), [])
         forms = [form for form in known if form.since <= version]

@@ -12,7 +12,7 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -27,30 +27,31 @@ from .callbacks import guarded
 from .device_runtime import DEVICE_RUNTIME, NAME
 from .kept_functions import keeper_of, wanted_of, without_keeper
 from .shared_object import SharedObject
-from .signature import signatures
+from .signature import Signature, signatures
 from .special import put_bytes, put_size, put_uint, sizes_at
 
 NO_STAND_IN: Final = "CUDADRV_NO_STAND_IN"
 """Set for a child that needs the real libraries."""
 _MISSING_ARCH, _INVALID_INPUT, _PTX_COMPILE, _NVVM_COMPILE, _INTERNAL = 2, 3, 4, 5, 6
+_NULL_INPUT = 10
 _PTX, _LTOIR, _LIBRARY, _ANY = 2, 3, 6, 10  # nvJitLinkInputType
 _KINDS: Final = {1: "a cubin", 4: "a fatbin", 5: "an object file", 6: "a library"}
 _LTO_MAGIC: Final = b"\xed\x43\x4e\x7f"
 _FUNCTIONS: Final = signatures("""
 nvJitLinkVersion 12000 >uint >uint
 nvJitLinkCreate 12000 >size uint size
-nvJitLinkDestroy 12000 size
-nvJitLinkAddData 12000 size int size size text
+nvJitLinkDestroy 12000 &size
+nvJitLinkAddData 12000 size int &byte size ?text
 nvJitLinkAddFile 12000 size int text
 nvJitLinkComplete 12000 size
 nvJitLinkGetLinkedCubinSize 12000 size >size
-nvJitLinkGetLinkedCubin 12000 size size
+nvJitLinkGetLinkedCubin 12000 size >?byte
 nvJitLinkGetLinkedPtxSize 12000 size >size
-nvJitLinkGetLinkedPtx 12000 size size
+nvJitLinkGetLinkedPtx 12000 size >?byte
 nvJitLinkGetErrorLogSize 12000 size >size
-nvJitLinkGetErrorLog 12000 size size
+nvJitLinkGetErrorLog 12000 size >?byte
 nvJitLinkGetInfoLogSize 12000 size >size
-nvJitLinkGetInfoLog 12000 size size
+nvJitLinkGetInfoLog 12000 size >?byte
 """)
 
 
@@ -193,12 +194,14 @@ class LibnvJitLink:
             f"libnvJitLink.so.{_major()}", [each.name for each in _FUNCTIONS]
         )
         self._callbacks: Final = {
-            each.name: each.c_function(
-                guarded(getattr(self, each.name.removeprefix("nvJitLink")), _INTERNAL)
-            )
+            each.name: each.c_function(guarded(self._answering(each), _INTERNAL))
             for each in _FUNCTIONS
         }
         atexit.register(self._library.clear)
+
+    def _answering(self, form: Signature) -> Callable[..., int]:
+        function: Callable[..., int] = getattr(self, form.name.removeprefix("nvJitLink"))
+        return lambda *given: _NULL_INPUT if form.has_null(given) else function(*given)
 
     def use(self) -> None:
         """Let the functions link."""

@@ -128,26 +128,22 @@ def discard_batch(
     return int(call(api, "cuMemDiscardBatchAsync", *given)[0])
 
 
-@MEMORY_BATCHES("cuMemRangeGetAttribute 8000 size size int size size")
+@MEMORY_BATCHES("cuMemRangeGetAttribute 8000 >byte size int size size")
 def range_attribute(
     api: Emulator, result: int, nbytes: int, attribute: int, address: int, count: int
 ) -> int:
     """What was said of a range: a number of 4 bytes, or several."""
-    if not result:
-        return INVALID_VALUE
     code, value = call(api, "cuMemRangeGetAttribute", nbytes, attribute, address, count)
     if not code:
         _put_numbers(result, value)
     return int(code)
 
 
-@MEMORY_BATCHES("cuMemRangeGetAttributes 8000 size size size size size size")
+@MEMORY_BATCHES("cuMemRangeGetAttributes 8000 &size &size &int size size size")
 def range_attributes(
     api: Emulator, results: int, sizes: int, attributes: int, number: int, address: int, count: int
 ) -> int:
     """Several attributes of a range."""
-    if not (results and sizes and attributes):
-        return INVALID_VALUE
     asked = (sizes_at(sizes, number), ints_at(attributes, number), number)
     code, values = call(api, "cuMemRangeGetAttributes", *asked, address, count)
     if not code:

@@ -56,7 +56,7 @@ def queue_copy_to_peer(api: Emulator, copy: int, stream: int) -> int:
     return int(call(api, "cuMemcpy3DPeerAsync", seen, stream)[0])
 
 
-@MEMORY_FORMS("cuArray3DGetDescriptor_v2 3020 size size")
+@MEMORY_FORMS("cuArray3DGetDescriptor_v2 3020 >byte size")
 def array_descriptor(api: Emulator, result: int, array: int) -> int:
     """What an array was made of."""
     code, found = call(api, "cuArray3DGetDescriptor", array)
@@ -65,7 +65,7 @@ def array_descriptor(api: Emulator, result: int, array: int) -> int:
     return int(code)
 
 
-@MEMORY_FORMS("cuArrayGetDescriptor_v2 3020 size size")
+@MEMORY_FORMS("cuArrayGetDescriptor_v2 3020 >byte size")
 def flat_array_descriptor(api: Emulator, result: int, array: int) -> int:
     """The same of an array of two dimensions."""
     code, found = call(api, "cuArray3DGetDescriptor", array)

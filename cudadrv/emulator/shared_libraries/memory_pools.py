@@ -31,7 +31,7 @@ def set_memory_access(
     return int(call(api, "cuMemSetAccess", address, nbytes, seen, count)[0])
 
 
-@MEMORY_POOLS("cuMemPoolGetAttribute 11020 size int size")
+@MEMORY_POOLS("cuMemPoolGetAttribute 11020 size int >byte")
 def pool_attribute(api: Emulator, pool: int, attribute: int, result: int) -> int:
     """A switch of 4 bytes, or a number of 8."""
     code, value = call(api, "cuMemPoolGetAttribute", pool, attribute)
@@ -40,7 +40,7 @@ def pool_attribute(api: Emulator, pool: int, attribute: int, result: int) -> int
     return int(code)
 
 
-@MEMORY_POOLS("cuMemPoolSetAttribute 11020 size int size")
+@MEMORY_POOLS("cuMemPoolSetAttribute 11020 size int &byte")
 def set_pool_attribute(api: Emulator, pool: int, attribute: int, value: int) -> int:
     """A switch of 4 bytes, or a number of 8."""
     c_type = ctypes.c_uint if _is_switch(attribute) else ctypes.c_size_t
@@ -70,7 +70,7 @@ def _descriptions(address: int, count: int) -> list[SimpleNamespace]:
     return seen
 
 
-@MEMORY_POOLS("cuMemPoolGetAccess 11020 size size size")
+@MEMORY_POOLS("cuMemPoolGetAccess 11020 >int size size")
 def pool_access(api: Emulator, result: int, pool: int, location: int) -> int:
     """Who reaches a pool: what cuMemPoolSetAccess said."""
     code, flags = call(api, "cuMemPoolGetAccess", pool, location_at(location))

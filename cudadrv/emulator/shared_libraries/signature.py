@@ -3,13 +3,14 @@
 Words: `int`, `uint`, `short`, `byte`; `size` for what has 8 bytes (sizes, handles, addresses);
 `text`, which ends with a NUL; `stream`, a handle of a stream; `*NAME`, a structure of the bindings;
 `@NAME`, one of 64 bytes that is passed as they are. A `>` before a word is a pointer to where the
-result goes.
+result goes, an `&` one to what is read there. Neither of them and no text may be null, but after a
+`?`, as in `>?size`.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -82,17 +83,29 @@ class Parameter:
     """A parameter of a C function.
 
     Attributes:
-        word: its type, without the `>`.
-        is_result: whether it says where a result goes.
+        word: its type, without the marks before it.
+        mark: `>` for an address of a result, `&` for one of what is read, or nothing.
+        is_optional: whether an address or a text may be null.
     """
 
     word: str
-    is_result: bool
+    mark: str
+    is_optional: bool
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it says where a result goes."""
+        return self.mark == ">"
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether it is an address that may not be null."""
+        return not self.is_optional and (self.mark != "" or self.word == "text")
 
     @property
     def c_type(self) -> Simple:
         """What is passed."""
-        if self.is_result or self.word.startswith("*"):
+        if self.mark or self.word.startswith("*"):
             return ctypes.c_size_t
         return _Opaque if self.word.startswith("@") else _TYPES[self.word]
 
@@ -141,6 +154,15 @@ class Signature:
         """What makes C functions of it."""
         return ctypes.CFUNCTYPE(ctypes.c_int, *(p.c_type for p in self.parameters))
 
+    @cached_property
+    def needed(self) -> tuple[int, ...]:
+        """The positions of the addresses that may not be null."""
+        return tuple(at for at, parameter in enumerate(self.parameters) if parameter.is_needed)
+
+    def has_null(self, given: Sequence[Argument]) -> bool:
+        """Whether an address is null that may not be; an empty text is not null."""
+        return any(given[at] in (None, 0) for at in self.needed)
+
     @property
     def has_stream(self) -> bool:
         """Whether there is a variant for each thread's default stream."""
@@ -159,8 +181,14 @@ def signature(line: str) -> Signature:
     return Signature(
         name,
         int(since),
-        tuple(Parameter(word.removeprefix(">"), word.startswith(">")) for word in words),
+        tuple(map(_parameter, words)),
     )
+
+
+def _parameter(text: str) -> Parameter:
+    word = text.lstrip(">&?")
+    marks = text.removesuffix(word)
+    return Parameter(word, marks.removesuffix("?"), "?" in marks)
 
 
 def signatures(table: str) -> tuple[Signature, ...]:

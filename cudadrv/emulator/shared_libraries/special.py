@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ...driver._api import CUresult
 from ..emulator import Emulator
 from .signature import Signature, signature
 
+_ArrayT = TypeVar("_ArrayT", bound=ctypes.Array[Any])
 Handler = Callable[..., int]
 """Takes the emulator and what ctypes passed on; answers the CUresult."""
 INVALID_VALUE: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+class NullArrayError(Exception):
+    """An array that has elements was given as null."""
 
 
 class Handlers:
@@ -64,13 +69,27 @@ def put_bytes(address: int, data: bytes) -> None:
 
 
 def sizes_at(address: int, count: int) -> list[int]:
-    """An array of numbers of 8 bytes."""
-    return list((ctypes.c_size_t * count).from_address(address)) if count else []
+    """An array of numbers of 8 bytes.
+
+    Raises:
+        NullArrayError: it is null and has elements.
+    """
+    return list(_array_at(address, ctypes.c_size_t * count)) if count else []
 
 
 def ints_at(address: int, count: int) -> list[int]:
-    """An array of numbers of 4 bytes, such as options and attributes."""
-    return list((ctypes.c_int * count).from_address(address)) if count else []
+    """An array of numbers of 4 bytes, such as options and attributes.
+
+    Raises:
+        NullArrayError: it is null and has elements.
+    """
+    return list(_array_at(address, ctypes.c_int * count)) if count else []
+
+
+def _array_at(address: int, kind: type[_ArrayT]) -> _ArrayT:
+    if not address:
+        raise NullArrayError
+    return kind.from_address(address)
 
 
 class Texts:

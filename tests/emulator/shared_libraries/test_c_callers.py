@@ -348,3 +348,60 @@ def test_forms_of_older_versions_are_found_where_they_take_the_same() -> None:
                 assert found(name, 13000)[:2] == (0, 0)
             print(found(b"cuNothing", 13000))
     """) == ["True", "(500, 1, None)"]
+
+
+def test_null_where_an_address_belongs_is_an_invalid_value_in_every_function() -> None:
+    assert _told("""
+        from cudadrv.emulator.shared_libraries.driver_table import PLAIN
+        from cudadrv.emulator.shared_libraries.libcuda import _PROC_ADDRESS, _TABLES
+        special = [form for table in _TABLES for form in table.by_signature]
+        forms = [*PLAIN, *special, *_PROC_ADDRESS]
+        with stand_in():
+            for number in (0, 1):
+                accepted = []
+                for form in forms:
+                    cuda = library()
+                    function = getattr(cuda, form.name)
+                    function.argtypes = [each.c_type for each in form.parameters]
+                    given = [
+                        each.c_type() if each.word.startswith("@") and not each.mark
+                        else None if each.word == "text" and not each.mark
+                        else 0 if each.mark or each.word in ("size", "stream") or "*" in each.word
+                        else number
+                        for each in form.parameters
+                    ]
+                    code = function(*given)  # a crash would end the process
+                    if any(each.is_needed for each in form.parameters) and code != 1:
+                        accepted.append((form.name, code))
+                print(accepted)
+    """) == ["[]", "[]"]
+
+
+def test_an_allocation_without_a_place_for_its_address_takes_nothing() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            before = ok(driver.cuMemGetInfo())
+            print(cuda.cuMemAlloc_v2(None, c.c_size_t(64)))
+            print(cuda.cuMemAllocAsync(None, c.c_size_t(64), None))
+            print(cuda.cuMemHostAlloc(None, c.c_size_t(64), 0))
+            print(ok(driver.cuMemGetInfo()) == before)
+    """) == ["1", "1", "1", "True"]
+
+
+def test_results_that_the_manual_calls_optional_may_be_null() -> None:
+    assert _told("""
+        with stand_in():
+            cuda = library()
+            memory, size = int(ok(driver.cuMemAlloc(64))), c.c_size_t()
+            called(cuda.cuMemGetAddressRange_v2, 0, c.byref(size), memory + 8)
+            print(size.value)
+            called(cuda.cuMemGetAddressRange_v2, c.byref(size), 0, memory + 8)
+            print(size.value == memory)
+            least = c.c_int(7)
+            called(cuda.cuCtxGetStreamPriorityRange, c.byref(least), 0)
+            print(least.value)
+            context = ok(driver.cuCtxGetCurrent())
+            called(cuda.cuCtxPushCurrent_v2, int(context))
+            called(cuda.cuCtxPopCurrent_v2, 0)
+    """) == ["64", "True", "0"]
