@@ -57,6 +57,7 @@ _DISTRIBUTION = "cudadrv"
 
 if typing.TYPE_CHECKING:
     from ptx.cache.cache_report import *  # noqa: F403
+    from ptx.compile_warnings import *  # noqa: F403
     from ptx.diagnostics import *  # noqa: F403
     from ptx.headers import *  # noqa: F403
     from ptx.isa import *  # noqa: F403
@@ -66,6 +67,7 @@ if typing.TYPE_CHECKING:
 else:
     _AT_FIRST_USE = (
         "ptx.cache.cache_report",
+        "ptx.compile_warnings",
         "ptx.diagnostics",
         "ptx.headers",
         "ptx.prewarming",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ptx import border
 from ptx.image import Image
-from ptx.image_cache import ImageCache, default_cache
+from ptx.image_cache import ImageCache, default_cache, warned_of
 from ptx.observers import observed
 from ptx.options import CompileOptions
 from ptx.request import CompileRequest
@@ -29,6 +29,7 @@ def compile(
     `name_expressions` are template instances such as "scale<float>", whose names in the image
     are in `lowered_names`. `headers` are texts by include name, used in place of files. `cache`
     True is the process's default cache, False compiles anew; `Image.origin` says what became of it.
+    NVRTC's warnings become a `CompileWarning`, once for each source and process.
 
     Raises:
         CompileError: with the log, pointing at the first error's line.
@@ -39,6 +40,6 @@ def compile(
     if cache is False:
         from ptx.nvrtc_build import build  # saves a hit 12 ms, as in the cache
 
-        return build(request)
+        return warned_of(build(request), request)
     used = default_cache() if cache is True else border.instance("cache", cache, ImageCache)
-    return used.get_or_build(request)
+    return warned_of(used.get_or_build(request), request)

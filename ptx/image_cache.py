@@ -126,14 +126,15 @@ class ImageCache:
     ) -> Image:
         """The image of a source, compiled only where neither memory nor disk has it.
 
+        NVRTC's warnings become a `CompileWarning`, once for each source and process.
+
         Raises: what `ptx.compile` does.
         """
-        return self.get_or_build(
-            CompileRequest.of(source, options, name, name_expressions, headers)
-        )
+        request = CompileRequest.of(source, options, name, name_expressions, headers)
+        return warned_of(self.get_or_build(request), request)
 
     def get_or_build(self, request: CompileRequest) -> Image:
-        """`get_or_compile` for a request that is one value."""
+        """`get_or_compile` for a request that is one value; warnings are in `Image.log` alone."""
         border.instance("ImageCache.get_or_build: request", request, CompileRequest)
         try:
             snapshot = self._snapshot(request)
@@ -323,6 +324,15 @@ class ImageCache:
             if made.lasting:
                 self._disk.keep(key, made.image)
             return made
+
+
+def warned_of(image: Image, request: CompileRequest) -> Image:
+    """Return an image, and warn of NVRTC's warnings about its source."""
+    if ": warning" in image.log:
+        from ptx.compile_warnings import warn_of  # saves other starts reading logs
+
+        warn_of(image, request)
+    return image
 
 
 def _look_for_headers(

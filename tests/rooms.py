@@ -81,7 +81,7 @@ ROOMS: dict[str, tuple[Room, ...]] = {
             " ptx.header_packages ptx.kernel_types ptx.mangled_types ptx.declared_types",
         ),
         ("cache", "ptx.cache"),
-        ("image", "ptx.image ptx.request ptx.link_input"),
+        ("image", "ptx.image ptx.request ptx.link_input ptx.compile_warnings"),
         ("emulate", "ptx.emulate/ ptx.emulate.program"),
         ("emulate/requirements", "ptx.emulate.requirements"),
         ("emulate/ops", "ptx.emulate.ops"),

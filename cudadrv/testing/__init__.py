@@ -188,6 +188,8 @@ def pytest_runtest_makereport(
     if test is not None and report.failed:
         told = "\n".join(filter(None, [test.found(), test.repeated_by]))
         report.sections += [("cudadrv", told)] if told else []
+        warned = test.compile_warnings
+        report.sections += [("warnings of the compiler", warned)] if warned else []
     return report
 
 

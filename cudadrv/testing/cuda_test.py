@@ -20,6 +20,7 @@ from .left import Left, described
 from .plan import Place, Plan, session_arguments
 
 if TYPE_CHECKING:
+    from ptx.compile_warnings import CompileWarning
     from ptx.emulate.check.findings import Found
 
     from ..driver.in_use import Driver
@@ -58,6 +59,7 @@ class CudaTest:
         self._told: set[str] = set()
         self._undo: list[Callable[[], object]] = []
         self._left: Left | None = None
+        self._compile_warnings: list[CompileWarning] = []
 
     def open(self) -> None:
         """Put the driver in its place; skip the test if there is none for it."""
@@ -65,7 +67,15 @@ class CudaTest:
             self._open_emulator()
         else:
             self._open_gpu()
+        self._collect_warnings()
         self.is_open = True
+
+    def _collect_warnings(self) -> None:
+        from ptx.compile_warnings import collected  # which loads what reads logs
+
+        collecting = collected()
+        self._compile_warnings = collecting.__enter__()
+        self._undo.append(lambda: collecting.__exit__(None, None, None))
 
     def _open_emulator(self) -> None:
         from ..sessions.session import session  # which loads the emulator
@@ -161,6 +171,11 @@ class CudaTest:
         new = [text for text in dict.fromkeys(found) if text not in self._told]
         self._told.update(new)
         return "\n".join(new)
+
+    @property
+    def compile_warnings(self) -> str:
+        """NVRTC's warnings so far, each text once."""
+        return "\n".join(dict.fromkeys(map(str, self._compile_warnings)))
 
     def close(self) -> str:
         """Put the former driver back; gives what is wrong with the test and was not told."""

@@ -24,6 +24,7 @@ for _name in ("header", "plan", "left"):
 @pytest.fixture
 def runs(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Runs:
     """A folder with the user's tests, and nothing chosen by the environment."""
+    cudadrv.list_devices()  # while it says which driver this process has
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)

@@ -155,3 +155,24 @@ def test_next(cuda_stream):
 """,
     )
     result.assert_outcomes(**{"passed": 1, outcome: 2 if outcome == "passed" else 1})
+
+
+def test_a_failing_test_shows_what_the_compiler_warned_of(runs: Runs) -> None:
+    test = """
+SOURCE = 'extern "C" __global__ void k(unsigned n, int* x) { if (n >= 0) *x = 1; }'
+def test_right(cuda_context):
+    cuda_context.compile(SOURCE)
+def test_wrong(cuda_context):
+    cuda_context.compile(SOURCE)
+    assert False
+def test_other(cuda_context):
+    assert False
+"""
+    result = runs.here(test, "--cuda=emulator", "-Wdefault")
+    result.assert_outcomes(failed=2, passed=1, warnings=1)
+    text = result.stdout.str()
+    heading = "kernel.cu(1): warning: pointless comparison of unsigned integer with zero"
+    section = text.partition("_ test_wrong _")[2].partition("_ test_other _")[0]
+    result.stdout.fnmatch_lines(["*- warnings of the compiler -*", heading])
+    assert section.count(heading) == 1
+    assert heading not in text.partition("_ test_other _")[2].partition("warnings summary")[0]

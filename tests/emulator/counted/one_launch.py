@@ -20,7 +20,7 @@ def kernel(body: str, name: str = "k", before: str = "") -> str:
     """`x` and `y` hold floats, `idx` integers; `t` is the thread's number, `i` that in the grid."""
     return (
         f'{before}\nextern "C" __global__ void {name}(float* x, float* y, int* idx, int n) {{\n'
-        f"int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;\n{body}\n}}\n"
+        f"[[maybe_unused]] int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;\n{body}\n}}\n"
     )
 
 

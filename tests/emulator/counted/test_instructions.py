@@ -27,8 +27,11 @@ def test_a_branch_diverges_where_threads_of_a_warp_part(context: cudadrv.Context
 
 
 def test_a_loop_counts_each_turn_of_each_thread(context: cudadrv.Context) -> None:
-    body = "float v = t; for (int k = 0; k < (t & 7); k++) v = __fadd_rn(v, 1.5f); y[i] = v;"
-    counts = count(context, kernel("#pragma unroll 1\n" + body))["k"]
+    body = (
+        "float v = t;\n#pragma unroll 1\n"
+        "for (int k = 0; k < (t & 7); k++) v = __fadd_rn(v, 1.5f);\ny[i] = v;"
+    )
+    counts = count(context, kernel(body))["k"]
     adds = counts.of(InstructionClass.FP32_ADD)
     assert adds.threads == sum(t & 7 for t in range(512))
     assert adds.warps == 16 * 7  # as long as one of its threads goes on
@@ -73,7 +76,7 @@ __device__ __noinline__ float early(float v, int n) {
 }
 __device__ __noinline__ float doubled(float v, int n) { return v * n; }
 __device__ __noinline__ float added(float v, int n) { return v + n; }
-__device__ float (*const chosen[])(float, int) = {early, doubled, added};
+[[maybe_unused]] __device__ float (*const chosen[])(float, int) = {early, doubled, added};
 """
 
 

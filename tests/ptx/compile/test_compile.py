@@ -84,7 +84,8 @@ def test_options_reach_the_compiler() -> None:
 
 
 def test_warning_is_in_the_log_of_a_good_image() -> None:
-    image = ptx.compile("__global__ void k() { int unused; }", name="quiet.cu")
+    with pytest.warns(ptx.CompileWarning):
+        image = ptx.compile("__global__ void k() { int unused; }", name="quiet.cu")
     assert "quiet.cu(1): warning" in image.log
 
 
