@@ -71,7 +71,7 @@ def _check_once(program: Program, given: Input) -> dict[str, str]:
 def _launch_once(program: Program, given: Input) -> None:
     """With arrays that are allocations of their own, and as long as they are, for memcheck."""
     context = cudadrv.cuda_context_for(0)
-    options = ptx.CompileOptions(target=context.target, lineinfo=True)
+    options = ptx.CompileOptions(target=context.target, lineinfo=True, extra=("-w",))
     module = context.load_module(ptx.compile(source_of([program]), options, name="truth.cu"))
     stream = context.new_stream()
     arguments = [
