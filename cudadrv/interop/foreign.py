@@ -128,7 +128,7 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
         raise
     except Exception as error:  # whatever the library raises
         raise ArgumentTypeError(
-            f"a {type(value).__name__} has memory that cannot be read ({error!r})\n  {READ_REMEDY}"
+            f"a {type(value).__name__} has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
         ) from error
     follow_producers(stream, found.producers)
     return _borrowed(stream, value, found)
@@ -195,7 +195,7 @@ def stream_handle(stream: object) -> int:
         answer: object = offered() if callable(offered) else offered
     except Exception as error:  # whatever the library raises
         raise ArgumentTypeError(
-            f"the __cuda_stream__ of a {type(stream).__name__} cannot be read ({error!r})\n"
+            f"the __cuda_stream__ of a {type(stream).__name__} cannot be read\n  {error!r}\n"
             "  give the CUstream as a number"
         ) from error
     if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == 0:

@@ -50,7 +50,9 @@ def pointer_of(
     except (CudadrvError, BufferError):
         raise
     except Exception as error:  # whatever the library raises
-        raise BufferError(f"has memory that cannot be read ({error!r})\n  {READ_REMEDY}") from error
+        raise BufferError(
+            f"has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
+        ) from error
 
 
 def _by_reader(value: object, stream: StreamCore, elements: Elements | None) -> Pointer | None:
@@ -96,7 +98,7 @@ def _by_interface(value: Any, stream: StreamCore, elements: Elements | None) -> 
         address = interface_address(value, stream, producers, elements)
     except _NO_INTERFACE as error:
         raise BufferError(
-            f"has a __cuda_array_interface__ that cannot be read ({error!r})\n  {READ_REMEDY}"
+            f"has a __cuda_array_interface__ that cannot be read\n  {error!r}\n  {READ_REMEDY}"
         ) from error
     follow_producers(stream, producers)
     return Pointer(address, "foreign")

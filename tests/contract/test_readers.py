@@ -140,8 +140,8 @@ def test_memory_of_another_device_or_of_the_host_is_refused_at_any_launch(
     ("error", "text"),
     [
         (BufferError("was freed"), "argument 0 of kernel 'twice' is of type Fresh and was freed"),
-        (RuntimeError("no storage"), r"cannot be read \(RuntimeError\('no storage'\)\)"),
-        (AttributeError("gone"), r"cannot be read \(AttributeError\('gone'\)\)"),
+        (RuntimeError("no storage"), r"cannot be read\n  RuntimeError\('no storage'\)"),
+        (AttributeError("gone"), r"cannot be read\n  AttributeError\('gone'\)"),
     ],
 )
 def test_what_a_reader_raises_is_said_of_the_argument(
