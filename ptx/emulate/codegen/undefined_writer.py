@@ -11,9 +11,12 @@ from ptx.emulate.codegen.registers import CARRY, registers_in
 from ptx.emulate.codegen.table import Effect, type_suffix
 from ptx.emulate.memory.undefined_values import RegisterUse
 from ptx.emulate.model.types import kind_of
-from ptx.isa.model import Address, Operand, Vector
+from ptx.isa.model import Address, Instruction, Operand, Vector
 
 _COMBINES = ("and", "or")
+_EXCHANGES = ("shfl", "vote", "match", "redux")
+BROUGHT = "undefined"
+"""The name by which lanes of a warp bring the reads that their values depend on."""
 
 
 def follow_block(e: Emitter, block: Block) -> None:
@@ -44,11 +47,43 @@ def follow_step(e: Emitter, step: BlockStep) -> None:
         elements = value.items if isinstance(value, Vector) else (value,)
         outside = bool({"global", "shared::cluster"} & set(i.modifiers))
         _line(e, "stores", _use(e, step, elements), f", outside={outside}")
+    elif i.opcode in _EXCHANGES:
+        lanes = tuple(e.scope.number(register) for register in registers_in(i.operands[-1]))
+        _line(e, "meets", RegisterUse(i, (), (), lanes), "")
     elif step.operation.effect is not Effect.PURE:
         use = RegisterUse(i, step.reads, step.writes)
         _line(e, "needs", use, "")
     else:
         _follow_pure(e, step)
+
+
+def bring_undefined(e: Emitter, i: Instruction) -> dict[str, str]:
+    """What each lane brings beside its value, the second operand, to an exchange of a warp."""
+    if not e.scope.follows_undefined:
+        return {}
+    numbers = tuple(e.scope.number(register) for register in registers_in(i.operands[1]))
+    e.line(
+        f"{BROUGHT} = U.brings(f, {e.scope.bind(numbers, 'numbers')}) if U"
+        f" else {e.constant(0, 's32')}"
+    )
+    return {BROUGHT: BROUGHT}
+
+
+def follow_exchange(
+    e: Emitter, i: Instruction, target: Operand, reads: str, sources: tuple[Operand, ...] = ()
+) -> None:
+    """A result of an exchange depends on `reads`, an expression of what lanes brought.
+
+    It also depends on `sources`, which are the lane's own.
+    """
+    if e.scope.follows_undefined:
+        taken, written = (
+            tuple(e.scope.number(register) for each in operands for register in registers_in(each))
+            for operands in (sources, (target,))
+        )
+        use = e.scope.bind(RegisterUse(i, taken, written), "use")
+        # Lanes of other fibres may have brought some where this chunk has none any more.
+        e.line(f"if U or f.exchange: U.receives(f, {use}, {reads})")
 
 
 def _follow_pure(e: Emitter, step: BlockStep) -> None:
@@ -68,6 +103,9 @@ def _follow_pure(e: Emitter, step: BlockStep) -> None:
         _line(e, "compares", _use(e, step, i.operands[1:]), f", {decided}{guard}")
     elif i.opcode == "selp":
         chosen = e.value(i.operands[3], "pred")
+        _line(e, "selects", _use(e, step, i.operands[1:]), f", {chosen}{guard}")
+    elif i.opcode == "slct" and kind.endswith(".s32"):
+        chosen = f"({e.value(i.operands[3], 's32')} >= 0)"
         _line(e, "selects", _use(e, step, i.operands[1:]), f", {chosen}{guard}")
     else:
         taken = i.operands[0 if step.operation.updates else step.operation.writes :]

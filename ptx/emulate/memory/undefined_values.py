@@ -1,9 +1,10 @@
 """Values in registers that come from memory which nothing has written, until something needs them.
 
 A copy of such a value is no fault, nor is one that an `and`, an `or` or a selection leaves out: as
-Valgrind's memcheck decides. A fault is what depends on it: a branch, an address, an atomic
-operation, what other threads are given, and what is stored in global memory. What is stored in
-shared or local memory is as if it was not written there.
+Valgrind's memcheck decides. Shuffles, votes, matches and reductions of a warp pass on to each lane
+what its result depends on. A fault is what depends on it: a branch, an address, an atomic
+operation, and what is stored in global memory. What is stored in shared or local memory is as if it
+was not written there.
 """
 
 from __future__ import annotations
@@ -213,6 +214,22 @@ class UndefinedValues(dict[_Key, _Reads]):
                 row[lanes] = reads
         if stored.any():
             self[STORED] = stored
+
+    def meets(self, threads: TrackedThreads, use: RegisterUse) -> None:
+        """Lanes of a warp are about to exchange values; `use.address` names the lanes."""
+        self._check(threads, _present(threads), use, use.address)
+
+    def brings(self, threads: TrackedThreads, registers: Sequence[int]) -> Value:
+        """What each thread brings to an exchange: a read its value depends on, 0 for none."""
+        reads = self._of(threads, _present(threads), registers)
+        return np.int32(0) if reads is None else reads
+
+    def receives(self, threads: TrackedThreads, use: RegisterUse, reads: Value) -> None:
+        """The result of an exchange depends on `reads`, and on each thread's own sources."""
+        lanes = _present(threads)
+        received = np.broadcast_to(np.asarray(reads, dtype=np.int32), lanes.shape)
+        own = self._of(threads, lanes, use.sources)
+        self._write(threads, lanes, use, _either([received, own]), None)
 
     def needs(self, threads: TrackedThreads, use: RegisterUse) -> None:
         """Something else: all that it takes is needed."""

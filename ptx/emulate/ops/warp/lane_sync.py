@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.undefined_writer import BROUGHT, bring_undefined
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group, group_of
 from ptx.emulate.model.errors import SynchronisationFault
-from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.geometry import WARP, Value
 from ptx.isa.model import Instruction, Operand
 
 _ALL = 0xFFFFFFFF
@@ -17,10 +19,13 @@ _ALL = 0xFFFFFFFF
 def sync_lanes(e: Emitter, i: Instruction, mask: Operand, values: dict[str, str]) -> str:
     """Wait for the lanes that `mask` names; the name of their `Group` when all are there.
 
-    `values` are names of variables that every lane brings. Lanes wait for each other that execute
-    the same opcode with the same modifiers, wherever it stands.
+    `values` are names of variables that every lane brings; the first is the instruction's second
+    operand. Lanes wait for each other that execute the same opcode with the same modifiers,
+    wherever it stands.
     """
     word = e.temporary(e.value(mask, "u32"))
+    if values:
+        values = {**values, **bring_undefined(e, i)}
     _wait(e, word, ".".join((i.opcode, *i.modifiers)), values)
     return e.temporary(f"{e.helper(group_of)}(f, {word})")
 
@@ -43,6 +48,16 @@ def _wait(e: Emitter, mask: str, key: str, values: dict[str, str]) -> None:
     brought = ", ".join(f"{name!r}: {value}" for name, value in {"mask": mask, **values}.items())
     arrive = f"f.scheduler.waiting.warp_sync.arrive(f, {mask}, {e.here}, {key!r}, {{{brought}}})"
     e.line(f"if not {arrive}: return -1")
+
+
+def brought_by_any(fibre: Fibre, group: Group, undefined: Value) -> Value:
+    """For each thread a read that the value of some lane of its group depends on, 0 for none."""
+    return group.each(brought_grid(fibre, group, undefined).max(axis=1))
+
+
+def brought_grid(fibre: Fibre, group: Group, undefined: Value) -> NDArray[np.int32]:
+    """(rows, 32) the read that each lane's value depends on, 0 for none."""
+    return group.grid(fibre, BROUGHT, undefined).reshape(-1, WARP)
 
 
 def whole_warps(fibre: Fibre, mask: Value, instruction: Instruction) -> Group:

@@ -6,10 +6,11 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
+from ptx.emulate.codegen.undefined_writer import BROUGHT, follow_exchange
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.geometry import WARP, Value
-from ptx.emulate.ops.warp.lane_sync import sync_lanes
+from ptx.emulate.ops.warp.lane_sync import brought_by_any, brought_grid, sync_lanes
 from ptx.isa.model import Instruction, Pair
 
 
@@ -40,9 +41,20 @@ def match_all(fibre: Fibre, group: Group, value: Value) -> tuple[Value, Value]:
     return group.each(np.where(alike, members, np.uint32(0))), group.each(alike)
 
 
+def undefined_match(fibre: Fibre, group: Group, value: Value, undefined: Value) -> Value:
+    """For each thread a read that `match.all` depends on, 0 where two defined lanes differ."""
+    reads = brought_grid(fibre, group, undefined)
+    known = group.present().reshape(-1, WARP) & (reads == 0)
+    grid = group.grid(fibre, "value", value).reshape(-1, WARP)
+    first = grid[np.arange(len(grid)), known.argmax(axis=1)]
+    differs = (known & (grid != first[:, None])).any(axis=1)
+    return group.each(np.where(differs, np.int32(0), reads.max(axis=1)))
+
+
 def _any(e: Emitter, i: Instruction) -> None:
     value = e.temporary(e.value(i.operands[1], type_suffix(i)))
     group = sync_lanes(e, i, i.operands[2], {"value": value})
+    follow_exchange(e, i, i.operands[0], f"{e.helper(brought_by_any)}(f, {group}, {BROUGHT})")
     e.assign(i.operands[0], "b32", f"{e.helper(match_any)}(f, {group}, {value})")
 
 
@@ -51,6 +63,8 @@ def _all(e: Emitter, i: Instruction) -> None:
     group = sync_lanes(e, i, i.operands[2], {"value": value})
     found = e.temporary(f"{e.helper(match_all)}(f, {group}, {value})")
     target = i.operands[0]
+    reads = f"{e.helper(undefined_match)}(f, {group}, {value}, {BROUGHT})"
+    follow_exchange(e, i, target, reads)
     if isinstance(target, Pair):
         e.assign(target.second, "pred", f"{found}[1]")
         target = target.first

@@ -9,11 +9,12 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
+from ptx.emulate.codegen.undefined_writer import BROUGHT, follow_exchange
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.model.types import NUMPY, kind_of
-from ptx.emulate.ops.warp.lane_sync import sync_lanes
+from ptx.emulate.ops.warp.lane_sync import brought_by_any, sync_lanes
 from ptx.isa.model import Instruction
 
 _UFUNCS: dict[str, Any] = {  # NumPy's stubs give `reduce` no dtype of its own
@@ -65,6 +66,7 @@ def _emit_integer(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
     value = e.temporary(e.value(i.operands[1], ptx_type))
     group = sync_lanes(e, i, i.operands[2], {"value": value})
+    _follow(e, i, group)
     call = f"{e.helper(reduce_integers)}(f, {group}, {i.modifiers[1]!r}, {kind_of(ptx_type)!r}"
     e.assign(i.operands[0], ptx_type, f"{call}, {value})")
 
@@ -73,8 +75,13 @@ def _emit_float(e: Emitter, i: Instruction) -> None:
     value = e.temporary(e.value(i.operands[1], "f32"))
     group = sync_lanes(e, i, i.operands[2], {"value": value})
     name, absolute, nan = i.modifiers[1], "abs" in i.modifiers, "NaN" in i.modifiers
+    _follow(e, i, group)
     call = f"{e.helper(reduce_floats)}(f, {group}, {name!r}, {absolute}, {nan}, {value})"
     e.assign(i.operands[0], "f32", call)
+
+
+def _follow(e: Emitter, i: Instruction, group: str) -> None:
+    follow_exchange(e, i, i.operands[0], f"{e.helper(brought_by_any)}(f, {group}, {BROUGHT})")
 
 
 _operation = partial(operation, arity=3, effect=Effect.SYNCS, section="redux.sync")

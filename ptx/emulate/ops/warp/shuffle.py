@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
+from ptx.emulate.codegen.undefined_writer import BROUGHT, follow_exchange
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.addresses import Index
@@ -78,16 +79,17 @@ def _sources(group: Group, mode: str, b: Value, c: Value) -> tuple[Index, NDArra
 
 
 def shuffle(
-    fibre: Fibre, group: Group, mode: str, a: Value, b: Value, c: Value
+    fibre: Fibre, group: Group, mode: str, a: Value, b: Value, c: Value, name: str = "a"
 ) -> tuple[Value, Value]:
     """`shfl.sync`: what each thread reads, and whether its source was in its segment.
 
-    A lane that takes no part gives zero, as the hardware does; the ISA leaves it open.
+    `a` is what the fibre's lanes brought under `name`. A lane that takes no part gives zero, as the
+    hardware does; the ISA leaves it open.
     """
     where, inside = _sources(group, mode, b, c)
     if not a.ndim and group.dense:
         return a, inside
-    return group.grid(fibre, "a", a).take(where, mode="clip"), inside
+    return group.grid(fibre, name, a).take(where, mode="clip"), inside
 
 
 def _emit(e: Emitter, i: Instruction) -> None:
@@ -95,10 +97,14 @@ def _emit(e: Emitter, i: Instruction) -> None:
     target, *sources, mask = i.operands
     a, b, c = (e.temporary(e.value(operand, "u32")) for operand in sources)
     group = sync_lanes(e, i, mask, {"a": a})
-    found = e.temporary(f"{e.helper(shuffle)}(f, {group}, {mode!r}, {a}, {b}, {c})")
+    call = f"{e.helper(shuffle)}(f, {group}, {mode!r}"
+    found = e.temporary(f"{call}, {a}, {b}, {c})")
+    own = tuple(sources[1:])
     if isinstance(target, Pair):
+        follow_exchange(e, i, target.second, e.constant(0, "s32"), own)
         e.assign(target.second, "pred", f"{found}[1]")
         target = target.first
+    follow_exchange(e, i, target, f"{call}, {BROUGHT}, {b}, {c}, {BROUGHT!r})[0]", own)
     e.assign(target, "b32", f"{found}[0]")
 
 

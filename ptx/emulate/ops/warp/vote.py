@@ -9,10 +9,11 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
+from ptx.emulate.codegen.undefined_writer import BROUGHT, follow_exchange
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group, group_of, packed
 from ptx.emulate.model.geometry import WARP, Value
-from ptx.emulate.ops.warp.lane_sync import sync_lanes
+from ptx.emulate.ops.warp.lane_sync import brought_by_any, brought_grid, sync_lanes
 from ptx.isa.model import Instruction, Pair
 
 _FULL = np.uint32(0xFFFFFFFF)
@@ -38,6 +39,16 @@ def vote(fibre: Fibre, group: Group, mode: str, flag: Value) -> Value:
     return group.each(found)
 
 
+def undefined_vote(fibre: Fibre, group: Group, mode: str, flag: Value, undefined: Value) -> Value:
+    """For each thread a read that the result of `vote` depends on, 0 where defined lanes decide."""
+    reads = brought_grid(fibre, group, undefined)
+    known = group.present().reshape(-1, WARP) & (reads == 0)
+    holds = group.grid(fibre, "flag", flag, fill=False).reshape(-1, WARP)
+    some, others = (known & holds).any(axis=1), (known & ~holds).any(axis=1)
+    decided = {"any": some, "all": others, "uni": some & others}[mode]
+    return group.each(np.where(decided, np.int32(0), reads.max(axis=1)))
+
+
 def active_lanes(fibre: Fibre) -> Value:
     """`activemask`: the lanes of the warp that are at this place together."""
     exchange, fibre.exchange = fibre.exchange, None
@@ -58,13 +69,16 @@ def elect(group: Group) -> tuple[Value, Value]:
 def _ballot(e: Emitter, i: Instruction) -> None:
     flag = e.temporary(e.value(i.operands[1], "pred"))
     group = sync_lanes(e, i, i.operands[2], {"flag": flag})
+    follow_exchange(e, i, i.operands[0], f"{e.helper(brought_by_any)}(f, {group}, {BROUGHT})")
     e.assign(i.operands[0], "b32", f"{e.helper(ballot)}(f, {group}, {flag})")
 
 
 def _vote(e: Emitter, i: Instruction) -> None:
     flag = e.temporary(e.value(i.operands[1], "pred"))
     group = sync_lanes(e, i, i.operands[2], {"flag": flag})
-    e.assign(i.operands[0], "pred", f"{e.helper(vote)}(f, {group}, {i.modifiers[1]!r}, {flag})")
+    taken = f"(f, {group}, {i.modifiers[1]!r}, {flag}"
+    follow_exchange(e, i, i.operands[0], f"{e.helper(undefined_vote)}{taken}, {BROUGHT})")
+    e.assign(i.operands[0], "pred", f"{e.helper(vote)}{taken})")
 
 
 def _active_mask(e: Emitter, i: Instruction) -> None:

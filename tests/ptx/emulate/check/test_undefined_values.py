@@ -48,6 +48,11 @@ _PROGRAMS = {
     "shuffled": (
         "int a = s[i + $0$1$]; if (i < n) o[i] = __shfl_xor_sync(__activemask(), a, 0) + 1;"
     ),
+    "given_to_the_next_lane": (
+        "int a = s[i + 1], b = __shfl_up_sync(~0u, a, 1);"
+        " o[i] = $i % 32 ? b : 0$a + b$;"
+    ),
+    "voted": "int a = s[i + 1]; o[i] = __any_sync(~0u, (i % 32 == $0$40$ ? 7 : a) > 6);",
     "overwritten": "int a = s[i + 1]; $if (i + 1 >= n) a = 3;$$ o[i] = a * a;",
     "vector": (
         "int2 a = *(int2*)&s[2 * (i / 2)]; o[i] = i < n ? a.x + $0$(n % 2 ? a.y : s[n])$ : 2;"
