@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from ..emulator.checks import CHECKS, VARIABLE as CHECK_VARIABLE
 from ..emulator.timeline.choice import VARIABLE
 from ..emulator.timeline.run_record import TRACE_VARIABLE
 from .commands import Commands, positive
 
+_DRIVER = "emulator:2"
 _SHOWN = 40
 _LINES_AROUND = 6
+_LINES_OF_ERRORS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +58,22 @@ def add_to(commands: Commands) -> None:
         "explore", help="run a script or a test on the emulator under many orders of its work"
     )
     parser.add_argument("--seeds", type=positive, default=20, metavar="N", help="default: 20")
+    parser.add_argument(
+        "--checks", default="", metavar="NAMES", help=f"check as well: some of {','.join(CHECKS)}"
+    )
     parser.add_argument("target", metavar="SCRIPT_OR_TEST", help="file.py, or test_file.py::test")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what it is given")
-    parser.set_defaults(run=lambda given: run_explore(given.target, given.arguments, given.seeds))
+    parser.set_defaults(
+        run=lambda given: run_explore(given.target, given.arguments, given.seeds, given.checks)
+    )
 
 
-def run_explore(target: str, arguments: Sequence[str], seeds: int) -> int:
-    """Print which orders a script or a test fails in, and why; 1 if any."""
-    program = _Program(target, arguments)
+def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) -> int:
+    """Print which orders a script or a test fails in, and why; 1 if any.
+
+    `checks` are names with commas: what they find in an order counts as a failure of it.
+    """
+    program = _Program(target, arguments, checks)
     passing = program.run("held:")
     if passing.status or passing.warned:
         print(f"it fails as it is, with status {passing.status}:\n{_end_of(passing.errors)}")
@@ -86,10 +97,19 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int) -> int:
 class _Program:
     """A script, or a test for pytest, to be run in a process of its own."""
 
-    def __init__(self, target: str, arguments: Sequence[str]) -> None:
+    def __init__(self, target: str, arguments: Sequence[str], checks: str) -> None:
         name = Path(target.partition("::")[0]).name
         self._is_test = "::" in target or name.startswith("test_") or not name.endswith(".py")
-        head = ["-m", "pytest", "-q", "-x"] if self._is_test else []
+        driver = os.environ.get("CUDADRV_DRIVER", "")
+        self._environment = {"CUDADRV_DRIVER": driver if driver[:8] == "emulator" else _DRIVER}
+        head: list[str] = []
+        if self._is_test:
+            head = ["-m", "pytest", "-q", "-x"]
+        elif checks:
+            devices = self._environment["CUDADRV_DRIVER"].partition(":")[2] or "1"
+            head = ["-m", "cudadrv", "check", "--checks", checks, "--devices", devices]
+        if checks:
+            self._environment[CHECK_VARIABLE] = checks
         self._command = [sys.executable, *head, target, *arguments]
 
     def run(self, order: str) -> _Run:
@@ -97,11 +117,8 @@ class _Program:
         with tempfile.TemporaryDirectory() as folder:
             trace = Path(folder, "trace")
             environment = {
-                "CUDADRV_DRIVER": "emulator:2", **os.environ, VARIABLE: order,
-                TRACE_VARIABLE: str(trace),
+                **os.environ, **self._environment, VARIABLE: order, TRACE_VARIABLE: str(trace),
             }  # fmt: skip
-            if not environment["CUDADRV_DRIVER"].startswith("emulator"):
-                environment["CUDADRV_DRIVER"] = "emulator:2"
             done = subprocess.run(
                 self._command, env=environment, capture_output=True, text=True, check=False
             )
@@ -193,4 +210,4 @@ def _explain(broken: _Run, passing: _Run, held: Sequence[str]) -> None:
 
 def _end_of(text: str) -> str:
     lines = text.rstrip().splitlines()
-    return "\n".join(f"  {line}" for line in lines[-_LINES_AROUND:])
+    return "\n".join(f"  {line}" for line in lines[-_LINES_OF_ERRORS:])

@@ -29,6 +29,7 @@ _CHOICES: Final = pytest.StashKey[Choices]()
 _TEST: Final = pytest.StashKey[CudaTest | None]()
 _OF_CONTROLLER: Final = "cudadrv"
 _BOTH: Final[tuple[Place, ...]] = ("gpu", "emulator")
+_RANDOM: Final = "random:"
 
 
 class WorkerNode(Protocol):
@@ -101,14 +102,22 @@ def pytest_configure_node(node: WorkerNode) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """With --cuda=both, make two tests of each that runs on either."""
-    if metafunc.config.stash[_CHOICES].mode != "both":
-        return
+    """Make a test for each place with --cuda=both, and for each seed on the emulator."""
+    choices = metafunc.config.stash[_CHOICES]
     plan = _plan_of(metafunc.definition)
-    if plan is not None and plan.place is None:
+    if plan is None:
+        return
+    places: Sequence[Place] = _BOTH
+    if choices.mode != "both" or plan.place is not None:
+        places = [_place_of(metafunc.definition, plan, choices)] if _seeds(plan, choices) else []
+    runs: list[str] = []
+    for place in places:
+        seeds = _seeds(plan, choices) if place == "emulator" else 0
+        runs += [f"{_RANDOM}{seed}" for seed in range(seeds)] or [place]
+    if runs and runs != ["gpu"]:
         if CUDA_TEST not in metafunc.fixturenames:
             metafunc.fixturenames.append(CUDA_TEST)
-        metafunc.parametrize(CUDA_TEST, _BOTH, indirect=True, scope="function")
+        metafunc.parametrize(CUDA_TEST, runs, indirect=True, scope="function")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -253,17 +262,38 @@ def _place_of(item: pytest.Item, plan: Plan, choices: Choices) -> Place:
     """Where a test runs."""
     if plan.place is not None:
         return plan.place
-    callspec = getattr(item, "callspec", None)
-    if callspec is not None and CUDA_TEST in callspec.params:
-        return cast("Place", callspec.params[CUDA_TEST])  # one of `_BOTH`
+    run = _run_of(item)
+    if run.startswith(_RANDOM):
+        return "emulator"
+    if run:
+        return cast("Place", run)  # one of `_BOTH`
     if choices.mode in _BOTH:
         return choices.mode
     return "gpu" if choices.requires_gpu or gpus().count else "emulator"
 
 
+def _run_of(item: pytest.Item) -> str:
+    """Which of several runs of a test this is: a place, or an order; "" for the only one."""
+    callspec = getattr(item, "callspec", None)
+    return "" if callspec is None else str(callspec.params.get(CUDA_TEST, ""))
+
+
+def _seeds(plan: Plan, choices: Choices) -> int:
+    """With how many seeds a test runs on the emulator; 0 for once, in the order of the run."""
+    return choices.seeds if plan.seeds is None else plan.seeds
+
+
 def _open(item: pytest.Item, plan: Plan) -> CudaTest:
     choices = item.config.stash[_CHOICES]
-    test = CudaTest(item, plan, choices, _place_of(item, plan, choices))
+    run = _run_of(item)
+    if plan.seeds and not run:
+        pytest.fail(
+            "emulated: pytest cannot repeat a unittest.TestCase for seeds: make it a function, or "
+            "use --cuda-order=random --cuda-seed=N",
+            pytrace=False,
+        )
+    order = run if run.startswith(_RANDOM) else ""
+    test = CudaTest(item, plan, choices, _place_of(item, plan, choices), order)
     test.open()
     item.config.stash[_TEST] = test
     return test

@@ -41,6 +41,8 @@ class Choices:
         profile: the emulated device, a name of `cudadrv.emulator.PROFILES`; "" is the small one.
         leaks_fail: whether a test that leaves something on its device fails.
         devices: how many devices the emulator has for a test that does not say.
+        seeds: with how many seeds of the order "random" a test runs on the emulator; 0 for once, in
+            the order of the run.
         environment: variables that the options set for the run.
     """
 
@@ -49,13 +51,14 @@ class Choices:
     profile: str
     leaks_fail: bool
     devices: int
+    seeds: int
     environment: dict[str, str]
 
     @property
     def is_given(self) -> bool:
         """Whether anything was asked for at all."""
         given = self.mode != "auto" or self.requires_gpu or self.profile or self.environment
-        return bool(given) or any(os.environ.get(name) for name in VARIABLES)
+        return bool(given or self.seeds) or any(os.environ.get(name) for name in VARIABLES)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -78,6 +81,11 @@ def add_options(parser: pytest.Parser) -> None:
         help='the seed of --cuda-order=random; "new" chooses one',
     )
     group.addoption(
+        "--cuda-seeds",
+        metavar="N",
+        help="run each test on the emulator N times, with the seeds 0 to N-1 of the order random",
+    )
+    group.addoption(
         "--cuda-check",
         metavar="NAMES",
         help="what the emulator checks of kernels, such as race,init (docs/checks.md)",
@@ -93,7 +101,9 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="a test that finds no GPU, or too few, fails instead of being skipped or emulated",
     )
-    for name in ("cuda", "cuda_order", "cuda_seed", "cuda_check", "cuda_profile", "cuda_leaks"):
+    for name in (
+        "cuda", "cuda_order", "cuda_seed", "cuda_seeds", "cuda_check", "cuda_profile", "cuda_leaks",
+    ):  # fmt: skip
         parser.addini(name, f"as --{name.replace('_', '-')}", default="")
 
 
@@ -128,6 +138,7 @@ def read_choices(config: pytest.Config) -> Choices:
         profile=profile,
         leaks_fail=leaks == "fail",
         devices=int(devices) if devices.isdecimal() else 1,
+        seeds=_seeds(config),
         environment=environment,
     )
 
@@ -172,6 +183,23 @@ def _order(config: pytest.Config) -> str | None:
         _refuse_unless(_is_order, order)
         order = "random:0" if order == "random" else order  # as the emulator takes it, and told
     return order
+
+
+def _seeds(config: pytest.Config) -> int:
+    """With how many seeds each test runs; an order or a seed that comes first makes it once."""
+    order, seed = config.getoption("cuda_order"), config.getoption("cuda_seed")
+    seeds = config.getoption("cuda_seeds")
+    if seeds is None and order is None and seed is None:
+        seeds = _given(config, "cuda_seeds", ORDER)
+    if seeds is None:
+        return 0
+    if not seeds.isdecimal() or not int(seeds):
+        raise pytest.UsageError(f"--cuda-seeds={seeds}: give how many seeds, from 1")
+    if seed is not None:
+        raise pytest.UsageError(f"--cuda-seeds={seeds}: give it without --cuda-seed")
+    if order not in (None, "random"):
+        raise pytest.UsageError(f"--cuda-seeds goes with --cuda-order=random, not {order}")
+    return int(seeds)
 
 
 def _one_of(name: str, value: str, names: tuple[str, ...]) -> str:

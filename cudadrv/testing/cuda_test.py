@@ -48,7 +48,10 @@ class CudaTest:
         is_open: whether its driver is the one in use.
     """
 
-    def __init__(self, item: pytest.Item, plan: Plan, choices: Choices, place: Place) -> None:
+    def __init__(
+        self, item: pytest.Item, plan: Plan, choices: Choices, place: Place, order: str
+    ) -> None:
+        """`order` is that of this run, where the test runs with several seeds; else ""."""
         self.place = place
         self.emulator: Emulator | None = None
         self.has_failed = False
@@ -56,6 +59,7 @@ class CudaTest:
         self._item = item
         self._plan = plan
         self._choices = choices
+        self._order = order
         self._told: set[str] = set()
         self._undo: list[Callable[[], object]] = []
         self._left: Left | None = None
@@ -80,6 +84,8 @@ class CudaTest:
     def _open_emulator(self) -> None:
         from ..sessions.session import session  # which loads the emulator
 
+        if self._order:
+            self._set(ORDER, self._order)
         try:
             arguments = session_arguments(self._plan, self._choices)
             make = cast("Callable[..., AbstractContextManager[Emulator]]", session)
@@ -222,11 +228,13 @@ class CudaTest:
         name, _, seed = order.partition(":")
         words = ["python", "-m", "pytest", self._name()]
         words.append(f"--cuda={'both' if self._choices.mode == 'both' else 'emulator'}")
-        if name == "held":
+        if self._order:
+            words += [] if self._plan.seeds else [f"--cuda-seeds={self._choices.seeds}"]
+        elif name == "held":
             words.insert(0, f"{ORDER}={order}")
         else:
             words.append(f"--cuda-order={name}")
-        if name == "random":
+        if name == "random" and not self._order:
             words.append(f"--cuda-seed={seed}")
         if checks:
             words.append(f"--cuda-check={checks}")

@@ -27,18 +27,22 @@ def header(choices: Choices, places: Iterable[Place]) -> str:
         parts.append(_gpus())
     if "emulator" in there:
         parts.append(_emulator(choices))
-    return ", ".join([*parts, _nvrtc(), *_settings()])
+    return ", ".join([*parts, _nvrtc(), *_settings(choices)])
 
 
 def header_of_workers(choices: Choices) -> str:
     """What the tests of workers were asked to run on, where each of them finds out itself."""
     profile = [f"profile {choices.profile}"] if choices.profile else []
-    return ", ".join([f"cudadrv {VERSION}", f"--cuda={choices.mode}", *profile, *_settings()])
+    return ", ".join(
+        [f"cudadrv {VERSION}", f"--cuda={choices.mode}", *profile, *_settings(choices)]
+    )
 
 
-def _settings() -> list[str]:
+def _settings(choices: Choices) -> list[str]:
     order, _, seed = (os.environ.get(ORDER) or "immediate").partition(":")
     checks = os.environ.get(CHECK) or "none"
+    if choices.seeds:
+        return ["order random", f"checks {checks}", f"seeds 0 to {choices.seeds - 1}"]
     return [f"order {order}", f"checks {checks}", *([f"seed {seed}"] if seed else [])]
 
 

@@ -21,8 +21,8 @@ CUDA_EMULATOR: Final = "_cuda_emulator"
 MARKERS: Final = (
     "gpu(*, real=False): the test needs a CUDA device, emulated or not; a real one with real=True",
     "multi_gpu(n, *, real=False): the test needs n CUDA devices",
-    "emulated(*, profile, devices, order, seed, check, ...): the test runs on the emulator, with "
-    "these arguments of cudadrv.emulator.session",
+    "emulated(*, profile, devices, order, seed, check, ..., seeds): the test runs on the emulator, "
+    "with these arguments of cudadrv.emulator.session; with seeds=N once for each of N seeds",
     "may_leak(reason): the test may leave memory, streams, events and modules behind",
 )
 
@@ -36,12 +36,14 @@ class Plan:
         gpus: how many devices it needs.
         arguments: those of `emulated`.
         may_leak: whether it may leave something behind.
+        seeds: with how many seeds it runs, 0 for once; None where the run says.
     """
 
     place: Place | None
     gpus: int
     arguments: Mapping[str, object]
     may_leak: bool
+    seeds: int | None = None
 
     def leaks_count(self, choices: Choices) -> bool:
         """Whether the test fails for what it leaves behind."""
@@ -69,7 +71,22 @@ def plan_of(node: pytest.Item, fixtures: Collection[str]) -> Plan | None:
         arguments |= marker.kwargs
     place: Place | None = "emulator" if needs_emulator else "gpu" if any(is_real) else None
     may_leak = node.get_closest_marker("may_leak") is not None
-    return Plan(place, 1 if several is None else _count(several), arguments, may_leak)
+    gpus = 1 if several is None else _count(several)
+    return Plan(place, gpus, arguments, may_leak, _take_seeds(arguments))
+
+
+def _take_seeds(arguments: dict[str, object]) -> int | None:
+    """Take `seeds`, which is no argument of a session, out of the arguments of `emulated`."""
+    has_order = bool(arguments.keys() & {"order", "seed"})
+    match arguments.pop("seeds", None):
+        case None:
+            return 0 if has_order else None
+        case int(seeds) if seeds > 0:
+            if has_order:
+                raise ArgumentValueError("emulated: seeds goes without order and seed")
+            return seeds
+        case wrong:
+            raise ArgumentValueError(f"emulated: seeds is {wrong}: give how many seeds, from 1")
 
 
 def _is_real(marker: pytest.Mark) -> bool:

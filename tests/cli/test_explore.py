@@ -36,6 +36,49 @@ def test_a_missing_wait_is_found_and_the_late_operation_is_named(
     assert "to see it again: CUDADRV_EMULATOR_ORDER=held:0." in said
 
 
+LOCKED = '''
+import numpy as np
+import cudadrv
+
+SOURCE = r"""
+__device__ int lock = 0, sink = 0;
+__device__ void look(int* data) {
+  while (atomicCAS(&lock, 0, 1) != 0) {}
+  __threadfence();
+  sink = data[0];
+  __threadfence();
+  atomicExch(&lock, 0);
+}
+extern "C" __global__ void locked(int* data) {
+  if (blockIdx.x == 0) { look(data); data[0] = 1; } else { look(data); }
+}
+"""
+def test_locked(cuda_stream=None):
+    stream = cuda_stream or cudadrv.cuda_context_for(0).new_stream()
+    data = stream.zeros(1, np.int32)
+    kernel = stream.context.compile(SOURCE).kernel("locked")
+    kernel.launch(stream, cudadrv.LaunchConfig(4, 1), data)
+    print(stream.to_host(data).tolist())
+'''
+
+
+@pytest.mark.parametrize("is_test", [False, True])
+def test_a_race_that_the_order_of_a_lock_hides_is_found_with_checks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_test: bool
+) -> None:
+    script = tmp_path / "test_locked.py"
+    if is_test:
+        script.write_text(LOCKED.replace("cuda_stream=None", "cuda_stream"))
+    else:
+        script = tmp_path / "locked.py"
+        script.write_text(LOCKED + "test_locked()")
+    assert main(["explore", "--seeds", "4", "--checks", "race", str(script)]) == 1
+    said = capsys.readouterr().out
+    assert "of 5 orders give something else\n  random:" in said
+    assert "race: kernel locked, 4 bytes of global memory" in said
+    assert "nothing orders the two" in said
+
+
 def test_nothing_is_found_where_the_program_waits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

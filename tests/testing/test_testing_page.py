@@ -15,10 +15,10 @@ PAGE: Final = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 
 def test_every_example_passes(runs: Runs) -> None:
     blocks = re.findall(r"<!-- file: (test_\w+)\.py -->\n```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == PAGE.count("```python") == 4
+    assert len(blocks) == PAGE.count("```python") == 5
     runs.pytester.makepyfile(**dict(blocks))
     options = ("--cuda=emulator", "--cuda-check=race", "--cuda-order=random", "--cuda-seed=new")
-    runs.here("", *options, "--strict-markers", "-Werror").assert_outcomes(passed=5)
+    runs.here("", *options, "--strict-markers", "-Werror").assert_outcomes(passed=8)
 
 
 def test_the_example_of_a_kernel_is_of_ten_lines() -> None:
@@ -29,7 +29,7 @@ def test_the_example_of_a_kernel_is_of_ten_lines() -> None:
 def test_every_option_marker_and_fixture_is_told(runs: Runs) -> None:
     said = str(runs.here("", "--help").stdout)
     options = set(re.findall(r"--cuda[\w-]*", said))
-    assert len(options) == 7
+    assert len(options) == 8
     assert options <= set(re.findall(r"--cuda[\w-]*", PAGE))
     fixtures = re.findall(
         r"^(\w+) -- .*cudadrv/testing", str(runs.here("", "--fixtures").stdout), re.M
