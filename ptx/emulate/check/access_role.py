@@ -40,6 +40,7 @@ class AccessRole:
         is_copy: whether an asynchronous operation makes it, some time after the instruction.
         is_guess: an ordinary read of what a compare-and-swap then checks.
         update: what it updates by a strong load and a strong store.
+        is_volatile: a volatile load or store, but none that polls.
     """
 
     reads: bool
@@ -51,6 +52,7 @@ class AccessRole:
     is_copy: bool = False
     is_guess: bool = False
     update: Update | None = None
+    is_volatile: bool = False
 
     @property
     def is_atomic(self) -> bool:
@@ -75,7 +77,12 @@ def is_narrow_fence(instruction: Instruction) -> bool:
 
 
 def role_of(
-    instruction: Instruction, *, writes: bool, is_guess: bool = False, update: Update | None = None
+    instruction: Instruction,
+    *,
+    writes: bool,
+    is_guess: bool = False,
+    is_poll: bool = False,
+    update: Update | None = None,
 ) -> AccessRole:
     """The role of an access by an instruction."""
     opcode, words = instruction.opcode, instruction.modifiers
@@ -95,4 +102,5 @@ def role_of(
         is_copy=opcode in _COPIES and "async" in words,
         is_guess=is_guess,
         update=update,
+        is_volatile=opcode in ("ld", "st") and "volatile" in words and not is_poll,
     )

@@ -38,6 +38,11 @@ class CheckedCode(Protocol):
         ...
 
     @property
+    def polls(self) -> Set[int]:
+        """The volatile loads, by identity, that a loop repeats until their value changes."""
+        ...
+
+    @property
     def updates(self) -> Mapping[int, Update]:
         """The loads and stores, by identity, that update a place without an atomic operation."""
         ...

@@ -289,6 +289,10 @@ class ChunkRaces:
                 self._compare(space, old, step)
         if role.is_copy:
             return
+        if role.is_volatile and space == "shared":
+            met = accesses.strong_reads if role.writes else accesses.atomics
+            for old in met.found(units):
+                self._comparison.volatile(space, old, step)
         if not role.writes:
             kept = step if role.update else _kept(step)
             accesses.strong_reads.add(kept.units, kept.stamps)

@@ -7,11 +7,12 @@ import numpy as np
 from ptx.emulate.check.access_role import AccessRole, Update
 from ptx.emulate.check.chunk_order import ChunkOrder
 from ptx.emulate.check.handover import Order
-from ptx.emulate.check.races import FENCED, GUESS, HEARD, LOST, SAME_VALUE, RaceCheck
+from ptx.emulate.check.races import FENCED, GUESS, HEARD, LOST, SAME_VALUE, VOLATILE, RaceCheck
 from ptx.emulate.check.same_values import SameValues
 from ptx.emulate.check.stamps import (
     MOST_SITES,
     THREAD_SHIFT,
+    WARP_SHIFT,
     Stamps,
     in_flight,
     sites_of,
@@ -112,9 +113,7 @@ class Comparison:
         """Report where an update overwrites a write that it has not seen and is not after."""
         launch, stamps = self._launch, step.stamps
         others = np.flatnonzero((old != 0) & (threads_of(old) != threads_of(stamps)))
-        others = others[~self._order.clocks.over(old[others], step.lanes[others])]
-        others = others[~self._order.over_for_blocks(old[others], step.lanes[others])]
-        for at in others.tolist():
+        for at in self._open(old, step, others).tolist():
             pair = int(old[at]), int(stamps[at])
             if launch.is_told_lost(pair[0] & MOST_SITES - 1, pair[1] & MOST_SITES - 1):
                 continue
@@ -122,6 +121,30 @@ class Comparison:
                 continue
             if self._order.of(*pair) is Order.NONE:
                 launch.report(*pair, space, *self._place(space, step, at), benign=LOST)
+
+    def volatile(self, space: str, old: Stamps, step: Step) -> None:
+        """Report volatile accesses of lanes of one warp that nothing orders."""
+        launch, stamps = self._launch, step.stamps
+        second = int(stamps[0]) & MOST_SITES - 1
+        apart = threads_of(old) ^ threads_of(stamps)
+        others = np.flatnonzero((old != 0) & (apart != 0) & (apart >> WARP_SHIFT == 0))
+        for first in np.unique(sites_of(old[others])).tolist():
+            role = launch.role(first)
+            is_update = role.update is not None and role.update == launch.role(second).update
+            if not role.is_volatile or is_update or launch.is_reported(first, second):
+                continue
+            for at in self._open(old, step, others[sites_of(old[others]) == first]).tolist():
+                pair = int(old[at]), int(stamps[at])
+                if self._order.of(*pair) is Order.NONE:
+                    launch.report(*pair, space, *self._place(space, step, at), benign=VOLATILE)
+                    break
+
+    def _open(self, old: Stamps, step: Step, positions: Index) -> Index:
+        """The positions of old accesses that no barrier ends before the step."""
+        positions = positions[~self._order.clocks.over(old[positions], step.lanes[positions])]
+        over = self._order.over_for_blocks(old[positions], step.lanes[positions])
+        found: Index = positions[~over]
+        return found
 
     def lost_in_step(self, space: str, step: Step, update: Update, same: SameValues) -> None:
         """Report threads that update one place by the same instruction at once."""

@@ -49,6 +49,7 @@ SAME_VALUE = "both write the same value"
 HEARD = "the flag or counter was read before a barrier, though no fence comes between"
 FENCED = "the flag or counter was written behind a barrier, though each fence comes before that"
 LOST = "an update is lost, but each access is volatile or relaxed, which PTX calls no race"
+VOLATILE = "volatile, but nothing orders these lanes since compute capability 7.0"
 # What would order an access after a copy that is under way.
 _COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
 _COUNTED = "a wait for the phase of the mbarrier object that counts the asynchronous copy"
@@ -182,7 +183,10 @@ class RaceCheck:
                 instruction, writes = site.instruction, site.writes
                 is_guess = id(instruction) in self._code.guesses
                 update = self._code.updates.get(id(instruction))
-                role = role_of(instruction, writes=writes, is_guess=is_guess, update=update)
+                role = role_of(
+                    instruction, writes=writes, is_guess=is_guess, update=update,
+                    is_poll=id(instruction) in self._code.polls,
+                )  # fmt: skip
                 self._sites.append((site, role))
                 if is_guess:
                     self.guesses.append(number)
@@ -295,7 +299,7 @@ class RaceCheck:
     def _missing(self, threads: list[int], first: int, second: int, space: str) -> str:
         one, other = threads
         roles = self.role(first), self.role(second)
-        if all(role.strong for role in roles):
+        if all(role.strong for role in roles) and not all(role.is_volatile for role in roles):
             narrow = min((role.scope for role in roles), key=self.level_of)
             return f"an atomic operation of scope {narrow} does not reach the other block"
         if one >> self.shift != other >> self.shift:

@@ -9,6 +9,7 @@ from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.analysis.guessed_reads import guessed_reads
 from ptx.emulate.codegen.analysis.kernel_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.lateness import may_be_late
+from ptx.emulate.codegen.analysis.polls import polls_of
 from ptx.emulate.codegen.analysis.updates import updates_of
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
 from ptx.emulate.codegen.block_writer import BlockWriter, Unit
@@ -231,5 +232,6 @@ class _KernelWriter:
         self._bodies.append(unit.scope.body)
         self._units.append(unit)
         code.guesses |= guessed_reads(unit.blocks)
+        code.polls |= polls_of(unit.blocks, unit.scope.numbers)
         code.updates |= updates_of(unit.blocks, len(code.updates))
         code.may_be_late = may_be_late(unit.blocks, code.may_be_late)

@@ -69,6 +69,7 @@ class KernelCode:
             offsets are pointers.
         uses_of: what becomes of each element that an instruction loads; () where it loads none.
         guesses: the loads, by identity, whose value a compare-and-swap checks.
+        polls: the volatile loads, by identity, that a loop repeats until their value changes.
         updates: the loads and stores, by identity, that update a place without an atomic operation.
         fences_narrowly: whether it has a fence that not all blocks take part in.
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
@@ -103,6 +104,7 @@ class KernelCode:
     find_origins: Callable[[frozenset[int]], Origins] = _no_origins
     uses_of: Callable[[Instruction], tuple[Use, ...]] = _all_used
     guesses: set[int] = field(default_factory=set)
+    polls: set[int] = field(default_factory=set)
     updates: dict[int, Update] = field(default_factory=dict)
     fences_narrowly: bool = False
     calls_by_address: bool = False

@@ -14,7 +14,7 @@ from ptx.isa.model import Register
 
 _PASSED_ON: Final = frozenset({"mov", "cvt"})
 _IDEMPOTENT: Final = frozenset({"or", "and", "min", "max", "selp"})
-_Writers = dict[int, list[BlockStep]]
+Writers = dict[int, list[BlockStep]]
 
 
 def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
@@ -34,13 +34,13 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
     found: dict[int, Update] = {}
     if not loads or not stores:
         return found
-    writers, places = _writers(blocks), Places(blocks)
+    writers, places = writers_of(blocks), Places(blocks)
     numbers: dict[object, int] = {}
     for store in stores:
         place, value = places.of(store.instruction), store.instruction.operands[-1]
         if not isinstance(value, Register):
             continue
-        sources, last = _sources(writers, store.reads[-1])
+        sources, last = sources_of(writers, store.reads[-1])
         used = [s for s in loads if id(s) in sources and places.of(s.instruction) == place]
         if used:
             number = numbers.setdefault(place, first + len(numbers))
@@ -49,9 +49,9 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
     return found
 
 
-def _writers(blocks: Sequence[Block]) -> _Writers:
+def writers_of(blocks: Sequence[Block]) -> Writers:
     """What writes each register."""
-    found: _Writers = defaultdict(list)
+    found: Writers = defaultdict(list)
     for block in blocks:
         for step in block.steps:
             for register in step.writes:
@@ -59,7 +59,7 @@ def _writers(blocks: Sequence[Block]) -> _Writers:
     return found
 
 
-def _sources(writers: _Writers, register: int) -> tuple[set[int], set[str]]:
+def sources_of(writers: Writers, register: int) -> tuple[set[int], set[str]]:
     """By what a register's value is made, by identity, as far as loads; the last opcodes of it."""
     found: set[int] = set()
     last: set[str] = set()

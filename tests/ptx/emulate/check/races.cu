@@ -280,6 +280,61 @@ KERNEL counted_by_volatile_in_phases(int* a, int* o, int n) {
   for (int k = 0; k < blockDim.x; k += 32) { if (T == k) s = s + 1; __syncthreads(); }
   if (T == 0) o[blockIdx.x] = s;
 }
+KERNEL reduction_by_volatile(int* a, int* o, int n) {
+  __shared__ int all[256];
+  all[T] = a[I];
+  __syncthreads();
+  for (int k = 128; k > 16; k /= 2) { if (T < k) all[T] += all[T + k]; __syncthreads(); }
+  volatile int* s = all;
+  if (T < 16) { s[T] += s[T + 16]; s[T] += s[T + 8]; s[T] += s[T + 4]; s[T] += s[T + 2]; s[T] += s[T + 1]; }
+  if (T == 0) o[blockIdx.x] = s[0];
+}
+KERNEL reduction_by_volatile_and_syncwarp(int* a, int* o, int n) {
+  __shared__ volatile int s[256];
+  s[T] = a[I];
+  __syncwarp();
+  for (int k = 16; k; k /= 2) {
+    int x = s[T] + s[(T & ~31) | ((T + k) & 31)];
+    __syncwarp();
+    s[T] = x;
+    __syncwarp();
+  }
+  o[I] = s[T];
+}
+KERNEL exchanged_by_volatile(int* a, int* o, int n) {
+  __shared__ volatile int s[256];
+  s[T] = a[I];
+  o[I] = s[T ^ 1];
+}
+KERNEL given_to_the_warp_by_volatile(int* a, int* o, int n) {
+  __shared__ volatile int s[8];
+  if (T % 32 == 0) s[T / 32] = a[I];
+  o[I] = s[T / 32];
+}
+KERNEL flag_of_a_warp_by_volatile(int* a, int* o, int n) {
+  __shared__ volatile int ready, value;
+  if (T == 0) ready = 0;
+  __syncthreads();
+  if (T == 0) { value = a[I]; __threadfence_block(); ready = 1; }
+  else { while (ready == 0) ; __threadfence_block(); }
+  o[I] = value;
+}
+KERNEL exchanged_by_volatile_in_a_loop(int* a, int* o, int n) {
+  __shared__ volatile int s[256];
+  int sum = 0;
+  for (int k = 0; k < a[0] + 3; k++) { s[T] = a[I] + k; sum += s[T ^ 1]; }
+  o[I] = sum;
+}
+KERNEL flag_of_a_warp_tried_by_volatile(int* a, int* o, int n) {
+  __shared__ volatile int stage;
+  if (T == 0) stage = 0;
+  __syncthreads();
+  for (int k = 0; k < 3; k++) {
+    if (T == k) stage = k + 1;
+    for (int tries = 0; tries < 1000000; tries++) { int seen = stage; if (seen > k) break; }
+  }
+  o[I] = T;
+}
 KERNEL same_value(int* a, int* o, int n) { o[0] = 1; }
 KERNEL same_value_by_some(int* a, int* o, int n) { if (a[I] > 5) o[0] = 1; }
 KERNEL same_value_beside_a_flag(int* a, int* o, int n) {

@@ -23,7 +23,8 @@ RIGHT = (
     "released_and_acquired",
     "flag_passed_on_in_the_block", "bit_set_by_volatile", "turns_by_volatile",
     "turns_of_what_was_polled", "own_places_by_volatile", "counted_by_volatile_in_a_lock",
-    "counted_by_volatile_in_phases", "copied", "copied_and_all_awaited", "copied_to_an_mbarrier",
+    "counted_by_volatile_in_phases", "reduction_by_volatile_and_syncwarp",
+    "flag_of_a_warp_by_volatile", "flag_of_a_warp_tried_by_volatile", "copied", "copied_and_all_awaited", "copied_to_an_mbarrier",
 )  # fmt: skip
 FAULTY = {
     "tile_without_barrier": "__syncthreads() between them",
@@ -85,6 +86,10 @@ MEANT_SO = {
     "counted_by_one_of_each_block": "an update is lost",
     "raised_by_volatile": "an update is lost",
     "counted_beside_an_atomic": "an update is lost",
+    "reduction_by_volatile": "volatile, but nothing orders these lanes since compute capability 7.0",
+    "exchanged_by_volatile": "volatile, but nothing orders these lanes since compute capability 7.0",
+    "exchanged_by_volatile_in_a_loop": "volatile, but nothing orders these lanes since",
+    "given_to_the_warp_by_volatile": "volatile, but nothing orders these lanes since",
 }
 SIZES = [(3, 256), (40, 256)]
 
@@ -154,6 +159,17 @@ def test_what_may_be_meant_so_is_told_apart(kernel: str, grid: int, block: int) 
     found = found_in(kernel, grid, block)
     assert found
     assert all(MEANT_SO[kernel] in each.benign for each in found)
+
+
+@pytest.mark.parametrize("order", [LaunchOrder("late"), LaunchOrder("random", 1)], ids=str)
+def test_volatile_accesses_of_one_warp_are_noted_in_each_order(order: LaunchOrder) -> None:
+    for kernel in ("reduction_by_volatile", "exchanged_by_volatile"):
+        found = found_in(kernel, 3, 256, order=order)
+        assert found
+        assert {each.missing for each in found} == {"__syncwarp() or __syncthreads() between them"}
+        assert {each.space for each in found} == {"shared"}
+    for kernel in ("reduction_by_volatile_and_syncwarp", "flag_of_a_warp_by_volatile"):
+        assert found_in(kernel, 3, 256, order=order) == []
 
 
 @pytest.mark.parametrize("order", [LaunchOrder("late"), LaunchOrder("random", 1)], ids=str)
