@@ -155,7 +155,7 @@ class CfgBuilder:
         instruction = in_table_order(instruction)
         operation = find_operation(instruction)
         if operation is None:
-            raise self._refused(instruction, _NOT_HERE.get(instruction.opcode, ""))
+            raise self._refused(instruction, _why_not_here(instruction))
         if operation.effect is Effect.PURE:
             self._last.steps.append(BlockStep(instruction, operation))
             return
@@ -189,6 +189,17 @@ class CfgBuilder:
         block.branch = instruction
         self._branches.append((block, target.name, instruction))
         self._next(falls=instruction.guard is not None)
+
+
+def _why_not_here(instruction: Instruction) -> str:
+    """Why the table lacks an instruction, with what to write instead; "" where nothing is known."""
+    opcode, words = instruction.opcode, instruction.modifiers
+    if opcode in ("shfl", "vote") and "sync" not in words:
+        return (
+            f"{opcode} without .sync is not part of PTX for sm_70 and newer: use"
+            f" {'.'.join((opcode, 'sync', *words))} with a membermask"
+        )
+    return _NOT_HERE.get(opcode, "")
 
 
 def reads_and_writes(step: BlockStep) -> tuple[list[Register], list[Register]]:

@@ -58,6 +58,10 @@ def _symbols(e: Emitter, operands: tuple[Operand, ...]) -> tuple[Symbol, ...]:
     return found
 
 
+# What a kernel calls to launch another one. CUDA C++ Programming Guide, "CUDA Dynamic Parallelism".
+_LAUNCHES = ("cudaGetParameterBuffer", "cudaLaunchDevice")
+
+
 def _places(e: Emitter, symbols: tuple[Symbol, ...]) -> str:
     """Offsets and sizes of `.param` variables in this function's frame."""
     return repr(tuple(e.scope.frame_place(symbol.name, e.instruction) for symbol in symbols))
@@ -80,8 +84,14 @@ def _call(e: Emitter, i: Instruction) -> None:
     if number is None:
         meaning = find_external(target.name)
         if meaning is None:
-            if target.name.startswith("cuda"):
-                raise e.refuse(f"the emulator has no {target.name} of CUDA's device runtime")
+            name = target.name.replace("__cudaCDP2", "cuda")
+            if name.startswith(_LAUNCHES):
+                raise e.refuse(
+                    f"dynamic parallelism ({name}) is not emulated\n  launch the kernel from the"
+                    " host, or run this code on a GPU, linked with libcudadevrt"
+                )
+            if name.startswith("cuda"):
+                raise e.refuse(f"the emulator has no {name} of CUDA's device runtime")
             raise UndefinedSymbol(e.scope.kernel, target.name, i.line)
         meaning(e, given, wanted)
         e.leave(str(e.following))

@@ -24,7 +24,8 @@ RIGHT = (
     "flag_passed_on_in_the_block", "bit_set_by_volatile", "turns_by_volatile",
     "turns_of_what_was_polled", "own_places_by_volatile", "counted_by_volatile_in_a_lock",
     "counted_by_volatile_in_phases", "reduction_by_volatile_and_syncwarp",
-    "flag_of_a_warp_by_volatile", "flag_of_a_warp_tried_by_volatile", "copied", "copied_and_all_awaited", "copied_to_an_mbarrier",
+    "flag_of_a_warp_by_volatile", "flag_of_a_warp_tried_by_volatile", "copied",
+    "copied_and_all_awaited", "copied_to_an_mbarrier",
 )  # fmt: skip
 FAULTY = {
     "tile_without_barrier": "__syncthreads() between them",
@@ -71,6 +72,7 @@ FAULTY = {
     "one_row_for_all_blocks": "two launches",
     "one_row_added_to": "two launches",
 }
+_LANES = "volatile, but nothing orders these lanes since compute capability 7.0"
 MEANT_SO = {
     "swap_loop": "a compare-and-swap checks",
     "swap_loop_of_what_must_not_be_negative": "a compare-and-swap checks",
@@ -86,10 +88,10 @@ MEANT_SO = {
     "counted_by_one_of_each_block": "an update is lost",
     "raised_by_volatile": "an update is lost",
     "counted_beside_an_atomic": "an update is lost",
-    "reduction_by_volatile": "volatile, but nothing orders these lanes since compute capability 7.0",
-    "exchanged_by_volatile": "volatile, but nothing orders these lanes since compute capability 7.0",
-    "exchanged_by_volatile_in_a_loop": "volatile, but nothing orders these lanes since",
-    "given_to_the_warp_by_volatile": "volatile, but nothing orders these lanes since",
+    "reduction_by_volatile": _LANES,
+    "exchanged_by_volatile": _LANES,
+    "exchanged_by_volatile_in_a_loop": _LANES,
+    "given_to_the_warp_by_volatile": _LANES,
 }
 SIZES = [(3, 256), (40, 256)]
 

@@ -71,7 +71,7 @@ def test_opcodes_of_two_words_stay_together() -> None:
 
 
 def program_of(line: str) -> Program:
-    body = f".reg .b32 %r<3>; .reg .b64 %rd0; ld.param.u64 %rd0, [out]; {line}"
+    body = f".reg .b32 %r<3>; .reg .pred %p0; .reg .b64 %rd0; ld.param.u64 %rd0, [out]; {line}"
     return KernelRunner(
         ptx_text(f"{body} st.global.u32 [%rd0], %r0; ret;", ".param .u64 out")
     ).program
@@ -83,6 +83,9 @@ LDMATRIX = "ldmatrix.sync.aligned.x2.m8n8.shared.b16"
 @pytest.mark.parametrize(("line", "said"), [
     ("shfl.bfly.whole.sync.b32 %r0, %r1, 1, 31, -1;", "does not execute this instruction"),
     (f"{LDMATRIX} {{%r0, %r1}}, [%nowhere];", "%nowhere"),
+    ("vote.all.pred %p0, %p0;", r"for sm_70 and newer: use vote\.sync\.all\.pred"),
+    ("vote.ballot.b32 %r0, %p0;", r"use vote\.sync\.ballot\.b32 with a membermask"),
+    ("shfl.up.b32 %r0, %r1, 1, 0;", r"shfl without \.sync .*: use shfl\.sync\.up\.b32"),
     ("fma.ftz.rn.f32 %r0, {%r1, %r2}, %r1, %r2;", "it cannot take the operand"),
 ])  # fmt: skip
 def test_a_refusal_names_the_instruction_as_it_is_written(line: str, said: str) -> None:

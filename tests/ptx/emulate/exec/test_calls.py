@@ -246,11 +246,27 @@ def test_an_undefined_function_is_told_with_what_to_link() -> None:
     assert runner.get(out, 1, np.float32)[0] == 5
 
 
-def test_the_device_runtime_is_told_as_what_the_emulator_lacks() -> None:
-    declared = ".extern .func (.param .b32 r) cudaDeviceSynchronize();"
-    text = ptx_text("{.param .b32 r; call (r), cudaDeviceSynchronize;} ret;", before=declared)
+@pytest.mark.parametrize("name", ["cudaDeviceSynchronize", "__cudaCDP2DeviceSynchronize"])
+def test_the_device_runtime_is_told_as_what_the_emulator_lacks(name: str) -> None:
+    declared = f".extern .func (.param .b32 r) {name}();"
+    text = ptx_text(f"{{.param .b32 r; call (r), {name};}} ret;", before=declared)
     with pytest.raises(UnsupportedInstruction, match="cudaDeviceSynchronize of CUDA's device runt"):
         KernelRunner(text).program.kernel("k")
+
+
+def test_a_kernel_that_launches_kernels_is_told_as_dynamic_parallelism() -> None:
+    source = """
+    __global__ void child(int* p) { *p = 1; }
+    extern "C" __global__ void k(int* p) { child<<<1, 1>>>(p); }
+    """
+    options = ptx.CompileOptions(
+        target=ptx.Target.ptx("compute_90"), extra=("--relocatable-device-code=true",)
+    )
+    program = KernelRunner(ptx.compile(source, options).ptx or "").program
+    with pytest.raises(UnsupportedInstruction, match="launch the kernel from the host") as caught:
+        program.kernel("k")
+    assert "dynamic parallelism (cudaGetParameterBufferV2) is not emulated" in str(caught.value)
+    assert "ptx.link" not in str(caught.value)
 
 
 def test_an_undefined_variable_is_told_with_what_to_link() -> None:
