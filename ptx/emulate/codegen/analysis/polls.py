@@ -9,43 +9,50 @@ from ptx.emulate.codegen.cfg import Block
 
 
 def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
-    """The volatile loads, by identity, of which a branch out of a loop around them depends.
+    """The volatile loads, by identity, on which a branch out of a loop around them depends.
 
-    `numbers`: of the registers, by name.
+    Those of global memory are left out. `numbers`: of the registers, by name.
     """
     loads = [
         (block, step)
         for block in blocks
         for step in block.steps
-        if step.instruction.opcode == "ld" and "volatile" in step.instruction.modifiers
+        if step.instruction.opcode == "ld"
+        and "volatile" in step.instruction.modifiers
+        and "global" not in step.instruction.modifiers
     ]
-    found: set[int] = set()
     if not loads:
-        return found
+        return set()
     writers = writers_of(blocks)
-    deciding = {
-        block.index: sources_of(writers, numbers[block.guard.register.name])[0]
-        for block in blocks
-        if block.guard is not None
-    }
-    for at, load in loads:
-        behind = _reached(blocks, at)
-        for index, sources in deciding.items():
-            if id(load) not in sources or (index != at.index and index not in behind):
+    reached: dict[int, set[int]] = {}
+    sources: dict[int, set[int]] = {}
+    found: set[int] = set()
+
+    def leads_to(start: int, end: int) -> bool:
+        if start not in reached:
+            reached[start] = _reached(blocks, start)
+        return start == end or end in reached[start]
+
+    for block, load in loads:
+        for each in blocks:
+            if each.guard is None or not leads_to(block.index, each.index):
                 continue
-            comes_back = [at.index in (each, *_reached(blocks, blocks[each]))
-                          for each in blocks[index].successors]  # fmt: skip
-            if any(comes_back) and not all(comes_back):
+            comes_back = [leads_to(next_one, block.index) for next_one in each.successors]
+            if not any(comes_back) or all(comes_back):
+                continue
+            if each.index not in sources:
+                sources[each.index], _ = sources_of(writers, numbers[each.guard.register.name])
+            if id(load) in sources[each.index]:
                 found.add(id(load.instruction))
     return found
 
 
-def _reached(blocks: Sequence[Block], start: Block) -> set[int]:
+def _reached(blocks: Sequence[Block], start: int) -> set[int]:
     """The blocks that control may come to from the end of one."""
     found: set[int] = set()
     waiting = [start]
     while waiting:
-        new = set(waiting.pop().successors) - found
+        new = set(blocks[waiting.pop()].successors) - found
         found |= new
-        waiting += [blocks[each] for each in new]
+        waiting += new
     return found
