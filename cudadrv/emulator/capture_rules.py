@@ -45,11 +45,12 @@ class CaptureRules(Waits):
                 self._refuse_if_implicit(stream)
             if self._accesses is not None:
                 run = self._accesses.timed(stream, kind, run, host)
-            if self._timeline is not None:
-                return self._timeline.submit(
+            timeline = self._timeline
+            if timeline is not None:
+                return timeline.submit(
                     stream, kind, run, host=host, dependency=dependency, is_early=is_early
                 )
-            run()
+            self._queued.execute(stream, run)
             return None
         with self._lock:
             self._refuse_if_invalid(capture)

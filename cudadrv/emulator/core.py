@@ -6,8 +6,8 @@ Locks:
   to user objects, how many executables a graph has, how often a primary context is retained,
   whether a context is destroyed, the table of host memory and its pools, and planned faults. It is
   held over bookkeeping only.
-- `Timeline._lock`, one an emulator that has a timeline. It guards the queues, and is held over
-  bookkeeping only. An operation runs without it, in the thread of a call that needs it.
+- `Timeline._lock`, one an emulator. It guards the queues, and is held over bookkeeping only. An
+  operation runs without it, in the thread of a call that needs it.
 - `ConcurrentAccesses._lock`, one an emulator that looks for races. It guards what operations
   accessed, is held over bookkeeping only, and taken at the end of a launch under its device's lock.
 - `DeviceState.lock`, one a device. It guards the device's memory, its pool, the state of graphs'
@@ -101,12 +101,10 @@ class Core(HandleTables):
         self._thread = CallingThread()
         self._lock = threading.RLock()
         self._late_errors = LateErrors(order)
-        # Without one every operation runs at its call.
-        self._timeline = (
-            None if order.name == "immediate" else Timeline(order, self._late_errors, self._thread)
-        )
-        self._freed = None if self._timeline is None else FreedMemory(self._timeline)
         self._order = order
+        self._is_immediate = order.name == "immediate"
+        self._queued = Timeline(order, self._late_errors, self._thread)
+        self._freed = None if self._is_immediate else FreedMemory(self._queued)
         self._launches = itertools.count()
         self._pid: int | None = None
         self._schedule: dict[str, list[_Scheduled]] = {}
@@ -114,20 +112,31 @@ class Core(HandleTables):
         self._host_pools = HostPools(self._handles)
         self._accesses = self._concurrent_accesses()
         self._connect_devices()
-        watches = "bounds" in checks.names and self._timeline is None
+        watches = "bounds" in checks.names and self._is_immediate
         self.memory_watch: LentMemory | None = LentMemory(self._devices) if watches else None
         self._leaks = self._watch() if "leak" in checks.names else None
 
     def _concurrent_accesses(self) -> ConcurrentAccesses | None:
         """What looks for races among operations, where that is checked."""
-        findings, is_late = self.limits.findings, self._timeline is not None
+        findings = self.limits.findings
         if findings is None:
             return None
-        return ConcurrentAccesses(findings, self._allocation_at, self._host, is_late=is_late)
+        return ConcurrentAccesses(
+            findings, self._allocation_at, self._host, is_late=not self._is_immediate
+        )
+
+    @property
+    def _timeline(self) -> Timeline | None:
+        """Where operations are queued; None where each runs at its call.
+
+        Under "immediate" a nested call queues, and others do until that is done.
+        """
+        queued = self._queued
+        return None if self._is_immediate and queued.is_unused else queued
 
     def _connect_devices(self) -> None:
         """Let host and devices know of each other, and of what is checked."""
-        has_patterns = self._timeline is not None
+        has_patterns = not self._is_immediate
         has_flags = self.limits.unwritten is not None
         self._host.has_patterns = has_patterns
         self._host.has_flags = has_flags
@@ -177,7 +186,7 @@ class Core(HandleTables):
         What the host did to memory that queued copies were still to use is among it whatever is
         checked; that is told by an `OrderWarning` as well.
         """
-        return self.checks.found(() if self._timeline is None else self._timeline.findings)
+        return self.checks.found(self._queued.findings)
 
     @property
     def unused_suppressions(self) -> tuple[str, ...]:
@@ -195,7 +204,7 @@ class Core(HandleTables):
     @property
     def executed(self) -> tuple[str, ...]:
         """The last operations that ran, in their order; nothing under "immediate"."""
-        return () if self._timeline is None else tuple(self._timeline.executed)
+        return () if self._is_immediate else tuple(self._queued.executed)
 
     @property
     def last_fault(self) -> PtxError | None:

@@ -184,8 +184,9 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
     fault = device.fault
     if fault is not None:
         raise Refusal(fault.code, fault.text, fault.cause)
-    device.model.peers = memories
+    model, former = device.model, device.model.peers
     try:
+        model.peers = memories
         return device.run_alone(work)
     except EmulationFault as error:
         raise _spoil(device, error) from None
@@ -195,6 +196,8 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
         raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
     except OutOfMemory as error:
         raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
+    finally:
+        model.peers = former  # what a finalizer runs in the middle of another may reach others
 
 
 def _launch(

@@ -13,6 +13,8 @@ from ..errors import CudaError
 if TYPE_CHECKING:
     from .contexts import Context
     from .refusal import Failure
+    from .streams import Stream
+    from .timeline.operation import Operation
 
 
 class CallingThread(threading.local):
@@ -22,11 +24,13 @@ class CallingThread(threading.local):
 
     Attributes:
         stack: its contexts; the last is current.
-        put_off: what finalizers gave back in the middle of a call, with the stack of that moment.
+        put_off: what is done after the outermost call, with the stack of contexts of that moment.
         failure: its last failed call.
         runs_host_function: whether it runs one, which makes no calls.
         capture_mode: which captures keep it from unsafe calls, a CUstreamCaptureMode.
         depth: how many calls are under way, one in the other.
+        executing: the stream whose operation runs at its call, and is in no queue.
+        below: that operation, once a nested call has queued something or waited.
     """
 
     stack: list[Context]
@@ -35,6 +39,8 @@ class CallingThread(threading.local):
     runs_host_function: bool = False
     capture_mode: int = 0
     depth: int = 0
+    executing: Stream | None = None
+    below: Operation | None = None
     _makes_up = False
 
     if not TYPE_CHECKING:
@@ -45,13 +51,36 @@ class CallingThread(threading.local):
             # A collection may come between the two steps, and be first.
             return self.__dict__.setdefault(name, [] if name == "stack" else deque())
 
+    @property
+    def is_nested(self) -> bool:
+        """Whether a call came in the middle of another one, from a signal handler or a finalizer.
+
+        The functions of the emulator that queue or wait do not call each other.
+        """
+        return self.depth > 1
+
+    def after_this_call(self, work: Callable[[], object]) -> None:
+        """Do something once the outermost call has ended, with the contexts of this moment."""
+        self.put_off.append((tuple(self.stack), work))
+
+    def within_a_call(self, work: Callable[[], object]) -> None:
+        """Do something as a call does it that is not nested: calls that come meanwhile are."""
+        depth = self.depth
+        try:
+            self.depth = depth + 1
+            work()
+        finally:
+            self.depth = depth
+            if not depth and self.put_off:
+                self.make_up()
+
     def begin_call(self, call: Callable[[], object] | None) -> bool:
         """Begin a call; but one that gives something back in the middle of another is put off.
 
         It comes from a finalizer then, in a thread that may hold a lock.
         """
         if call is not None and self.depth:
-            self.put_off.append((tuple(self.stack), call))
+            self.after_this_call(call)
             return False
         self.depth += 1
         return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from functools import partial
 
 from .contexts import Context
 from .core import Core
@@ -31,7 +32,7 @@ class Waits(Core):
             return
         for device in self._devices:
             broken = device.fault
-            self._finish_device(device)
+            self._thread.within_a_call(partial(self._finish_device, device))
             if device.fault is not None and device.fault is not broken:
                 warnings.warn(
                     f"what was still queued on device {device.ordinal} failed, which no call could "
@@ -42,14 +43,16 @@ class Waits(Core):
 
     def _finish_device(self, device: DeviceState) -> None:
         """Let all work of a device end; its errors are for the next call."""
-        if self._timeline is not None:
-            self._timeline.need(self._timeline.tails_of(device))
+        timeline = self._timeline
+        if timeline is not None:
+            timeline.need(timeline.tails_of(device))
         self._host_has_waited(device)
 
     def _finish_context(self, context: Context) -> None:
         """Likewise of a context."""
-        if self._timeline is not None:
-            self._timeline.need(self._timeline.tails_of(context))
+        timeline = self._timeline
+        if timeline is not None:
+            timeline.need(timeline.tails_of(context))
         self._host_has_waited(context)
 
     def _host_has_waited(self, waited: Stream | Context | DeviceState | None) -> None:
@@ -73,8 +76,9 @@ class Waits(Core):
         Raises:
             Refusal: some of it failed.
         """
-        if self._timeline is not None:
-            self._wait_for(self._timeline.tails_of(context), context)
+        timeline = self._timeline
+        if timeline is not None:
+            self._wait_for(timeline.tails_of(context), context)
         self._host_has_waited(context)
         self._synchronised(context)
 
@@ -84,24 +88,28 @@ class Waits(Core):
         Raises:
             Refusal: some of it failed.
         """
-        if self._timeline is not None:
-            self._wait_for(self._timeline.tails(stream), stream.context)
+        timeline = self._timeline
+        if timeline is not None:
+            self._wait_for(timeline.tails(stream), stream.context)
         self._host_has_waited(stream)
         self._synchronised(stream.context)
 
     def _wait_for(self, operations: Iterable[Operation], context: Context) -> None:
-        if self._timeline is not None:
-            self._timeline.need(operations)
-            self._usable(context)
-            self._late_errors.raise_kept(context)
+        self._queued.need(operations)
+        self._usable(context)
+        self._late_errors.raise_kept(context)
 
     def _let_others_see(self, event: Event) -> None:
         """Let a record be reached that other processes may wait for: nothing of theirs can do it.
 
         So an event that is shared is always reached here; its waits elsewhere need no more.
         """
-        if self._timeline is not None and event.is_shared and event.operation is not None:
-            self._timeline.need([event.operation])
+        if event.is_shared and event.operation is not None:
+            need = partial(self._queued.need, [event.operation])
+            if self._thread.is_nested:
+                self._thread.after_this_call(partial(self._thread.within_a_call, need))
+            else:
+                need()
 
     def _is_pending(self, operations: Iterable[Operation], context: Context) -> bool:
         """Whether something of it is not done; asking again and again comes to an end.
@@ -109,13 +117,18 @@ class Waits(Core):
         Raises:
             Refusal: some of it failed.
         """
-        if self._timeline is None or self._timeline.query(operations):
+        if self._queued.query(operations):
             return False
         self._usable(context)
         return True
 
     def _synchronised(self, context: Context) -> None:
-        """Unused memory above the pool's threshold goes back."""
+        """Unused memory above the pool's threshold goes back; what was not executed is told.
+
+        Raises:
+            Refusal: an operation was not executed.
+        """
+        self._late_errors.raise_kept(context)
         with context.device.lock:
             for pool in tuple(context.device.account.pools.values()):
                 pool.synchronised()

@@ -12,7 +12,7 @@ from ..refusal import OK
 from ..streams import LEGACY_HANDLE
 from .batch_copy import BatchCopyCalls
 from .call import call
-from .fill import FillCalls
+from .fill import FillCalls, Rows
 
 _LEGACY: Final = CUstream(LEGACY_HANDLE)
 
@@ -25,25 +25,27 @@ class BlockingCalls(BatchCopyCalls, FillCalls):
         self, dst_device: CUdeviceptr, src_host: int, byte_count: int, /
     ) -> tuple[CUresult]:
         """Host to device."""
-        return self._blocked(
-            self.cuMemcpyHtoDAsync(dst_device, src_host, byte_count, _LEGACY), byte_count
-        )
+        self._refuse_by_context(byte_count, int(dst_device))
+        self._copy_and_wait(int(dst_device), src_host, byte_count, from_host=True)
+        return OK
 
     @call()
     def cuMemcpyDtoH(
         self, dst_host: int, src_device: CUdeviceptr, byte_count: int, /
     ) -> tuple[CUresult]:
         """Device to host."""
-        return self._blocked(
-            self.cuMemcpyDtoHAsync(dst_host, src_device, byte_count, _LEGACY), byte_count
-        )
+        self._refuse_by_context(byte_count, int(src_device))
+        self._copy_and_wait(dst_host, int(src_device), byte_count, to_host=True)
+        return OK
 
     @call()
     def cuMemcpyDtoD(
         self, dst_device: CUdeviceptr, src_device: CUdeviceptr, byte_count: int, /
     ) -> tuple[CUresult]:
         """Device to device; the host does not wait for it."""
-        return self.cuMemcpyDtoDAsync(dst_device, src_device, byte_count, _LEGACY)
+        self._refuse_by_context(byte_count, int(dst_device), int(src_device))
+        self._copy(int(dst_device), int(src_device), byte_count, _LEGACY)
+        return OK
 
     @call()
     def cuMemcpyPeer(
@@ -56,14 +58,17 @@ class BlockingCalls(BatchCopyCalls, FillCalls):
         /,
     ) -> tuple[CUresult]:
         """Between contexts; the host does not wait for it."""
-        return self.cuMemcpyPeerAsync(
-            dst_device, dst_context, src_device, src_context, byte_count, _LEGACY
-        )
+        self._refuse_dead(dst_context, src_context)
+        self._copy(int(dst_device), int(src_device), byte_count, _LEGACY)
+        return OK
 
     @call()
     def cuMemcpy3D(self, copy: CUDA_MEMCPY3D | None, /) -> tuple[CUresult]:
         """A box of bytes."""
-        return self._blocked(self.cuMemcpy3DAsync(copy, _LEGACY), 1)
+        self._queued.refuse_to_wait(self._stream(_LEGACY))
+        self._submit_box(copy, _LEGACY)
+        self._wait_for_stream(self._stream(_LEGACY))
+        return OK
 
     @call()
     def cuMemcpyAsync(
@@ -76,26 +81,33 @@ class BlockingCalls(BatchCopyCalls, FillCalls):
     @call()
     def cuMemcpy(self, dst: CUdeviceptr, src: CUdeviceptr, byte_count: int, /) -> tuple[CUresult]:
         """The same, and the host waits for it."""
-        return self._blocked(self.cuMemcpyAsync(dst, src, byte_count, _LEGACY), byte_count)
+        self._copy_and_wait(int(dst), int(src), byte_count, to_host=True, from_host=True)
+        return OK
 
     @call()
     def cuMemsetD8(self, dst_device: CUdeviceptr, uc: int, n: int, /) -> tuple[CUresult]:
         """Set `n` bytes; the host does not wait for device memory."""
-        return self.cuMemsetD8Async(dst_device, uc, n, _LEGACY)
+        self._fill(int(dst_device), uc, 1, Rows(n), self._stream(_LEGACY))
+        return OK
 
     @call()
     def cuMemsetD16(self, dst_device: CUdeviceptr, us: int, n: int, /) -> tuple[CUresult]:
         """Set `n` 16-bit values."""
-        return self.cuMemsetD16Async(dst_device, us, n, _LEGACY)
+        self._fill(int(dst_device), us, 2, Rows(n), self._stream(_LEGACY))
+        return OK
 
     @call()
     def cuMemsetD32(self, dst_device: CUdeviceptr, ui: int, n: int, /) -> tuple[CUresult]:
         """Set `n` 32-bit values."""
-        return self.cuMemsetD32Async(dst_device, ui, n, _LEGACY)
-
-    def _blocked(self, queued: tuple[CUresult], nbytes: int) -> tuple[CUresult]:
-        """Wait for what was queued, if it was."""
-        if queued[0] or nbytes <= 0:
-            return queued
-        self._wait_for_stream(self._stream(_LEGACY))
+        self._fill(int(dst_device), ui, 4, Rows(n), self._stream(_LEGACY))
         return OK
+
+    def _copy_and_wait(
+        self, dst: int, src: int, nbytes: int, *, to_host: bool = False, from_host: bool = False
+    ) -> None:
+        """Copy in the legacy stream, and wait for that."""
+        if nbytes > 0:
+            self._queued.refuse_to_wait(self._stream(_LEGACY))
+        self._copy(dst, src, nbytes, _LEGACY, to_host=to_host, from_host=from_host)
+        if nbytes > 0:
+            self._wait_for_stream(self._stream(_LEGACY))

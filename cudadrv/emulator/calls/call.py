@@ -20,8 +20,8 @@ _GIVE_BACK: Final = frozenset(
         "cuArrayDestroy", "cuCtxDestroy", "cuEventDestroy", "cuGraphDestroy", "cuGraphExecDestroy",
         "cuGreenCtxDestroy",
         "cuIpcCloseMemHandle", "cuLibraryUnload", "cuMemFree", "cuMemFreeAsync", "cuMemFreeHost",
-        "cuMemPoolDestroy", "cuMipmappedArrayDestroy", "cuModuleUnload", "cuStreamDestroy",
-        "cuSurfObjectDestroy", "cuTexObjectDestroy", "cuUserObjectRelease",
+        "cuMemHostUnregister", "cuMemPoolDestroy", "cuMipmappedArrayDestroy", "cuModuleUnload",
+        "cuStreamDestroy", "cuSurfObjectDestroy", "cuTexObjectDestroy", "cuUserObjectRelease",
     }
 )  # fmt: skip
 

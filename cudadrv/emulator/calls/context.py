@@ -40,7 +40,10 @@ class ContextCalls(CaptureRules):
     @call()
     def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]:
         """Release it once; the last release destroys what it holds."""
-        device = self._device(dev)
+        self._release_primary(self._device(dev))
+        return OK
+
+    def _release_primary(self, device: DeviceState) -> None:
         context = self._retained(device)
         if context.retained == 1:
             self._finish_context(context)
@@ -51,7 +54,6 @@ class ContextCalls(CaptureRules):
             memory = self._end_of(context) if is_last else []
         if is_last:
             self._destroy(context, memory)
-        return OK
 
     def _retained(self, device: DeviceState) -> Context:
         """The active primary context of a device."""

@@ -113,11 +113,15 @@ class CopyCalls(DeviceSides):
         /,
     ) -> tuple[CUresult]:
         """Between contexts; the pointers say on which devices, null contexts are fine."""
-        for context in (dst_context, src_context):
-            if int(context):
-                self._usable(self._context(context))
+        self._refuse_dead(dst_context, src_context)
         self._copy(int(dst_device), int(src_device), byte_count, h_stream)
         return OK
+
+    def _refuse_dead(self, *contexts: CUcontext) -> None:
+        """Refuse contexts that are destroyed or broken; null ones are fine."""
+        for context in contexts:
+            if int(context):
+                self._usable(self._context(context))
 
     def _copy(
         self,
@@ -174,7 +178,9 @@ class CopyCalls(DeviceSides):
         _, run, source, target = move
         recording = stream.capture is not None
         if self._timeline is None and not recording:
-            self._submit(stream, NodeKind.COPY, lambda: run(False, None))
+            operation = self._submit(stream, NodeKind.COPY, lambda: run(False, None))
+            if operation is not None:  # another thread's nested call has just queued something
+                self._wait_for([operation], stream.context)
             self._wait_if_it_blocks(stream, source, target)
             return
         look_at(move, later=recording)
@@ -247,8 +253,11 @@ class CopyCalls(DeviceSides):
             for side in (source, target)
             if side.range is not None
         )
+        waits = not recording and (target.is_pageable or len(used) == 2)
+        if waits:
+            self._queued.refuse_to_wait(stream)
         operation = self._submit(stream, NodeKind.COPY, run, used)
-        if operation is not None and (target.is_pageable or len(used) == 2):
+        if operation is not None and waits:
             self._wait_for([operation], stream.context)
             self._host_has_waited(stream)
 

@@ -86,9 +86,8 @@ class BoxCopyCalls(CopyCalls):
         self, copy: CUDA_MEMCPY3D_PEER | None, h_stream: CUstream, /
     ) -> tuple[CUresult]:
         """The same between contexts; the pointers say on which devices, null contexts are fine."""
-        for context in () if copy is None else (copy.dstContext, copy.srcContext):
-            if int(context):
-                self._usable(self._context(context))
+        if copy is not None:
+            self._refuse_dead(copy.dstContext, copy.srcContext)
         self._submit_box(copy, h_stream)
         return OK
 

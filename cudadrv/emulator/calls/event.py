@@ -49,6 +49,10 @@ class EventCalls(CaptureRules):
     @call()
     def cuEventRecord(self, h_event: CUevent, h_stream: CUstream, /) -> tuple[CUresult]:
         """Mark the place in the stream; in a capturing stream, the place in the capture."""
+        self._record(h_event, h_stream)
+        return OK
+
+    def _record(self, h_event: CUevent, h_stream: CUstream) -> None:
         event = self._event(h_event)
         stream = self._stream(h_stream)
         if event.context is not stream.context:
@@ -60,17 +64,17 @@ class EventCalls(CaptureRules):
                 self._refuse_if_implicit(stream)
             event.capture, event.tip = None, frozenset()
             event.clock = None if self._accesses is None else self._accesses.now(stream)
-            if self._timeline is None:
-                event.time_ns = time.perf_counter_ns()
+            timeline = self._timeline
+            if timeline is None:
+                event.time_ns, event.operation = time.perf_counter_ns(), None
             else:
-                event.operation = self._timeline.submit(stream, NodeKind.RECORD, nothing)
+                event.operation = timeline.submit(stream, NodeKind.RECORD, nothing)
                 self._let_others_see(event)
-            return OK
+            return
         with self._lock:
             self._refuse_if_invalid(stream.capture)
             event.capture, event.tip = stream.capture, stream.tip
             event.time_ns = event.operation = event.clock = None
-        return OK
 
     @call()
     def cuEventQuery(self, h_event: CUevent, /) -> tuple[CUresult]:

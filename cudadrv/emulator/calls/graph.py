@@ -112,13 +112,13 @@ class GraphCalls(StreamCalls, UserObjectCalls):
         with self._lock:
             executable = self._executable(h_graph_exec)
             in_flight = self._retain(executable.user_objects)
-        if self._timeline is not None:
-            self._launch_later(self._timeline, executable, stream, in_flight)
+        timeline = self._timeline
+        if timeline is not None:
+            self._launch_later(timeline, executable, stream, in_flight)
             return OK
         try:
-            executable.launch(
-                self._timed(executable, stream, [s.running() for s in executable.steps])
-            )
+            runs = self._timed(executable, stream, [s.running() for s in executable.steps])
+            self._queued.execute(stream, partial(executable.launch, runs))
         finally:
             self._release(in_flight)
         return OK

@@ -7,6 +7,7 @@ context has is said, and bounds cooperative grids.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from ...driver._api import (
@@ -123,7 +124,8 @@ class GreenContextCalls(SettingCalls):
         context = self._green_context(h_ctx)
         self._end_context(context)
         self._green.pop(int(h_ctx), None)
-        self.cuDevicePrimaryCtxRelease(CUdevice(context.device.ordinal))
+        with suppress(Refusal):  # a reset has released it
+            self._release_primary(context.device)
         return OK
 
     @call(1)

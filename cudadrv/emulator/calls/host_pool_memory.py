@@ -73,11 +73,12 @@ class HostPoolMemory(PoolChoiceCalls):
             self._host.leave(piece)
         if self._accesses is not None:
             self._accesses.freed(stream, address, piece.nbytes)
-        if stream is None or self._timeline is None:
+        timeline = self._timeline
+        if stream is None or timeline is None:
             self._leave_pool(piece)
         else:
             leaving = partial(self._leave_pool, piece)
-            self._timeline.submit(stream, NodeKind.FREE, leaving, always=True)
+            timeline.submit(stream, NodeKind.FREE, leaving, always=True)
 
     def _leave_pool(self, piece: HostPiece) -> None:
         with self._lock:

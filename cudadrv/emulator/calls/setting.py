@@ -134,7 +134,8 @@ class SettingCalls(ContextCalls, StreamCalls, EventCalls, HostFunctionCalls):
             raise Refusal(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator captures no external record"
             )
-        return self.cuEventRecord(h_event, h_stream)
+        self._record(h_event, h_stream)
+        return OK
 
     @call()
     def cuProfilerStart(self) -> tuple[CUresult]:

@@ -138,13 +138,8 @@ class StreamCalls(CaptureRules):
         if self._accesses is not None and stream.capture is None and event.clock is not None:
             self._accesses.wait(stream, event.clock)
         record = event.operation
-        if (
-            self._timeline is not None
-            and stream.capture is None
-            and record is not None
-            and not record.is_done
-        ):
-            self._timeline.submit(stream, NodeKind.WAIT, nothing, after=(record,), is_marker=True)
+        if stream.capture is None and record is not None and not record.is_done:
+            self._queued.submit(stream, NodeKind.WAIT, nothing, after=(record,), is_marker=True)
         return OK
 
     def _join(self, stream: Stream, event: Event, capture: Capture) -> None:

@@ -104,10 +104,11 @@ class TextureCalls(CaptureRules):
         self._refuse_unsafe()
         if self._texture_owners.pop(handle, None) is None:
             raise invalid_value(f"{handle:#x} is no live {kind}")
-        if self._timeline is None:
+        timeline = self._timeline
+        if timeline is None:
             del objects[handle]
         else:  # what was launched with it still reads it
-            self._timeline.submit_after_all(context, partial(objects.__delitem__, handle))
+            timeline.submit_after_all(context, partial(objects.__delitem__, handle))
 
     def _resource(
         self, resource: CUDA_RESOURCE_DESC | None, context: Context

@@ -256,6 +256,8 @@ def with_what_it_waits_for(wanted: Iterable[Operation]) -> set[Operation]:
 
 def choice_of(order: Order, timeline: int) -> Choice:
     """Who chooses in a timeline, which is counted from 0 in its process."""
+    if order.name == "immediate":
+        return Held(frozenset())
     if order.name == "random":
         return Seeded(order.seed)
     if order.name == "held":

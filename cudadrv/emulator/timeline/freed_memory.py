@@ -98,7 +98,7 @@ class FreedMemory:
                 return device.allocate(nbytes, Owner.POOL, pool=pool)
         except Refusal:
             pending = [each.operation for each in list(self._freed) if each.device is device]
-            if not pending:
+            if not pending or self._timeline.is_nested:
                 raise
         self._timeline.need([each for each in pending if each is not None])
         with device.lock:
@@ -113,7 +113,7 @@ class FreedMemory:
             for each in list(self._freed)
             if each.piece.pool is pool and each.piece.nbytes == nbytes and not each.is_taken
         ]
-        if not fitting or not choice.flips():
+        if not fitting or self._timeline.is_nested or not choice.flips():
             return None
         for freed in fitting:
             operation = freed.operation

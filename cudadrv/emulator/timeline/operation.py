@@ -33,7 +33,7 @@ class Operation:
     """What a call put into the queue of a stream.
 
     Attributes:
-        number: counts the operations of an emulator; what it waits for has a smaller one.
+        number: counts the operations of an emulator in their order; 0 before it is in its queue.
         place: file and line of the call.
         before: what it waits for; empty once it is done, so that no chain of the past stays.
         after: what waits for it.
@@ -43,14 +43,13 @@ class Operation:
         host: the host memory that it reads and writes, as far as that is known.
         thread: who runs it.
         turns: what is left of it, where it is done turn by turn.
-        depth: of how many calls of its thread it was begun in; 0 at the end of a session.
+        depth: of how many calls of its thread it was begun in.
         waits: how many of its turns have left blocks that may wait for what others write.
         ended_ns: host clock when it was done.
         dependency: of a kernel: what it and the launches beside it tell each other.
         early_behind: the kernel that it may begin before the end of, once that lets it go.
     """
 
-    number: int
     kind: NodeKind
     stream: Stream
     run: Run
@@ -58,6 +57,7 @@ class Operation:
     is_marker: bool = False
     always: bool = False
     host: tuple[HostRange, ...] = ()
+    number: int = 0
     state: State = State.QUEUED
     missing: int = 0
     thread: int = 0

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from ..contexts import Context
     from ..emulated_device import DeviceState
-    from ..host_memory import HostRange
-    from ..node_kind import NodeKind, Run
 
 # A queue that is full makes the call wait that puts more into it, as the driver's do.
 QUEUE_LENGTH: Final = 1024
@@ -37,29 +35,24 @@ class Queues:
         self.ready: list[Operation] = []
         self.markers: deque[Operation] = deque()
 
-    def add(
-        self,
-        stream: Stream,
-        kind: NodeKind,
-        run: Run,
-        place: str,
-        before: Iterable[Operation],
-        host: tuple[HostRange, ...],
-        is_marker: bool,
-        always: bool,
-    ) -> Operation:
-        """Put an operation into the queue of a stream, behind `before`."""
-        new = Operation(next(self._numbers), kind, stream, run, place, is_marker, always, host)
+    @property
+    def is_empty(self) -> bool:
+        """Whether all operations are done; it needs no lock."""
+        return not self._of
+
+    def add(self, new: Operation, before: Iterable[Operation]) -> None:
+        """Put an operation into the queue of its stream, after `before`."""
+        stream = new.stream
+        new.number = next(self._numbers)
         new.before = tuple(dict.fromkeys(each for each in before if not each.is_done))
         for each in new.before:
             each.after.append(new)
         new.missing = len(new.before)
         self._of.setdefault(stream, deque()).append(new)
-        if not stream.number and not is_marker:
+        if not stream.number and not new.is_marker:
             stream.number = next(self._stream_numbers)
         if not new.missing:
             self._make_ready(new)
-        return new
 
     def _make_ready(self, operation: Operation) -> None:
         (self.markers if operation.is_marker else self.ready).append(operation)
@@ -92,11 +85,11 @@ class Queues:
         operation.before, operation.host, operation.run = (), (), nothing
         operation.early_behind = None
         operation.after.clear()
-        queue = self._of[operation.stream]
+        queue = self._of.get(operation.stream)
         while queue and queue[0].is_done:
             queue.popleft()
-        if not queue:
-            del self._of[operation.stream]
+        if not queue:  # it is None for what ran at its call
+            self._of.pop(operation.stream, None)
 
     def first_if_full(self, stream: Stream) -> list[Operation]:
         """What must be done before a stream takes more; it needs no lock."""
@@ -106,18 +99,24 @@ class Queues:
     def tails(self, stream: Stream) -> list[Operation]:
         """What comes last before anything new in a stream, of each queue that counts."""
         return [
-            queue[-1]
-            for other, queue in list(self._of.items())
-            if queue and (other is stream or wait_for_each_other(stream, other))
+            queue[-1] for other, queue in list(self._of.items()) if queue and orders(stream, other)
         ]
 
     def tails_of(self, owner: Context | DeviceState) -> list[Operation]:
         """The last operation of each queue of a context or a device."""
         return [
-            queue[-1]
-            for stream, queue in list(self._of.items())
-            if queue and owner in (stream.context, stream.context.device)
+            queue[-1] for stream, queue in list(self._of.items()) if queue and is_of(stream, owner)
         ]
+
+
+def orders(stream: Stream, other: Stream) -> bool:
+    """Whether what a stream does next comes after what another, or the same one, does now."""
+    return other is stream or wait_for_each_other(stream, other)
+
+
+def is_of(stream: Stream, owner: Context | DeviceState) -> bool:
+    """Whether a stream is of a context or a device."""
+    return owner in (stream.context, stream.context.device)
 
 
 def wait_for_each_other(one: Stream, other: Stream) -> bool:

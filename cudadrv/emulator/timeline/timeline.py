@@ -7,6 +7,11 @@ that other threads may queue more meanwhile.
 
 No collection comes while the queues are changed, as the finalizers that it calls may queue more in
 the same thread.
+
+A signal handler or a finalizer may call in the middle of another call of its thread. Such a nested
+call runs only what it has to wait for. The wait is refused if its own thread executes some of that
+below, as it could never end. What a nested call queues in the middle of a change of the queues
+arrives, and the end of that change admits it.
 """
 
 from __future__ import annotations
@@ -17,10 +22,12 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from ptx.emulate.exec.collection import collection_paused
 
+from ...driver._api import CUresult
 from ..node_kind import NodeKind, Run
 from ..origin import caller
 from ..refusal import Refusal
@@ -29,7 +36,7 @@ from ..thread import CallingThread
 from .choice import Choice, Order, choice_of, with_what_it_waits_for
 from .host_watch import HostChange, HostWatch, OrderWarning
 from .operation import Operation, State, nothing
-from .queues import Queues
+from .queues import Queues, is_of, orders
 from .run_record import RunRecord
 from .under_way import UnderWay
 
@@ -41,12 +48,57 @@ if TYPE_CHECKING:
     from ..host_memory import HostRange
     from .late_errors import LateErrors
 
+Arrivals: TypeAlias = deque[tuple[Operation, Callable[[], None]]]
+"""What nested calls queue in the middle of a change, with what puts it into its queue."""
+
+
+class _Changes:
+    """Changes of the queues, one in the other. The end of the outermost admits what has arrived."""
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self._arrivals = arrivals
+        self._depth = 0
+
+    @property
+    def are_under_way(self) -> bool:
+        """Whether there is one; of this thread, as its lock is held."""
+        return self._depth > 0
+
+    def forget(self) -> None:
+        """An interrupt has left those that seem to be under way."""
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        if self._depth > 1:
+            self._depth -= 1
+            return
+        try:
+            while self._depth:
+                while self._arrivals:
+                    self._admit(*self._arrivals.popleft())
+                self._depth = 0
+                self._depth = int(bool(self._arrivals))  # more may come until the line before
+        finally:
+            self._depth = 0
+
+    @staticmethod
+    def _admit(new: Operation, add: Callable[[], None]) -> None:
+        try:
+            add()
+        except BaseException:
+            new.state = State.DONE  # so that nothing waits for it
+            raise
+
 
 class Timeline:
     """The queued operations of an emulator.
 
     Args:
-        order: late or random.
+        order: when they run. Under "immediate" only what nested calls queue comes here, and what
+            others queue before that is done.
         errors: what becomes of an operation that fails.
         thread: what the driver keeps for the calling thread.
 
@@ -60,7 +112,8 @@ class Timeline:
 
     def __init__(self, order: Order, errors: LateErrors, thread: CallingThread) -> None:
         self.order = order
-        index = next(self._indices)
+        self._is_eager = order.name == "immediate"
+        index = -1 if self._is_eager else next(self._indices)
         self.choice: Choice = choice_of(order, index)
         self._record = RunRecord(index)
         self.findings: list[HostChange] = []
@@ -68,8 +121,21 @@ class Timeline:
         self._errors = errors
         self._lock = threading.RLock()
         self._queues = Queues()
+        self._arrivals: Arrivals = deque()
+        self._changes = _Changes(self._arrivals)
+        self._thread = thread
         self._under_way = UnderWay(self._lock, thread)
         self._watch = HostWatch(order.repeated_by)
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing is queued, and the call is not nested."""
+        return self._queues.is_empty and not self._arrivals and self._thread.depth < 2
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether the call is in the middle of another one of its thread."""
+        return self._thread.is_nested
 
     # What is put into the queues.
 
@@ -91,17 +157,21 @@ class Timeline:
         A kernel has a `dependency`, and `is_early` where it may begin before the end of the kernel
         ahead of it.
         """
-        place = caller()
-        with collection_paused(), self._lock:
-            findings = self._watch.look_often(place) if self._watch.is_watching else []
-            before = (*self.tails(stream), *after)
-            operation = self._add(stream, kind, run, place, before, host, is_marker, always)
+        new = Operation(kind, stream, run, caller(), is_marker, always, host)
+        findings: list[HostChange] = []
+
+        def add() -> None:
+            if self._watch.is_watching:
+                findings.extend(self._watch.look_often(new.place))
+            self._add(new, (*self._queued_last(stream), *after))
             if dependency is not None:
-                self._queues.depend(operation, dependency, is_early=is_early)
+                self._queues.depend(new, dependency, is_early=is_early)
+
+        self._admit(new, add)
         if findings:
             self._tell(findings)
         self.proceed(stream)
-        return operation
+        return new
 
     def submit_together(
         self,
@@ -118,11 +188,13 @@ class Timeline:
         stream's last.
         """
         place = caller()
-        with collection_paused(), self._lock:
-            before = (*self.tails(stream), *after)
-            start = self._add(
-                stream, NodeKind.LAUNCH, begin, place, before, is_marker=True, always=True
-            )
+        start, last = (
+            Operation(NodeKind.LAUNCH, stream, run, place, is_marker=True, always=True)
+            for run in (begin, end)
+        )
+
+        def add_all() -> None:
+            self._add(start, (*self._queued_last(stream), *after))
             added = [start]
 
             def add(
@@ -131,42 +203,35 @@ class Timeline:
                 waits: tuple[Operation, ...],
                 host: tuple[HostRange, ...] = (),
             ) -> Operation:
-                new = self._add(stream, kind, run, place, (start, *waits), host)
+                new = Operation(kind, stream, run, place, host=host)
+                self._add(new, (start, *waits))
                 added.append(new)
                 return new
 
             parts(add)
-            last = self._add(
-                stream, NodeKind.LAUNCH, end, place, tuple(added), is_marker=True, always=True
-            )
+            self._add(last, added)
+
+        self._admit(last, add_all)
         self.proceed(stream)
         return last
 
-    def _add(
-        self,
-        stream: Stream,
-        kind: NodeKind,
-        run: Run,
-        place: str,
-        before: Iterable[Operation],
-        host: tuple[HostRange, ...] = (),
-        is_marker: bool = False,
-        always: bool = False,
-    ) -> Operation:
-        """The lock is held."""
-        new = self._queues.add(stream, kind, run, place, before, host, is_marker, always)
+    def _add(self, new: Operation, before: Iterable[Operation]) -> None:
+        """Put an operation into its queue, within a change."""
+        self._queues.add(new, before)
         self._watch.begin(new)
-        return new
 
     def tails(self, stream: Stream) -> list[Operation]:
         """What comes last before anything new in a stream, of each queue that counts."""
         with self._lock:
-            return self._queues.tails(stream)
+            arrived = [each for each, _ in list(self._arrivals) if orders(stream, each.stream)]
+            return self._queued_last(stream) + arrived
 
     def tails_of(self, owner: Context | DeviceState) -> list[Operation]:
         """The last operation of each queue of a context or a device."""
         with self._lock:
-            return self._queues.tails_of(owner)
+            below = self._below()
+            others = [each for each, _ in list(self._arrivals)] + ([] if below is None else [below])
+            return self._queues.tails_of(owner) + [e for e in others if is_of(e.stream, owner)]
 
     def comes_after(self, stream: Stream, operation: Operation) -> bool:
         """Whether all that a stream does from now on waits for an operation."""
@@ -175,16 +240,63 @@ class Timeline:
 
     def submit_after_all(self, context: Context, run: Run) -> None:
         """Do something for a device once all that is queued on it now is done."""
-        with collection_paused(), self._lock:
-            apart = Stream(0, context, NON_BLOCKING, 0)
-            before = self.tails_of(context.device)
-            self._add(apart, NodeKind.LAUNCH, run, "", before, is_marker=True, always=True)
+        apart = Stream(0, context, NON_BLOCKING, 0)
+        new = Operation(NodeKind.LAUNCH, apart, run, "", is_marker=True, always=True)
+        self._admit(new, lambda: self._add(new, self._queues.tails_of(context.device)))
         self.proceed()
+
+    # What comes in the middle of something.
+
+    def _admit(self, new: Operation, add: Callable[[], None]) -> None:
+        """Let `add` put something new into its queue, after what has arrived."""
+        with self._lock:
+            self._forget_interrupted_change()
+            self._arrivals.append((new, add))
+            if not self._changes.are_under_way:
+                with collection_paused(), self._changes:
+                    pass
+        if self._is_eager and self.is_nested:
+            self._thread.after_this_call(partial(self._thread.within_a_call, self.proceed))
+
+    def _forget_interrupted_change(self) -> None:
+        """A call that is not nested comes in no change of its own thread; the lock is held."""
+        if not self.is_nested:
+            self._changes.forget()
+
+    def _queued_last(self, stream: Stream) -> list[Operation]:
+        """What comes last before anything that is put into a queue now; the lock is held."""
+        found, below = self._queues.tails(stream), self._below()
+        return found if below is None or not orders(stream, below.stream) else [*found, below]
+
+    def _below(self) -> Operation | None:
+        """What this thread executes at its call, below a nested one; the lock is held."""
+        thread = self._thread
+        stream = thread.executing
+        if stream is None or not thread.is_nested:
+            return None
+        if thread.below is None or thread.below.is_done:
+            thread.below = Operation(NodeKind.LAUNCH, stream, nothing, "", is_marker=True)
+            self._under_way.begin(thread.below, depth=1)
+        return thread.below
+
+    def execute(self, stream: Stream, run: Callable[[], object]) -> None:
+        """Run an operation at its call, before all that nested calls queue meanwhile."""
+        thread = self._thread
+        try:
+            thread.executing = stream
+            run()
+        finally:
+            thread.executing = None
+            if thread.below is not None:
+                below, thread.below = thread.below, None
+                self._end(below)
 
     # What makes them run.
 
     def proceed(self, stream: Stream | None = None) -> None:
         """What a call does that needs nothing: markers, steps of the seed, room in a full queue."""
+        if self.is_nested:
+            return
         while self._queues.markers and (marker := self._take_marker()) is not None:
             self._run(marker)
         while (operation := self._take_volunteer()) is not None:
@@ -193,16 +305,42 @@ class Timeline:
             self.need(self._queues.first_if_full(stream))
 
     def need(self, wanted: Iterable[Operation]) -> None:
-        """Run what these need, and them; wait for what another thread is running."""
+        """Run what these need, and them; wait for what another thread is running.
+
+        Raises:
+            Refusal: the call is nested, and waits for what it is in the middle of.
+        """
         pending = [each for each in wanted if not each.is_done]
         if not pending:
             return
-        with self._lock:
-            self._end_interrupted()
-            needed = with_what_it_waits_for(pending)
-        widens = self.choice.widens()
+        needed = self._needed(pending)
+        if needed is None:
+            raise _nested_wait()
+        widens = not self.is_nested and self.choice.widens()
         while (operation := self._next(pending, needed, widens)) is not None:
             self._run(operation)
+        if not all(each.is_done for each in pending):
+            raise _nested_wait()
+
+    def refuse_to_wait(self, stream: Stream) -> None:
+        """Refuse a call that is going to queue something in a stream, and to wait for it.
+
+        Raises:
+            Refusal: the call is nested, and the stream has what it is in the middle of.
+        """
+        if self.is_nested and self._needed(self.tails(stream)) is None:
+            raise _nested_wait()
+
+    def _needed(self, pending: list[Operation]) -> set[Operation] | None:
+        """What is to run for these; None where that is what a nested call is in the middle of."""
+        with self._lock:
+            self._forget_interrupted_change()
+            if self._changes.are_under_way:
+                return None
+            self._end_interrupted()
+            needed = with_what_it_waits_for(pending)
+            own = self._under_way.of_this_thread()
+            return None if self.is_nested and needed.intersection(own) else needed
 
     def query(self, wanted: Iterable[Operation]) -> bool:
         """Whether these are done; something that they need runs before or after the look.
@@ -212,9 +350,9 @@ class Timeline:
         pending = [each for each in wanted if not each.is_done]
         if not pending:
             return True
-        with self._lock:
-            self._end_interrupted()
-            needed = with_what_it_waits_for(pending)
+        needed = self._needed(pending)
+        if needed is None:
+            return False
         runs_first = self.choice.queries()
         operation = self._take(needed, False)
         if operation is not None:
@@ -239,7 +377,7 @@ class Timeline:
 
         Kernels that seem to wait for what others write let all others run as well.
         """
-        with collection_paused(), self._lock:
+        with collection_paused(), self._lock, self._changes:
             marker = self._take_marker()
             if marker is not None:
                 return marker
@@ -256,7 +394,7 @@ class Timeline:
 
     def _take_volunteer(self) -> Operation | None:
         """What runs though nothing needs it, if anything does."""
-        with collection_paused(), self._lock:
+        with collection_paused(), self._lock, self._changes:
             marker = self._take_marker()
             if marker is not None:
                 return marker
@@ -267,7 +405,7 @@ class Timeline:
             return self._under_way.begin(operation)
 
     def _take_marker(self) -> Operation | None:
-        with collection_paused(), self._lock:
+        with collection_paused(), self._lock, self._changes:
             markers = self._queues.markers
             return self._under_way.begin(markers.popleft()) if markers else None
 
@@ -281,7 +419,7 @@ class Timeline:
             if operation.always or self._errors.lets_run(operation):
                 if operation.turns is None:
                     if self._watch.is_needed(operation):
-                        with collection_paused(), self._lock:
+                        with collection_paused(), self._lock, self._changes:
                             findings = self._watch.run(operation, caller())
                     operation.turns = operation.run()
                 is_over = self._goes_on_to_its_end(operation)
@@ -311,18 +449,18 @@ class Timeline:
         dependency = operation.dependency
         if dependency is None or not dependency.lets_go:
             return False
-        with collection_paused(), self._lock:
+        with collection_paused(), self._lock, self._changes:
             return self._queues.let_go(operation) and self.choice.flips()
 
     def _pause(self, operation: Operation) -> None:
         """Its next turn comes when it is chosen again."""
-        with collection_paused(), self._lock:
+        with collection_paused(), self._lock, self._changes:
             self._under_way.end(operation, State.QUEUED)
             self._queues.ready.append(operation)
 
     def _end(self, operation: Operation) -> None:
         """An operation is done, and what waited for it alone is ready."""
-        with collection_paused(), self._lock:
+        with collection_paused(), self._lock, self._changes:
             if operation.is_done:
                 return
             turns, operation.turns = operation.turns, None
@@ -347,3 +485,13 @@ class Timeline:
         self.findings += findings
         for finding in findings:
             warnings.warn(str(finding), OrderWarning, stacklevel=2)
+
+
+def _nested_wait() -> Refusal:
+    """A wait of a nested call is refused: its thread cannot go on with what it waits for."""
+    return Refusal(
+        CUresult.CUDA_ERROR_NOT_PERMITTED,
+        "a signal handler cannot wait for what its own thread is in the middle of on the emulator\n"
+        "  let the handler queue its work, and wait for that after it has returned; a GPU would "
+        "wait, as it runs beside the host",
+    )

@@ -25,10 +25,10 @@ class UnderWay:
         self._thread = thread
         self._operations: list[Operation] = []
 
-    def begin(self, operation: Operation) -> Operation:
-        """The calling thread runs an operation from now on."""
+    def begin(self, operation: Operation, depth: int = 0) -> Operation:
+        """The calling thread runs an operation from now on, or has begun it at a `depth`."""
         operation.state, operation.thread = State.RUNNING, threading.get_ident()
-        operation.depth = self._thread.depth
+        operation.depth = depth or self._thread.depth
         self._operations.append(operation)
         return operation
 
@@ -41,9 +41,9 @@ class UnderWay:
     def wait(self) -> bool:
         """Wait until another thread may have ended one; False where this one must wait for nobody.
 
-        A finalizer's call comes in the middle of another, and may hold what the others need.
+        A nested call may hold what the others need.
         """
-        if self._thread.depth > 1 or self._of_this_thread():
+        if self._thread.is_nested or self.of_this_thread():
             return False
         self._changed.wait(_LOOK_AGAIN_S)
         return True
@@ -51,8 +51,9 @@ class UnderWay:
     def interrupted(self) -> list[Operation]:
         """What an interrupt broke off in this thread; not what is still under way below."""
         depth = self._thread.depth
-        return [each for each in self._of_this_thread() if depth <= each.depth]
+        return [each for each in self.of_this_thread() if depth <= each.depth]
 
-    def _of_this_thread(self) -> list[Operation]:
+    def of_this_thread(self) -> list[Operation]:
+        """What the calling thread runs, or was to run when an interrupt came."""
         own = threading.get_ident()
         return [each for each in self._operations if each.thread == own]

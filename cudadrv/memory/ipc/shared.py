@@ -28,6 +28,7 @@ from ...driver.handle import check
 from ...driver.in_use import Driver, failure
 from ...driver.sending import Reduced, device_named, unshared
 from ...driver.stream_box import StreamBox
+from ...errors import NotPermittedError
 from ..host.pinned import wait_for_contexts
 from ..order import AnyMemory, Memory
 from ..release import PoolMemory
@@ -185,10 +186,12 @@ class ForeignMemory(PoolMemory):
         if any(user.is_capturing() or user.is_captured_elsewhere() for user in users):
             super()._destroy()
             return
+        doing = f"closing memory of another process's pool on device {self.context.ordinal}"
         waited = [user.api.cuStreamSynchronize(user.raw)[0] for user in users]
+        if NotPermittedError.result in waited:  # here no call may wait: it is tried later
+            check(self, CUresult(NotPermittedError.result), "cuStreamSynchronize", doing)
         # Whatever that told of their work: nobody else gives it back.
         (code,) = self.context.call(self.api.cuMemFree, self.raw)
-        doing = f"closing memory of another process's pool on device {self.context.ordinal}"
         for each in waited:
             check(self, each, "cuStreamSynchronize", doing)
         check(self, code, "cuMemFree", doing)

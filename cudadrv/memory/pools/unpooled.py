@@ -6,7 +6,7 @@ from typing import Final
 
 from ...driver._api import CUdeviceptr, CUresult
 from ...driver.in_use import failure
-from ...errors import OutOfMemoryError
+from ...errors import NotPermittedError, OutOfMemoryError
 from ..driver_pool import out_of_memory
 from ..ipc.memory_handle import let_memory_go
 from ..resource import MemoryStream, given_stream
@@ -60,6 +60,8 @@ class UnpooledMemory:
         box = given_stream("UnpooledMemory.deallocate", stream, nbytes, address)._box
         doing = f"giving back {nbytes} bytes"
         (waited,) = box.api.cuStreamSynchronize(box.raw)
+        if waited == NotPermittedError.result:  # here no call may wait: a finalizer tries later
+            raise failure(box.api, waited, "cuStreamSynchronize", doing)
         # Whatever that told of the stream's work: nobody else gives the memory back.
         (code,) = box.context.call(box.api.cuMemFree, CUdeviceptr(address))
         if waited:
