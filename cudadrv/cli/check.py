@@ -6,17 +6,31 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from ..driver.in_use import current
-from ..emulator.checks import CHECKS, CheckName
+from ..emulator.checks import CHECKS, CheckName, read_checks
 from ..emulator.emulator import Emulator
 from ..emulator.report import as_json, as_sarif
-from ..sessions.session import look_for_leaks, use
+from ..emulator.timeline.choice import ORDERS, read_order
+from ..errors import ArgumentValueError, CudadrvError
+from ..sessions.session import session
 from ..version import VERSION
 from .commands import Commands, positive
-from .script import run_script
+from .script import run_module, run_script, why_no_module
+
+_REFUSED: Final = 2  # as argparse says of a wrong command line
+FOUND: Final = 66
+"""The status where something was found: no usual one of a script."""
+_STATUSES: Final = f"""\
+exit status:
+  0      the script ended well, and nothing was found
+  {FOUND}     something was found, and the script did not fail for another reason
+  2      the command line is wrong; no script has run
+  other  the script's own status: 1 if an exception ended it
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +38,18 @@ class CheckOptions:
     """What is checked, and how it is told.
 
     Attributes:
-        checks: the checks.
+        checks: the checks, by their names.
         devices: how many the script has.
+        order, seed: when its work runs; None where the environment says.
         as_json: print JSON instead of text.
         sarif: a file for SARIF.
         suppressions: a file of what is not told.
     """
 
-    checks: tuple[CheckName, ...]
+    checks: str
     devices: int = 1
+    order: str | None = None
+    seed: int | None = None
     as_json: bool = False
     sarif: Path | None = None
     suppressions: Path | None = None
@@ -41,37 +58,59 @@ class CheckOptions:
 def add_to(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
-        "check", help="run a script on the emulator, with what it does checked while it runs"
+        "check",
+        help="run a script on the emulator, with what it does checked while it runs",
+        epilog=_STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="%(prog)s [options] SCRIPT|-m MODULE [arguments]",
     )
     add = parser.add_argument
     add("--checks", default=",".join(CHECKS), metavar="NAMES",
         help=f"some of {','.join(CHECKS)} (default: all)")  # fmt: skip
+    add("--order", metavar="ORDER", help="immediate, late or random (docs/orders.md)")
+    add("--seed", type=int, metavar="N", help="the seed of --order random")
     add("--devices", type=positive, default=1, metavar="N", help="default: 1")
     add("--json", action="store_true", help="print what was found as JSON")
     add("--sarif", type=Path, metavar="FILE", help="write it as SARIF 2.1.0 as well")
     add("--suppressions", type=Path, metavar="FILE", help="what is known and not told")
-    add("script", metavar="SCRIPT")
+    add("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
+        help="run a module, as python -m does")  # fmt: skip
+    add("script", nargs="?", metavar="SCRIPT")
     add("arguments", nargs=argparse.REMAINDER, help="what it is given")
-    parser.set_defaults(
-        run=lambda given: run_check(
-            given.script,
-            given.arguments,
-            CheckOptions(
-                tuple(given.checks.split(",")), given.devices, given.json, given.sarif,
-                given.suppressions,
-            ),
-        )
+    parser.set_defaults(run=_run)
+
+
+def _run(given: argparse.Namespace) -> int:
+    options = CheckOptions(
+        given.checks, given.devices, given.order, given.seed, given.json, given.sarif,
+        given.suppressions,
     )  # fmt: skip
+    if given.module:
+        module, *arguments = given.module
+        return run_check(module, arguments, options, is_module=True)
+    if given.script is None or given.module is not None:
+        return _refused("name a script, or a module with -m")
+    return run_check(given.script, given.arguments, options)
 
 
-def run_check(script: str, arguments: Sequence[str], options: CheckOptions) -> int:
-    """Print what was found; the script's own status if it fails, else 1 if anything was."""
-    checks = options.checks
-    emulator = use(options.devices, check=checks, suppressions=options.suppressions)
-    status, failed = run_script(script, arguments)
-    emulator.finish()
-    current().clear_caches()
-    look_for_leaks(emulator)
+def run_check(
+    program: str, arguments: Sequence[str], options: CheckOptions, *, is_module: bool = False
+) -> int:
+    """Print what was found; the script's own status if it fails, else `FOUND` if anything was."""
+    why = why_no_module(program) if is_module else _why_no_script(program)
+    if options.sarif is not None and not options.sarif.absolute().parent.is_dir():
+        why = f"--sarif {options.sarif}: there is no such folder"
+    if why:
+        return _refused(why)
+    with ExitStack() as stack:
+        try:
+            checks = read_checks(options.checks)
+            if not checks:
+                return _refused(f"--checks: name some of {', '.join(CHECKS)}")
+            emulator = stack.enter_context(_session(options, checks))
+        except CudadrvError as error:
+            return _refused(str(error))
+        status, failed = (run_module if is_module else run_script)(program, arguments)
     every = emulator.findings
     found = [each for each in every if not each.benign]
     if options.sarif is not None:
@@ -83,8 +122,42 @@ def run_check(script: str, arguments: Sequence[str], options: CheckOptions) -> i
         _print(emulator, checks)
     # What a kernel's fault ended was ended by what was found.
     if failed and any(each.is_told for each in found):
-        return 1
-    return status or int(bool(found))
+        return FOUND
+    return status or (FOUND if found else 0)
+
+
+def _session(
+    options: CheckOptions, checks: Sequence[CheckName]
+) -> AbstractContextManager[Emulator]:
+    """The emulator that the script runs on.
+
+    Raises:
+        ArgumentValueError: there is no such order, or it takes no seed.
+    """
+    order, seed = None, options.seed
+    if options.order is not None:
+        chosen = read_order(options.order)
+        if chosen.name == "held":
+            raise ArgumentValueError(f"{options.order!r} is no order: {', '.join(ORDERS)}")
+        order = chosen.name
+        if ":" in options.order:
+            if seed is not None:
+                raise ArgumentValueError(f"--seed {seed}: {options.order} has a seed already")
+            seed = chosen.seed
+    return session(
+        options.devices, order=order, seed=seed, check=checks,
+        suppressions=options.suppressions, raise_findings=False,
+    )  # fmt: skip
+
+
+def _why_no_script(script: str) -> str:
+    return "" if Path(script).exists() else f"{script}: there is no such file"
+
+
+def _refused(text: str) -> int:
+    """Say in one line why no script runs."""
+    print(f"cudadrv check: {text}", file=sys.stderr)
+    return _REFUSED
 
 
 def _print(emulator: Emulator, checks: Sequence[str]) -> None:

@@ -52,9 +52,27 @@ class Checks:
         return self.suppressions.visible((*found, *self.faults, *others, *self.leaks))
 
 
+def read_checks(checks: str | Sequence[str]) -> tuple[CheckName, ...]:
+    """The checks of these names, or of a text that has them with commas between.
+
+    Raises:
+        ArgumentValueError: there is no such check.
+    """
+    if isinstance(checks, str):
+        checks = [each.strip() for each in checks.split(",") if each.strip()]
+    known: dict[str, CheckName] = {each: each for each in CHECKS}
+    names = border.several("Emulator: check", checks, str)
+    for each in names:
+        if each not in known:
+            raise ArgumentValueError(
+                f"{each!r} is no check of kernels: one of {', '.join(CHECKS)}, in {VARIABLE} too"
+            )
+    return tuple(known[each] for each in names)
+
+
 def chosen_checks(
     limits: Limits,
-    checks: Sequence[str] | None,
+    checks: str | Sequence[str] | None,
     suppressions: str | os.PathLike[str] | None = None,
 ) -> Checks:
     """These checks of launches with these limits; without a choice, as CUDADRV_CHECK says.
@@ -63,15 +81,7 @@ def chosen_checks(
         ArgumentValueError: there is no such check, or the file of suppressions is wrong.
     """
     border.instance("Emulator: limits", limits, Limits)
-    if checks is None:
-        checks = [each.strip() for each in os.environ.get(VARIABLE, "").split(",") if each.strip()]
-    else:
-        checks = border.several("Emulator: check", checks, str)
-    for each in checks:
-        if each not in CHECKS:
-            raise ArgumentValueError(
-                f"{each!r} is no check of kernels: one of {', '.join(CHECKS)}, in {VARIABLE} too"
-            )
+    checks = read_checks(os.environ.get(VARIABLE, "") if checks is None else checks)
     findings = Findings() if limits.findings is None else limits.findings
     if "race" in checks:
         limits = replace(limits, findings=findings)

@@ -82,7 +82,7 @@ class Emulator(
         limits: Limits = DEFAULT_LIMITS,
         order: OrderName | None = None,
         seed: int | None = None,
-        check: Sequence[CheckName] | None = None,
+        check: CheckName | Sequence[CheckName] | None = None,
         suppressions: str | os.PathLike[str] | None = None,
     ) -> None:
         """`devices` is how many of the default kind, or the devices themselves.

@@ -27,7 +27,7 @@ def use(
     limits: Limits = DEFAULT_LIMITS,
     order: OrderName | None = None,
     seed: int | None = None,
-    check: Sequence[CheckName] | None = None,
+    check: CheckName | Sequence[CheckName] | None = None,
     suppressions: str | os.PathLike[str] | None = None,
     **properties: Unpack[DeviceProperties],
 ) -> Emulator:
@@ -68,7 +68,7 @@ def session(
     limits: Limits = DEFAULT_LIMITS,
     order: OrderName | None = None,
     seed: int | None = None,
-    check: Sequence[CheckName] | None = None,
+    check: CheckName | Sequence[CheckName] | None = None,
     suppressions: str | os.PathLike[str] | None = None,
     raise_findings: bool = True,
     **properties: Unpack[DeviceProperties],

@@ -100,7 +100,7 @@ def stand_in(
     limits: Limits | None = None,
     order: OrderName | None = None,
     seed: int | None = None,
-    check: Sequence[CheckName] | None = None,
+    check: CheckName | Sequence[CheckName] | None = None,
     suppressions: str | os.PathLike[str] | None = None,
     raise_findings: bool = True,
     **properties: Unpack[DeviceProperties],

@@ -126,7 +126,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     try:
         plan = plan_of(item, _fixtures_of(item))
     except ArgumentValueError as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
     if plan is not None:
         _open(item, plan)
 

@@ -215,12 +215,9 @@ def _is_order(order: str) -> None:
 
 
 def _is_check(names: str) -> None:
-    from ptx.emulate.exec.limits import DEFAULT_LIMITS  # which loads the emulator
+    from ..emulator.checks import read_checks  # which loads the emulator
 
-    from ..emulator.checks import chosen_checks
-
-    given = [name.strip() for name in names.split(",") if name.strip()]
-    chosen_checks(DEFAULT_LIMITS, given)
+    read_checks(names)
 
 
 def profile_named(name: object) -> EmulatedDevice:

@@ -92,7 +92,7 @@ class CudaTest:
             own = make(**arguments, raise_findings=False)  # what it is given, it checks
             self.emulator = own.__enter__()
         except (CudadrvError, TypeError) as error:
-            pytest.fail(f"emulated: {error}", pytrace=False)
+            raise pytest.fail.Exception(f"emulated: {error}", pytrace=False) from None
         self._undo.append(lambda: own.__exit__(None, None, None))
         count = len(self.emulator.devices)
         self._set(DRIVER, f"emulator:{count}")

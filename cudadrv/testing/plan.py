@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from inspect import signature
 from typing import Final, Literal
 
 import pytest
@@ -108,13 +110,16 @@ def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
     """What `cudadrv.emulator.session` is given for a test.
 
     Raises:
-        ArgumentValueError: there is no such profile.
+        ArgumentValueError: there is no such argument, or no such profile.
     """
     from ptx.emulate.exec.limits import DEFAULT_LIMITS  # which loads the emulator
 
     from ..emulator.checks import chosen_checks
     from ..emulator.profiles import DeviceProperties, EmulatedDevice
+    from ..sessions.session import session
 
+    known = {"profile", *signature(session).parameters, *DeviceProperties.__annotations__}
+    _refuse_unknown(plan.arguments, known - {"raise_findings", "properties"})
     arguments = dict(plan.arguments)
     profile = arguments.pop("profile", choices.profile or EmulatedDevice())
     if not isinstance(profile, EmulatedDevice):
@@ -128,10 +133,20 @@ def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
         count = border.whole("devices", devices)
         devices = (one,) * max(count, plan.gpus)
     elif "profile" in plan.arguments:
-        raise ArgumentValueError("emulated: give a profile, or the devices themselves")
+        raise ArgumentValueError("give a profile, or the devices themselves")
     # The values are the marker's here as well.
-    check: Sequence[str] | None = arguments.pop("check", None)  # type: ignore[assignment]
+    check: str | Sequence[str] | None = arguments.pop("check", None)  # type: ignore[assignment]
     names = set(chosen_checks(DEFAULT_LIMITS, check).names) - {"leak"}
     if plan.leaks_count(choices):
         names.add("leak")
     return {"devices": devices, "check": sorted(names), **arguments}
+
+
+def _refuse_unknown(given: Mapping[str, object], known: set[str]) -> None:
+    """Refuse arguments that `emulated` does not take."""
+    for name in sorted(given.keys() - known):
+        close = get_close_matches(name, known, 1)
+        meant = f": did you mean {close[0]!r}?" if close else ""
+        raise ArgumentValueError(
+            f"it takes no argument {name!r}{meant}\n  it takes {', '.join(sorted(known))}"
+        )

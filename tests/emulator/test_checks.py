@@ -117,6 +117,19 @@ def test_a_check_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -
         emulator.Emulator()
 
 
+@pytest.mark.parametrize("check", ["race", "race,init", " init , race,", ["race"], {"race"}, ""])
+def test_checks_are_named_by_several_texts_or_by_one(check: emulator.CheckName) -> None:
+    names = {"race", "init"} & set("".join(check).replace(",", " ").split())
+    assert emulator.Emulator(check=check).checks.names == names
+    with emulator.session(check=check) as machine:
+        assert machine.checks.names == names
+
+
+def test_a_text_that_is_no_check_is_refused() -> None:
+    with pytest.raises(ArgumentValueError, match="'races' is no check of kernels"):
+        emulator.Emulator(check="races")  # type: ignore[arg-type]  # the mistake
+
+
 def test_the_environment_chooses_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDADRV_CHECK", "race,init")
     with pytest.raises(CheckError), emulator.session():
@@ -125,7 +138,7 @@ def test_the_environment_chooses_the_checks(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("barrier", "own", "status", "said"),
-    [(1, 0, 0, "0 found"), (0, 0, 1, "1 found"), (0, 7, 7, "1 found"), (1, 7, 7, "0 found")],
+    [(1, 0, 0, "0 found"), (0, 0, 66, "1 found"), (0, 7, 7, "1 found"), (1, 7, 7, "0 found")],
 )
 def test_the_command_tells_of_a_script(
     tmp_path: Path, barrier: int, own: int, status: int, said: str

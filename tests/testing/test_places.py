@@ -145,7 +145,7 @@ def test_the_marker_takes_what_a_session_takes(runs: Runs) -> None:
         """
 import pytest
 from cudadrv.emulator import A100, Limits
-@pytest.mark.emulated(devices=2, profile="H100", order="random", seed=7, check=("race",))
+@pytest.mark.emulated(devices=2, profile="H100", order="random", seed=7, check="race")
 def test_named(emulator):
     assert [each.name for each in emulator.devices] == ["NVIDIA H100 80GB HBM3"] * 2
     assert emulator.order == "random:7" and emulator.limits.findings is not None
@@ -175,7 +175,11 @@ class TestClass:
         ("emulated(devices=-1)", "emulated: *devices*-1*"),
         ('emulated(order="soon")', "emulated: 'soon' is no order of operations*"),
         ('emulated(check=["races"])', "emulated: 'races' is no check of kernels: one of race*"),
-        ("emulated(colour=1)", "emulated: *colour*"),
+        ("emulated(colour=1)", "emulated: it takes no argument 'colour'"),
+        ("emulated(colour=1)", "  it takes *, check, *, devices, *, name, order, *, profile, *"),
+        ("emulated(ordr='late')", "emulated: it takes no argument 'ordr': did you mean 'order'?"),
+        ("emulated(raise_findings=True)", "emulated: it takes no argument 'raise_findings'"),
+        ('emulated(check="races")', "emulated: 'races' is no check of kernels: one of race*"),
         ("emulated(seed=1)", "emulated: *a seed goes with order=*"),
         ("gpu(1)", "gpu: takes nothing but gpu(real=True)"),
         ("multi_gpu", "multi_gpu: give the number of devices, as in multi_gpu(2)"),
@@ -187,6 +191,7 @@ def test_a_wrong_marker_is_told_by_its_test(runs: Runs, marker: str, said: str) 
     result = runs.here(f"import pytest\n@pytest.mark.{marker}\ndef test_it():\n    pass\n")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([f"*{said}" if not said.startswith("*") else said])
+    assert "During handling" not in str(result.stdout)
 
 
 def test_a_real_gpu_and_the_emulator_exclude_each_other(runs: Runs) -> None:

@@ -1,0 +1,188 @@
+"""The command `check`: its options, and the status that says how it ended."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from cudadrv.__main__ import main
+
+RACY = """
+import sys
+import cudadrv
+from cudadrv import LaunchConfig
+
+SOURCE = '''
+extern "C" __global__ void racy(int* out) {
+  __shared__ int s[64];
+  s[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = s[63 - threadIdx.x];
+}
+extern "C" __global__ void stops(int* out) { out[1 << 28] = 1; }
+'''
+context = cudadrv.cuda_context_for(0)
+with context.new_stream() as stream:
+    x = stream.zeros(64, "i4")
+    kernel = context.compile(SOURCE).kernel(sys.argv[1])
+    kernel.launch(stream, LaunchConfig(1, 64), x)
+    stream.synchronize()
+    x.close()
+raise SystemExit(int(sys.argv[2]))
+"""
+ORDER = """
+from cudadrv.driver.in_use import current
+
+print(current().api.order)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A script that prints what it is given."""
+    path = tmp_path / "script.py"
+    path.write_text("import sys\nprint(__name__, sys.argv[1:])\n")
+    return path
+
+
+@pytest.fixture
+def racy(tmp_path: Path) -> str:
+    """A script that launches the kernel that is named, and has the status that is given."""
+    path = tmp_path / "racy.py"
+    path.write_text(RACY)
+    return str(path)
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "program.py"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--checks", "foo", "{}"], "'foo' is no check of kernels: one of race, init"),
+        (["--checks", "race,,foo", "{}"], "'foo' is no check of kernels"),
+        (["--checks", ",", "{}"], "--checks: name some of race, init"),
+        (["--order", "foo", "{}"], "'foo' is no order of operations"),
+        (["--order", "held:0.1", "{}"], "'held:0.1' is no order: immediate, late, random"),
+        (["--order", "late", "--seed", "3", "{}"], 'order="late" takes no seed'),
+        (["--seed", "3", "{}"], 'a seed goes with order="random"'),
+        (["--order", "random:1", "--seed", "3", "{}"], "--seed 3: random:1 has a seed already"),
+        (["--suppressions", "none.txt", "{}"], "the suppressions of none.txt cannot be read"),
+        (["--sarif", "none/found.sarif", "{}"], "none/found.sarif: there is no such folder"),
+        (["{}none"], "none: there is no such file"),
+        (["-m", "no_such_module"], "no module named no_such_module"),
+        (["-m", "no_such_package.module"], "No module named 'no_such_package'"),
+        (["-m", "email"], "no module named email.__main__"),
+        (["-m"], "name a script, or a module with -m"),
+        ([], "name a script, or a module with -m"),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_is_one_line_and_status_2(
+    script: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(["check", *(each.format(script) for each in arguments)]) == 2
+    told = capsys.readouterr()
+    assert not told.out
+    assert told.err.count("\n") == 1
+    assert told.err.startswith("cudadrv check: ")
+    assert said in told.err
+
+
+@pytest.mark.parametrize("option", ["--seed=x", "--devices=0", "--no-such-option"])
+def test_a_wrong_option_has_status_2(script: Path, option: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["check", option, str(script)])
+    assert left.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        ("", 0, ""),
+        ("raise SystemExit(0)", 0, ""),
+        ("raise SystemExit(66)", 66, ""),
+        ("raise SystemExit(5)", 5, ""),
+        ("raise SystemExit('it failed')", 1, "it failed\n"),
+        ("1 / 0", 1, "ZeroDivisionError: division by zero"),
+        ("1 +", 1, "SyntaxError"),
+    ],
+)
+def test_a_script_has_the_status_that_python_gives_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, status: int, said: str
+) -> None:
+    assert main(["check", written(tmp_path, text)]) == status
+    told = capsys.readouterr().err
+    assert said in told
+    assert "cudadrv/cli" not in told
+
+
+@pytest.mark.parametrize(
+    ("kernel", "own", "status"), [("racy", 0, 66), ("racy", 7, 7), ("stops", 0, 66)]
+)
+def test_findings_have_a_status_of_their_own(
+    racy: str, capsys: pytest.CaptureFixture[str], kernel: str, own: int, status: int
+) -> None:
+    assert main(["check", "--checks", "race,bounds", racy, kernel, str(own)]) == status
+    assert "1 found by race, bounds" in capsys.readouterr().err
+
+
+def test_help_names_the_statuses(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["check", "--help"])
+    told = capsys.readouterr().out
+    assert "66     something was found" in told
+    assert "2      the command line is wrong" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "order"),
+    [
+        ([], "immediate"),
+        (["--order", "late"], "late"),
+        (["--order", "random"], "random:0"),
+        (["--order", "random", "--seed", "7"], "random:7"),
+        (["--order=random:8"], "random:8"),
+    ],
+)
+def test_the_script_runs_in_the_order_that_is_asked_for(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    order: str,
+) -> None:
+    monkeypatch.delenv("CUDADRV_EMULATOR_ORDER", raising=False)
+    assert main(["check", *options, written(tmp_path, ORDER)]) == 0
+    assert capsys.readouterr().out == f"{order}\n"
+
+
+def test_a_script_gets_all_that_follows_it(
+    script: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "--order=late", str(script), "-m", "x", "--checks"]) == 0
+    assert capsys.readouterr().out == "__main__ ['-m', 'x', '--checks']\n"
+
+
+def test_a_module_runs_as_python_runs_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "checked_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "beside.py").write_text("value = 3\n")
+    (package / "__main__.py").write_text(
+        "import sys\nfrom .beside import value\nprint(__name__, sys.argv, value)\nsys.exit(4)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    argv, path = sys.argv, list(sys.path)
+    assert main(["check", "--order", "late", "-m", "checked_package", "a", "--json"]) == 4
+    assert (
+        capsys.readouterr().out == f"__main__ [{str(package / '__main__.py')!r}, 'a', '--json'] 3\n"
+    )
+    assert (sys.argv, sys.path) == (argv, path)
+    monkeypatch.delitem(sys.modules, "checked_package")
+    monkeypatch.delitem(sys.modules, "checked_package.beside")
