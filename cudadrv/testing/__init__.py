@@ -19,7 +19,7 @@ from .choices import VARIABLES, Choices, add_options, read_choices
 from .cuda_test import CudaTest
 from .gpus import WorkerSpec, gpus, spread_workers
 from .plan import CUDA_EMULATOR, CUDA_TEST, MARKERS, Place, Plan, plan_of
-from .tracebacks import hide_frames, is_developed_in
+from .tracebacks import hide_frames, hide_loader, is_developed_in, name_the_marker
 
 if TYPE_CHECKING:
     from ..emulator.emulator import Emulator
@@ -191,8 +191,12 @@ def pytest_runtest_makereport(
     error = None if call.excinfo is None else call.excinfo.value
     if test is not None and error is not None:
         test.has_failed = True
+    if test is None and error is not None:
+        name_the_marker(error)
     if error is not None and not is_developed_in(item.config.rootpath):
         hide_frames(error)
+        if not item.config.option.fulltrace:
+            hide_loader(error)
     report = yield
     if test is not None and report.failed:
         told = "\n".join(filter(None, [test.found(), test.repeated_by]))

@@ -7,11 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from ..errors import DriverNotFoundError, NoDeviceError
+
 _PACKAGES: Final = Path(__file__).parents[2]
 # Files of both packages, and the names of code that they make at run time.
 _OURS: Final = (
     f"{_PACKAGES / 'cudadrv'}{os.sep}", f"{_PACKAGES / 'ptx'}{os.sep}", "<cudadrv ", "<ptx ",
 )  # fmt: skip
+_UNMARKED: Final = (
+    "  the test has neither a marker nor a fixture of cudadrv: mark it @pytest.mark.gpu\n"
+    "  it then runs on the GPU if there is one, else on the emulator; --cuda chooses"
+)
 _PLUGIN: Final = f"{Path(__file__).parent}{os.sep}"
 
 
@@ -33,6 +39,21 @@ def hide_frames(error: BaseException) -> None:
             if file.startswith(_OURS) and not file.startswith(_PLUGIN):
                 frame.f_globals.setdefault("__tracebackhide__", True)
             traceback = traceback.tb_next
+
+
+def name_the_marker(error: BaseException) -> None:
+    """Say to a test without a marker and a fixture of ours what it lacks, if it found no device."""
+    for each in _chain(error):
+        if isinstance(each, (DriverNotFoundError, NoDeviceError)):
+            each.add_note(_UNMARKED)
+            return
+
+
+def hide_loader(error: BaseException) -> None:
+    """Leave out how the loader failed, which the error of a missing driver repeats."""
+    for each in _chain(error):
+        if isinstance(each, DriverNotFoundError):
+            each.__cause__ = None  # which leaves out the context as well
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

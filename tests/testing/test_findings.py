@@ -131,6 +131,60 @@ def test_argument(cuda_stream):
     assert "cudadrv/memory/" in str(full.stdout)
 
 
+def test_a_test_without_a_marker_is_told_to_have_one(runs: Runs, with_no_gpu: None) -> None:
+    test = """
+import cudadrv
+def test_plain():
+    cudadrv.cuda_context_for(0)
+"""
+    result = runs.apart(test)
+    result.assert_outcomes(failed=1)
+    told = str(result.stdout).partition("_ test_plain _")[2].partition("= short test summary")[0]
+    lines = [line for line in told.splitlines() if line.strip()]
+    assert len(lines) <= 15, told
+    assert sum("mark it @pytest.mark.gpu" in line for line in lines) == 1
+    assert "The above exception" not in told
+    result.stdout.fnmatch_lines([">       cudadrv.cuda_context_for(0)", "test_user.py:3: *Error"])
+
+
+UNMARKED = """
+import cudadrv
+import pytest
+def use():
+    try:
+        raise RuntimeError("words of " + "the loader")
+    except RuntimeError as error:
+        raise cudadrv.DriverNotFoundError("no CUDA driver was found") from error
+@pytest.fixture
+def device():
+    use()
+def test_plain():
+    use()
+def test_by_fixture(device):
+    pass
+def test_by_another_error():
+    try:
+        use()
+    except cudadrv.DriverNotFoundError as error:
+        raise LookupError("mine") from error
+"""
+
+
+@pytest.mark.parametrize("name", ["test_plain", "test_by_fixture", "test_by_another_error"])
+def test_the_error_of_a_test_without_a_marker_is_short(runs: Runs, name: str) -> None:
+    told = str(runs.here(UNMARKED, "-k", name).stdout)
+    assert told.count("mark it @pytest.mark.gpu") == 1
+    assert "words of the loader" not in told
+    assert "words of the loader" in str(runs.here(UNMARKED, "-k", name, "--full-trace").stdout)
+
+
+def test_a_test_with_a_marker_is_not_told_to_have_one(runs: Runs) -> None:
+    test = UNMARKED.replace("def test_plain", "@pytest.mark.gpu\ndef test_plain")
+    told = str(runs.here(test, "-k", "test_plain", "--cuda=emulator").stdout)
+    assert "no CUDA driver was found" in told
+    assert "mark it" not in told
+
+
 def test_a_test_that_failed_has_what_was_found_as_well(runs: Runs) -> None:
     test = RACE.replace('run(cuda_stream, "racy")', 'run(cuda_stream, "racy")\n    assert 0')
     result = runs.here(test, "--cuda=emulator", "--cuda-check=race")
