@@ -13,7 +13,7 @@ from typing import Final
 
 from ..emulator.checks import CHECKS, CheckName, read_checks
 from ..emulator.emulator import Emulator
-from ..emulator.report import as_json, as_sarif
+from ..emulator.report import as_json, as_sarif, still_queued
 from ..emulator.timeline.choice import ORDERS, read_order
 from ..errors import ArgumentValueError, CudadrvError
 from ..sessions.session import session
@@ -110,7 +110,11 @@ def run_check(
             emulator = stack.enter_context(_session(options, checks))
         except CudadrvError as error:
             return _refused(str(error))
-        status, failed = (run_module if is_module else run_script)(program, arguments)
+        queued: list[str] = []
+        run = run_module if is_module else run_script
+        status, failed = run(program, arguments, lambda: queued.extend(emulator.queued))
+    if queued:
+        print(still_queued(queued, "When the script failed"), file=sys.stderr)
     every = emulator.findings
     found = [each for each in every if not each.benign]
     if options.sarif is not None:

@@ -18,17 +18,25 @@ _FAILED: Final = 1  # as Python says of a script that an error ended
 _LEADING: Final = (__file__, "<frozen runpy>", "<frozen importlib._bootstrap>", runpy.__file__)
 
 
-def run_script(script: str, arguments: Sequence[str]) -> tuple[int, bool]:
-    """Run a script as `python SCRIPT` does; its status, and whether an error ended it."""
+def run_script(
+    script: str, arguments: Sequence[str], failed: Callable[[], object] | None = None
+) -> tuple[int, bool]:
+    """Run a script as `python SCRIPT` does; its status, and whether an error ended it.
+
+    Then `failed` is called, while what the script had is still there.
+    """
     folder = str(Path(script).resolve().parent)
     with _as_main(script, arguments, folder):
-        return _run(partial(runpy.run_path, script, run_name="__main__"))
+        return _run(partial(runpy.run_path, script, run_name="__main__"), failed)
 
 
-def run_module(module: str, arguments: Sequence[str]) -> tuple[int, bool]:
+def run_module(
+    module: str, arguments: Sequence[str], failed: Callable[[], object] | None = None
+) -> tuple[int, bool]:
     """Run a module as `python -m MODULE` does; the same."""
     with _as_main(module, arguments, str(Path.cwd())):
-        return _run(partial(runpy.run_module, module, run_name="__main__", alter_sys=True))
+        run = partial(runpy.run_module, module, run_name="__main__", alter_sys=True)
+        return _run(run, failed)
 
 
 def why_no_module(module: str) -> str:
@@ -55,7 +63,7 @@ def _as_main(name: str, arguments: Sequence[str], folder: str) -> Iterator[None]
         sys.argv, sys.path = argv, path
 
 
-def _run(run: Callable[[], object]) -> tuple[int, bool]:
+def _run(run: Callable[[], object], failed: Callable[[], object] | None) -> tuple[int, bool]:
     try:
         run()
     except SystemExit as left:
@@ -64,6 +72,8 @@ def _run(run: Callable[[], object]) -> tuple[int, bool]:
         print(left.code, file=sys.stderr)
         return _FAILED, False
     except Exception as error:
+        if failed is not None:
+            failed()
         traceback.print_exception(error.with_traceback(_of_the_script(error.__traceback__)))
         return _FAILED, True
     return 0, False

@@ -112,9 +112,9 @@ class MemoryWatch(Protocol):
 
 
 class HostAccesses(Protocol):
-    """What an emulator that looks for races wants to know of what the host does by itself.
+    """What an emulator that looks for races, or runs work late, tracks of the host's own accesses.
 
-    The driver has no such thing, nor has an emulator without that check: `Driver.host_accesses`.
+    The driver has no such thing, nor has any other emulator: `Driver.host_accesses`.
     """
 
     def host_reads(self, array: npt.NDArray[Any], /) -> None:

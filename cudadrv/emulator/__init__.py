@@ -49,7 +49,11 @@ from .profiles import (
     DeviceProperties as DeviceProperties,
     EmulatedDevice as EmulatedDevice,
 )
-from .timeline.host_watch import HostChange as HostChange, OrderWarning as OrderWarning
+from .timeline.host_watch import (
+    EarlyRead as EarlyRead,
+    HostChange as HostChange,
+    OrderWarning as OrderWarning,
+)
 
 if TYPE_CHECKING:
     from ..sessions.session import counting as counting, session as session, use as use
@@ -72,6 +76,7 @@ __all__ = [
     "Counters",
     "Counts",
     "DeviceProperties",
+    "EarlyRead",
     "EmulatedDevice",
     "Emulator",
     "Executed",

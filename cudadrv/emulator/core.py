@@ -33,13 +33,13 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from ptx.emulate.check.findings import Found
 from ptx.errors import PtxError
 
 from .. import border
-from ..driver._api import CUarray, CUdevice, CUevent, CUresult, CUstream
+from ..driver._api import CUarray, CUdevice, CUevent, CUresult, CUstream, HostAccesses
 from ..errors import ArgumentValueError
 from .checks import Checks
 from .contexts import Context
@@ -50,6 +50,7 @@ from .host_memory import HostMemory
 from .host_pools import HostPools
 from .leaks import LeakWatch
 from .lent_memory import LentMemory
+from .node_kind import NodeKind
 from .profiles import MAX_DEVICES, EmulatedDevice
 from .refusal import Refusal, invalid_handle
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Stream
@@ -65,6 +66,9 @@ if TYPE_CHECKING:
     from ptx.emulate.memory.host_memory import MappedHostMemory
 
     from .arrays import Array
+
+
+_WORK: Final = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.HOST)
 
 
 class _Scheduled(Protocol):
@@ -165,8 +169,10 @@ class Core(HandleTables):
         return leaks
 
     @property
-    def host_accesses(self) -> ConcurrentAccesses | None:
-        """What is told of arrays that the host itself reads, where races are looked for."""
+    def host_accesses(self) -> HostAccesses | None:
+        """What is told of arrays that the host itself reads: for races, and in any late order."""
+        if self._accesses is None and not self._is_immediate:
+            return self._queued
         return self._accesses
 
     @property
@@ -205,6 +211,18 @@ class Core(HandleTables):
     def executed(self) -> tuple[str, ...]:
         """The last operations that ran, in their order; nothing under "immediate"."""
         return () if self._is_immediate else tuple(self._queued.executed)
+
+    @property
+    def queued(self) -> tuple[str, ...]:
+        """Kernels, copies, fills and host functions that have not run, in the order of their calls.
+
+        Each with the place of its call; a copy to the host also with what its destination holds
+        until then. Nothing under "immediate", and of a broken device, which runs nothing more.
+        """
+        return tuple(
+            each.text for each in self._queued.pending()
+            if each.kind in _WORK and each.stream.context.device.fault is None
+        )  # fmt: skip
 
     @property
     def last_fault(self) -> PtxError | None:

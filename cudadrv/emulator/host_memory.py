@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import struct
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import Final
 
 from ptx.emulate.memory.host_memory import MappedHostMemory
 
@@ -52,19 +54,25 @@ class HostPiece:
         return self.managed or self.pool is None or ordinal in self.pool.peers
 
 
+_LARGEST_NUMBER: Final = 8
+_NUMBERS: Final = (
+    ("float64", "=d", ".7g"), ("float32", "=f", ".7g"), ("int64", "=q", "d"), ("int32", "=i", "d"),
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class HostRange:
     """Host memory that an operation uses.
 
     Attributes:
-        keep: what must live until then.
+        piece: the allocation that it lies in, which lives until then; None of ordinary memory.
         is_watched: whether the host is to keep its hands off it until then.
     """
 
     address: int
     nbytes: int
     is_written: bool
-    keep: object = None
+    piece: HostPiece | None = None
     is_watched: bool = True
 
     def overlaps(self, other: HostRange) -> bool:
@@ -72,6 +80,28 @@ class HostRange:
         return self.address < other.address + other.nbytes and (
             other.address < self.address + self.nbytes
         )
+
+    @property
+    def contents(self) -> str:
+        """What the memory holds now, and as which numbers its first bytes read."""
+        data = ctypes.string_at(self.address, min(self.nbytes, _LARGEST_NUMBER))
+        numbers = [
+            f"{struct.unpack_from(code, data)[0]:{form}} as {name}"
+            for name, code, form in _NUMBERS
+            if len(data) >= struct.calcsize(code)
+        ]
+        return f"{self._origin(data)}: {', '.join(numbers) or data.hex()}"
+
+    def _origin(self, data: bytes) -> str:
+        if self.piece is not None and self.piece.written is not None:
+            flags = self.piece.written.settled(self.address - self.piece.address, len(data))
+            if not flags.any():
+                return "the fill of memory that nothing has written (another number each word)"
+        if set(data) == {FRESH}:
+            return f"the fill of memory that nothing has written (bytes {FRESH:#x})"
+        if set(data) == {FREED}:
+            return f"the fill of freed memory (bytes {FREED:#x})"
+        return "what was there before"
 
 
 class HostMemory:

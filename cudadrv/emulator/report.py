@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found, Place
 
 Json = dict[str, object]
+_MOST_SHOWN: Final = 8
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULES: Final = {
     "race": "Two accesses to the same bytes, one of them a write, that nothing orders.",
@@ -18,8 +19,22 @@ _RULES: Final = {
     "sync": "Synchronisation that some threads do not reach, or not as others do.",
     "bounds": "An access beyond the memory that a pointer was made from.",
     "leak": "Something that is still there at the end.",
-    "order": "Host memory changed while a queued copy still needed it.",
+    "order": "Host memory changed, or read, while a queued copy was still to use it.",
 }
+
+
+def still_queued(queued: Sequence[str], when: str) -> str:
+    """What `Emulator.queued` says, for an error that a missing wait may explain; "" for nothing.
+
+    Copies to the host come first, as their destinations look like wrong values.
+    """
+    if not queued:
+        return ""
+    order = sorted(queued, key=lambda text: "\n" not in text)
+    shown = [f"  {text}".replace("\n", "\n  ") for text in order[:_MOST_SHOWN]]
+    more = len(order) - len(shown)
+    shown += [f"  and {more} more"] if more else []
+    return "\n".join([f"{when}, this work was queued and had not run. Is a wait missing?", *shown])
 
 
 def as_json(found: Found) -> Json:

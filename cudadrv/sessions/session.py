@@ -16,8 +16,9 @@ from ..emulator.checks import CheckName
 from ..emulator.counters import Counters
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
+from ..emulator.report import still_queued
 from ..emulator.timeline.choice import OrderName
-from ..errors import ArgumentValueError, CheckError, DriverSelectionError
+from ..errors import ArgumentValueError, CheckError, CudadrvError, DriverSelectionError
 
 
 def use(
@@ -125,6 +126,9 @@ def judged(emulator: Emulator, *, raise_findings: bool) -> Iterator[None]:
         if raise_findings:
             _raise_findings(emulator)
     except Exception as error:
+        queued = still_queued(emulator.queued, "When this error left the session")
+        if queued and not isinstance(error, CudadrvError):  # those say themselves what was wrong
+            error.add_note(queued)
         if emulator.order.startswith("random"):
             error.add_note(emulator.repeated_by)
         raise

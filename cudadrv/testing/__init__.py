@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import pytest
 
-from ..errors import ArgumentValueError
+from ..errors import ArgumentValueError, CudadrvError
 from .choices import VARIABLES, Choices, add_options, read_choices
 from .cuda_test import CudaTest
 from .gpus import WorkerSpec, gpus, spread_workers
@@ -199,7 +199,9 @@ def pytest_runtest_makereport(
             hide_loader(error)
     report = yield
     if test is not None and report.failed:
-        told = "\n".join(filter(None, [test.found(), test.repeated_by]))
+        # An error of the library says itself what was wrong; a wrong value does not.
+        queued = "" if isinstance(error, CudadrvError) else test.queued()
+        told = "\n".join(filter(None, [queued, test.found(), test.repeated_by]))
         report.sections += [("cudadrv", told)] if told else []
         warned = test.compile_warnings
         report.sections += [("warnings of the compiler", warned)] if warned else []

@@ -157,6 +157,14 @@ class CudaTest:
                 self.emulator.finish()
         return "\n".join(filter(None, [unseen, "" if unseen else self.found(warned)]))
 
+    def queued(self) -> str:
+        """What had not run when the test failed, which may explain a wrong value."""
+        if self.emulator is None or not self.is_open:
+            return ""
+        from ..emulator.report import still_queued  # which loads the emulator
+
+        return still_queued(self.emulator.queued, "When the test failed")
+
     def _wait(self) -> str:
         """Let what the test queued end; gives the fault of it that no call of the test told."""
         from ..stream import Context  # which loads NumPy

@@ -37,6 +37,16 @@ from cudadrv.driver.in_use import current
 print(current().api.order)
 """
 
+WRONG = """
+import numpy as np
+import cudadrv
+stream = cudadrv.cuda_context_for(0).default_stream
+x = stream.to_device(np.arange(4.0))
+here = cudadrv.pinned_empty(4, "f8")
+stream.to_host(x, out=here, wait=False)
+assert here.tolist() == [0, 1, 2, 3]
+"""
+
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
@@ -128,6 +138,18 @@ def test_findings_have_a_status_of_their_own(
 ) -> None:
     assert main(["check", "--checks", "race,bounds", racy, kernel, str(own)]) == status
     assert "1 found by race, bounds" in capsys.readouterr().err
+
+
+def test_a_script_that_fails_is_told_what_had_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = written(tmp_path, WRONG)
+    assert main(["check", "--order=late", "--checks=init", program]) == 1
+    told = capsys.readouterr().err
+    assert "When the script failed, this work was queued and had not run." in told
+    assert f"queued at {program}:7\n    its destination, 32 bytes of host memory at " in told
+    assert "-4.135911e+85 as float64" in told
+    assert main(["check", "--order=immediate", "--checks=init", program]) == 0
 
 
 def test_help_names_the_statuses(capsys: pytest.CaptureFixture[str]) -> None:

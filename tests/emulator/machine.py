@@ -12,7 +12,7 @@ from cudadrv.driver._api import (
     CUstream,
     CUstreamCaptureMode,
 )
-from cudadrv.emulator import Emulator
+from cudadrv.emulator import CheckName, Emulator
 from cudadrv.emulator.timeline.choice import OrderName
 
 from .calls import CAPTURE_RELAXED, Parameters, functions, launch, load, ok
@@ -27,8 +27,10 @@ _Function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 class Machine:
     """An emulator with a context, two streams, and two kernels."""
 
-    def __init__(self, order: OrderName = "late", seed: int | None = None) -> None:
-        self.api = api = Emulator(2, order=order, seed=seed)
+    def __init__(
+        self, order: OrderName = "late", seed: int | None = None, check: CheckName | None = None
+    ) -> None:
+        self.api = api = Emulator(2, order=order, seed=seed, check=check)
         ok(api.cuInit(0))
         self.context = ok(api.cuCtxCreate(None, 0, ok(api.cuDeviceGet(0))))
         self.a, self.b = self.stream(), self.stream()

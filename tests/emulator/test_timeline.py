@@ -7,6 +7,7 @@ import sys
 import threading
 import warnings
 
+import numpy as np
 import pytest
 
 import cudadrv
@@ -14,10 +15,11 @@ from cudadrv.driver._api import (
     CUdeviceptr,
     CUstreamCaptureMode,
 )
-from cudadrv.emulator import Emulator, HostChange, OrderWarning, session
+from cudadrv.emulator import CheckName, EarlyRead, Emulator, HostChange, OrderWarning, session
 from cudadrv.emulator.timeline.choice import chosen_order, read_order
 from cudadrv.emulator.timeline.patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import QUEUE_LENGTH
+from cudadrv.errors import CopyError
 from tests.several_threads import all_at_once
 
 from .calls import CAPTURE_RELAXED, LEGACY, code, ok
@@ -159,6 +161,108 @@ def test_what_queued_work_writes_to_host_memory_is_no_finding(late: Machine) -> 
         ok(late.api.cuMemcpyDtoHAsync(pinned, x, 4, late.a))
         assert late.read(x, late.a) == 6
     assert late.api.findings == ()
+
+
+def test_queued_work_is_told_with_what_a_destination_holds_until_then(late: Machine) -> None:
+    x, pinned, other = late.memory(), late.pinned(), late.pinned()
+    late.fill(x, 5, late.a)
+    ok(late.api.cuMemcpyDtoHAsync(pinned, x, 4, late.a))
+    ctypes.memset(other, 0, 4)
+    ok(late.api.cuMemcpyDtoHAsync(other, x, 4, late.a))
+    kernel, copy, another = late.api.queued
+    assert kernel.startswith("kernel 1, queued at ")
+    line = f"queued at {__file__}:"
+    assert line in copy
+    assert f"  its destination, 4 bytes of host memory at {pinned:#x}, still holds\n" in copy
+    fill = "the fill of memory that nothing has written (bytes 0xcd)"
+    assert f"  {fill}: -4.316021e+08 as float32, -842150451 as int32" in copy
+    assert "  what was there before: 0 as float32, 0 as int32" in another
+    assert late.read(x, late.a) == 5
+    assert late.api.queued == ()
+    assert Machine("immediate").api.queued == ()
+
+
+def test_the_fill_that_checks_for_reads_of_unwritten_memory_use_is_named() -> None:
+    machine = Machine(check="init")
+    x, pinned = machine.memory(8), machine.pinned(16)
+    ctypes.memset(pinned, 1, 4)
+    ok(machine.api.cuMemcpyDtoHAsync(pinned, x, 8, machine.a))
+    ok(machine.api.cuMemcpyDtoHAsync(pinned + 8, x, 8, machine.a))
+    written, fresh = machine.api.queued
+    assert "what was there before: " in written
+    assert "nothing has written (another number each word): 1.395584e+231 as float64" in fresh
+
+
+def test_a_copy_from_where_another_is_still_to_write_is_found(late: Machine) -> None:
+    x, y, pinned = late.memory(), late.memory(), late.pinned()
+    late.fill(x, 5, late.a)
+    ok(late.api.cuMemcpyDtoHAsync(pinned, x, 4, late.a))
+    with pytest.warns(OrderWarning, match="nothing orders the two"):
+        ok(late.api.cuMemcpyHtoDAsync(y, pinned, 4, late.b))
+    (finding,) = late.api.findings
+    assert isinstance(finding, EarlyRead)
+    assert (finding.address, finding.nbytes, finding.is_queued) == (pinned, 4, True)
+    assert [each.what for each in finding.places] == ["queued", "read"]
+    assert {each.file for each in finding.places} == {__file__}
+    assert "bytes 0xcd" in finding.contents
+
+
+def test_a_copy_that_waits_for_the_one_to_its_source_is_no_finding(late: Machine) -> None:
+    x, y, pinned = late.memory(), late.memory(), late.pinned()
+    event = ok(late.api.cuEventCreate(UNTIMED))
+    late.fill(x, 5, late.a)
+    ok(late.api.cuMemcpyDtoHAsync(pinned, x, 4, late.a))
+    ok(late.api.cuEventRecord(event, late.a))
+    ok(late.api.cuStreamWaitEvent(late.b, event, 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ok(late.api.cuMemcpyHtoDAsync(y, pinned, 4, late.b))
+        assert late.read(y, late.b) == 5
+    assert late.api.findings == ()
+
+
+@pytest.mark.parametrize("check", [(), ("init",)])
+def test_an_array_that_the_library_reads_before_its_copy_ran_is_found(
+    check: tuple[CheckName, ...],
+) -> None:
+    with session(order="late", check=check) as machine:
+        context = cudadrv.cuda_context_for(0)
+        first, second = context.new_stream(), context.new_stream()
+        array = first.to_device(np.arange(4.0))
+        here = cudadrv.pinned_empty((2, 4), "f8")
+        first.to_host(array, out=here.reshape(8)[:4], wait=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            second.to_device(here[1:])  # which is no destination
+        with pytest.warns(OrderWarning, match="were read before the copy ran"):
+            second.to_device(here[:, :2])
+        first.synchronize()
+        second.to_device(here[:, :2])
+        (finding,) = machine.findings
+    assert isinstance(finding, EarlyRead)
+    assert (finding.address, finding.nbytes) == (here.ctypes.data, 16)
+    assert not finding.is_queued
+    assert "the fill of memory that nothing has written" in str(finding)
+
+
+def test_an_error_of_the_library_has_no_note_on_queued_work() -> None:
+    with pytest.raises(CopyError) as raised, session(order="late"):
+        stream = cudadrv.cuda_context_for(0).new_stream()
+        stream.to_host(stream.to_device(np.arange(4.0)), out=np.zeros(3))
+    assert not hasattr(raised.value, "__notes__")
+
+
+def test_an_error_that_leaves_a_session_says_what_had_not_run() -> None:
+    with pytest.raises(ZeroDivisionError) as raised, session(order="late"):
+        stream = cudadrv.cuda_context_for(0).new_stream()
+        array = stream.to_device(np.arange(4.0))
+        here = cudadrv.pinned_empty(4, "f8")
+        stream.to_host(array, out=here, wait=False)
+        assert 1 / 0
+    (note,) = raised.value.__notes__
+    assert note.startswith("When this error left the session, this work was queued and had not run")
+    assert note.count(f"queued at {__file__}:") == 2
+    assert "-6.277439e+66 as float64" in note.splitlines()[3]
 
 
 def test_a_copy_to_pinned_memory_arrives_when_it_is_waited_for(late: Machine) -> None:

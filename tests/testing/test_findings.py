@@ -78,7 +78,26 @@ def test_a_fault_of_order_fails_late_and_passes_at_once(runs: Runs) -> None:
     runs.here(EARLY, "--cuda=emulator").assert_outcomes(passed=1)
     result = runs.here(EARLY, "--cuda=emulator", "--cuda-order=late")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*assert*here == 7*", "order late; repeat with"])
+    result.stdout.fnmatch_lines(
+        [
+            "*assert*here == 7*",
+            "When the test failed, this work was queued and had not run. Is a wait missing?",
+            "  memcpy *, queued at *test_user.py:8",
+            "    its destination, 32 bytes of host memory at *, still holds",
+            "    what was there before: 0 as float64, *",
+            "order late; repeat with",
+        ]
+    )
+    filled = EARLY.replace("    here[:] = 0\n", "").replace("here == 7", "here[0] == 7")
+    result = runs.here(filled, "--cuda=emulator", "--cuda-order=late")
+    result.stdout.fnmatch_lines(
+        [
+            "*(-842150451) == 7*",
+            "    the fill of memory that nothing has written (bytes 0xcd): *, -842150451 as int32",
+        ]
+    )
+    passing = runs.here(EARLY.replace(", wait=False", ""), "--cuda=emulator", "--cuda-order=late")
+    passing.stdout.no_fnmatch_line("*had not run*")
 
 
 def test_what_only_the_emulator_sees_fails_the_test(runs: Runs) -> None:

@@ -187,7 +187,7 @@ class LaunchCalls(LibraryCalls):
         words = struct.unpack_from(f"{len(parameters) // 8}Q", parameters)
         found = {piece.address: piece for word in words if (piece := self._host.find(word))}
         return tuple(
-            HostRange(piece.address, piece.nbytes, is_written=False, keep=piece, is_watched=False)
+            HostRange(piece.address, piece.nbytes, is_written=False, piece=piece, is_watched=False)
             for piece in found.values()
         )
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import ctypes
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+import numpy as np
 
 from ptx.emulate.check.findings import Place
 
 from ..node_kind import NodeKind
 from ..origin import host_place
+from .past_accesses import Numbers
 
 if TYPE_CHECKING:
     from ..host_memory import HostRange
@@ -76,6 +79,77 @@ class HostChange:
             f"{self.found_at or 'an unknown place'}\n  wait for the copy first, by its stream or "
             f"an event\n  to see it again, {self.repeated_by}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyRead:
+    """Host memory was read before a queued copy had written it.
+
+    Attributes:
+        address: where the bytes begin that were read and are to be written, and `nbytes` how many.
+        queued_at: the call that queued the copy.
+        read_at: the call that read, or that queued a copy which reads.
+        is_queued: whether such a copy reads: nothing orders the two copies.
+        contents: what the memory held at that call, where it is page-locked or managed.
+        repeated_by: what makes the program run in this order again.
+    """
+
+    address: int
+    nbytes: int
+    queued_at: str
+    read_at: str
+    is_queued: bool
+    contents: str
+    repeated_by: str
+    check: ClassVar[str] = "order"
+    kernel: ClassVar[str] = ""
+    variable: ClassVar[str] = ""
+    benign: ClassVar[str] = ""
+    is_told: ClassVar[bool] = False
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The two calls."""
+        return (host_place("queued", self.queued_at), host_place("read", self.read_at))
+
+    def __str__(self) -> str:
+        place = self.read_at or "an unknown place"
+        read = (
+            f"are read by a copy queued at {place}, and nothing orders the two"
+            if self.is_queued
+            else f"were read before the copy ran, at {place}"
+        )
+        held = f"\n  they held {self.contents}" if self.contents else ""
+        return (
+            f"{self.nbytes} bytes of host memory at {self.address:#x}, the destination of a copy "
+            f"queued at {self.queued_at or 'an unknown place'},\n  {read}{held}\n"
+            f"  wait for the copy first, by its stream or an event\n"
+            f"  to see it again, {self.repeated_by}"
+        )
+
+
+OrderFinding: TypeAlias = HostChange | EarlyRead
+"""What is wrong with how the host and queued copies share memory."""
+
+
+def early_read(
+    copy: Operation, ranges: Numbers, place: str, repeated_by: str, *, is_queued: bool
+) -> EarlyRead | None:
+    """What is told where bytes are read that a copy is still to write; None where it is not.
+
+    `ranges` are (n, 2) addresses and sizes.
+    """
+    for each in copy.host:
+        firsts = np.maximum(ranges[:, 0], each.address)
+        ends = np.minimum(ranges.sum(axis=1), each.address + each.nbytes)
+        met = np.flatnonzero(firsts < ends)
+        # Of the others, a check for races tells.
+        if each.is_written and each.is_watched and len(met):
+            first, nbytes = int(firsts[met[0]]), int((ends - firsts)[met[0]])
+            part = replace(each, address=first, nbytes=nbytes)
+            contents = "" if part.piece is None else part.contents
+            return EarlyRead(first, nbytes, copy.place, place, is_queued, contents, repeated_by)
+    return None
 
 
 @dataclass(slots=True)

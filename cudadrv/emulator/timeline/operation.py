@@ -75,6 +75,18 @@ class Operation:
         return f"{self.kind.value} {self.number}{where}"
 
     @property
+    def text(self) -> str:
+        """The same, and what the host's memory holds that it is still to write."""
+        lines = [str(self)]
+        lines += [
+            f"  its destination, {each.nbytes} bytes of host memory at {each.address:#x}, still "
+            f"holds\n  {each.contents}"
+            for each in self.host
+            if each.is_written and each.piece is not None
+        ]
+        return "\n".join(lines)
+
+    @property
     def seems_to_wait(self) -> bool:
         """Whether it has had many turns and still has blocks that may wait for others."""
         return self.waits >= _MANY_TURNS

@@ -111,6 +111,15 @@ def elements_of(array: NDArray[Any]) -> Numbers:
     return np.stack([starts, np.full(len(starts), array.itemsize)], axis=1)
 
 
+def dense_parts_of(array: NDArray[Any]) -> Numbers:
+    """The same, where elements that follow each other are one part."""
+    found = elements_of(array)
+    starts, ends = found[:, 0], found.sum(axis=1)
+    apart = np.flatnonzero(starts[1:] != ends[:-1])
+    firsts, lasts = starts[np.r_[0, apart + 1]], ends[np.r_[apart, len(ends) - 1]]
+    return np.stack([firsts, lasts - firsts], axis=1)
+
+
 def in_order(found: Numbers, *, writes: bool, strong: bool = False) -> AccessedBytes:
     """The same of (n, 2) addresses and sizes in their order; of others to be merged then."""
     starts, sizes = found[:, 0], found[:, 1]

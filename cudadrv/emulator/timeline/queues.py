@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from ..streams import Stream
@@ -95,6 +96,12 @@ class Queues:
         """What must be done before a stream takes more; it needs no lock."""
         queue = self._of.get(stream)
         return [queue[0]] if queue is not None and len(queue) > QUEUE_LENGTH else []
+
+    def pending(self) -> list[Operation]:
+        """What is not done, in its order; no markers."""
+        found = [each for queue in list(self._of.values()) for each in queue]
+        found = [each for each in found if not (each.is_marker or each.is_done)]
+        return sorted(found, key=attrgetter("number"))
 
     def tails(self, stream: Stream) -> list[Operation]:
         """What comes last before anything new in a stream, of each queue that counts."""

@@ -23,7 +23,10 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.exec.collection import collection_paused
 
@@ -34,8 +37,9 @@ from ..refusal import Refusal
 from ..streams import NON_BLOCKING, Stream
 from ..thread import CallingThread
 from .choice import Choice, Order, choice_of, with_what_it_waits_for
-from .host_watch import HostChange, HostWatch, OrderWarning
+from .host_watch import EarlyRead, HostWatch, OrderFinding, OrderWarning, early_read
 from .operation import Operation, State, nothing
+from .past_accesses import Numbers, dense_parts_of
 from .queues import Queues, is_of, orders
 from .run_record import RunRecord
 from .under_way import UnderWay
@@ -116,7 +120,7 @@ class Timeline:
         index = -1 if self._is_eager else next(self._indices)
         self.choice: Choice = choice_of(order, index)
         self._record = RunRecord(index)
-        self.findings: list[HostChange] = []
+        self.findings: list[OrderFinding] = []
         self.executed: deque[str] = self._record.last
         self._errors = errors
         self._lock = threading.RLock()
@@ -158,12 +162,13 @@ class Timeline:
         ahead of it.
         """
         new = Operation(kind, stream, run, caller(), is_marker, always, host)
-        findings: list[HostChange] = []
+        findings: list[OrderFinding] = []
 
         def add() -> None:
             if self._watch.is_watching:
                 findings.extend(self._watch.look_often(new.place))
             self._add(new, (*self._queued_last(stream), *after))
+            findings.extend(self._early_reads_of(new))
             if dependency is not None:
                 self._queues.depend(new, dependency, is_early=is_early)
 
@@ -244,6 +249,38 @@ class Timeline:
         new = Operation(NodeKind.LAUNCH, apart, run, "", is_marker=True, always=True)
         self._admit(new, lambda: self._add(new, self._queues.tails_of(context.device)))
         self.proceed()
+
+    # What is queued.
+
+    def pending(self) -> list[Operation]:
+        """The operations that have not run, in the order of their calls; no markers."""
+        with self._lock:
+            return self._queues.pending()
+
+    def host_reads(self, array: NDArray[Any], /) -> None:
+        """The library reads an array of the host for its user now."""
+        if self._queues.is_empty or not array.size:
+            return
+        place, ranges = caller(), dense_parts_of(array)
+        found = [self._early_read(copy, ranges, place) for copy in self.pending()]
+        self._tell([each for each in found if each is not None])
+
+    def _early_reads_of(self, new: Operation) -> Iterator[OrderFinding]:
+        """What a new operation reads of the host that nothing orders after the copy to there."""
+        read = [e for e in new.host if not e.is_written and e.is_watched]
+        if not read:
+            return
+        ranges = np.array([(each.address, each.nbytes) for each in read], np.int64)
+        before = with_what_it_waits_for([new])
+        for copy in self._queues.pending():
+            early = self._early_read(copy, ranges, new.place, is_queued=True)
+            if early is not None and copy not in before:
+                yield early
+
+    def _early_read(
+        self, copy: Operation, ranges: Numbers, place: str, *, is_queued: bool = False
+    ) -> EarlyRead | None:
+        return early_read(copy, ranges, place, self.order.repeated_by, is_queued=is_queued)
 
     # What comes in the middle of something.
 
@@ -413,14 +450,14 @@ class Timeline:
 
     def _run(self, operation: Operation) -> None:
         """Run an operation to its end, or turns of it until others may go on."""
-        findings: list[HostChange] = []
+        findings: list[OrderFinding] = []
         is_over = True
         try:
             if operation.always or self._errors.lets_run(operation):
                 if operation.turns is None:
                     if self._watch.is_needed(operation):
                         with collection_paused(), self._lock, self._changes:
-                            findings = self._watch.run(operation, caller())
+                            findings += self._watch.run(operation, caller())
                     operation.turns = operation.run()
                 is_over = self._goes_on_to_its_end(operation)
         except Refusal as refusal:
@@ -480,7 +517,7 @@ class Timeline:
         for operation in self._under_way.interrupted():
             self._end(operation)
 
-    def _tell(self, findings: list[HostChange]) -> None:
+    def _tell(self, findings: list[OrderFinding]) -> None:
         """Keep findings, and warn of them: the call itself has not failed."""
         self.findings += findings
         for finding in findings:

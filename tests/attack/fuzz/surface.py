@@ -29,6 +29,7 @@ _MADE: Final = frozenset({
     "cudadrv.CudaArray.of_level", "cudadrv.emulator.BadDevice", "cudadrv.emulator.MemoryLimit",
     "cudadrv.emulator.ScheduledFault", "ptx.CompileRequest", "cudadrv.MemoryStream",
     "cudadrv.emulator.CountedLaunch", "cudadrv.emulator.Counters", "cudadrv.emulator.HostChange",
+    "cudadrv.emulator.EarlyRead",
     "cudadrv.emulator.Leak", "cudadrv.emulator.Occupancy", "cudadrv.ContextLimits",
     "cudadrv.GpuExecutor", "cudadrv.DefaultStream", "cudadrv.GraphNode", "cudadrv.GraphCondition",
     "cudadrv.emulator.StandIn", "cudadrv.AllocNode", "cudadrv.ConditionalNode", "cudadrv.CopyNode",
