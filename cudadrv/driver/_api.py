@@ -7,6 +7,7 @@ Nothing else imports `cuda.bindings.driver`. Two things satisfy `DriverApi`: tha
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from cuda.bindings import driver as driver
@@ -119,6 +120,16 @@ class HostAccesses(Protocol):
 
     def host_reads(self, array: npt.NDArray[Any], /) -> None:
         """The library reads an array of the host for its user now, which may be pinned."""
+
+
+class NamesKernels(Protocol):
+    """What tells an emulator the name expressions of a module, which the driver never hears of.
+
+    The driver has no such function: `Driver.name_kernels`.
+    """
+
+    def __call__(self, module: CUmodule, expressions: Mapping[str, str], /) -> None:
+        """Let errors call the kernels of a module by name expressions, given by their symbols."""
 
 
 _T = TypeVar("_T", CUipcMemHandle, CUipcEventHandle, CUmemPoolPtrExportData)

@@ -16,7 +16,7 @@ from ..errors import (
     DriverSelectionError,
     ForkedProcessError,
 )
-from ._api import CUcontext, CUresult, HostAccesses, MemoryWatch
+from ._api import CUcontext, CUresult, HostAccesses, MemoryWatch, NamesKernels
 from .driver_api import DriverApi, load_cuda
 from .locks import process_lock
 from .registry import Registry
@@ -56,6 +56,7 @@ class Driver:
             was forked, initialised it, or this one ends and the driver goes as a whole.
         memory_watch: what is told of memory that is kept and lent out again; None nearly always.
         host_accesses: what is told of arrays that the host itself reads; None nearly always.
+        name_kernels: what is told the name expressions of modules; None for the driver.
         has_failed: whether an error was raised that leaves a context unusable.
         has_ranges: whether memory was ever mapped into reserved ranges, which copies mind.
     """
@@ -63,7 +64,7 @@ class Driver:
     __slots__ = (
         "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "has_failed",
         "has_ranges", "host_accesses", "is_emulated", "is_gone", "keeps_blocks", "launchers",
-        "lock", "memory_watch", "streams",
+        "lock", "memory_watch", "name_kernels", "streams",
     )  # fmt: skip
 
     def __init__(self, api: DriverApi) -> None:
@@ -75,6 +76,7 @@ class Driver:
         self.keeps_blocks: bool = _keeps_blocks(api)
         self.memory_watch: MemoryWatch | None = getattr(api, "memory_watch", None)
         self.host_accesses: HostAccesses | None = getattr(api, "host_accesses", None)
+        self.name_kernels: NamesKernels | None = getattr(api, "name_kernels", None)
         self.lock: threading.RLock = process_lock()
         self._pid = os.getpid()
         self._has_several_devices: bool | None = None

@@ -156,10 +156,10 @@ def _reached(
     if context.destroyed:
         raise Refusal(
             CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
-            f"the context of kernel {function.name} is destroyed",
+            f"the context of kernel {function.shown} is destroyed",
         )
     if function.closed:
-        raise invalid_handle(f"invalid resource handle: the module of {function.name} is unloaded")
+        raise invalid_handle(f"invalid resource handle: the module of {function.shown} is unloaded")
     peers = context.peer_memories()
     devices = sorted((device, *(peer for peer, _ in peers)), key=attrgetter("ordinal"))
     return [each.lock for each in devices], tuple(memory for _, memory in peers)

@@ -80,7 +80,7 @@ def _check_extents(function: Function, shape: Shape, device: DeviceState) -> Non
         )
         if any(not 1 <= extent <= limit for extent, limit in zip(extents, most, strict=True)):
             raise invalid_value(
-                f"kernel {function.name}: the {what} {extents} is not within 1 and {most}"
+                f"kernel {function.shown}: the {what} {extents} is not within 1 and {most}"
             )
     threads = shape.block[0] * shape.block[1] * shape.block[2]
     limit = min(
@@ -89,19 +89,19 @@ def _check_extents(function: Function, shape: Shape, device: DeviceState) -> Non
     )
     if threads > limit:
         raise invalid_value(
-            f"kernel {function.name}: a block of {threads} threads is above the limit of {limit}"
+            f"kernel {function.shown}: a block of {threads} threads is above the limit of {limit}"
         )
     required = function.signature.required_block
     if required is not None and shape.block != required:
         raise invalid_value(
-            f"kernel {function.name} requires blocks of {required}, not {shape.block}"
+            f"kernel {function.shown} requires blocks of {required}, not {shape.block}"
         )
 
 
 def _check_shared(function: Function, shape: Shape) -> None:
     if shape.shared_bytes > function.max_dynamic:
         raise invalid_value(
-            f"kernel {function.name}: {shape.shared_bytes} bytes of dynamic shared memory are "
+            f"kernel {function.shown}: {shape.shared_bytes} bytes of dynamic shared memory are "
             f"above the limit of {function.max_dynamic}; raise it with "
             "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
         )
@@ -126,8 +126,8 @@ def _check_cluster(function: Function, shape: Shape, device: DeviceState) -> Non
     ):
         raise Refusal(
             CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE,
-            f"kernel {function.name}: clusters of {cluster} do not divide the grid {shape.grid} or "
-            f"are not of 1 to {most} blocks"
+            f"kernel {function.shown}: clusters of {cluster} do not divide the grid {shape.grid} "
+            f"or are not of 1 to {most} blocks"
             + (f"; the kernel requires {function.cluster}" if any(function.cluster) else ""),
         )
 
@@ -144,7 +144,7 @@ def _check_cooperative(function: Function, shape: Shape, device: DeviceState) ->
     if blocks > resident:
         raise Refusal(
             CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-            f"kernel {function.name}: a cooperative grid of {blocks} blocks, of which only "
+            f"kernel {function.shown}: a cooperative grid of {blocks} blocks, of which only "
             f"{resident} fit on the device at once",
         )
 
@@ -165,13 +165,13 @@ def read_parameters(function: Function, kernel_params: int, extra: int) -> bytes
         return _packed(function, extra)
     count = len(signature.params)
     if not kernel_params:
-        raise invalid_value(f"kernel {function.name} takes {count} parameters, none were given")
+        raise invalid_value(f"kernel {function.shown} takes {count} parameters, none were given")
     pointers = (ctypes.c_size_t * count).from_address(kernel_params)[:]
     block = bytearray(signature.nbytes)
     for param, pointer in zip(signature.params, pointers, strict=True):
         if not pointer:
             raise invalid_value(
-                f"kernel {function.name}: the pointer to parameter {param.name} is null"
+                f"kernel {function.shown}: the pointer to parameter {param.name} is null"
             )
         block[param.offset : param.offset + param.nbytes] = ctypes.string_at(pointer, param.nbytes)
     return bytes(block)
@@ -193,7 +193,7 @@ def _packed(function: Function, extra: int) -> bytes:
     if not pointer or size != function.signature.nbytes:
         raise Refusal(
             CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,  # as the driver does for a wrong size
-            f"kernel {function.name} takes {function.signature.nbytes} bytes of parameters, "
+            f"kernel {function.shown} takes {function.signature.nbytes} bytes of parameters, "
             f"`extra` gives {size if pointer else 0}",
         )
     return ctypes.string_at(pointer, function.signature.nbytes)

@@ -58,6 +58,11 @@ class Function:
         return self.signature.name
 
     @property
+    def shown(self) -> str:
+        """What errors call the kernel: the name expression that it is known by, or its name."""
+        return self.module.program.shown.get(self.name, self.name)
+
+    @property
     def directives(self) -> Mapping[str, tuple[int, ...]]:
         """The kernel's performance-tuning directives with their numbers."""
         return self.module.program.module.functions[self.name].directives

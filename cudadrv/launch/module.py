@@ -200,6 +200,9 @@ class Module(Closing):
         self._closing: list[Callable[[Module], object]] = []
         self._box = loaded(context._box, data, border.optional("load_module: jit", jit, JitOptions))
         context._adopt(self)
+        name_kernels = self._box.driver.name_kernels
+        if name_kernels is not None:
+            name_kernels(self._box.raw, {v: k for k, v in self._lowered().items()})
         for function in tuple(context._loading):
             function(self)
 

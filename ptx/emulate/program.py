@@ -60,13 +60,19 @@ class KernelAttributes:
 
 
 class EmulatedKernel:
-    """A kernel that can be launched."""
+    """A kernel that can be launched.
+
+    Attributes:
+        name: its symbol in the PTX.
+        shown: what errors call it.
+    """
 
     def __init__(self, program: Program, signature: KernelSignature, code: KernelCode) -> None:
         self._program = program
         self._code = code
         self.signature = signature
         self.name: str = signature.name
+        self.shown: str = code.kernel
 
     @cached_property
     def attributes(self) -> KernelAttributes:
@@ -215,7 +221,7 @@ class EmulatedKernel:
             cluster = self._required_cluster
         if cluster != (1, 1, 1) and any(not e or g % e for g, e in zip(grid, cluster, strict=True)):
             raise LaunchError(
-                f"kernel {self.name}: the grid {grid} is no multiple of the cluster {cluster}"
+                f"kernel {self.shown}: the grid {grid} is no multiple of the cluster {cluster}"
             )
         return cluster
 
@@ -229,28 +235,28 @@ class EmulatedKernel:
         for what, extent, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
             (x, y, z), (most_x, most_y, most_z) = extent, most
             if not (1 <= x <= most_x and 1 <= y <= most_y and 1 <= z <= most_z):
-                raise LaunchError(f"kernel {self.name}: {what} {extent} is not within 1 to {most}")
+                raise LaunchError(f"kernel {self.shown}: {what} {extent} is not within 1 to {most}")
         threads = block[0] * block[1] * block[2]
         most_threads = self.attributes.max_threads
         if threads > most_threads:
             raise LaunchError(
-                f"kernel {self.name}: a block of {threads} threads is above its limit of"
+                f"kernel {self.shown}: a block of {threads} threads is above its limit of"
                 f" {most_threads}"
             )
         if self.signature.required_block not in (None, block):
             raise LaunchError(
-                f"kernel {self.name} needs blocks of {self.signature.required_block}, not {block}"
+                f"kernel {self.shown} needs blocks of {self.signature.required_block}, not {block}"
             )
         if len(params) < self.signature.nbytes:
             raise LaunchError(
-                f"kernel {self.name} takes {self.signature.nbytes} bytes of parameters, not"
+                f"kernel {self.shown} takes {self.signature.nbytes} bytes of parameters, not"
                 f" {len(params)}"
             )
         total = self._code.shared_bytes + shared_bytes
         limit = self._program.device.max_shared_per_block
         if shared_bytes < 0 or total > limit:
             raise LaunchError(
-                f"kernel {self.name}: {self._code.shared_bytes} bytes of static and"
+                f"kernel {self.shown}: {self._code.shared_bytes} bytes of static and"
                 f" {shared_bytes} of dynamic shared memory are above the device's {limit} a block"
             )
 
@@ -260,6 +266,7 @@ class Program:
 
     Attributes:
         globals: name -> (address, nbytes) of the module's variables.
+        shown: what errors call a kernel in the place of its symbol.
     """
 
     def __init__(self, module: PtxModule, device: DeviceModel, *, name: str = "a module") -> None:
@@ -268,6 +275,7 @@ class Program:
         self.device = device
         self._layout = ModuleLayout(module, device.memory, device.code_addresses, name)
         self._kernels: dict[str, EmulatedKernel] = {}
+        self.shown: dict[str, str] = {}
 
     @property
     def globals(self) -> dict[str, tuple[int, int]]:
@@ -303,6 +311,7 @@ class Program:
             return generate(
                 self._layout, self.device.code_addresses, name, late,
                 counted=counted, follows_undefined=follows_undefined,
+                shown=self.shown.get(name, ""),
             )  # fmt: skip
 
     def close(self) -> None:

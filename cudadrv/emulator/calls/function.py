@@ -92,7 +92,7 @@ class FunctionCalls(ModuleCalls):
             most = model.max_shared_per_block - function.signature.shared_bytes
             if not 0 <= value <= most:
                 raise invalid_value(
-                    f"kernel {function.name} can have 0 to {most} bytes of dynamic shared memory, "
+                    f"kernel {function.shown} can have 0 to {most} bytes of dynamic shared memory, "
                     f"not {value}"
                 )
             function.max_dynamic = value
@@ -120,7 +120,7 @@ class FunctionCalls(ModuleCalls):
         params = function.signature.params
         if not 0 <= param_index < len(params):
             raise invalid_value(
-                f"kernel {function.name} has {len(params)} parameters, none at {param_index}"
+                f"kernel {function.shown} has {len(params)} parameters, none at {param_index}"
             )
         return SUCCESS, params[param_index].offset, params[param_index].nbytes
 

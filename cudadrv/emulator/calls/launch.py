@@ -136,7 +136,7 @@ class LaunchCalls(LibraryCalls):
         context = function.module.context
         if stream.context is not context:
             raise invalid_handle(
-                f"invalid resource handle: kernel {function.name} and the stream belong to "
+                f"invalid resource handle: kernel {function.shown} and the stream belong to "
                 "different contexts"
             )
         try:

@@ -82,6 +82,15 @@ class ModuleCalls(CaptureRules):
         for function in module.functions.values():
             del self._functions[function.handle]
 
+    def name_kernels(self, module: CUmodule, expressions: Mapping[str, str], /) -> None:
+        """Let errors call the kernels of a module by name expressions, given by their symbols.
+
+        It is no function of the driver, which never hears of name expressions.
+        """
+        found = self._modules.get(int(module))
+        if found is not None:
+            found.program.shown.update(expressions)
+
     @call(1)
     def cuModuleGetFunction(self, hmod: CUmodule, name: bytes, /) -> tuple[CUresult, CUfunction]:
         """The kernel of a name, always with the same handle; it is made ready to run here."""

@@ -44,8 +44,11 @@ def generate(
     *,
     counted: bool = False,
     follows_undefined: bool = False,
+    shown: str = "",
 ) -> KernelCode:
     """The code of a kernel of a module; `code_addresses` has the functions of its device.
+
+    Errors call the kernel `shown`, if that is given.
 
     What is `late` is not done at once. Code that is `counted` tells what it executes, and code that
     `follows_undefined` where values go that come from shared or local memory which nothing wrote.
@@ -62,12 +65,14 @@ def generate(
         shared |= {v.name: v for v in shared_variables(module, name) if v.name not in shared}
     offsets, nbytes = shared_layout(tuple(shared.values()))
     namespace = Namespace()
-    blocks = BlockFunctions(kernel, namespace.names)
-    code = KernelCode(kernel, module.files, offsets, nbytes, blocks)
+    shown = shown or kernel
+    blocks = BlockFunctions(shown, namespace.names)
+    code = KernelCode(shown, module.files, offsets, nbytes, blocks)
     code.counted = CountedCode() if counted else None
     code.follows_undefined = follows_undefined
     sizes = {name: variable.nbytes for name, variable in shared.items()}
-    return _KernelWriter(layout, code_addresses, code, namespace, graph, late, sizes).write()
+    writer = _KernelWriter(layout, code_addresses, code, namespace, graph, late, sizes)
+    return writer.write(kernel)
 
 
 def _reads_clock(instruction: Instruction) -> bool:
@@ -101,15 +106,15 @@ class _KernelWriter:
         self._bodies: list[Body] = []
         self._units: list[Unit] = []
 
-    def write(self) -> KernelCode:
-        """Generate all blocks of all functions that the kernel calls by name."""
+    def write(self, kernel: str) -> KernelCode:
+        """Generate all blocks of all functions that the kernel of this symbol calls by name."""
         code = self._code
-        self._add(CodePlace(self._layout, code.kernel))
+        self._add(CodePlace(self._layout, kernel))
         code.count_registers = self._count_registers
         graph = self._graphs[self._layout]
-        code.stack_bytes = aligned(graph.depth(code.kernel), FRAME_ALIGN)
+        code.stack_bytes = aligned(graph.depth(kernel), FRAME_ALIGN)
         code.is_recursive = graph.is_recursive
-        code.calls_by_address = graph.reaches_addresses(code.kernel)
+        code.calls_by_address = graph.reaches_addresses(kernel)
         if code.calls_by_address:  # what is called is not known
             code.may_be_late = Late(copies=True, stores=True)
         code.find_function = self.find_function
@@ -120,7 +125,7 @@ class _KernelWriter:
             code.lanes = LaneCode(writer.write, writer.write_loop, writer.shows_order)
         if code.stack_bytes > MOST_LOCAL_BYTES:
             raise UnsupportedInstruction(
-                code.kernel, ".local", self._layout.module.functions[code.kernel].line,
+                code.kernel, ".local", self._layout.module.functions[kernel].line,
                 f"a thread needs {code.stack_bytes} bytes of local memory; it has at most"
                 f" {MOST_LOCAL_BYTES}",
             )  # fmt: skip
