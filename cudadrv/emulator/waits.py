@@ -1,6 +1,7 @@
 """Calls that wait: for a stream, an event, a context, a device.
 
-CUDA Driver API, "API synchronization behavior". Without a timeline nothing is ever pending.
+CUDA Driver API, "API synchronization behavior". Under "immediate" only the work of nested calls is
+ever pending.
 """
 
 from __future__ import annotations
