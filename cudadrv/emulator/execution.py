@@ -247,14 +247,12 @@ def _counted(
 
 def _spoil(device: DeviceState, error: EmulationFault) -> Refusal:
     code = next(code for kind, code in _CODES if isinstance(error, kind))
-    # Its frames hold the launch's arrays, and the fault is kept as long as the device.
-    fault = error.with_traceback(None)
-    fault.__context__ = fault.__cause__ = None
-    text = f"{fault}{_of_another_device(fault, device)}"
+    text = f"{error}{_of_another_device(error, device)}"
     told_later = f"{text}\n  which was launched at {caller() or 'an unknown place'}"
-    device.fault = Failure("cuLaunchKernel", code, told_later, fault)
-    device.note_fault(fault)
-    return Refusal(code, text, fault)
+    refusal = Refusal(code, text, error)
+    device.fault = Failure("cuLaunchKernel", code, told_later, error)
+    device.note_fault(error)
+    return refusal
 
 
 def _of_another_device(fault: EmulationFault, device: DeviceState) -> str:

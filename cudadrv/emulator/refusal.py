@@ -16,11 +16,14 @@ OK: Final[tuple[CUresult]] = (SUCCESS,)
 class Refusal(Exception):
     """A driver call that returns `code`; `text` is what cuGetErrorString then says.
 
-    `cause` is the typed error behind it, such as the fault of a kernel.
+    `cause` is the typed error behind it, such as the fault of a kernel. It loses its traceback:
+    threads and devices store it, and the frames hold the session's objects and a launch's arrays.
     """
 
     def __init__(self, code: CUresult, text: str = "", cause: PtxError | None = None) -> None:
         super().__init__(text)
+        if cause is not None:
+            cause.__traceback__ = cause.__context__ = cause.__cause__ = None
         self.code = code
         self.text = text
         self.cause = cause

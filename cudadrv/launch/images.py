@@ -9,6 +9,7 @@ from typing import TypeAlias
 import ptx
 
 from .. import errors
+from ..driver._api import CUresult
 from ..driver.context_box import ContextBox
 from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
@@ -93,9 +94,15 @@ def loaded(context: ContextBox, data: bytes, jit: JitOptions | None = None) -> M
         given = len(options), tuple(options), tuple(options.values())
         code = box.make(api.cuModuleLoadDataEx, text, *given)
     if code:
-        error = failure(api, code, call, f"loading {len(data)} bytes on device {context.ordinal}")
-        said = log.text.strip()
-        if said:
-            error.add_note(f"the driver's compiler said:\n{said}")
-        raise error
+        raise _rejected(context, code, call, len(data), log.text.strip())
     return box
+
+
+def _rejected(
+    context: ContextBox, code: CUresult, call: str, nbytes: int, said: str
+) -> errors.CudadrvError:
+    """The error of a failed load. `loaded` does not name it, so that no cycle holds its frames."""
+    error = failure(context.api, code, call, f"loading {nbytes} bytes on device {context.ordinal}")
+    if said:
+        error.add_note(f"the driver's compiler said:\n{said}")
+    return error

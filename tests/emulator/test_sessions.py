@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import pickle
 import subprocess
@@ -12,9 +13,19 @@ import pytest
 
 import cudadrv
 from cudadrv.driver import in_use
-from cudadrv.emulator import H100, T4, DeviceProperties, EmulatedDevice, Limits, session
+from cudadrv.emulator import (
+    H100,
+    T4,
+    DeviceProperties,
+    EmulatedDevice,
+    Emulator,
+    Limits,
+    session,
+)
 from cudadrv.errors import LaunchTimeoutError
 from ptx.emulate.model.errors import Runaway
+
+from .kernels import EMPTY, TRAP, UNKNOWN_OPCODE
 
 
 def completed(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -182,3 +193,54 @@ def test_the_environment_says_how_many_steps_a_kernel_may_take(steps: str, said:
         CUDADRV_EMULATOR_STEPS=steps,
     )
     assert said in found
+
+
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        f"{HEADER}foo",
+        f"{HEADER}{UNKNOWN_OPCODE}",
+        f"{HEADER}.visible .entry k() {{ call missing; ret; }}",
+        f"{HEADER}.visible .entry k() {{ oops oops; ret; }}",
+        f"{HEADER}.visible .entry k() {{ cp.async.bulk.commit_group; ret; }}",
+        f"{HEADER.replace('8.0', '99.0')}{EMPTY}",
+        f"{HEADER.replace('sm_80', 'sm_120')}{EMPTY}",
+        f"{HEADER}.global .align 4 .b8 big[99999999];",
+        f"{HEADER}{TRAP}",
+        "\x7fELF",
+    ],
+    ids=[
+        "syntax", "opcode", "undefined", "body", "requirement", "version", "target", "memory",
+        "fault", "elf",
+    ],
+)  # fmt: skip
+def test_a_module_that_fails_leaves_nothing_of_its_session(image: str) -> None:
+    """A collection frees the emulator, though the error went through frames that hold it."""
+    _refuse(image)
+    gc.collect()  # takes the launchers and streams
+    gc.collect()  # takes the emulator, whose driver is named by nothing since
+    # A weak reference is no proof: a collection clears it, even if it frees the object later.
+    emulators = [each for each in gc.get_objects() if isinstance(each, Emulator)]
+    assert not [each for each in emulators if each.devices[0].name == "of a failed module"]
+
+
+def _refuse(image: str) -> None:
+    """A session in which a module was not loaded, or its kernel failed."""
+    with session(name="of a failed module", total_memory=1 << 24):
+        stream = cudadrv.cuda_context_for(0).new_stream()
+        try:
+            _run_all(stream, image)
+        except cudadrv.CudaError:
+            return
+    raise AssertionError("nothing was refused")
+
+
+def _run_all(stream: cudadrv.Stream, image: str) -> None:
+    module = stream.context.load_module(image.encode())
+    for name in ("unknown", "k", "traps"):
+        if name in image:
+            module.kernel(name).launch(stream, cudadrv.LaunchConfig(1, 1))
+    stream.synchronize()
