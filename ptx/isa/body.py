@@ -27,7 +27,7 @@ from ptx.isa.statement import BodyContent, Statement
 
 _WORD = r"[A-Za-z_$%][\w$]*"
 _INSTRUCTION = re.compile(
-    rf"\s*(?:@(!?)({_WORD})\s+)?([a-z]\w*(?:(?:\.|::)[\w$]+)*)(?:\s+([^;:\"]*))?;"
+    rf"\s*+(?:@(!?)({_WORD})\s+)?([a-z]\w*(?:(?:\.|::)[\w$]+)*)(?:\s++([^;:\"]*+))?;"
 )
 _LABEL = re.compile(rf"\s*({_WORD})\s*:(?!:|\s*\.(?:branchtargets|calltargets|callprototype)\b)")
 _LOCATION = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?![\w.])(?!\s*[,+*-])")

@@ -22,7 +22,11 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("punctuation", r"[{}()\[\];:,@!|+\-<>=*/~&^?]"),
     ("bad", r"\S"),
 )
-TOKEN = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in PATTERNS))
+# Long blanks, such as comments leave, are passed over at once; they have no name.
+_BLANKS = r"\s{16,}+"
+TOKEN = re.compile(
+    "|".join((*(f"(?P<{name}>{pattern})" for name, pattern in PATTERNS), _BLANKS))
+)
 # Initialisers of hundreds of thousands of bytes are common (the tables of cuRAND); as one token
 # they are read ten times faster. A number that more than a comma or brace follows is left out.
 _DECIMAL = r"-?(?:0|[1-9]\d*)"
@@ -30,12 +34,13 @@ TOKEN_OR_TABLE = re.compile(
     rf"(?P<integers>(?:{_DECIMAL}\s*,\s*){{15,}}{_DECIMAL}(?=\s*[,}}]))|{TOKEN.pattern}"
 )
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 def _blank(match: re.Match[str]) -> str:
     found = match.group()
-    return found if found[0] == '"' else _NOT_NEWLINE.sub(" ", found)
+    if found[0] == '"':
+        return found
+    return "\n".join([" " * len(line) for line in found.split("\n")])
 
 
 def without_comments(text: str) -> str:
@@ -78,9 +83,11 @@ class Cursor:
         self.kinds: list[str] = []
         self.starts: list[int] = []
         for match in tokens.finditer(text, start, stop):
-            self.words.append(match.group())
-            self.kinds.append(match.lastgroup or "bad")
-            self.starts.append(match.start())
+            kind = match.lastgroup
+            if kind is not None:
+                self.words.append(match.group())
+                self.kinds.append(kind)
+                self.starts.append(match.start())
         self.words.append("")
         self.kinds.append("end")
         self.starts.append(stop)

@@ -18,6 +18,7 @@ from ptx.isa.lexer import without_comments
 from ptx.isa.model import Linkage, Space
 from ptx.isa.module import PtxModule, parse
 
+_TEXT: Final = re.compile(r"\S")
 _LINE: Final = re.compile(r"\.(version|target|address_size|file|loc)\b[^\n]*")
 _SECTION: Final = re.compile(r"\.section\b[^\n{;]*")
 _STOP: Final = re.compile(r'"[^"\n]*"|[;{}]')
@@ -164,9 +165,10 @@ def _statements(text: str) -> Iterator[_Statement]:
     """The directives of module scope, functions with their bodies."""
     at = 0
     while True:
-        at += len(text[at:]) - len(text[at:].lstrip())
-        if at >= len(text):
+        found = _TEXT.search(text, at)
+        if found is None:
             return
+        at = found.start()
         line = _LINE.match(text, at)
         if line is not None:
             if line[1] == "file":

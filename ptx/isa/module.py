@@ -15,18 +15,19 @@ from ptx.isa.lexer import TOKEN_OR_TABLE, Cursor, LineIndex, without_comments
 from ptx.isa.model import Body, Function, Linkage, Space, Variable
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
-_SECTION = re.compile(r"(?m)^[ \t]*\.section\b[^\n{]*\{?")
+_SECTION = re.compile(r"(?m)^[ \t]*\.section\b[^\n{]*(?:\s*\{)?")
 _FUNCTION = re.compile(r"\.(?:entry|func)(?![\w$])")
 _FILE = re.compile(r'(?m)^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"')
 _WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 # A declaration, not an instruction such as ld.shared.b32, whose `.shared` follows a word. The
 # pattern begins with plain characters, which are searched for ten times faster.
-_SHARED = re.compile(r"\.shared(?<![\w$]\.shared)\s[^;]*;")
+_SHARED = re.compile(r"\.shared(?<![\w$]\.shared)\s(?:(?!\.shared\s)[^;])*+;")
 # At the start of a line or a statement, behind a guard. Each pattern begins with one character,
-# which is searched for ten times faster than any of them.
+# which is searched for ten times faster than any of them. None reads blank lines that another
+# match reads again: time stays linear.
 _STATEMENT_WORDS = tuple(
-    re.compile(rf"{start}\s*(?:@!?[\w$%]+\s+)?([a-z]\w*(?:(?:\.|::)\w+)+)")
-    for start in ("\n", ";", r"\{", r"\}", ":(?<!::)")
+    re.compile(rf"{start}*+(?:@!?[\w$%]+\s+)?([a-z]\w*(?:(?:\.|::)\w+)+)")
+    for start in (r"\n[^\S\n]", r";\s", r"\{\s", r"\}\s", r":(?<!::)\s")
 )
 _TUNING_WITHOUT_NUMBERS = {".noreturn", ".explicitcluster", ".blocksareclusters"}
 
@@ -151,16 +152,15 @@ class _ModuleReader:
     def read(self) -> None:
         """Split the text into stretches of directives and function bodies."""
         at, text = 0, self._text
+        function = _FUNCTION.search(text)
         while at < len(text):
-            function = _FUNCTION.search(text, at)
+            if function is not None and function.start() < at:
+                function = _FUNCTION.search(text, at)
             section = _SECTION.search(text, at, function.start() if function else len(text))
             if section is not None:
                 self._directives(at, section.start())
-                inside = "{" in section.group() or text[section.end() :].lstrip()[:1] == "{"
-                if not inside:
-                    at = section.end()
-                    continue
-                at = self._closing(text.index("{", section.start())) + 1
+                opening = section.end() - 1
+                at = self._closing(opening) + 1 if text[opening] == "{" else section.end()
             elif function is None:
                 self._directives(at, len(text))
                 at = len(text)

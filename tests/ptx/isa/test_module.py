@@ -1,6 +1,7 @@
 """Module-level directives, function bodies, scopes and errors of the PTX parser."""
 
 import sys
+import time
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -230,6 +231,38 @@ def test_signatures_take_time_by_the_number_of_kernels_and_not_by_its_square() -
     opcodes_of_signatures(1)
     few, many = opcodes_of_signatures(20), opcodes_of_signatures(80)
     assert many < 4.2 * few
+
+
+_MANY = 20_000
+_COMMENT = "// a comment of sixty characters, as compilers write them ......\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEADER + _COMMENT * _MANY + ".entry k() { ret; }",
+        HEADER + ".entry k() { ret; }" + _COMMENT * _MANY,
+        entry(_COMMENT * _MANY + "ret;"),
+        entry("\n" * _MANY + "ret;"),
+        entry("/*" + "\n" * _MANY + "*/ ret;"),
+        entry("ret" + " " * _MANY + ";"),
+        entry("ret" + " " * _MANY + ":"),
+        HEADER + ".section .debug_str { .b8 1 }\n" * _MANY + ".entry k() { ret; }",
+        entry(".shared \n" * _MANY),
+    ],
+    ids=["before", "behind", "body", "blank", "block", "spaces", "colon", "sections", "unended"],
+)
+def test_a_text_takes_time_by_its_length_and_not_by_its_square(text: str) -> None:
+    """The square takes minutes; the length 0.1 s."""
+    started = time.process_time()
+    try:
+        module = parse(text)
+        assert module.instruction_words == frozenset()
+        assert not module.uses("k").shared
+        module.body("k")
+    except PtxSyntaxError:
+        pass
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("count", [15, 16, 17, 300])
